@@ -1,0 +1,195 @@
+"""Element types, and which type two of them make together.
+
+The rules are those of ``docs/design`` "Rules of types and edges": NumPy's promotion
+among floats and among ints; what NumPy would widen silently beyond 64 bits or
+between the two 16-bit floats is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from xetl.errors import TileTypeError, did_you_mean
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+Kind = Literal["f", "i", "u", "b"]
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type: ``f32``, ``u8``, ...
+
+    ``kind`` is ``f`` (float), ``i`` (signed), ``u`` (unsigned) or ``b`` (i1).
+    """
+
+    name: str
+    bits: int
+    kind: Kind
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the type is a floating-point one."""
+        return self.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the type is a number without fraction; i1 is not one."""
+        return self.kind in "iu"
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the type is i1."""
+        return self.kind == "b"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element takes in memory."""
+        return max(1, self.bits // 8)
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype of arrays of this type; tf32 is stored as float32."""
+        return _numpy_dtype(self.name)
+
+    @classmethod
+    def of(cls, dtype: DTypeLike | str | DType) -> DType:
+        """The type of a NumPy dtype, of a torch dtype's name, or of any name of ours.
+
+        Raises:
+            TileTypeError: there is no such element type.
+        """
+        if isinstance(dtype, DType):
+            return dtype
+        name = dtype if isinstance(dtype, str) else _name_of(dtype)
+        name = name.removeprefix("torch.")
+        found = BY_NAME.get(name)
+        if found is None:
+            raise TileTypeError(
+                f"`{name}` is not a dtype of xetl",
+                code="X0301",
+                help=did_you_mean(name, BY_NAME),
+            )
+        return found
+
+
+def _name_of(dtype: DTypeLike) -> str:
+    try:
+        return np.dtype(dtype).name
+    except TypeError:  # a torch dtype says its name itself
+        return str(dtype)
+
+
+@functools.cache
+def _numpy_dtype(name: str) -> np.dtype[Any]:
+    if name == "bf16":
+        # Not at the top: most programs never meet bf16 and imports must stay short.
+        return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    return np.dtype(_NUMPY_NAMES[name])
+
+
+i1 = DType("i1", 1, "b")
+i8 = DType("i8", 8, "i")
+i16 = DType("i16", 16, "i")
+i32 = DType("i32", 32, "i")
+i64 = DType("i64", 64, "i")
+u8 = DType("u8", 8, "u")
+u16 = DType("u16", 16, "u")
+u32 = DType("u32", 32, "u")
+u64 = DType("u64", 64, "u")
+f16 = DType("f16", 16, "f")
+bf16 = DType("bf16", 16, "f")
+tf32 = DType("tf32", 32, "f")
+f32 = DType("f32", 32, "f")
+f64 = DType("f64", 64, "f")
+index = DType("index", 64, "i")
+
+bool_ = i1
+int8, int16, int32, int64 = i8, i16, i32, i64
+uint8, uint16, uint32, uint64 = u8, u16, u32, u64
+float16, bfloat16, tfloat32, float32, float64 = f16, bf16, tf32, f32, f64
+
+ALL = (i1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, tf32, f32, f64, index)
+
+_NUMPY_NAMES = {
+    "i1": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "f16": "float16",
+    "tf32": "float32",
+    "f32": "float32",
+    "f64": "float64",
+    "index": "int64",
+}
+_LONG_NAMES = {
+    name: dtype
+    for dtype in ALL
+    if dtype not in (tf32, index)
+    for name in [_NUMPY_NAMES.get(dtype.name, "bfloat16")]
+}
+BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in ALL} | _LONG_NAMES
+"""Every name a dtype goes by: ours, NumPy's and torch's."""
+
+_SIGNED = {8: i8, 16: i16, 32: i32, 64: i64}
+
+
+def promote(left: DType, right: DType) -> DType:
+    """The dtype of an operation on two vectors.
+
+    Raises:
+        TileTypeError: the pair has no common type: i1 with a number, f16 with
+            bf16, u64 with a signed integer, tf32 with anything else.
+    """
+    if left == right:
+        return left
+    if left.is_bool or right.is_bool:
+        raise _no_common(left, right, "an i1 vector is a mask, not a number")
+    if left.is_float and right.is_float:
+        return _promote_floats(left, right)
+    if left.is_float or right.is_float:
+        return left if left.is_float else right
+    return _promote_integers(left, right)
+
+
+def _promote_floats(left: DType, right: DType) -> DType:
+    if {left, right} == {f16, bf16}:
+        raise _no_common(left, right, "neither holds all values of the other")
+    if tf32 in (left, right):
+        raise _no_common(left, right, "tf32 is an operand of tile_mma only")
+    return left if left.bits > right.bits else right
+
+
+def _promote_integers(left: DType, right: DType) -> DType:
+    # `index` counts as the signed 64-bit integer it is on every target.
+    if left.bits == right.bits and left.kind == right.kind:
+        return i64
+    if left.kind == right.kind:
+        return left if left.bits > right.bits else right
+    signed, unsigned = (left, right) if left.kind == "i" else (right, left)
+    if unsigned.bits == 64:
+        raise _no_common(left, right, "no integer holds all values of both")
+    return _SIGNED[max(signed.bits, 2 * unsigned.bits)]
+
+
+def _no_common(left: DType, right: DType, why: str) -> TileTypeError:
+    return TileTypeError(
+        f"{left} and {right} have no common dtype",
+        code="X0302",
+        notes=[why],
+        help="convert one of them with `.to(...)`",
+    )

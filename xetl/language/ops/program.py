@@ -1,0 +1,64 @@
+"""Which program this is; barriers; printing and checking while it runs."""
+
+from __future__ import annotations
+
+from xetl.language.operation import operation
+from xetl.language.values import Operand
+
+
+@operation
+def program_id(axis: int) -> int:
+    """Index of this program along a grid axis.
+
+    Args:
+        axis: 0, 1 or 2, known when compiling.
+
+    Raises:
+        TileShapeError: the axis is another.
+    Source: MLIR gpu dialect, "gpu.block_id".
+    """
+    ...
+
+
+@operation
+def num_programs(axis: int) -> int:
+    """Extent of the grid along ``axis`` (0, 1 or 2).
+
+    Raises:
+        TileShapeError: the axis is another.
+    Source: MLIR gpu dialect, "gpu.grid_dim".
+    """
+    ...
+
+
+@operation
+def barrier() -> None:
+    """Wait for all subgroups of the workgroup; orders SLM and global accesses."""
+    ...
+
+
+@operation
+def subgroup_id() -> int:
+    """Index of this subgroup in its workgroup; only in subgroup-level kernels.
+
+    Raises:
+        ControlFlowError: the kernel is a workgroup-level one.
+    """
+    ...
+
+
+@operation
+def device_print(fmt: str, *values: Operand) -> None:
+    """Print while the kernel runs.
+
+    Args:
+        fmt: text known when compiling, with one ``{}`` for each value.
+        values: scalars or vectors.
+    """
+    ...
+
+
+@operation
+def device_assert(cond: bool | Operand, msg: str | None = None) -> None:
+    """Stop the kernel with ``msg`` unless ``cond`` holds, in all lanes of a mask."""
+    ...

@@ -1,0 +1,160 @@
+"""Tiles: windows onto arrays, and the moves between memory and registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xetl.language.dtypes import DType
+from xetl.language.maps import SgMap, WgMap, XeMap
+from xetl.language.operation import operation
+from xetl.language.values import Array, Scalar, Tile, Vector
+
+Map = WgMap | SgMap | XeMap
+
+
+@operation
+def init_tile(
+    base: Array | int,
+    offsets: Sequence[int] | Vector,
+    shape: int | Sequence[int] | None = None,
+    *,
+    order: Sequence[int] | None = None,
+    wg_map: Map | None = None,
+    inner_blocks: Sequence[int] | None = None,
+    base_shape: Sequence[int] | None = None,
+    base_strides: Sequence[int] | None = None,
+    dtype: DType | None = None,
+) -> Tile:
+    """A tile of ``shape`` at ``offsets`` in ``base``, or a scatter tile.
+
+    Args:
+        base: an array or view of rank 1 or 2, an SLM array, or an address (then
+            ``dtype``, ``base_shape`` and ``base_strides`` describe the memory).
+        offsets: one offset for each dim, in elements; or a vector of integer element
+            indices into a rank-1 base: a scatter tile of the vector's shape.
+        shape: static extents; any, not only powers of two.  Rank 1 is a row.
+        order: the dims from fastest to slowest; read from the strides when absent.
+        wg_map: which subgroup owns what; chosen by xetl when absent.
+        inner_blocks: hardware block [rows, columns] to load in.
+        base_shape: extents of the memory behind an address.
+        base_strides: strides, in elements, of the memory behind an address.
+        dtype: element type of the memory behind an address.
+
+    Raises:
+        TileShapeError: ranks do not agree, or an extent is not a positive constant.
+        TileTypeError: indices are not integers.
+        TileMapError: ``order`` contradicts the strides; the map cannot spread the
+            shape.
+    Source: XeTile RFC, "init_tile".
+    """
+    ...
+
+
+@operation
+def update_tile_offset(tile: Tile, offsets: Sequence[int] | Vector) -> Tile:
+    """``tile``, moved by ``offsets`` elements (a vector for a scatter tile).
+
+    Raises:
+        TileShapeError: not one offset for each dim of the tile.
+    Source: XeTile RFC, "update_tile_offset".
+    """
+    ...
+
+
+@operation
+def load_tile(tile: Tile, *, padding: Scalar = 0) -> Vector:
+    """The values of a tile: its shape and dtype; ``padding`` outside the base.
+
+    Raises:
+        TileTypeError: ``tile`` is not a tile, or a scatter tile.
+    Source: XeTile RFC, "load_tile".
+    """
+    ...
+
+
+@operation
+def store_tile(value: Vector, tile: Tile) -> None:
+    """Write ``value`` to memory; what lies outside the base is dropped.
+
+    Args:
+        value: has exactly the tile's shape and dtype.
+        tile: where to write.
+
+    Raises:
+        TileShapeError: the shapes differ.
+        TileTypeError: the dtypes differ; say ``.to``.
+    Source: XeTile RFC, "store_tile".
+    """
+    ...
+
+
+@operation
+def prefetch_tile(tile: Tile, locality: int = 3) -> None:
+    """Hint that the tile is needed soon; never faults.
+
+    Args:
+        tile: may lie outside its base.
+        locality: 0 (use once) to 3 (keep in all caches).
+    Source: XeTile RFC, "prefetch_tile".
+    """
+    ...
+
+
+@operation
+def load_gather(
+    tile: Tile, mask: Vector | None = None, *, padding: Scalar = 0
+) -> Vector:
+    """The elements a scatter tile points at.
+
+    Args:
+        tile: a scatter tile.
+        mask: i1 of the tile's shape; where false, and outside the base, stands
+            ``padding``.
+        padding: a constant.
+    Source: XeTile RFC, "load_gather".
+    """
+    ...
+
+
+@operation
+def store_scatter(value: Vector, mask: Vector | None, tile: Tile) -> None:
+    """Write each element of ``value`` to where a scatter tile points.
+
+    Args:
+        value: has the tile's shape and dtype.
+        mask: i1 of the tile's shape; ``None`` means all.
+        tile: a scatter tile; of equal indices one value wins.
+    Source: XeTile RFC, "store_scatter".
+    """
+    ...
+
+
+@operation
+def atomic_rmw_tile(
+    kind: str, value: Vector, tile: Tile, *, mask: Vector | None = None
+) -> Vector:
+    """Update each element of a tile atomically.
+
+    Args:
+        kind: ``add mul max min and or xor xchg``.
+        value: has the tile's shape and dtype (i32 u32 i64 u64 f32 f64; f16 and
+            bf16 for ``add``).
+        tile: plain or scatter.
+        mask: i1 of the tile's shape; ``None`` means all.
+
+    Returns:
+        the old values, 0 outside the base.
+    Source: XeTile RFC, "atomic_rmw_tile".
+    """
+    ...
+
+
+@operation
+def slm(shape: Sequence[int], dtype: DType) -> Array:
+    """An array in the workgroup's shared local memory; starts uninitialised.
+
+    Args:
+        shape: static, rank 1 or 2.
+        dtype: element type.
+    """
+    ...

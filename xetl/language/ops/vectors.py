@@ -1,0 +1,196 @@
+"""Vectors: making them, multiplying, reducing and reshaping them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xetl.language.dtypes import DType, f32
+from xetl.language.maps import SgMap, WgMap, XeMap
+from xetl.language.operation import operation
+from xetl.language.values import Scalar, Vector
+
+Map = WgMap | SgMap | XeMap
+
+
+@operation
+def zeros(
+    shape: int | Sequence[int], dtype: DType = f32, *, wg_map: Map | None = None
+) -> Vector:
+    """A vector of zeros; ``shape`` is static, of rank 1 or 2."""
+    ...
+
+
+@operation
+def full(
+    shape: int | Sequence[int],
+    value: Scalar,
+    dtype: DType,
+    *,
+    wg_map: Map | None = None,
+) -> Vector:
+    """A vector whose elements are all ``value``, converted to ``dtype``."""
+    ...
+
+
+@operation
+def arange(start: int, stop: int | None = None, *, wg_map: Map | None = None) -> Vector:
+    """The i32 numbers 0 .. start-1, or start .. stop-1: a rank-1 vector.
+
+    Args:
+        start: known when compiling, like ``stop``.
+        stop: the first number left out.
+        wg_map: of the result.
+    """
+    ...
+
+
+@operation
+def reshape(
+    v: Vector, shape: int | Sequence[int], *, wg_map: Map | None = None
+) -> Vector:
+    """The elements of ``v``, row by row, in another shape of rank 1 or 2.
+
+    Raises:
+        TileShapeError: the numbers of elements differ.
+    """
+    ...
+
+
+@operation
+def tile_mma(
+    a: Vector,
+    b: Vector,
+    c: Vector | None = None,
+    *,
+    wg_map: Map | None = None,
+    precision: str | None = None,
+) -> Vector:
+    """Multiply two matrices and add: ``a @ b + c``.
+
+    Args:
+        a: (m, k); f16, bf16, f32, f64, i8 or u8.
+        b: (k, n), dtype as ``a`` (i8 and u8 may mix).
+        c: (m, n) of the accumulator's dtype: f32, i32 for 8-bit, f64 for f64;
+            zero when absent.  It is not modified.
+        wg_map: of the result; those of ``a`` and ``b`` are derived from it.
+        precision: for f32 operands ``"tf32"`` or ``"bf16x3"``; IEEE when absent.
+
+    Returns:
+        (m, n) of the accumulator's dtype.  The order of the sums is not specified.
+
+    Raises:
+        TileShapeError: the shapes above do not agree.
+        TileTypeError: the dtypes above do not agree.
+    Source: XeTile RFC, "tile_mma".
+    """
+    ...
+
+
+@operation
+def tile_transpose(
+    v: Vector, permutation: Sequence[int] = (1, 0), *, wg_map: Map | None = None
+) -> Vector:
+    """``v`` (m, n) with its axes swapped: (n, m); ``permutation`` is [1, 0]."""
+    ...
+
+
+@operation
+def tile_reduce(
+    kind: str, v: Vector, dims: int | Sequence[int], *, wg_map: Map | None = None
+) -> Vector:
+    """Reduce along ``dims``, which stay as extent 1.
+
+    Args:
+        kind: ``add mul max min and or xor``.
+        v: rank 1 or 2.
+        dims: known when compiling; negative ones count from the end.
+        wg_map: of the result.
+    Source: XeTile RFC, "tile_reduce".
+    """
+    ...
+
+
+@operation
+def tile_broadcast(
+    v: Vector,
+    dims: int | Sequence[int],
+    shape: Sequence[int],
+    *,
+    wg_map: Map | None = None,
+) -> Vector:
+    """Repeat ``v`` along ``dims``, of extent 1 there, to ``shape``.
+
+    Source: XeTile RFC, "tile_broadcast".
+    """
+    ...
+
+
+@operation
+def tile_conv_layout(v: Vector, wg_map: Map, src_map: Map | None = None) -> Vector:
+    """The same values, owned by other subgroups.
+
+    Source: XeTile RFC, "tile_conv_layout".
+    """
+    ...
+
+
+@operation
+def tile_pack(
+    v: Vector, inner_blocks: Sequence[int], *, wg_map: Map | None = None
+) -> Vector:
+    """(h, w) as blocks: (h/b0, w/b1, b0, b1).
+
+    Source: XeTile RFC, "tile_pack".
+    """
+    ...
+
+
+@operation
+def tile_unpack(v: Vector, *, wg_map: Map | None = None) -> Vector:
+    """The inverse of :func:`tile_pack`.
+
+    Source: XeTile RFC, "tile_unpack".
+    """
+    ...
+
+
+@operation
+def sum(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Sum along ``axis`` (all if None); f16/bf16 add in f32, integers wrap."""
+    ...
+
+
+@operation
+def prod(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Product along ``axis`` (all if None); the dtype stays."""
+    ...
+
+
+@operation
+def max(v: Vector | Scalar, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Largest along ``axis`` (all if None), NaN if there is one; or of two scalars."""
+    ...
+
+
+@operation
+def min(v: Vector | Scalar, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Smallest along ``axis`` (all if None), NaN if there is one; or of two scalars."""
+    ...
+
+
+@operation
+def argmax(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Index of the first largest element along ``axis``, i32."""
+    ...
+
+
+@operation
+def argmin(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Index of the first smallest element along ``axis``, i32."""
+    ...
+
+
+@operation
+def cumsum(v: Vector, axis: int | None = None) -> Vector:
+    """Sums up to and with each element along ``axis``; the dtype stays."""
+    ...

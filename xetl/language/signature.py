@@ -1,0 +1,47 @@
+"""What a kernel was specialised for: the seam from the runtime to the front end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xetl.language.dtypes import DType
+
+
+@dataclass(frozen=True)
+class ArrayParam:
+    """An array argument; its shape and strides are known at the launch only.
+
+    ``unit_dim`` is the dimension whose stride is 1 (the last one if several are),
+    ``None`` if none is.  Two arrays that are the very same view carry the same
+    ``alias``.
+    """
+
+    name: str
+    dtype: DType
+    rank: int
+    unit_dim: int | None
+    alias: int | None = None
+
+
+@dataclass(frozen=True)
+class ScalarParam:
+    """A number that is known at the launch only."""
+
+    name: str
+    kind: Literal["i64", "f64", "i1"]
+
+
+@dataclass(frozen=True)
+class ConstParam:
+    """A compile-time argument: constexpr, None, a function, a dtype or a map."""
+
+    name: str
+    value: object
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All parameters of a kernel, in its order."""
+
+    params: tuple[ArrayParam | ScalarParam | ConstParam, ...]
