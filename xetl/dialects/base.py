@@ -1,0 +1,250 @@
+"""What every operation class of ours shares: constructor, attribute dictionary, lists.
+
+An operation takes its operands by position, then what cannot be inferred from them,
+then ``attributes=`` and ``location=`` (docs/design/0001-seams.md, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    LocationAttr,
+    MemRefType,
+    VectorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+Value: TypeAlias = SSAValue | Operation
+Index: TypeAlias = int | SSAValue
+IndexVector = VectorType[IndexType]
+OpT = TypeVar("OpT", bound=IRDLOperation)
+
+
+class Common(TypedDict, total=False):
+    """Keywords that every constructor of ours takes."""
+
+    attributes: Mapping[str, Attribute | None] | None
+    location: LocationAttr | None
+
+
+class XetlOp(IRDLOperation):
+    """Base of our operations: a location in the constructor, properties in text."""
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init__(
+        self,
+        *,
+        operands: Sequence[Value | Sequence[Value] | None] = (),
+        result_types: Sequence[Attribute | Sequence[Attribute] | None] = (),
+        properties: Mapping[str, Attribute | None] | None = None,
+        regions: Sequence[Region | Sequence[Region] | None] = (),
+        successors: Sequence[Block | Sequence[Block] | None] = (),
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=operands,
+            result_types=result_types,
+            properties=properties,
+            attributes=common.get("attributes"),
+            regions=regions,
+            successors=successors,
+        )
+        location = common.get("location")
+        if location is not None:
+            self.location = location
+
+
+def type_of(value: Value) -> Attribute:
+    """The type of a value, or of the only result of an operation."""
+    return SSAValue.get(value).type
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The element type of a vector, any other type itself."""
+    return type_.element_type if isinstance(type_, VectorType) else type_
+
+
+def shape_of(type_: Attribute) -> tuple[int, ...]:
+    """The shape of a vector or memref; of anything else ``()``."""
+    if isinstance(type_, VectorType | MemRefType):
+        return type_.get_shape()
+    return ()
+
+
+def with_element(type_: Attribute, element: Attribute) -> Attribute:
+    """``type_`` with its element type replaced; a scalar is replaced as a whole."""
+    if isinstance(type_, VectorType):
+        return VectorType(element, type_.shape, type_.scalable_dims)
+    return element
+
+
+def vector_type(value: Value) -> VectorType[Attribute]:
+    """The vector type of ``value``; a TypeError if it is none."""
+    found = type_of(value)
+    if not isinstance(found, VectorType):
+        raise TypeError(f"expected a vector, found {found}")
+    return found
+
+
+def memref_type(value: Value) -> MemRefType[Attribute]:
+    """The memref type of ``value``; a TypeError if it is none."""
+    found = type_of(value)
+    if not isinstance(found, MemRefType):
+        raise TypeError(f"expected a memref, found {found}")
+    return found
+
+
+def check(condition: bool, message: str) -> None:
+    """Raise a VerifyException with ``message`` unless ``condition``."""
+    if not condition:
+        raise VerifyException(message)
+
+
+# Lists that mix constants and values ------------------------------------------------
+
+
+class IndexList(NamedTuple):
+    """``[8, %i]`` as MLIR keeps it: values, and constants with gaps for them."""
+
+    values: list[SSAValue]
+    static: DenseArrayBase
+
+
+def split_indices(indices: Sequence[int | Value]) -> IndexList:
+    """Split a mixed list into its values and its constants."""
+    values = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
+    static = [i if isinstance(i, int) else DYNAMIC_INDEX for i in indices]
+    return IndexList(values, DenseArrayBase.from_list(i64, static))
+
+
+def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, ...]:
+    """Undo ``split_indices``."""
+    rest = iter(values)
+    return tuple(next(rest) if i == DYNAMIC_INDEX else i for i in ints_of(static))
+
+
+def ints_of(attribute: Attribute | None) -> tuple[int, ...]:
+    """The integers of a dense array, ``()`` for None."""
+    if attribute is None:
+        return ()
+    if not isinstance(attribute, DenseArrayBase):
+        raise TypeError(f"expected a dense array, found {attribute}")
+    return tuple(int(i) for i in attribute.get_values())
+
+
+def dense_i64(values: Iterable[int]) -> DenseArrayBase:
+    """``array<i64: ...>``."""
+    return DenseArrayBase.from_list(i64, tuple(values))
+
+
+def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> None:
+    """Check that a mixed list has a value for each of its gaps."""
+    gaps = ints_of(static).count(DYNAMIC_INDEX)
+    check(
+        gaps == len(values),
+        f"{name}: {len(values)} values are given for {gaps} dynamic positions",
+    )
+
+
+class ParsedIndices(NamedTuple):
+    """A mixed list as read: operands whose type is not known yet."""
+
+    values: list[UnresolvedOperand]
+    static: DenseArrayBase
+
+
+def parse_indices(parser: Parser) -> ParsedIndices:
+    """Parse ``[8, %i]``."""
+    values: list[UnresolvedOperand] = []
+    static: list[int] = []
+
+    def parse_one() -> None:
+        operand = parser.parse_optional_unresolved_operand()
+        if operand is None:
+            static.append(parser.parse_integer(allow_boolean=False))
+        else:
+            values.append(operand)
+            static.append(DYNAMIC_INDEX)
+
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_one)
+    return ParsedIndices(values, DenseArrayBase.from_list(i64, static))
+
+
+def print_indices(
+    printer: Printer, static: Attribute, values: Iterable[SSAValue]
+) -> None:
+    """Print ``[8, %i]``."""
+
+    def print_one(index: Index) -> None:
+        if isinstance(index, int):
+            printer.print_string(str(index))
+        else:
+            printer.print_ssa_value(index)
+
+    with printer.in_square_brackets():
+        printer.print_list(mix_indices(static, values), print_one)
+
+
+# The text form ----------------------------------------------------------------------
+
+
+def parse_attributes(
+    parser: Parser, op_type: type[IRDLOperation]
+) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """Parse an optional attribute dictionary into (properties, attributes).
+
+    MLIR prints properties in either place: ``<{...}>`` or the plain dictionary.
+    """
+    properties = parser.parse_optional_properties_dict()
+    found = parser.parse_optional_attr_dict()
+    known = op_type.get_irdl_definition().properties
+    attributes = {k: v for k, v in found.items() if k not in known}
+    properties |= {k: v for k, v in found.items() if k in known}
+    return properties, attributes
+
+
+def print_attributes(
+    printer: Printer, op: Operation, elided: Iterable[str] = ()
+) -> None:
+    """Print properties and attributes as one dictionary, but for ``elided``."""
+    printer.print_op_attributes(
+        op.properties | op.attributes, reserved_attr_names=elided
+    )
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    """Parse ``%a, %b``, one at least."""
+    return parser.parse_comma_separated_list(
+        parser.Delimiter.NONE, parser.parse_unresolved_operand
+    )
+
+
+def parse_optional_operands(
+    parser: Parser, delimiter: Parser.Delimiter
+) -> list[UnresolvedOperand]:
+    """Parse ``[%i, %j]`` or ``(%i, %j)``; an absent list is empty."""
+    return (
+        parser.parse_optional_comma_separated_list(
+            delimiter, parser.parse_unresolved_operand
+        )
+        or []
+    )
+
+
+def resolve_indices(
+    parser: Parser, operands: Iterable[UnresolvedOperand]
+) -> list[SSAValue]:
+    """Resolve operands that are all ``index``."""
+    return [parser.resolve_operand(o, IndexType()) for o in operands]

@@ -1,0 +1,115 @@
+"""Numbers in text: dense constants that survive print and parse bit by bit.
+
+xDSL's printer takes ``[0.0, -0.0]`` for a splat and its parser reads the hex form of
+a float inside ``dense<...>`` as an integer; both lose values silently.
+Source: MLIR, builtin attributes, "DenseIntOrFPElementsAttr".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute
+from xdsl.printer import Printer
+
+# Longer lists are printed as one hex string, as MLIR does.
+LONGEST_LIST = 100
+
+
+def splat_bytes(dense: DenseIntOrFPElementsAttr) -> bytes | None:
+    """The bytes of the one value that fills ``dense``, None if there are several."""
+    data = dense.data.data
+    size = dense.type.element_type.compile_time_size
+    first = data[:size]
+    return first if first and first * (len(data) // size) == data else None
+
+
+def splat_value(attribute: Attribute) -> int | float | None:
+    """The number of a scalar or splat constant; booleans are 0 and 1."""
+    if isinstance(attribute, FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, IntegerAttr):
+        type_ = attribute.type
+        return abs(attribute.value.data) if type_ == i1 else attribute.value.data
+    if isinstance(attribute, DenseIntOrFPElementsAttr):
+        data = splat_bytes(attribute)
+        if data is None:
+            return None
+        value = attribute.type.element_type.unpack(data, 1)[0]
+        if isinstance(value, int | float):
+            return abs(value) if attribute.type.element_type == i1 else value
+    return None
+
+
+def make_splat(value: int | float, type_: Attribute) -> Attribute:
+    """The constant ``value`` of a scalar or vector type."""
+    if not isinstance(type_, VectorType):
+        if isinstance(type_, AnyFloat):
+            return FloatAttr(float(value), type_)
+        if type_ == i1:
+            return IntegerAttr(1 if value else 0, i1)
+        bits = type_.width.data if isinstance(type_, IntegerType) else 64
+        return IntegerAttr(wrap(int(value), bits), type_)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    element = type_.element_type
+    number = float(value) if isinstance(element, AnyFloat) else int(value)
+    if isinstance(element, IntegerType):
+        number = wrap(int(value), element.width.data)
+    return DenseIntOrFPElementsAttr.from_list(type_, [number])  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def wrap(value: int, bits: int) -> int:
+    """``value`` as a signed integer of ``bits`` bits; i1 is 0 or 1."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+
+
+def print_dense(printer: Printer, dense: DenseIntOrFPElementsAttr) -> None:
+    """Print ``dense<...> : type`` so that parsing gives the same bytes."""
+    element = dense.type.element_type
+    data, size = dense.data.data, element.compile_time_size
+    printer.print_string("dense<")
+    if (splat := splat_bytes(dense)) is not None:
+        _print_number(printer, element.unpack(splat, 1)[0], element)
+    elif len(data) // size > LONGEST_LIST:
+        printer.print_string(f'"0x{data.hex().upper()}"')
+    elif data:
+        values = iter(element.unpack(data, len(data) // size))
+        _print_nested(printer, dense.get_shape(), values, element)
+    printer.print_string("> : ")
+    printer.print_attribute(dense.type)
+
+
+def _print_nested(
+    printer: Printer, shape: Sequence[int], values: Iterator[object], element: Attribute
+) -> None:
+    if not shape:
+        _print_number(printer, next(values), element)
+        return
+    with printer.in_square_brackets():
+        printer.print_list(
+            range(shape[0]),
+            lambda _: _print_nested(printer, shape[1:], values, element),
+        )
+
+
+def _print_number(printer: Printer, value: object, element: Attribute) -> None:
+    if isinstance(element, AnyFloat):
+        number = float(value)  # pyright: ignore[reportArgumentType]
+        if math.isfinite(number):
+            printer.print_float(number, element)
+        else:
+            printer.print_string(f"0x{element.pack((number,))[::-1].hex().upper()}")
+    elif element == i1:
+        printer.print_string("true" if value else "false")
+    else:
+        printer.print_string(str(value))
