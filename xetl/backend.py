@@ -1,0 +1,156 @@
+"""What a backend is, what it makes of a kernel, and how one is found by its name.
+
+Nothing heavy is imported here: a launch whose code is in the disk cache comes through
+this file without loading xDSL or LLVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from xetl.errors import LaunchError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from xetl.language.dtypes import DType
+    from xetl.language.signature import Signature
+
+ENTRY_POINT_GROUP = "xetl.backends"
+
+PLANNED = {"xegpu": "the backend for Intel GPUs is not installed"}
+"""Names users may write although no package offers them yet, with what to tell them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayView:
+    """An array argument as a backend sees it: where it is and how it is laid out.
+
+    Attributes:
+        address: of the element ``[0, 0, ...]``, in bytes.
+        dtype: of one element.
+        shape: number of elements in each dimension.
+        strides: distance between neighbours in each dimension, in elements.
+        readonly: whether the owner forbids writing.
+        obj: what the user passed; keeping it keeps the memory alive.
+    """
+
+    address: int
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    readonly: bool
+    obj: object = field(repr=False)
+
+
+Argument = ArrayView | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A compiled kernel as the disk cache keeps it.
+
+    Attributes:
+        payload: what `Backend.load` makes an executable of.
+        meta: facts about it, JSON only. Keys every backend gives: ``"stored"``, the
+            indices (among the array and scalar parameters, constants left out) of the
+            arrays the kernel writes.
+    """
+
+    payload: bytes
+    meta: Mapping[str, Any]
+
+    @property
+    def stored(self) -> frozenset[int]:
+        """Indices of the runtime arguments that the kernel writes."""
+        return frozenset(cast("Sequence[int]", self.meta.get("stored", ())))
+
+
+@runtime_checkable
+class Executable(Protocol):
+    """A kernel that can be run."""
+
+    @property
+    def fast(self) -> Callable[..., int] | None:
+        """A shortcut for the usual arguments, or ``None`` if there is none.
+
+        It is called with the three sizes of the grid and the user's own objects, one
+        for each parameter in order (trailing constants may be left out). 0 means done;
+        anything else that nothing was written and `launch` must be used.
+        """
+        ...
+
+    def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
+        """Run the kernel on ``args`` (constants left out) and wait for it."""
+        ...
+
+
+class Backend(Protocol):
+    """A way of running kernels: turns XeTile IR into something executable."""
+
+    name: str
+    targets: Sequence[str]
+    """Names of the machines it can make code for."""
+    stages: Sequence[str]
+    """Names `kernel.ir` accepts, besides those of the passes."""
+    cacheable: bool
+    """Whether artifacts may be kept on disk."""
+
+    def default_target(self) -> str:
+        """The target of a launch that names none."""
+        ...
+
+    def cache_key(self, target: str) -> str:
+        """All that code for ``target`` depends on besides the kernel: versions, CPU."""
+        ...
+
+    def passes(self, target: str) -> list[ModulePass]:
+        """The lowering from `xetile` to the form `build` takes, in order."""
+        ...
+
+    def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
+        """Make the code of a lowered module."""
+        ...
+
+    def load(self, artifact: Artifact, signature: Signature) -> Executable:
+        """Make an artifact runnable in this process."""
+        ...
+
+
+@cache
+def _known() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def backend_names() -> list[str]:
+    """The backends that are installed, in alphabetical order."""
+    return sorted(_known())
+
+
+@cache
+def find_backend(name: str) -> Backend:
+    """Import the backend called ``name``, and no other.
+
+    Raises:
+        LaunchError: no installed package offers it.
+    """
+    point = _known().get(name)
+    if point is not None:
+        return cast("Backend", point.load())
+    known = ", ".join(f"`{each}`" for each in backend_names())
+    if name in PLANNED:
+        raise LaunchError(
+            f"backend `{name}` cannot be used: {PLANNED[name]}",
+            code="X0810",
+            help=f"installed backends: {known}",
+        )
+    raise LaunchError(
+        f"there is no backend called `{name}`",
+        code="X0810",
+        help=f"known backends: {known}, `xegpu`",
+    )
