@@ -1,0 +1,165 @@
+"""Choose how one user tile of C is cut into register tiles.
+
+The register model.  A micro-kernel keeps ``mr x nr`` accumulators in registers; with
+``v = nr / lanes`` vectors per row it needs
+
+    mr * v   accumulators
+  + v        vectors of B, loaded once per step of k and used by all rows
+  + 1        one broadcast element of A
+
+registers, at most 32 (AVX-512) or 16 (AVX2).
+
+The time of one step of k (a pair of k for the bf16 dot product) is the largest of
+
+    mr * v / 2           two FMA pipes
+    0.58 * (mr + v)      the loads: v of B, mr broadcasts of A
+    4.5 (f32), 6 (bf16)  no accumulator is ready before its last FMA is through
+    1.5 * v              wide panels do not fit L1, and L2 gives ~42 bytes a cycle
+
+cycles (the constants are fitted to 19 tiles measured on Zen 5).  A chunk of k adds a
+prologue and the update of C.  Of all tiles that fit we take the one whose time over
+the *padded* block is least: padding is work too.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from xetl_cpu.targets import Target
+
+__all__ = ["DTYPES", "Blocking", "choose_blocking"]
+
+DTYPES = ("f32", "bf16", "f16")
+"""Element types there is a block GEMM for; f64 and i8 may follow."""
+
+_LATENCY = {"f32": 4.5, "bf16": 6}
+_LOAD_CYCLES = 0.58
+_L2_CYCLES = 1.5
+_PROLOGUE_CYCLES = 24
+_CHUNK = 256
+"""Steps between updates of C: 32 KB of a two-vector panel, 16 KB of it in AVX2."""
+
+_MAX_ROWS = 14
+"""More row pointers do not fit the general registers."""
+
+_MAX_VECTORS = 8
+"""Wider panels fall out of L2 with long k, and gain nothing."""
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How to compute one block; sizes in elements.
+
+    Attributes:
+        dtype: element type of A and B as the user has them.
+        compute: what the packed panels hold, ``f32``, or ``bf16`` for the dot product.
+        mr: rows of the register tile.
+        nr: columns of the register tile, and the width of a panel.
+        k_pack: how many consecutive k lie together in a panel (2 for ``bf16``).
+        kc: how much of k is done before C is updated.  A multiple of ``k_pack``.
+        unroll: steps (of ``k_pack``) in the body of the inner loop.
+        lanes: f32 lanes of a vector register.
+        block_m: rows of the block that was asked for.
+        block_n: its columns.
+    """
+
+    dtype: str
+    compute: str
+    mr: int
+    nr: int
+    k_pack: int
+    kc: int
+    unroll: int
+    lanes: int
+    block_m: int
+    block_n: int
+
+    @property
+    def panels(self) -> int:
+        """Panels of B, the last one padded."""
+        return ceil(self.block_n / self.nr)
+
+    @property
+    def ldc(self) -> int:
+        """Row stride of the scratch C."""
+        return self.panels * self.nr
+
+    @property
+    def rows_padded(self) -> int:
+        """Rows the scratch C must have; those past ``block_m`` hold rubbish."""
+        return ceil(self.block_m / self.mr) * self.mr
+
+    @property
+    def vectors(self) -> int:
+        """Vector registers to a row of the register tile."""
+        return self.nr // self.lanes
+
+    @property
+    def compute_bytes(self) -> int:
+        """Size of an element of A and of a panel."""
+        return 2 if self.compute == "bf16" else 4
+
+    def panel_elements(self, k: int) -> int:
+        """Elements of one packed panel for ``k`` steps of k: whole 64-byte lines."""
+        used = ceil(k / self.k_pack) * self.k_pack * self.nr
+        line = 64 // self.compute_bytes
+        return ceil(used / line) * line
+
+
+def choose_blocking(target: Target, dtype: str, block_m: int, block_n: int) -> Blocking:
+    """The register tile with the least estimated time for a block_m x block_n block.
+
+    Raises:
+        ValueError: there is no block GEMM for ``dtype``.
+
+    >>> from xetl_cpu.targets import find_target
+    >>> blocking = choose_blocking(find_target("avx512"), "f32", 256, 256)
+    >>> blocking.mr, blocking.nr, blocking.panels
+    (8, 32, 8)
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"no block GEMM for {dtype}; there is one for {DTYPES}")
+    compute = "bf16" if dtype == "bf16" and target.has_bf16_dot else "f32"
+    lanes = target.lanes("f32")
+
+    def cost(tile: tuple[int, int]) -> tuple[float, int]:
+        mr, vectors = tile
+        strips = ceil(block_m / mr) * ceil(block_n / (vectors * lanes))
+        # Of equals the tallest: its narrow panel stays in L1.
+        return strips * _strip_cycles(mr, vectors, compute), -mr
+
+    mr, vectors = min(_tiles_that_fit(target.vector_registers, block_m), key=cost)
+    k_pack = 2 if compute == "bf16" else 1
+    return Blocking(
+        dtype=dtype,
+        compute=compute,
+        mr=mr,
+        nr=vectors * lanes,
+        k_pack=k_pack,
+        kc=_CHUNK * k_pack,
+        # One is as fast within 2 %, more only compiles longer.
+        unroll=2,
+        lanes=lanes,
+        block_m=block_m,
+        block_n=block_n,
+    )
+
+
+def _tiles_that_fit(registers: int, block_m: int) -> list[tuple[int, int]]:
+    """All (mr, vectors) within the register model."""
+    return [
+        (mr, vectors)
+        for mr in range(1, min(_MAX_ROWS, block_m) + 1)
+        for vectors in range(1, _MAX_VECTORS + 1)
+        if mr * vectors + vectors + 1 <= registers
+    ]
+
+
+def _strip_cycles(mr: int, vectors: int, compute: str) -> float:
+    """Estimated cycles of one strip for one step of k; see the module docstring."""
+    step = max(
+        mr * vectors / 2,
+        _LOAD_CYCLES * (mr + vectors),
+        _LATENCY[compute],
+        _L2_CYCLES * vectors,
+    )
+    return step + (_PROLOGUE_CYCLES + mr * vectors) / _CHUNK

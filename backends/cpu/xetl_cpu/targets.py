@@ -1,0 +1,191 @@
+"""The processors we generate code for, and what each can do.
+
+Nothing here loads llvmlite before ``target_machine`` is called: a disk-cache hit
+needs ``find_target`` and ``host_fingerprint`` only.
+"""
+
+import hashlib
+import importlib
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "REFUSED",
+    "TARGETS",
+    "Target",
+    "UnknownTargetError",
+    "find_target",
+    "host_features",
+    "host_fingerprint",
+    "target_machine",
+]
+
+_AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi2"})
+_AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
+_AVX512_BF16 = _AVX512 | {"avx512bf16"}
+
+_NARROW_BITS = {"i1": 8, "i8": 8, "u8": 8, "i16": 16, "f16": 16, "bf16": 16}
+_WIDE_BITS = {"i32": 32, "f32": 32, "i64": 64, "f64": 64}
+
+REFUSED = {
+    "amx": "AMX tiles are not generated yet; use avx512_bf16",
+}
+"""Names we know of but do not compile for, each with what to say about it."""
+
+
+class UnknownTargetError(ValueError):
+    """There is no target of this name, or it is not supported yet."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor family.
+
+    ``requires`` holds the features the generated code may use (LLVM's names).
+    ``vector_bytes`` is the width of one register, ``vector_registers`` their number,
+    ``has_masks`` whether loads and stores take a mask at no cost (AVX-512).
+    ``cpu`` and ``features`` are LLVM's; for ``host`` they are empty and filled in by
+    ``target_machine``.
+    """
+
+    name: str
+    cpu: str
+    features: str
+    requires: frozenset[str]
+    vector_bytes: int
+    vector_registers: int
+    has_masks: bool
+    has_bf16_dot: bool
+
+    def lanes(self, dtype: str) -> int:
+        """How many elements of ``dtype`` one vector register holds.
+
+        >>> find_target("avx2").lanes("f32")
+        8
+        """
+        return self.vector_bytes * 8 // (_NARROW_BITS | _WIDE_BITS)[dtype]
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this machine can execute what is compiled for the target."""
+        return self.requires <= host_features()
+
+
+TARGETS = {
+    "avx2": Target("avx2", "x86-64-v3", "", _AVX2, 32, 16, False, False),
+    "avx512": Target("avx512", "x86-64-v4", "", _AVX512, 64, 32, True, False),
+    "avx512_bf16": Target(
+        "avx512_bf16",
+        "x86-64-v4",
+        "+avx512vnni,+avx512bf16",
+        _AVX512_BF16,
+        64,
+        32,
+        True,
+        True,
+    ),
+}
+"""The fixed targets by name; ``host`` is made by ``find_target``."""
+
+
+def find_target(name: str) -> Target:
+    """Return the target of this name; ``host`` is the best this machine offers.
+
+    Raises:
+        UnknownTargetError: the name is unknown, refused, or ``host`` lacks AVX2.
+    """
+    if name == "host":
+        return _host_target()
+    if name in REFUSED:
+        raise UnknownTargetError(f"target `{name}`: {REFUSED[name]}")
+    if name not in TARGETS:
+        known = ", ".join(["host", *TARGETS])
+        raise UnknownTargetError(f"no target `{name}`; there are {known}")
+    return TARGETS[name]
+
+
+@cache
+def _host_target() -> Target:
+    for family in reversed(TARGETS.values()):
+        if family.runs_here:
+            return Target(
+                "host",
+                "",
+                "",
+                family.requires,
+                family.vector_bytes,
+                family.vector_registers,
+                family.has_masks,
+                family.has_bf16_dot,
+            )
+    raise UnknownTargetError("this machine has no AVX2 and FMA: no target fits it")
+
+
+@cache
+def host_features() -> frozenset[str]:
+    """The features of this machine, by LLVM's names (a superset: Linux's own too)."""
+    flags = _cpuinfo_flags()
+    if flags:
+        # Linux writes avx512_bf16 where LLVM writes avx512bf16.
+        return frozenset(flag.replace("_", "") for flag in flags)
+    found: dict[str, bool] = _binding().get_host_cpu_features()
+    return frozenset(name for name, present in found.items() if present)
+
+
+@cache
+def host_fingerprint() -> str:
+    """A short text that differs between machines whose ``host`` code may differ."""
+    text = "\n".join(_cpuinfo_identity()) or platform.processor()
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _cpuinfo() -> dict[str, str]:
+    """The first processor's entries of /proc/cpuinfo; empty where there is none."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return {}
+    first = text.split("\n\n", 1)[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _cpuinfo_flags() -> list[str]:
+    return _cpuinfo().get("flags", "").split()
+
+
+def _cpuinfo_identity() -> list[str]:
+    # LLVM picks the cpu name from family and model, the features from the flags.
+    keys = ("vendor_id", "cpu family", "model", "flags")
+    return [entry for key in keys if (entry := _cpuinfo().get(key))]
+
+
+@cache
+def target_machine(target: Target) -> Any:
+    """The llvmlite ``TargetMachine``: position-independent, small code model.
+
+    Codegen level 2 is enough (measured: levels 1 to 3 give the same loops, 0 a third
+    of the speed).
+    """
+    binding = _binding()
+    cpu, features = target.cpu, target.features
+    if target.name == "host":
+        cpu = binding.get_host_cpu_name()
+        features = binding.get_host_cpu_features().flatten()
+    triple = binding.get_process_triple()
+    return binding.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
+    )
+
+
+@cache
+def _binding() -> Any:
+    """``llvmlite.binding``, ready for x86: loaded late because it takes 40 ms."""
+    binding = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding

@@ -1,0 +1,162 @@
+"""The block GEMM against NumPy; small integers, so sums are exact."""
+
+from dataclasses import replace
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from native_harness import compile_functions, emit_object, fenced, new_module
+
+from xetl_cpu.microkernels import (
+    choose_blocking,
+    emit_block_gemm,
+    emit_pack_a,
+    emit_pack_b,
+)
+from xetl_cpu.targets import find_target
+
+NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}
+CASES = [
+    (target, dtype)
+    for target in ("avx2", "avx512", "avx512_bf16")
+    for dtype in ("f32", "bf16")
+]
+sizes = st.integers(1, 70)
+
+
+def need(name: str):
+    target = find_target(name)
+    if not target.runs_here:
+        pytest.skip(f"this machine is no {name}")
+    return target
+
+
+@cache
+def block_gemm(target_name: str, dtype: str, block_m: int, block_n: int, kc: int):
+    target = find_target(target_name)
+    blocking = replace(choose_blocking(target, dtype, block_m, block_n), kc=kc)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_block_gemm(module, target, blocking)]
+    )
+    return blocking, gemm
+
+
+def panels_of(blocking, b: np.ndarray, panels: int) -> np.ndarray:
+    k, n = b.shape
+    steps = -(-k // blocking.k_pack)
+    padded = np.zeros((steps * blocking.k_pack, panels * blocking.nr), np.float32)
+    padded[:k, :n] = b
+    shape = (steps, blocking.k_pack, panels, blocking.nr)
+    order = padded.reshape(shape).transpose(2, 0, 3, 1)
+    return np.ascontiguousarray(order).astype(NUMPY[blocking.compute])
+
+
+def check(target_name, dtype, block, kc, m, n, k, pad=0, seed=0):
+    blocking, gemm = block_gemm(target_name, dtype, *block, kc)
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-4, 5, (m, k + pad)).astype(NUMPY[blocking.compute])
+    b = rng.integers(-4, 5, (k, n)).astype(np.float32)
+    c = rng.integers(-4, 5, (blocking.rows_padded, blocking.ldc)).astype(np.float32)
+    panels = -(-n // blocking.nr)
+    packed = panels_of(blocking, b, panels)
+    used = fenced(a.ravel()[: a.size - pad])
+    scratch = fenced(c)
+    gemm(used, k + pad, m, k, fenced(packed), packed[0].size, panels, scratch)
+    product = a[:, :k].astype(np.float32) @ b
+    assert np.array_equal(scratch[:m, :n], c[:m, :n] + product)
+    # Panels past the last, and rows past the last strip, are not ours.
+    assert np.array_equal(
+        scratch[:, panels * blocking.nr :], c[:, panels * blocking.nr :]
+    )
+    strips = -(-m // blocking.mr) * blocking.mr
+    assert np.array_equal(scratch[strips:], c[strips:])
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), CASES)
+@given(m=sizes, n=sizes, k=sizes, pad=st.integers(0, 5), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_any_shape_matches_numpy(target_name, dtype, m, n, k, pad, seed):
+    need(target_name)
+    # A short chunk: with kc = 256 these k would never update C twice.
+    check(target_name, dtype, (70, 70), 16, m, n, k, pad, seed)
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), CASES)
+@pytest.mark.parametrize("block_m", [1, 2, 3, 4, 5, 8, 12, 33])
+def test_low_blocks(target_name, dtype, block_m):
+    need(target_name)
+    for m in {1, block_m}:
+        check(target_name, dtype, (block_m, 100), 32, m, 100, 61)
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), CASES)
+def test_long_k_in_default_chunks(target_name, dtype):
+    target = need(target_name)
+    kc = choose_blocking(target, dtype, 64, 64).kc
+    check(target_name, dtype, (64, 64), kc, 64, 64, 2 * kc + 3)
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), CASES)
+def test_nothing_to_add(target_name, dtype):
+    need(target_name)
+    check(target_name, dtype, (70, 70), 16, 5, 7, 0)
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), CASES)
+def test_all_tiles_fit_the_registers(target_name, dtype):
+    target = find_target(target_name)
+    for m, n in [(1, 1), (1, 500), (7, 33), (64, 64), (100, 100), (256, 256)]:
+        blocking = choose_blocking(target, dtype, m, n)
+        vectors = blocking.vectors
+        needed = blocking.mr * vectors + vectors + 1
+        assert needed <= target.vector_registers
+        assert blocking.rows_padded >= m
+        assert blocking.ldc >= n
+        assert blocking.kc % blocking.k_pack == 0
+
+
+def test_unknown_dtype_is_refused():
+    with pytest.raises(ValueError, match="no block GEMM for f64"):
+        choose_blocking(find_target("avx2"), "f64", 64, 64)
+
+
+@pytest.mark.parametrize("target_name", ["avx2", "avx512", "avx512_bf16"])
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_the_object_needs_no_other(target_name, dtype):
+    target = find_target(target_name)
+    blocking = choose_blocking(target, dtype, 64, 64)
+    module = new_module()
+    emitted = [emit_block_gemm(module, target, blocking)]
+    emitted += [
+        emit(module, target, blocking, dtype) for emit in (emit_pack_a, emit_pack_b)
+    ]
+    assert emit_block_gemm(module, target, blocking) is emitted[0]
+    for function in emitted:
+        assert function.linkage == "internal"
+        function.linkage = ""
+    assert undefined_symbols(emit_object(target, module)) == []
+
+
+def undefined_symbols(data: bytes) -> list[str]:
+    """Names of the symbols in section 0 of an ELF64 object."""
+    words = np.frombuffer(data[40:48], "<u8")
+    size, count = np.frombuffer(data[58:62], "<u2")
+    sections = np.frombuffer(data, "<u1")[int(words[0]) :][: int(size) * int(count)]
+    headers = sections.reshape(count, size).view("<u4")
+    names: list[str] = []
+    for header in headers:
+        if header[1] != 2:  # SHT_SYMTAB
+            continue
+        at, length, text = int(header[6]), int(header[8]), int(headers[header[10]][6])
+        for start in range(at + 24, at + length, 24):
+            name_at, section = (
+                int.from_bytes(data[start : start + 4], "little"),
+                data[start + 6 : start + 8],
+            )
+            if section == b"\0\0":
+                first = text + name_at
+                names.append(data[first : data.index(b"\0", first)].decode())
+    return names
