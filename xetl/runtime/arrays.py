@@ -1,0 +1,190 @@
+"""What can be passed as an array, and where its elements are.
+
+NumPy arrays and torch tensors are read directly, everything else through DLPack: 8 us
+an array, so only a fallback (users.md, section 1.5). Nothing is ever copied.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.backend import ArrayView
+from xetl.errors import LaunchError, TileTypeError
+from xetl.language.dtypes import DType
+from xetl.runtime import dlpack
+
+__all__ = ["ArrayView", "describe", "describe_if_array", "unit_dim"]
+
+_SUPPORTED = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64"
+
+
+def describe(obj: object, name: str = "the array") -> ArrayView:
+    """Say where the elements of ``obj`` are.
+
+    Args:
+        obj: a NumPy array, a torch tensor on the CPU, or anything with ``__dlpack__``.
+        name: what an error calls it.
+
+    Raises:
+        LaunchError: it is no array, or one of a kind kernels cannot read.
+    """
+    view = describe_if_array(obj, name)
+    if view is None:
+        raise LaunchError(
+            f"`{name}` is not an array but a {type(obj).__name__}", code="X0805"
+        )
+    return view
+
+
+def describe_if_array(obj: object, name: str) -> ArrayView | None:
+    """As `describe`, but ``None`` for what is no array at all."""
+    if isinstance(obj, np.ndarray):
+        return _describe_numpy(cast("np.ndarray[Any, Any]", obj), name)
+    torch = sys.modules.get("torch")  # whoever passes a tensor has imported it
+    if torch is not None and isinstance(obj, torch.Tensor):
+        return _describe_torch(obj, name)
+    if hasattr(obj, "__dlpack__"):
+        return _describe_dlpack(obj, name)
+    return None
+
+
+def unit_dim(view: ArrayView) -> int | None:
+    """The last dimension whose stride is 1; where there is one element it may be.
+
+    What the stride of a dimension of one element is does not matter, and libraries
+    leave anything there.
+    """
+    for dim in reversed(range(len(view.shape))):
+        if view.strides[dim] == 1 or view.shape[dim] <= 1:
+            return dim
+    return None
+
+
+def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
+    if isinstance(array, np.ma.MaskedArray):
+        raise LaunchError(
+            f"`{name}` is a masked array, whose mask a kernel would not see",
+            code="X0805",
+            help="pass `.filled(...)`, or the mask as an array of its own",
+        )
+    dtype = _of_numpy(array.dtype)
+    if dtype is None:
+        raise _unsupported_numpy(array.dtype, name)
+    _check_rank(array.ndim, name)
+    strides = _in_elements(array.strides, array.shape, dtype.itemsize, name)
+    address, readonly = array.__array_interface__["data"]
+    return ArrayView(address, dtype, array.shape, strides, readonly, array)
+
+
+def _in_elements(
+    strides: tuple[int, ...], shape: tuple[int, ...], itemsize: int, name: str
+) -> tuple[int, ...]:
+    for dim, stride in enumerate(strides):
+        if stride % itemsize and shape[dim] > 1:
+            raise LaunchError(
+                f"dimension {dim} of `{name}` has a stride of {stride} bytes, "
+                f"which is not a multiple of the {itemsize} bytes of an element",
+                code="X0808",
+                help="pass a copy, whose elements lie on multiples of their size",
+            )
+    return tuple(stride // itemsize for stride in strides)
+
+
+def _check_rank(rank: int, name: str) -> None:
+    if rank == 0:
+        raise LaunchError(
+            f"`{name}` is an array without dimensions",
+            code="X0805",
+            help=f"pass the number itself (`{name}.item()`), or an array of one element"
+            f" (`{name}.reshape(1)`)",
+        )
+
+
+@cache
+def _of_numpy(dtype: np.dtype[Any]) -> DType | None:
+    if dtype.kind not in "biufV" or not dtype.isnative or dtype.names is not None:
+        return None
+    try:
+        return DType.of(dtype)
+    except TileTypeError:
+        return None
+
+
+def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
+    if dtype.names is None and not dtype.isnative:
+        return LaunchError(
+            f"`{name}` has dtype {dtype.name} in the byte order of another machine",
+            code="X0805",
+            help=f"pass `{name}.astype({name}.dtype.newbyteorder('='))`",
+        )
+    what = "a structured dtype" if dtype.names is not None else f"dtype {dtype.name}"
+    return LaunchError(
+        f"`{name}` has {what}, which kernels cannot read",
+        code="X0805",
+        help=f"the dtypes of arrays are {_SUPPORTED}",
+    )
+
+
+def _describe_torch(tensor: Any, name: str) -> ArrayView:
+    if tensor.device.type != "cpu":
+        raise LaunchError(
+            f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU",
+            code="X0813",
+            help=f"pass `{name}.cpu()`",
+        )
+    if str(tensor.layout) != "torch.strided":
+        raise LaunchError(
+            f"`{name}` is a tensor with layout {tensor.layout}",
+            code="X0805",
+            help=f"pass `{name}.to_dense()`",
+        )
+    if tensor.is_conj() or tensor.is_neg():
+        raise LaunchError(
+            f"`{name}` is a tensor whose sign is not yet applied",
+            code="X0805",
+            help=f"pass `{name}.resolve_conj().resolve_neg()`",
+        )
+    dtype = _of_torch(str(tensor.dtype))
+    if dtype is None:
+        raise LaunchError(
+            f"`{name}` has dtype {tensor.dtype}, which kernels cannot read",
+            code="X0805",
+            help=f"the dtypes of arrays are {_SUPPORTED}",
+        )
+    _check_rank(tensor.ndim, name)
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    return ArrayView(tensor.data_ptr(), dtype, shape, strides, False, tensor)
+
+
+@cache
+def _of_torch(name: str) -> DType | None:
+    try:
+        return DType.of(name)
+    except TileTypeError:
+        return None
+
+
+def _describe_dlpack(obj: Any, name: str) -> ArrayView:
+    kind, index = obj.__dlpack_device__()
+    if kind != dlpack.CPU:
+        raise LaunchError(
+            f"`{name}` is an array on another device (DLPack {int(kind)}:{index})",
+            code="X0813",
+            help="copy it to host memory first",
+        )
+    found = dlpack.read(obj)
+    dtype = None if found.dtype is None else DType.of(found.dtype)
+    if dtype is None:
+        raise LaunchError(
+            f"`{name}` has a dtype that kernels cannot read",
+            code="X0805",
+            help=f"the dtypes of arrays are {_SUPPORTED}",
+        )
+    _check_rank(len(found.shape), name)
+    return ArrayView(
+        found.address, dtype, found.shape, found.strides, found.readonly, found.keep
+    )

@@ -1,0 +1,149 @@
+"""Which arrays share memory: exact, for any strides.
+
+The rule (language.md, section 4): the very same view may be given twice; any other
+overlap of a stored argument is refused, and so is a stored argument that overlaps
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.backend import Argument, ArrayView
+from xetl.errors import LaunchError
+
+_MAX_WORK = 10_000_000
+"""Beyond this NumPy's exact solver gives up; then two arrays count as overlapping."""
+
+
+def same_view(left: ArrayView, right: ArrayView) -> bool:
+    """Whether both are the very same elements in the same order."""
+    return (
+        left.address == right.address
+        and left.dtype == right.dtype
+        and left.shape == right.shape
+        and left.strides == right.strides
+    )
+
+
+def overlap(left: ArrayView, right: ArrayView) -> bool:
+    """Whether an element of one shares a byte with an element of the other."""
+    if 0 in left.shape or 0 in right.shape:
+        return False
+    left_start, left_end = _bounds(left)
+    right_start, right_end = _bounds(right)
+    if left_end <= right_start or right_end <= left_start:
+        return False
+    return _shares(_as_numpy(left), _as_numpy(right))
+
+
+def overlaps_itself(view: ArrayView) -> bool:
+    """Whether two of its elements share a byte."""
+    if 0 in view.shape or _is_nested(view):
+        return False
+    array = _as_numpy(view)
+    # Two different elements differ first in some dimension. Both may then be moved so
+    # that one of them is at 0 in it, and in all dimensions before.
+    for dim, size in enumerate(view.shape):
+        if size == 1:
+            continue
+        first: tuple[Any, ...] = (slice(0, 1),) * dim
+        if _shares(array[(*first, slice(0, 1))], array[(*first, slice(1, None))]):
+            return True
+    return False
+
+
+def check_stored(
+    names: Sequence[str], args: Sequence[Argument], stored: Collection[int]
+) -> None:
+    """Check that the arrays a kernel writes may be written.
+
+    Args:
+        names: of the parameters, constants left out.
+        args: their values.
+        stored: indices of the arrays that are written.
+
+    Raises:
+        LaunchError: one is read-only, overlaps itself, or overlaps another argument.
+    """
+    for index in sorted(stored):
+        target = args[index]
+        if not isinstance(target, ArrayView):
+            continue
+        _check_writable(names[index], target)
+        for other, arg in enumerate(args):
+            if other == index or not isinstance(arg, ArrayView):
+                continue
+            if not same_view(target, arg) and overlap(target, arg):
+                raise LaunchError(
+                    f"`{names[index]}` is written, but shares memory with "
+                    f"`{names[other]}`",
+                    code="X0807",
+                    help="pass a copy of one of them; only the very same view may be "
+                    "given twice",
+                )
+
+
+def _check_writable(name: str, view: ArrayView) -> None:
+    if view.readonly:
+        raise LaunchError(
+            f"`{name}` is written by the kernel, but the array is read-only",
+            code="X0806",
+        )
+    if overlaps_itself(view):
+        raise LaunchError(
+            f"`{name}` is written, but some of its elements share memory "
+            f"(shape {view.shape}, strides {view.strides})",
+            code="X0807",
+            help="pass a copy, in which each element has its own place",
+        )
+
+
+def _bounds(view: ArrayView) -> tuple[int, int]:
+    """The first byte of a view, and the first one behind it."""
+    itemsize = view.dtype.itemsize
+    low = high = 0
+    for size, stride in zip(view.shape, view.strides):
+        reach = (size - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return view.address + low * itemsize, view.address + (high + 1) * itemsize
+
+
+def _is_nested(view: ArrayView) -> bool:
+    """Whether each dimension steps over all that the shorter steps can reach."""
+    reach = 0
+    for step, size in sorted((abs(s), n) for s, n in zip(view.strides, view.shape)):
+        if size == 1:
+            continue
+        if step <= reach:
+            return False
+        reach += step * (size - 1)
+    return True
+
+
+def _shares(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
+    try:
+        return np.shares_memory(left, right, max_work=cast("Any", _MAX_WORK))
+    except np.exceptions.TooHardError:
+        return True
+
+
+class _Memory:
+    """A view as NumPy's array protocol states it."""
+
+    def __init__(self, view: ArrayView) -> None:
+        itemsize = view.dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
+            "data": (view.address, True),
+            "shape": view.shape,
+            "strides": tuple(stride * itemsize for stride in view.strides),
+        }
+
+
+def _as_numpy(view: ArrayView) -> np.ndarray[Any, Any]:
+    return np.asarray(_Memory(view))
