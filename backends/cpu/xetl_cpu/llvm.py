@@ -56,7 +56,11 @@ Value: TypeAlias = Any
 def _make_bfloat() -> Type:
     """``bfloat``, which llvmlite.ir lacks; it has no constants of its own."""
     half: Any = ir.HalfType
-    members = {"intrinsic_name": "bf16", "__str__": lambda _: "bfloat"}
+
+    def name(_: Any) -> str:
+        return "bfloat"
+
+    members = {"intrinsic_name": "bf16", "__str__": name}
     bfloat: Any = type("BFloatType", (half,), members)
     # llvmlite keeps one instance of each floating type.
     bfloat._create_instance()
@@ -117,7 +121,7 @@ def define(
     function = ir.Function(module, signature, name)
     function.linkage = "internal"
     function.attributes.add("nounwind")
-    add_anything: Any = set.add
+    add_anything = set[str].add
     for text in ('"no-builtins"', '"prefer-vector-width"="512"'):
         # llvmlite refuses attributes it has not heard of; `set.add` does not ask.
         add_anything(function.attributes, text)
