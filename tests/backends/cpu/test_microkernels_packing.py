@@ -14,6 +14,7 @@ from xetl_cpu.targets import find_target
 
 NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 CANARY = 77
+UNITS = {"rows": ("n", "k"), "columns": ("k", "m")}
 CASES = [
     (target, dtype)
     for target in ("avx2", "avx512", "avx512_bf16")
@@ -31,14 +32,15 @@ def need(name: str):
 
 
 @cache
-def packers(target_name: str, dtype: str, nr: int = 0):
+def packers(target_name: str, dtype: str, layout: str = "any"):
     target = find_target(target_name)
-    blocking = choose_blocking(target, dtype, 64, nr or 64)
+    blocking = choose_blocking(target, dtype, 64, 64)
+    unit_b, unit_a = UNITS.get(layout, (None, None))
     pack_b, pack_a = compile_functions(
         target,
         [
-            lambda module: emit_pack_b(module, target, blocking, dtype),
-            lambda module: emit_pack_a(module, target, blocking, dtype),
+            lambda module: emit_pack_b(module, target, blocking, dtype, unit_b),
+            lambda module: emit_pack_a(module, target, blocking, dtype, unit_a),
         ],
     )
     return blocking, pack_b, pack_a
@@ -75,12 +77,12 @@ def expected_panels(blocking: Blocking, source: np.ndarray, k: int, panels: int)
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
 @given(
     k=sizes, extra_k=st.integers(0, 20), n=sizes, extra_n=st.integers(0, 70),
-    layout=layouts, seed=st.integers(0, 99),
+    layout=layouts, known=st.booleans(), seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
-def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, seed):
+@settings(max_examples=100, deadline=None)
+def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, known, seed):
     need(target_name)
-    blocking, pack_b, _ = packers(target_name, dtype)
+    blocking, pack_b, _ = packers(target_name, dtype, layout if known else "any")
     source = make_source(layout, (k, n), dtype, seed)
     panels = -(-(n + extra_n) // blocking.nr)
     want = expected_panels(blocking, source, k + extra_k, panels)
@@ -101,12 +103,14 @@ def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, seed):
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
 @given(
     rows=sizes, extra_rows=st.integers(0, 20), k=sizes, extra_k=st.integers(0, 20),
-    layout=layouts, seed=st.integers(0, 99), pad=st.integers(0, 9),
+    layout=layouts, known=st.booleans(), seed=st.integers(0, 99), pad=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
-def test_pack_a(target_name, dtype, rows, extra_rows, k, extra_k, layout, seed, pad):
+@settings(max_examples=100, deadline=None)
+def test_pack_a(
+    target_name, dtype, rows, extra_rows, k, extra_k, layout, known, seed, pad
+):
     need(target_name)
-    blocking, _, pack_a = packers(target_name, dtype)
+    blocking, _, pack_a = packers(target_name, dtype, layout if known else "any")
     source = make_source(layout, (rows, k), dtype, seed)
     all_rows, all_k = rows + extra_rows, k + extra_k
     want = np.zeros((all_rows, all_k), np.float32)

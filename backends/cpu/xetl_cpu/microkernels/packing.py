@@ -1,5 +1,7 @@
 """Emit the packers: B into zero-padded panels, A into rows of the compute type."""
 
+from typing import Literal
+
 from xetl_cpu.llvm import (
     I64,
     PTR,
@@ -12,8 +14,8 @@ from xetl_cpu.llvm import (
     ir,
     offset,
 )
-from xetl_cpu.microkernels.block_copy import CopyKind, emit_block_copy
 from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.copying import CopyKind, emit_block_copy
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
 
@@ -21,7 +23,11 @@ __all__ = ["emit_pack_a", "emit_pack_b"]
 
 
 def emit_pack_b(
-    module: Module, target: Target, blocking: Blocking, src_dtype: str
+    module: Module,
+    target: Target,
+    blocking: Blocking,
+    src_dtype: str,
+    unit: Literal["k", "n"] | None = None,
 ) -> Function:
     """Get or create the packer of B.
 
@@ -31,9 +37,18 @@ def emit_pack_b(
     ``src_dtype`` (any; 1 is fast, in either), ``panel_stride`` in compute elements.
     ``dst`` is where panel 0 has the first k to be packed: k may be done in parts, cut
     at multiples of ``k_pack``.
+
+    If it is known which stride is 1, say so by ``unit``: less is compiled then, and
+    that stride is not looked at.
     """
-    kind = CopyKind(src_dtype, blocking.compute, blocking.k_pack, blocking.nr)
-    name = f"xetl_pack_b_{target.name}_{kind.name}"
+    kind = CopyKind(
+        src_dtype,
+        blocking.compute,
+        blocking.k_pack,
+        blocking.nr,
+        None if unit is None else "major" if unit == "k" else "minor",
+    )
+    name = f"xetl_pack_b_{target.name}_{kind.name}_{unit or 'any'}"
     known = module.globals.get(name)
     if known is not None:
         return known
@@ -58,16 +73,26 @@ def emit_pack_b(
 
 
 def emit_pack_a(
-    module: Module, target: Target, blocking: Blocking, src_dtype: str
+    module: Module,
+    target: Target,
+    blocking: Blocking,
+    src_dtype: str,
+    unit: Literal["m", "k"] | None = None,
 ) -> Function:
     """Get or create the packer of A.
 
     ``void(src, stride_m, stride_k, rows_valid, k_valid, rows, k, dst, ldd)`` copies to
     rows of k compute elements, ``ldd`` apart; zero from ``rows_valid`` or ``k_valid``
-    on.  Nothing past column k is written.  Any strides; 1 is fast, in either.
+    on.  Nothing past column k is written.  Strides and ``unit`` as for ``emit_pack_b``.
     """
-    kind = CopyKind(src_dtype, blocking.compute, 1, 0)
-    name = f"xetl_pack_a_{target.name}_{kind.name}"
+    kind = CopyKind(
+        src_dtype,
+        blocking.compute,
+        1,
+        0,
+        None if unit is None else "major" if unit == "m" else "minor",
+    )
+    name = f"xetl_pack_a_{target.name}_{kind.name}_{unit or 'any'}"
     known = module.globals.get(name)
     if known is not None:
         return known

@@ -1,0 +1,187 @@
+"""What the three roads share: the function's arguments and its address arithmetic."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from xetl_cpu.llvm import (
+    I64,
+    PTR,
+    VOID,
+    Builder,
+    Function,
+    Module,
+    Value,
+    const,
+    define,
+    ir,
+    lane_mask,
+    load,
+    masked_load,
+    masked_store,
+    offset,
+    splat,
+    store,
+    vector,
+)
+from xetl_cpu.microkernels.elements import bits_of, convert
+from xetl_cpu.targets import Target
+
+__all__ = ["PARAMS", "Block", "CopyKind", "all_if", "define_copy", "groups_of"]
+
+PARAMS = (
+    ("src", PTR),
+    ("stride_major", I64),
+    ("stride_minor", I64),
+    ("valid_major", I64),
+    ("valid_minor", I64),
+    ("major", I64),
+    ("minor", I64),
+    ("dst", PTR),
+    ("ldd", I64),
+)
+
+
+@dataclass(frozen=True)
+class CopyKind:
+    """What is fixed when the copy is compiled.
+
+    Attributes:
+        source: element type of the source.
+        result: element type of the result.
+        group: majors that lie together in the result, 1 or 2.
+        minor: how many minors, if known (then a multiple of the f32 lanes), else 0.
+        unit: which stride is known to be 1.
+    """
+
+    source: str
+    result: str
+    group: int
+    minor: int
+    unit: Literal["major", "minor"] | None = None
+
+    @property
+    def name(self) -> str:
+        """Part of the names of the functions made for it."""
+        return f"{self.source}_{self.result}_g{self.group}_n{self.minor}"
+
+
+def define_copy(
+    module: Module,
+    target: Target,
+    kind: CopyKind,
+    road: str,
+    params: tuple[tuple[str, object], ...] = PARAMS,
+) -> tuple[Function, Builder | None]:
+    """Get the function of this name, or create it: then there is a builder too."""
+    name = f"xetl_copy_{road}_{target.name}_{kind.name}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known, None
+    function = define(module, name, VOID, params)
+    # Inlined into each caller it would only be compiled once more.
+    function.attributes.add("noinline")
+    return function, ir.IRBuilder(function.append_basic_block("entry"))
+
+
+def groups_of(builder: Builder, majors: Value, group: int) -> Value:
+    """How many groups ``majors`` make, the last one perhaps not full."""
+    if group == 1:
+        return majors
+    return builder.ashr(builder.add(majors, const(I64, 1)), const(I64, 1))
+
+
+def all_if(builder: Builder, condition: Value, mask: Value | int) -> Value:
+    """``mask`` (or that many true lanes) if ``condition``, else no lane."""
+    if isinstance(mask, int):
+        return splat(builder, condition, mask)
+    return builder.select(condition, mask, const(mask.type, 0))
+
+
+@dataclass(frozen=True)
+class Block:
+    """The arguments of a copy, with the arithmetic on them."""
+
+    builder: Builder
+    target: Target
+    kind: CopyKind
+    src: Value
+    stride_major: Value
+    stride_minor: Value
+    valid_major: Value
+    valid_minor: Value
+    major: Value
+    minor: Value
+    dst: Value
+    ldd: Value
+
+    def with_unit_stride(self, unit: Literal["major", "minor"]) -> "Block":
+        """The same with one stride a constant 1."""
+        return replace(self, **{f"stride_{unit}": const(I64, 1)})
+
+    @property
+    def lanes(self) -> int:
+        """Elements handled at a time: a register of the 32-bit ones."""
+        return self.target.lanes("f32")
+
+    @property
+    def groups(self) -> Value:
+        """Rows of the result."""
+        return groups_of(self.builder, self.major, self.kind.group)
+
+    def first_major(self, group: Value) -> Value:
+        """The first major of a group."""
+        if self.kind.group == 1:
+            return group
+        return self.builder.mul(group, const(I64, self.kind.group))
+
+    def source_at(self, major: Value, minor: Value) -> Value:
+        """Address of an element of the source."""
+        builder = self.builder
+        at = builder.mul(major, self.stride_major)
+        at = builder.add(at, builder.mul(minor, self.stride_minor))
+        return offset(builder, self.src, bits_of(self.kind.source), at)
+
+    def result_at(self, group: Value, minor: Value) -> Value:
+        """Address of an element (or of the first of a group) of the result."""
+        builder = self.builder
+        at = builder.add(builder.mul(group, self.ldd), minor)
+        at = builder.mul(at, const(I64, self.kind.group))
+        return offset(builder, self.dst, bits_of(self.kind.result), at)
+
+    def valid_lanes(self, minor: Value) -> Value:
+        """Which of the lanes from ``minor`` on are valid."""
+        left = self.builder.sub(self.valid_minor, minor)
+        return lane_mask(self.builder, left, self.lanes)
+
+    def load(self, pointer: Value, lanes: int, mask: Value | None) -> Value:
+        """Load and convert ``lanes`` source elements."""
+        element = bits_of(self.kind.source)
+        wide = vector(element, lanes)
+        if mask is None:
+            bits = load(self.builder, pointer, wide, element.width // 8)
+        else:
+            bits = masked_load(self.builder, pointer, wide, mask)
+        return convert(self.builder, bits, self.kind.source, self.kind.result)
+
+    def store(self, value: Value, pointer: Value, mask: Value | None = None) -> None:
+        """Store result elements, or whole groups as wider elements."""
+        if mask is None:
+            store(self.builder, value, pointer, bits_of(self.kind.result).width // 8)
+        else:
+            masked_store(self.builder, value, pointer, mask)
+
+    def copy_elements(
+        self,
+        emit: Callable[[Module, Target, CopyKind], Function],
+        group: Value,
+        group_stop: Value,
+        minor: Value,
+        minor_stop: Value,
+    ) -> None:
+        """Leave (group, minor) up to the stops to the road made by ``emit``."""
+        function = emit(self.builder.module, self.target, self.kind)
+        given = [self.src, self.stride_major, self.stride_minor]
+        given += [self.valid_major, self.valid_minor, self.dst, self.ldd]
+        given += [group, group_stop, minor, minor_stop]
+        self.builder.call(function, given)
