@@ -1,0 +1,63 @@
+"""What the type of a memref says of its strides.  Source: MLIR, builtin memref."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+
+def memory_space_of(type_: MemRefType[Attribute]) -> int | None:
+    """The number of the memory space; 0 if none is given, None if it is no number."""
+    space = type_.memory_space
+    if isinstance(space, NoneAttr):
+        return 0
+    return space.value.data if isinstance(space, IntegerAttr) else None
+
+
+def strides_of(type_: MemRefType[Attribute]) -> list[int | None] | None:
+    """Strides in elements, None where unknown; None if the layout has no strides."""
+    layout, shape = type_.layout, type_.get_shape()
+    rank = len(shape)
+    if isinstance(layout, StridedLayoutAttr):
+        return [None if isinstance(s, NoneAttr) else s.data for s in layout.strides]
+    order = list(range(rank))
+    if isinstance(layout, AffineMapAttr):
+        results = layout.data.results
+        if len(results) != rank:
+            return None
+        dims = [e.position for e in results if isinstance(e, AffineDimExpr)]
+        if sorted(dims) != order:
+            return None
+        order = dims
+    strides: list[int | None] = [None] * rank
+    step: int | None = 1
+    for dim in reversed(order):
+        strides[dim] = step
+        extent = shape[dim]
+        step = None if step is None or extent == DYNAMIC_INDEX else step * extent
+    return strides
+
+
+def has_static_layout(type_: MemRefType[Attribute]) -> bool:
+    """Whether shape and strides are all known from the type."""
+    strides = strides_of(type_)
+    known = strides is not None and None not in strides
+    return known and DYNAMIC_INDEX not in type_.get_shape()
+
+
+def constant_index(value: SSAValue | int) -> int | None:
+    """The number of a constant, of whatever dialect; None if it is not constant."""
+    if isinstance(value, int):
+        return value
+    owner = value.owner
+    properties = getattr(owner, "properties", {})
+    attribute = properties.get("value")
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None

@@ -1,0 +1,93 @@
+"""The XeTile dialect: tiles in memory, and operations on tile values.
+
+Source: the two XeTile RFCs.  `attributes` and `types` say what a tile is;
+`memory_ops`, `access_ops` and `value_ops` hold the operations, `*syntax` their text,
+`*verifier*` their rules.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
+from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr, wg_map_of
+from .memory_ops import (
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    UpdateTileOffsetOp,
+    tile_type,
+)
+from .types import TileAttr, TileType
+from .value_ops import (
+    TileBroadcastOp,
+    TileConvLayoutOp,
+    TileMmaOp,
+    TilePackOp,
+    TileReduceOp,
+    TileTransposeOp,
+    TileUnpackOp,
+)
+
+XeTile = Dialect(
+    "xetile",
+    [
+        InitTileOp,
+        LoadTileOp,
+        StoreTileOp,
+        PrefetchTileOp,
+        UpdateTileOffsetOp,
+        TileMmaOp,
+        AtomicRmwTileOp,
+        LoadGatherOp,
+        StoreScatterOp,
+        TileTransposeOp,
+        TileReduceOp,
+        TileBroadcastOp,
+        TileConvLayoutOp,
+        TilePackOp,
+        TileUnpackOp,
+    ],
+    [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, CacheHintAttr],
+)
+
+# The released dialect's names; the parser reads them, the printer never writes them.
+OTHER_SPELLINGS = {
+    "xetile.transpose": "xetile.tile_transpose",
+    "xetile.reduction": "xetile.tile_reduce",
+    "xetile.broadcast": "xetile.tile_broadcast",
+    "xetile.convert_layout": "xetile.tile_conv_layout",
+    "xetile.conv_layout": "xetile.tile_conv_layout",
+    "xetile.atomic_rmw": "xetile.atomic_rmw_tile",
+    "xetile.load": "xetile.load_gather",
+    "xetile.store": "xetile.store_scatter",
+}
+
+__all__ = [
+    "OTHER_SPELLINGS",
+    "AtomicRmwTileOp",
+    "CacheHintAttr",
+    "InitTileOp",
+    "LoadGatherOp",
+    "LoadTileOp",
+    "PrefetchTileOp",
+    "SgMapAttr",
+    "StoreScatterOp",
+    "StoreTileOp",
+    "TileAttr",
+    "TileBroadcastOp",
+    "TileConvLayoutOp",
+    "TileMmaOp",
+    "TilePackOp",
+    "TileReduceOp",
+    "TileTransposeOp",
+    "TileType",
+    "TileUnpackOp",
+    "UpdateTileOffsetOp",
+    "WgMapAttr",
+    "XeMapAttr",
+    "XeTile",
+    "tile_type",
+    "wg_map_of",
+]

@@ -1,0 +1,305 @@
+"""Attributes of XeTile: how data is split among subgroups, and cache hints.
+
+Source: XeTile RFC, "Workgroup Level XeTile extension" and "load_gather"; the text
+form is that of the last released dialect (docs: xetile.md, section 14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar, cast
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from ..base import check
+
+IntList = ArrayAttr[IntAttr]
+AttrT = TypeVar("AttrT", bound=Attribute)
+
+
+def int_list(values: Sequence[int]) -> IntList:
+    """A list of integers as an attribute."""
+    return ArrayAttr([IntAttr(value) for value in values])
+
+
+def int_tuple(attribute: IntList) -> tuple[int, ...]:
+    """Undo ``int_list``."""
+    return tuple(value.data for value in attribute)
+
+
+def parse_int_list(parser: AttrParser) -> IntList:
+    """Parse ``[1, 2]`` or ``array<i64: 1, 2>``."""
+    if parser.parse_optional_keyword("array"):
+        parser.parse_punctuation("<")
+        parser.parse_type()
+        parser.parse_punctuation(":")
+        values = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_integer
+        )
+        parser.parse_punctuation(">")
+        return int_list(values)
+    return int_list(
+        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    )
+
+
+def print_int_list(printer: Printer, name: str, values: Sequence[int]) -> None:
+    """Print ``name = [1, 2]``."""
+    printer.print_string(f"{name} = [{', '.join(map(str, values))}]")
+
+
+def parse_struct(
+    parser: AttrParser, fields: dict[str, Callable[[AttrParser], Attribute]]
+) -> dict[str, Attribute]:
+    """Parse ``<name = value, ...>`` with the names in any order."""
+    found: dict[str, Attribute] = {}
+
+    def parse_field() -> None:
+        position = parser.pos
+        name = parser.parse_identifier(" (name of a parameter)")
+        if name not in fields:
+            known = ", ".join(fields)
+            parser.raise_error(
+                f"unknown parameter `{name}`, expected one of {known}", position
+            )
+        if name in found:
+            parser.raise_error(f"parameter `{name}` is given twice", position)
+        parser.parse_punctuation("=")
+        found[name] = fields[name](parser)
+
+    parser.parse_optional_comma_separated_list(parser.Delimiter.ANGLE, parse_field)
+    return found
+
+
+def build_at(parser: AttrParser, position: int, build: Callable[[], AttrT]) -> AttrT:
+    """Build an attribute; what its verifier says is an error at ``position``."""
+    try:
+        return build()
+    except VerifyException as error:
+        parser.raise_error(str(error), position)
+
+
+class _PairOfPairs(ParametrizedAttribute):
+    """Two lists of two positive integers."""
+
+    NAMES: ClassVar[tuple[str, str]] = ("", "")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<layout = [a, b], data = [c, d]>``."""
+        position = parser.pos
+        found = parse_struct(parser, {name: parse_int_list for name in cls.NAMES})
+        for name in cls.NAMES:
+            if name not in found:
+                parser.raise_error(f"{cls.name} needs `{name}`", position)
+        parameters = [found[name] for name in cls.NAMES]
+        build_at(parser, position, lambda: cls.new(parameters))
+        return parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<layout = [a, b], data = [c, d]>``."""
+        with printer.in_angle_brackets():
+            for index, values in enumerate(self._lists()):
+                printer.print_string(", " if index else "")
+                print_int_list(printer, self.NAMES[index], values)
+
+    def _lists(self) -> list[tuple[int, ...]]:
+        return [int_tuple(cast(IntList, part)) for part in self.parameters]
+
+    def verify(self) -> None:
+        """Check that there are two positive numbers in each list."""
+        for name, values in zip(self.NAMES, self._lists()):
+            numbers = list(values)
+            check(
+                len(numbers) == 2,
+                f"`{name}` must have two entries, one a dimension, found {numbers}",
+            )
+            check(
+                all(number > 0 for number in numbers),
+                f"entries of `{name}` must be positive, found {numbers}",
+            )
+
+
+@irdl_attr_definition
+class WgMapAttr(_PairOfPairs):
+    """``#xetile.wg_map``: the subgroups of a workgroup, and the data each one takes.
+
+    Source: XeTile RFC, "Workgroup Level XeTile extension".
+    """
+
+    name = "xetile.wg_map"
+    NAMES: ClassVar[tuple[str, str]] = ("sg_layout", "sg_data")
+
+    layout: IntList = param_def()
+    data: IntList = param_def()
+
+    def __init__(self, sg_layout: Sequence[int], sg_data: Sequence[int]) -> None:
+        super().__init__(int_list(sg_layout), int_list(sg_data))
+
+    @property
+    def sg_layout(self) -> tuple[int, ...]:
+        """Subgroups along rows and columns."""
+        return int_tuple(self.layout)
+
+    @property
+    def sg_data(self) -> tuple[int, ...]:
+        """Rows and columns of the part one subgroup takes at a time."""
+        return int_tuple(self.data)
+
+    def problem_with(self, shape: Sequence[int]) -> str | None:
+        """Why this map cannot distribute ``shape``; None if it can.
+
+        The rule (RFC): sg_data divides the extent, and of sg_layout * sg_data and
+        the extent one divides the other.  Other ranks than two are only hinted at.
+        """
+        if len(shape) != 2:
+            return None
+        for dim, extent in enumerate(shape):
+            layout, data = self.sg_layout[dim], self.sg_data[dim]
+            unit = layout * data
+            if extent % data:
+                return (
+                    f"wg_map: sg_data {data} does not divide extent {extent} "
+                    f"of dimension {dim}"
+                )
+            if unit % extent and extent % unit:
+                return (
+                    f"wg_map: sg_layout * sg_data = {layout} * {data} = {unit} and "
+                    f"extent {extent} of dimension {dim}: neither divides the other"
+                )
+        return None
+
+
+@irdl_attr_definition
+class SgMapAttr(_PairOfPairs):
+    """``#xetile.sg_map``: the work items of a subgroup, and the data each one takes.
+
+    Source: first XeTile RFC.
+    """
+
+    name = "xetile.sg_map"
+    NAMES: ClassVar[tuple[str, str]] = ("wi_layout", "wi_data")
+
+    layout: IntList = param_def()
+    data: IntList = param_def()
+
+    def __init__(self, wi_layout: Sequence[int], wi_data: Sequence[int]) -> None:
+        super().__init__(int_list(wi_layout), int_list(wi_data))
+
+    @property
+    def wi_layout(self) -> tuple[int, ...]:
+        """Work items along rows and columns."""
+        return int_tuple(self.layout)
+
+    @property
+    def wi_data(self) -> tuple[int, ...]:
+        """Rows and columns of the part one work item takes at a time."""
+        return int_tuple(self.data)
+
+
+def parse_wg_map(parser: AttrParser) -> Attribute:
+    """Parse a wg_map, with or without its ``#xetile.wg_map`` prefix."""
+    return _parse_nested(parser, WgMapAttr)
+
+
+def parse_sg_map(parser: AttrParser) -> Attribute:
+    """Parse an sg_map, with or without its ``#xetile.sg_map`` prefix."""
+    return _parse_nested(parser, SgMapAttr)
+
+
+def _parse_nested(parser: AttrParser, expected: type[_PairOfPairs]) -> Attribute:
+    position = parser.pos
+    found = parser.parse_optional_attribute()
+    if found is None:
+        return expected.new(expected.parse_parameters(parser))
+    if isinstance(found, XeMapAttr):
+        found = found.wg if expected is WgMapAttr else found.sg
+    if not isinstance(found, expected):
+        parser.raise_error(f"expected #{expected.name}<...>, found {found}", position)
+    return found
+
+
+@irdl_attr_definition
+class XeMapAttr(ParametrizedAttribute):
+    """``#xetile.xe_map``: a wg_map and an sg_map together.  Source: first RFC."""
+
+    name = "xetile.xe_map"
+
+    wg: WgMapAttr | NoneAttr = param_def()
+    sg: SgMapAttr | NoneAttr = param_def()
+
+    def __init__(
+        self, wg: WgMapAttr | None = None, sg: SgMapAttr | None = None
+    ) -> None:
+        super().__init__(wg or NoneAttr(), sg or NoneAttr())
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<wg = ..., sg = ...>``."""
+        found = parse_struct(parser, {"wg": parse_wg_map, "sg": parse_sg_map})
+        return [found.get("wg", NoneAttr()), found.get("sg", NoneAttr())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<wg = ..., sg = ...>``."""
+        with printer.in_angle_brackets():
+            first = True
+            for name, part in (("wg", self.wg), ("sg", self.sg)):
+                if not isinstance(part, NoneAttr):
+                    printer.print_string(f"{name} = " if first else f", {name} = ")
+                    printer.print_attribute(part)
+                    first = False
+
+
+CACHE_HINTS = (
+    *("cached", "uncached", "streaming"),
+    *("read_invalidate", "write_back", "write_through"),
+)
+
+
+@irdl_attr_definition
+class CacheHintAttr(ParametrizedAttribute):
+    """``#xetile.cache_hint<cached>``: what one cache level should do.
+
+    Source: the released XeTile dialect; a hint never changes a value.
+    """
+
+    name = "xetile.cache_hint"
+
+    hint: IntAttr = param_def()
+
+    def __init__(self, hint: str) -> None:
+        check(hint in CACHE_HINTS, f"`{hint}` is no cache hint; one of {CACHE_HINTS}")
+        super().__init__(IntAttr(CACHE_HINTS.index(hint)))
+
+    @property
+    def hint_name(self) -> str:
+        """One of CACHE_HINTS."""
+        return CACHE_HINTS[self.hint.data]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<cached>``."""
+        with parser.in_angle_brackets():
+            position = parser.pos
+            name = parser.parse_identifier()
+            if name not in CACHE_HINTS:
+                parser.raise_error(f"`{name}` is no cache hint", position)
+        return [IntAttr(CACHE_HINTS.index(name))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<cached>``."""
+        with printer.in_angle_brackets():
+            printer.print_string(self.hint_name)
+
+
+def wg_map_of(op: Operation, name: str = "map") -> WgMapAttr | None:
+    """The workgroup map that an operation of any dialect carries as ``name``."""
+    found = op.attributes.get(name)
+    if isinstance(found, XeMapAttr):
+        found = found.wg
+    return found if isinstance(found, WgMapAttr) else None

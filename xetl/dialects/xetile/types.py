@@ -1,0 +1,388 @@
+"""The tile type and its encoding.
+
+Source: XeTile RFC, "init_tile" (order, inner_blocks, scatter) and "Workgroup Level
+XeTile extension" (wg_map); docs: xetile.md, sections 2 and 14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    NoneAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from ..base import check
+from .attributes import (
+    IntList,
+    SgMapAttr,
+    WgMapAttr,
+    XeMapAttr,
+    build_at,
+    int_list,
+    int_tuple,
+    parse_int_list,
+    parse_sg_map,
+    parse_struct,
+    parse_wg_map,
+    print_int_list,
+)
+
+GLOBAL = 0
+SHARED = 3
+
+
+def _parse_int(parser: AttrParser) -> Attribute:
+    """Parse ``3``, ``3 : i64`` or ``true``."""
+    position = parser.pos
+    found = parser.parse_attribute()
+    if not isinstance(found, IntegerAttr):
+        parser.raise_error("expected an integer", position)
+    return IntAttr(abs(found.value.data) if _is_bool(found) else found.value.data)
+
+
+def _is_bool(attribute: IntegerAttr) -> bool:
+    return isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
+
+
+@irdl_attr_definition
+class TileAttr(ParametrizedAttribute):
+    """``#xetile.tile_attr``: all of a tile but its shape and element type."""
+
+    name = "xetile.tile_attr"
+
+    sg: SgMapAttr | NoneAttr = param_def()
+    wg: WgMapAttr | NoneAttr = param_def()
+    order_list: IntList = param_def()
+    length: IntAttr = param_def()
+    space: IntAttr = param_def()
+    scatter: IntAttr = param_def()
+    blocks: IntList = param_def()
+
+    def __init__(
+        self,
+        *,
+        sg_map: SgMapAttr | None = None,
+        wg_map: WgMapAttr | None = None,
+        order: Sequence[int] = (1, 0),
+        array_length: int = 1,
+        memory_space: int = GLOBAL,
+        scattered: bool = False,
+        inner_blocks: Sequence[int] = (),
+    ) -> None:
+        super().__init__(
+            sg_map or NoneAttr(),
+            wg_map or NoneAttr(),
+            int_list(order),
+            IntAttr(array_length),
+            IntAttr(memory_space),
+            IntAttr(int(scattered)),
+            int_list(inner_blocks),
+        )
+
+    @property
+    def sg_map(self) -> SgMapAttr | None:
+        """How a subgroup's data is split among its work items."""
+        return self.sg if isinstance(self.sg, SgMapAttr) else None
+
+    @property
+    def wg_map(self) -> WgMapAttr | None:
+        """How a workgroup's tile is split among its subgroups."""
+        return self.wg if isinstance(self.wg, WgMapAttr) else None
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The dimensions, fastest first: (1, 0) is row major."""
+        return int_tuple(self.order_list)
+
+    @property
+    def array_length(self) -> int:
+        """How many vectors a load gives."""
+        return self.length.data
+
+    @property
+    def memory_space(self) -> int:
+        """0: global memory; 3: memory shared by a workgroup."""
+        return self.space.data
+
+    @property
+    def scattered(self) -> bool:
+        """Whether each element has its own offset."""
+        return bool(self.scatter.data)
+
+    @property
+    def inner_blocks(self) -> tuple[int, ...] | None:
+        """Rows and columns of one memory access, None before blocking."""
+        return int_tuple(self.blocks) or None
+
+    def replace(
+        self,
+        *,
+        wg_map: WgMapAttr | None,
+        order: Sequence[int] | None = None,
+        inner_blocks: Sequence[int] | None = None,
+    ) -> TileAttr:
+        """The same with another map, and another order or blocks where given."""
+        return TileAttr(
+            sg_map=self.sg_map,
+            wg_map=wg_map,
+            order=self.order if order is None else order,
+            array_length=self.array_length,
+            memory_space=self.memory_space,
+            scattered=self.scattered,
+            inner_blocks=int_tuple(self.blocks)
+            if inner_blocks is None
+            else inner_blocks,
+        )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<order = [0, 1], ...>`` with the parameters in any order."""
+        position = parser.pos
+        found = parse_struct(
+            parser,
+            {
+                "sg_map": parse_sg_map,
+                "wg_map": parse_wg_map,
+                "order": parse_int_list,
+                "array_length": _parse_int,
+                "memory_space": _parse_int,
+                "scattered": _parse_int,
+                "inner_blocks": parse_int_list,
+                "wg": parse_wg_map,
+                "sg": parse_sg_map,
+            },
+        )
+        default = cls().parameters
+        names = (
+            *("sg_map", "wg_map", "order", "array_length"),
+            *("memory_space", "scattered", "inner_blocks"),
+        )
+        for short in ("sg", "wg"):
+            if short in found:
+                found[f"{short}_map"] = found[short]
+        parameters = [found.get(n, d) for n, d in zip(names, default)]
+        build_at(parser, position, lambda: cls.new(parameters))
+        return parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what differs from the default."""
+        with printer.in_angle_brackets():
+            first = True
+            for name in self._set_parameters():
+                printer.print_string("" if first else ", ")
+                self._print_parameter(printer, name)
+                first = False
+
+    def _set_parameters(self) -> list[str]:
+        default = TileAttr()
+        names = (
+            *("sg_map", "wg_map", "order", "array_length"),
+            *("memory_space", "scattered", "inner_blocks"),
+        )
+        pairs = zip(names, self.parameters, default.parameters)
+        return [name for name, value, other in pairs if value != other]
+
+    def _print_parameter(self, printer: Printer, name: str) -> None:
+        if name in ("sg_map", "wg_map"):
+            part = self.sg_map if name == "sg_map" else self.wg_map
+            printer.print_string(f"{name} = ")
+            if part is not None:
+                part.print_parameters(printer)
+            return
+        if name in ("order", "inner_blocks"):
+            values = self.order if name == "order" else int_tuple(self.blocks)
+            print_int_list(printer, name, values)
+            return
+        text = {
+            "scattered": "true",
+            "memory_space": str(self.memory_space),
+            "array_length": f"{self.array_length} : i64",
+        }
+        printer.print_string(f"{name} = {text[name]}")
+
+    def verify(self) -> None:
+        """Check each parameter alone, and scattered against array_length."""
+        check(
+            self.order in ((0, 1), (1, 0)),
+            f"`order` must be [1, 0] or [0, 1], found {list(self.order)}",
+        )
+        check(
+            self.array_length in (1, 2, 4),
+            f"`array_length` must be 1, 2 or 4, found {self.array_length}",
+        )
+        check(
+            self.memory_space in (GLOBAL, SHARED),
+            f"`memory_space` must be 0 (global) or 3 (shared), "
+            f"found {self.memory_space}",
+        )
+        check(
+            not (self.scattered and self.array_length > 1),
+            "a scattered tile cannot have an `array_length`",
+        )
+        blocks = int_tuple(self.blocks)
+        check(
+            not blocks or (len(blocks) == 2 and min(blocks) > 0),
+            f"`inner_blocks` must be two positive numbers, found {list(blocks)}",
+        )
+
+
+@irdl_attr_definition
+class TileType(ParametrizedAttribute, TypeAttribute):
+    """``!xetile.tile<32x64xf16, #xetile.tile_attr<...>>``: where a tile lies.
+
+    A tile holds no data: it is base, shape, strides, offsets and these parameters.
+    Source: XeTile RFC, "init_tile".
+    """
+
+    name = "xetile.tile"
+
+    dims: IntList = param_def()
+    element: Attribute = param_def()
+    encoding: TileAttr = param_def()
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        element_type: Attribute,
+        encoding: TileAttr | None = None,
+    ) -> None:
+        super().__init__(int_list(shape), element_type, encoding or TileAttr())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns; one number for a scattered tile of rank 1."""
+        return int_tuple(self.dims)
+
+    @property
+    def element_type(self) -> Attribute:
+        """The type of one element."""
+        return self.element
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """See TileAttr.order."""
+        return self.encoding.order
+
+    @property
+    def memory_space(self) -> int:
+        """See TileAttr.memory_space."""
+        return self.encoding.memory_space
+
+    @property
+    def scattered(self) -> bool:
+        """See TileAttr.scattered."""
+        return self.encoding.scattered
+
+    @property
+    def wg_map(self) -> WgMapAttr | None:
+        """See TileAttr.wg_map."""
+        return self.encoding.wg_map
+
+    @property
+    def sg_map(self) -> SgMapAttr | None:
+        """See TileAttr.sg_map."""
+        return self.encoding.sg_map
+
+    @property
+    def inner_blocks(self) -> tuple[int, ...] | None:
+        """See TileAttr.inner_blocks."""
+        return self.encoding.inner_blocks
+
+    @property
+    def array_length(self) -> int:
+        """See TileAttr.array_length."""
+        return self.encoding.array_length
+
+    def vector_type(self) -> VectorType[Attribute]:
+        """The vector that one load of the tile gives; 4-D with inner_blocks."""
+        blocks = self.inner_blocks
+        if blocks is None:
+            return VectorType(self.element_type, self.shape)
+        outer = [extent // block for extent, block in zip(self.shape, blocks)]
+        return VectorType(self.element_type, [*outer, *blocks])
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<32x64xf16, encoding>``."""
+        position = parser.pos
+        parser.parse_punctuation("<")
+        shape, element = parser.parse_ranked_shape()
+        encoding = TileAttr()
+        if parser.parse_optional_punctuation(","):
+            encoding = _parse_encoding(parser)
+        parser.parse_punctuation(">")
+        parameters = [int_list(shape), element, encoding]
+        build_at(parser, position, lambda: cls.new(parameters))
+        return parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<32x64xf16, encoding>``."""
+        with printer.in_angle_brackets():
+            printer.print_string("".join(f"{extent}x" for extent in self.shape))
+            printer.print_attribute(self.element_type)
+            if self.encoding != TileAttr():
+                printer.print_string(", ")
+                printer.print_attribute(self.encoding)
+
+    def verify(self) -> None:
+        """Check shape, element type, blocks and map."""
+        shape = self.shape
+        if len(shape) == 1:
+            check(self.scattered, "a tile of rank 1 must be scattered")
+        check(len(shape) in (1, 2), f"a tile has rank 2, found shape {list(shape)}")
+        check(
+            all(extent > 0 for extent in shape),
+            f"a tile has a static shape of positive extents, found {list(shape)}",
+        )
+        check(
+            isinstance(self.element_type, IntegerType | IndexType | AnyFloat),
+            f"elements of a tile are integers, floats or index, "
+            f"found {self.element_type}",
+        )
+        blocks = self.inner_blocks
+        check(
+            blocks is None
+            or (
+                len(shape) == 2
+                and all(extent % block == 0 for extent, block in zip(shape, blocks))
+            ),
+            f"inner_blocks {blocks} do not divide the shape {list(shape)}",
+        )
+        problem = self.wg_map.problem_with(shape) if self.wg_map else None
+        check(problem is None, problem or "")
+
+
+def _parse_encoding(parser: AttrParser) -> TileAttr:
+    """Parse a tile_attr, ``#scatter``, or a map that stands for one."""
+    position = parser.pos
+    # `#scatter` of the RFC is no alias of the file: it means scattered = true.
+    if "#scatter" not in parser.attribute_aliases and parser.parse_optional_characters(
+        "#scatter"
+    ):
+        return TileAttr(scattered=True)
+    found = parser.parse_attribute()
+    if isinstance(found, TileAttr):
+        return found
+    if isinstance(found, WgMapAttr):
+        return TileAttr(wg_map=found)
+    if isinstance(found, SgMapAttr):
+        return TileAttr(sg_map=found)
+    if isinstance(found, XeMapAttr):
+        return TileAttr(
+            wg_map=found.wg if isinstance(found.wg, WgMapAttr) else None,
+            sg_map=found.sg if isinstance(found.sg, SgMapAttr) else None,
+        )
+    return parser.raise_error(
+        f"expected #xetile.tile_attr<...> or a map, found {found}", position
+    )

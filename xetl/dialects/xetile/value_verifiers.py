@@ -1,0 +1,166 @@
+"""What operations on tile values require.  Source: XeTile RFC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute
+
+from ..base import check
+from ..combining import kind_fits, normalize_kind
+from ..upstream.elementwise import is_float
+from .attributes import WgMapAttr
+
+Vector = VectorType[Attribute]
+
+
+def map_fits(name: str, wg_map: WgMapAttr | None, type_: Attribute) -> None:
+    """Check that a map can distribute a vector of this type."""
+    if wg_map is not None and isinstance(type_, VectorType):
+        problem = wg_map.problem_with(type_.get_shape())
+        check(problem is None, f"`{name}`: {problem}")
+
+
+def mma_result(a: Vector, b: Vector) -> Vector:
+    """The shape of ``a @ b``, with the element type of ``a``; rank 2 or 4."""
+    left, right = a.get_shape(), b.get_shape()
+    check(
+        len(left) == len(right) and len(left) in (2, 4),
+        f"tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {a} "
+        f"and {b}",
+    )
+    pairs = zip(left[1::2], right[0::2])
+    check(
+        all(columns == rows for columns, rows in pairs),
+        f"the left side has {left[1::2]} columns, the right side {right[0::2]} rows",
+    )
+    shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
+    return VectorType(a.element_type, shape)
+
+
+def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
+    """Check shapes and element types of ``a @ b + c``."""
+    shape = mma_result(a, b).get_shape()
+    check(
+        result.get_shape() == shape,
+        f"the product has shape {shape}, the result {result.get_shape()}",
+    )
+    check(
+        a.element_type == b.element_type,
+        f"both sides need one element type, found {a.element_type} "
+        f"and {b.element_type}",
+    )
+    check(c in (None, result), f"the addend is {c}, but the result is {result}")
+    check(
+        is_float(a) == is_float(result),
+        f"{a.element_type} cannot be accumulated in {result.element_type}",
+    )
+
+
+def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
+    """Check a transpose of rank 2."""
+    shape = source.get_shape()
+    check(len(shape) == 2, f"tile_transpose takes a vector of rank 2, found {source}")
+    check(
+        tuple(permutation) == (1, 0),
+        f"the permutation must be [1, 0], found {list(permutation)}",
+    )
+    expected = VectorType(source.element_type, shape[::-1])
+    check(result == expected, f"{source} transposes to {expected}, found {result}")
+
+
+def _check_dims(dims: Sequence[int], rank: int) -> None:
+    check(
+        bool(dims)
+        and len(set(dims)) == len(dims)
+        and all(0 <= dim < rank for dim in dims),
+        f"dimensions must be different and below {rank}, found {list(dims)}",
+    )
+
+
+def reduced_shape(
+    shape: Sequence[int], dims: Sequence[int], size: int | None
+) -> list[int]:
+    """``shape`` with each of ``dims`` reduced to 1, or by ``size``."""
+    left = [extent // size if size else 1 for extent in shape]
+    return [left[i] if i in dims else extent for i, extent in enumerate(shape)]
+
+
+def reduce(
+    kind: str, source: Vector, result: Vector, dims: Sequence[int], size: int | None
+) -> None:
+    """Check a reduction."""
+    shape = source.get_shape()
+    check(
+        len(shape) in (2, 4),
+        f"tile_reduce takes a vector of rank 2 or 4, found {source}",
+    )
+    _check_dims(dims, len(shape))
+    check(
+        kind_fits(normalize_kind(kind), source.element_type) and kind != "assign",
+        f"`{kind}` does not reduce elements of type {source.element_type}",
+    )
+    check(
+        size is None or (size > 0 and all(shape[dim] % size == 0 for dim in dims)),
+        f"reduction_size {size} does not divide the reduced extent of {source}",
+    )
+    expected = VectorType(source.element_type, reduced_shape(shape, dims, size))
+    check(
+        result == expected,
+        f"reducing dimensions {list(dims)} of {source} gives {expected}: a reduced "
+        f"dimension keeps size {'n / reduction_size' if size else 1}, found {result}",
+    )
+
+
+def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
+    """Check a broadcast."""
+    before, after = source.get_shape(), result.get_shape()
+    check(
+        len(before) in (2, 4) and len(before) == len(after),
+        f"tile_broadcast keeps the rank, which is 2 or 4, found {source} and {result}",
+    )
+    _check_dims(dims, len(before))
+    check(
+        source.element_type == result.element_type,
+        f"tile_broadcast keeps the element type, found {source} and {result}",
+    )
+    for dim, (old, new) in enumerate(zip(before, after)):
+        if dim in dims:
+            check(
+                old == 1,
+                f"the source must have size 1 in dimension {dim}, found {source}",
+            )
+        else:
+            check(
+                old == new,
+                f"dimension {dim} is not in {list(dims)} and must stay {old}, "
+                f"found {new}",
+            )
+
+
+def conv_layout(wg_map: WgMapAttr | None, source: Vector, result: Vector) -> None:
+    """Check a change of layout."""
+    check(wg_map is not None, "tile_conv_layout needs the map of its result")
+    check(source == result, f"the type is kept, found {source} and {result}")
+
+
+def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
+    """The shape of rank 4 in blocks."""
+    return [shape[0] // blocks[0], shape[1] // blocks[1], *blocks]
+
+
+def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
+    """Check that ``blocked`` is ``flat`` in blocks."""
+    shape = flat.get_shape()
+    check(
+        len(shape) == 2 and len(blocks) == 2,
+        f"a vector of rank 2 is packed in blocks of two extents, found {flat} "
+        f"and {list(blocks)}",
+    )
+    check(
+        all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks)),
+        f"inner_blocks {list(blocks)} do not divide {list(shape)}",
+    )
+    expected = VectorType(flat.element_type, packed_shape(shape, blocks))
+    check(blocked == expected, f"{flat} in blocks is {expected}, found {blocked}")
