@@ -1,0 +1,84 @@
+"""A backend without machine code: it writes down what it is asked to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xetl import backend as backends
+from xetl.backend import Artifact
+from xetl.language.signature import Signature
+from xetl.runtime import executables
+
+
+class FakeExecutable:
+    def __init__(self, backend: FakeBackend, signature: Signature) -> None:
+        self.backend = backend
+        self.signature = signature
+        self.fast = self._fast if backend.with_fast else None
+
+    def launch(self, grid: tuple[int, int, int], args: Any) -> None:
+        self.backend.launches.append((grid, list(args), self.signature))
+
+    def _fast(self, gx: int, gy: int, gz: int, *objects: object) -> int:
+        if not self.backend.accepts(objects):
+            return 1
+        self.backend.fast_launches.append(((gx, gy, gz), objects))
+        return 0
+
+
+class FakeBackend:
+    targets = ("host", "avx2")
+    stages = ("llvm", "asm")
+    cacheable = False
+    with_fast = False
+
+    def __init__(self, name: str = "cpu") -> None:
+        self.name = name
+        self.stored: list[int] = []
+        self.launches: list[Any] = []
+        self.fast_launches: list[Any] = []
+        self.compiled: list[tuple[str, Signature, str]] = []
+        self.accepts = lambda objects: True
+
+    def default_target(self) -> str:
+        return "host"
+
+    def cache_key(self, target: str) -> str:
+        return f"fake {target}"
+
+    def load(self, artifact: Artifact, signature: Signature) -> FakeExecutable:
+        return FakeExecutable(self, signature)
+
+    # The compiler is faked, too.
+    def compile_kernel(
+        self, fn: Any, signature: Signature, backend: FakeBackend, target: str
+    ) -> Artifact:
+        backend.compiled.append((fn.__name__, signature, target))
+        return Artifact(b"code", {"stored": backend.stored})
+
+    def lower_to_stage(
+        self, fn: Any, signature: Signature, backend: Any, target: str, stage: str
+    ) -> str:
+        return f"{fn.__name__} at {stage} for {target}"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBackend:
+    """Stands for `cpu`; a second one for `reference`."""
+    for variable in ("XETL_BACKEND", "XETL_TARGET", "XETL_INTERPRET", "XETL_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XETL_CACHE_DIR", str(tmp_path / "cache"))
+    cpu, reference = FakeBackend("cpu"), FakeBackend("reference")
+    known = {"cpu": cpu, "reference": reference}
+    cpu.reference = reference
+
+    def find(name: str) -> Any:
+        return known[name] if name in known else backends.find_backend(name)
+
+    monkeypatch.setattr(executables, "find_backend", find)
+    monkeypatch.setattr(executables, "compiler", lambda: cpu)
+    monkeypatch.setattr("xetl.runtime.kernel.compiler", lambda: cpu)
+    return cpu

@@ -1,0 +1,152 @@
+"""Compiled kernels on disk, shared by all processes of one user.
+
+One file an entry. A file is written under another name and then renamed, so a reader
+sees all of it or nothing; a checksum guards against the rest (a full disk, a crash).
+Code is run from these files, so those that somebody else could have written are
+ignored. Nothing here may make a launch fail: a cache that cannot be used is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from xetl.backend import Artifact
+from xetl.runtime.config import config
+
+_MAGIC = b"XETLKRN1"
+_CHECKSUM = 32
+_SUFFIX = ".xetl"
+_PRUNE_EVERY = 16
+"""Stores between two looks at the size of the folder."""
+
+
+@dataclass
+class DiskCache:
+    """A folder of compiled kernels.
+
+    Attributes:
+        folder: where they are.
+        limit: how many bytes they may take.
+    """
+
+    folder: Path
+    limit: int
+    _stores: int = 0
+
+    def load(self, key: str) -> Artifact | None:
+        """The entry called ``key``; None if there is none that can be trusted."""
+        path = self._path(key)
+        try:
+            with path.open("rb") as file:
+                if not _is_private(os.fstat(file.fileno())):
+                    return None
+                data = file.read()
+        except OSError:
+            return None
+        artifact = _decode(data)
+        with contextlib.suppress(OSError):
+            if artifact is None:
+                path.unlink()
+            else:
+                os.utime(path)  # it was used: it goes last
+        return artifact
+
+    def store(self, key: str, artifact: Artifact) -> None:
+        """Keep ``artifact``; does nothing where that is not possible."""
+        path = self._path(key)
+        try:
+            self._make_folder()
+            descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+        except OSError:
+            return
+        try:
+            with os.fdopen(descriptor, "wb") as file:  # mkstemp made it ours alone
+                file.write(_encode(artifact))
+            os.replace(temporary, path)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            if not isinstance(error, OSError):
+                raise
+            return
+        if self._stores % _PRUNE_EVERY == 0:
+            self.prune()
+        self._stores += 1
+
+    def entries(self) -> list[tuple[Path, os.stat_result]]:
+        """All files of the cache, the one used least recently first."""
+        found: list[tuple[Path, os.stat_result]] = []
+        with contextlib.suppress(OSError):
+            for path in self.folder.iterdir():
+                if path.suffix in (_SUFFIX, ".tmp"):
+                    with contextlib.suppress(OSError):  # another process removed it
+                        found.append((path, path.stat()))
+        return sorted(found, key=lambda entry: entry[1].st_mtime)
+
+    def prune(self, limit: int | None = None) -> int:
+        """Remove what was used least recently until the rest fits; count it."""
+        limit = self.limit if limit is None else limit
+        entries = self.entries()
+        total = sum(status.st_size for _, status in entries)
+        removed = 0
+        for path, status in entries:
+            if total <= limit:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                total -= status.st_size
+                removed += 1
+        return removed
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(self.folder.stat()):
+            raise PermissionError(f"{self.folder} can be written by others")
+
+
+def disk_cache() -> DiskCache | None:
+    """The cache the settings ask for; None if they switch it off."""
+    if not config.cache:
+        return None
+    folder = config.cache_dir or user_cache_path("xetl", appauthor=False)
+    return _cache_in(folder, config.cache_size)
+
+
+@lru_cache(maxsize=8)
+def _cache_in(folder: Path, limit: int) -> DiskCache:
+    return DiskCache(folder, limit)
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Whether nobody but us can have written it."""
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return status.st_uid == os.getuid() and not status.st_mode & others
+
+
+def _encode(artifact: Artifact) -> bytes:
+    meta = json.dumps(dict(artifact.meta), sort_keys=True).encode()
+    body = len(meta).to_bytes(4, "little") + meta + artifact.payload
+    return _MAGIC + hashlib.sha256(body).digest() + body
+
+
+def _decode(data: bytes) -> Artifact | None:
+    start = len(_MAGIC) + _CHECKSUM
+    body = data[start:]
+    checksum = data[len(_MAGIC) : start]
+    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
+        return None
+    end = 4 + int.from_bytes(body[:4], "little")
+    return Artifact(body[end:], json.loads(body[4:end]))

@@ -1,0 +1,58 @@
+"""Making an error of a call point at the line that made the call."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from itertools import islice
+from types import FrameType, TracebackType
+from typing import TypeVar
+
+from xetl.errors import InternalError, LaunchError, XetlError
+
+E = TypeVar("E", bound=XetlError)
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def at_caller(error: E) -> E:
+    """Give ``error`` the user's line, and a traceback that ends there.
+
+    To be used as ``raise at_caller(error) from None``.
+    """
+    frame = _user_frame()
+    if frame is None or isinstance(error, InternalError):
+        return error  # of ours to look into: every frame counts
+    if isinstance(error, LaunchError) and error.file is None:
+        _locate(error, frame)
+    end = TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
+    return error.with_traceback(end)
+
+
+def _user_frame() -> FrameType | None:
+    """The innermost frame that runs code outside of this package."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return frame
+
+
+def _locate(error: XetlError, frame: FrameType) -> None:
+    """Put the carets under the call."""
+    code = frame.f_code
+    positions = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    line, last, start, end = positions or (None, None, None, None)
+    error.file = code.co_filename
+    error.line = line or frame.f_lineno
+    error.function = code.co_name
+    source = linecache.getline(error.file, error.line)
+    error.source_line = source or None
+    if start is None or end is None or not source:
+        error.column = 1
+        return
+    raw = source.encode()
+    error.column = len(raw[:start].decode(errors="replace")) + 1
+    # A call of several lines is underlined to the end of the first.
+    stop = end if last == line else len(raw.rstrip())
+    error.length = max(1, len(raw[start:stop].decode(errors="replace")))

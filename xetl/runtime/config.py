@@ -1,0 +1,126 @@
+"""Every setting of xetl: one object, each field with an environment variable.
+
+A field that was assigned wins over its variable; variables are read at each use, so
+setting one in a running program counts from then on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+from xetl.errors import LaunchError
+
+T = TypeVar("T")
+
+# `os.environ` encodes and decodes at each access: 0.4 us. Behind it is this mapping.
+_environ: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
+
+
+class Setting(Generic[T]):
+    """A field of `Config`: the variable behind it, how to read it, its default."""
+
+    def __init__(self, variable: str, parse: Callable[[str], T], default: T) -> None:
+        self.variable = variable
+        self.parse = parse
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, config: None, owner: type) -> Setting[T]: ...
+    @overload
+    def __get__(self, config: Config, owner: type) -> T: ...
+    def __get__(self, config: Config | None, owner: type) -> Setting[T] | T:
+        if config is None:
+            return self
+        if self.name in config.assigned:
+            return config.assigned[self.name]
+        text = os.environ.get(self.variable, "")
+        if not text:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise LaunchError(
+                f"the variable {self.variable} is {text!r}: {error}", code="X0814"
+            ) from None
+
+    def __set__(self, config: Config, value: T) -> None:
+        config.assigned = {**config.assigned, self.name: value}
+
+    def __delete__(self, config: Config) -> None:
+        rest = dict(config.assigned)
+        rest.pop(self.name, None)
+        config.assigned = rest
+
+
+def _switch(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("it must be 1 or 0")
+
+
+def _bytes(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    unit = units.get(text[-1:].upper(), 1)
+    number = text[:-1] if unit > 1 else text
+    if not number.isdecimal():
+        raise ValueError("it must be a number of bytes, such as 500M")
+    return int(number) * unit
+
+
+class Config:
+    """The settings; `xetl.config` is the only one."""
+
+    backend = Setting[str | None]("XETL_BACKEND", str, None)
+    """The backend of launches on host arrays that name none; None: cpu."""
+    target = Setting[str | None]("XETL_TARGET", str, None)
+    """The machine to compile for; None: the one we run on."""
+    interpret = Setting("XETL_INTERPRET", _switch, default=False)
+    """Whether every launch is run by the reference interpreter."""
+    cache = Setting("XETL_CACHE", _switch, default=True)
+    """Whether compiled kernels are kept on disk."""
+    cache_dir = Setting[Path | None]("XETL_CACHE_DIR", Path, None)
+    """The folder they are kept in; None: the user's cache folder."""
+    cache_size = Setting("XETL_CACHE_SIZE", _bytes, default=1 << 30)
+    """How many bytes they may take; those used least recently go first."""
+    dump = Setting[str | None]("XETL_DUMP", str, None)
+    """Prints the IR while compiling, such as ``after:canonicalize``."""
+
+    def __init__(self) -> None:
+        self.assigned: dict[str, Any] = {}
+        self.compiling_forbidden = False
+
+
+config = Config()
+
+
+@contextmanager
+def no_compile() -> Generator[None]:
+    """Inside, a launch that would have to compile raises a LaunchError."""
+    before = config.compiling_forbidden
+    config.compiling_forbidden = True
+    try:
+        yield
+    finally:
+        config.compiling_forbidden = before
+
+
+def launch_state() -> object:
+    """Equal as long as the settings that decide where a kernel runs are the same."""
+    if _environ is None:
+        return (os.environ.copy(), config.assigned)
+    get = _environ.get
+    return (
+        get(b"XETL_BACKEND"),
+        get(b"XETL_TARGET"),
+        get(b"XETL_INTERPRET"),
+        config.assigned,
+    )

@@ -1,0 +1,260 @@
+"""The decorator ``kernel`` and what it makes of a function.
+
+A launch takes one of two roads. Where the arguments look like those of an earlier
+call, a native function made for that call checks them and runs the kernel, in well
+under a microsecond (`xetl.runtime.launcher`). If it will not, everything is done from
+the start: bind, specialise, compile if needed, check, launch (`Kernel.launch`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, overload
+
+from xetl.backend import Backend
+from xetl.errors import LaunchError, XetlError
+from xetl.runtime.bind import Plan
+from xetl.runtime.caller import at_caller
+from xetl.runtime.config import launch_state
+from xetl.runtime.executables import (
+    Executables,
+    Loaded,
+    choose_backend,
+    choose_target,
+    compiler,
+)
+from xetl.runtime.grid import BoundArguments, Grid, GridSpec, fixed
+from xetl.runtime.launcher import Launcher, Shortcut, remember
+from xetl.runtime.overlap import check_stored
+from xetl.runtime.parameters import Parameters
+from xetl.runtime.specialize import Specialization, specialize
+
+_OPTIONS = ("backend", "queue", "wait")
+_MOST_LAUNCHERS = 256
+
+
+class Kernel:
+    """A function decorated with ``@xetile.kernel``.
+
+    Attributes:
+        fn: the Python function.
+        grid: the declared grid, or None.
+        subgroups: (rows, columns) of a kernel written at subgroup level, or None.
+        shortcuts: calls that succeeded, the latest first.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        grid: GridSpec | None = None,
+        subgroups: Sequence[int] | None = None,
+    ) -> None:
+        if not hasattr(fn, "__code__"):
+            raise LaunchError(
+                f"a kernel is made of a function, not of {fn!r}", code="X0809"
+            )
+        self.fn = fn
+        self.grid = grid
+        self.subgroups = _checked_subgroups(fn.__name__, subgroups)
+        if self.subgroups is not None:
+            # The front end and the fingerprint see the function alone.
+            cast("Any", fn).__xetl_subgroups__ = self.subgroups
+        functools.update_wrapper(cast("Callable[..., Any]", self), fn)
+        self.shortcuts: tuple[Shortcut, ...] = ()
+        self._parameters = Parameters.of(fn)
+        self._executables = Executables(fn)
+        self._launchers: dict[object, Launcher] = {}
+        self._declared = None if grid is None else self._new_launcher(grid)
+
+    def __repr__(self) -> str:
+        return f"<xetile.kernel {self.fn.__name__}>"
+
+    def __getitem__(self, grid: GridSpec) -> Launcher:
+        """The kernel with a grid; call it with the arguments."""
+        try:
+            return self._launchers[grid]
+        except (KeyError, TypeError):  # new, or not hashable
+            try:
+                return self._new_launcher(grid)
+            except XetlError as error:
+                raise at_caller(error) from None
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        """Launch with the declared grid; as ``kernel[grid](...)`` otherwise."""
+        if self._declared is None:
+            error = self._no_grid("called", f"{self.fn.__name__}[grid](...)")
+            raise at_caller(error) from None
+        self._declared(*args, **keywords)
+
+    def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
+        """Check and compile now; calling the plan launches with the same arguments."""
+        try:
+            spec = self.grid if grid is None else grid
+            if spec is None:
+                raise self._no_grid("bound", "bind(..., grid=...)")
+            if callable(spec):
+                sizes = self.grid_of(spec, args, keywords)
+            else:
+                sizes = fixed(spec)
+            backend, values = self._bind(args, keywords)
+            found = specialize(self._parameters, values)
+            loaded = self._load(found, backend, choose_target(backend))
+            return Plan(loaded.executable, sizes, found.args, values)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def ir(
+        self,
+        stage: str | None = None,
+        *args: Any,
+        target: str | None = None,
+        **keywords: Any,
+    ) -> str:
+        """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``."""
+        try:
+            if not isinstance(stage, str):
+                raise LaunchError(
+                    "`ir` was called without the name of a stage",
+                    code="X0812",
+                    help=f'write {self.fn.__name__}.ir("xetile", ...)',
+                )
+            backend, values = self._bind(args, keywords)
+            machine = choose_target(backend, target)
+            signature = specialize(self._parameters, values).signature
+            lower = compiler().lower_to_stage
+            return lower(self.fn, signature, backend, machine, stage)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def launch(
+        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> None:
+        """Run the kernel; every check is done here."""
+        state = launch_state()
+        backend, values = self._bind(args, keywords)
+        found = specialize(self._parameters, values)
+        loaded = self._load(found, backend, choose_target(backend))
+        loaded.executable.launch(grid, found.args)
+        fast = loaded.executable.fast
+        if fast is not None:
+            new = Shortcut(fast, len(args), dict(keywords), state)
+            self.shortcuts = remember(self.shortcuts, new)
+
+    def grid_of(
+        self,
+        function: Callable[[Any], object],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Grid:
+        """What a grid function says for these arguments.
+
+        Raises:
+            Exception: whatever the function raises.
+        """
+        rest = {n: v for n, v in keywords.items() if n not in _OPTIONS}
+        values = self._parameters.bind(args, rest)
+        names = self._parameters.names
+        arguments = BoundArguments(self.fn.__name__, dict(zip(names, values)))
+        try:
+            return fixed(function(arguments))
+        except LaunchError:
+            raise
+        except Exception:
+            # An argument of a wrong kind explains it better, if there is one.
+            specialize(self._parameters, values)
+            raise
+
+    def _new_launcher(self, grid: GridSpec) -> Launcher:
+        if callable(grid):
+            return Launcher(self, grid)
+        launcher = Launcher(self, fixed(grid))
+        if isinstance(grid, int | tuple):
+            if len(self._launchers) >= _MOST_LAUNCHERS:
+                self._launchers.clear()
+            self._launchers[grid] = launcher
+        return launcher
+
+    def _bind(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Backend, list[Any]]:
+        """Separate the options from the arguments."""
+        rest = {n: v for n, v in keywords.items() if n not in _OPTIONS}
+        backend = choose_backend(keywords.get("backend"))
+        if keywords.get("queue") is not None:
+            raise LaunchError(
+                f"`queue=` was given, but backend `{backend.name}` has no queues",
+                code="X0813",
+            )
+        return backend, self._parameters.bind(args, rest)
+
+    def _load(self, found: Specialization, backend: Backend, target: str) -> Loaded:
+        """The executable, after the checks that need to know what it writes."""
+        loaded = self._executables.get(found, backend, target)
+        check_stored(found.names, found.args, loaded.stored)
+        return loaded
+
+    def _no_grid(self, what: str, instead: str) -> LaunchError:
+        return LaunchError(
+            f"`{self.fn.__name__}` was {what} without a grid",
+            code="X0802",
+            help=f"write {instead}, or declare a grid: @xetile.kernel(grid=...)",
+        )
+
+
+@overload
+def kernel(fn: Callable[..., Any], /) -> Kernel: ...
+@overload
+def kernel(
+    *, grid: GridSpec | None = None, subgroups: Sequence[int] | None = None
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    grid: GridSpec | None = None,
+    subgroups: Sequence[int] | None = None,
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
+    """Make a function a kernel: ``@kernel`` or ``@kernel(grid=..., subgroups=...)``.
+
+    Args:
+        fn: the function; it is compiled when it is first launched.
+        grid: how many programs run if a call does not say: an int, up to three, or a
+            function of the arguments by name.
+        subgroups: [rows, columns]: the kernel is written at subgroup level.
+
+    Raises:
+        LaunchError: a parameter has a reserved name, or the grid is wrong.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        try:
+            return Kernel(function, grid, subgroups)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    if fn is None:
+        return decorate
+    if not callable(fn):
+        error = LaunchError(
+            f"`kernel` was given {fn!r}, which is no function",
+            code="X0809",
+            help="name the options: @xetile.kernel(grid=...)",
+        )
+        raise at_caller(error) from None
+    return decorate(fn)
+
+
+def _checked_subgroups(
+    name: str, subgroups: Sequence[int] | None
+) -> tuple[int, int] | None:
+    if subgroups is None:
+        return None
+    sizes = list(subgroups)
+    if len(sizes) != 2 or any(type(s) is not int or s < 1 for s in sizes):
+        raise LaunchError(
+            f"`subgroups` of `{name}` is {subgroups!r}",
+            code="X0809",
+            help="write subgroups=[rows, columns], two positive ints",
+        )
+    return (sizes[0], sizes[1])

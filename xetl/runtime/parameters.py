@@ -1,0 +1,145 @@
+"""The parameters of a kernel, and which argument of a call belongs to which."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xetl.errors import LaunchError, did_you_mean
+from xetl.language import constexpr
+
+RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
+"""Names that mean something else in a launch."""
+
+MISSING: Any = inspect.Parameter.empty
+"""Stands for a default or an argument that is not there."""
+
+_CONSTEXPR = re.compile(r"(^|[\w.]*\.)constexpr(\[.*\])?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter; ``default`` is `MISSING` if it has none."""
+
+    name: str
+    default: Any
+    is_constexpr: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """All parameters of the kernel called ``kernel``, in order."""
+
+    kernel: str
+    each: tuple[Parameter, ...]
+    positional: int
+    """How many of them may be given by position."""
+
+    @staticmethod
+    def of(fn: Callable[..., Any]) -> Parameters:
+        """Read them off a function.
+
+        Raises:
+            LaunchError: a name is reserved, or there are ``*args``.
+        """
+        found = inspect.signature(fn).parameters.values()
+        for parameter in found:
+            _check_declaration(fn, parameter)
+        each = tuple(Parameter(p.name, p.default, _is_constexpr(fn, p)) for p in found)
+        positional = sum(p.kind is not p.KEYWORD_ONLY for p in found)
+        return Parameters(fn.__name__, each, positional)
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in order."""
+        return [parameter.name for parameter in self.each]
+
+    def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
+        """The value of each parameter, in order.
+
+        Raises:
+            LaunchError: an argument is missing, unknown, given twice or too many.
+        """
+        if len(args) > self.positional:
+            raise LaunchError(
+                f"`{self.kernel}` takes {self.positional} positional arguments, "
+                f"but {len(args)} were given",
+                code="X0803",
+                help=f"its parameters are {_listed(self.names)}",
+            )
+        values = list(args)
+        values += [parameter.default for parameter in self.each[len(args) :]]
+        for name, value in keywords.items():
+            values[self._position(name, len(args))] = value
+        missing = [p.name for p, v in zip(self.each, values) if v is MISSING]
+        if missing:
+            raise LaunchError(
+                f"`{self.kernel}` was called without {_listed(missing)}",
+                code="X0803",
+                help=f"its parameters are {_listed(self.names)}",
+            )
+        return values
+
+    def _position(self, name: str, given: int) -> int:
+        for index, parameter in enumerate(self.each):
+            if parameter.name != name:
+                continue
+            if index < given:
+                raise LaunchError(
+                    f"`{self.kernel}` was given `{name}` by position and by keyword",
+                    code="X0803",
+                )
+            return index
+        raise LaunchError(
+            f"`{self.kernel}` has no parameter `{name}`",
+            code="X0804",
+            help=did_you_mean(name, [*self.names, "backend", "queue", "wait"])
+            or f"its parameters are {_listed(self.names)}",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> None:
+    code = getattr(fn, "__code__", None)
+    place: dict[str, Any] = {}
+    if code is not None:
+        place = {"file": code.co_filename, "line": code.co_firstlineno}
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        raise LaunchError(
+            f"`{parameter}` cannot be a parameter of the kernel `{fn.__name__}`",
+            code="X0809",
+            help="name each parameter; optional ones may default to None",
+            **place,
+        )
+    if parameter.name in RESERVED:
+        raise LaunchError(
+            f"`{parameter.name}` cannot be a parameter of the kernel `{fn.__name__}`: "
+            "it means something in a launch",
+            code="X0809",
+            help=f"reserved are {_listed(RESERVED)}; give it another name",
+            **place,
+        )
+
+
+def _is_constexpr(fn: Callable[..., Any], parameter: inspect.Parameter) -> bool:
+    annotation: object = parameter.annotation
+    if isinstance(annotation, str):
+        annotation = _evaluate(fn, annotation)
+    return annotation is constexpr
+
+
+def _evaluate(fn: Callable[..., Any], text: str) -> object:
+    """What an annotation written as text means, as far as it matters here."""
+    text = text.strip(" '\"")  # quoted twice where annotations are postponed
+    if _CONSTEXPR.fullmatch(text):
+        return constexpr
+    try:  # it may go by another name
+        return eval(text, getattr(fn, "__globals__", {}))
+    except Exception:  # any name or operator may be wrong, and none matters
+        return None

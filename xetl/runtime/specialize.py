@@ -1,0 +1,182 @@
+"""From the values of a call to what a kernel is compiled for, and what it is given.
+
+Arrays count by dtype, rank and the dimension whose stride is 1, numbers by being an
+integer, a float or a condition; everything else is a compile-time value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.errors import LaunchError, TileTypeError
+from xetl.language import Function, SgMap, WgMap, XeMap
+from xetl.language.dtypes import DType
+from xetl.language.operation import operation_name
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
+from xetl.runtime.overlap import same_view
+from xetl.runtime.parameters import Parameter, Parameters
+
+_FUNCTIONS = (Function, FunctionType, BuiltinFunctionType)
+_COMPILE_TIME: tuple[type, ...] = (DType, WgMap, SgMap, XeMap, *_FUNCTIONS)
+_I64 = range(-(1 << 63), 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """What a call asks for.
+
+    Attributes:
+        signature: what to compile for.
+        args: the runtime values, constants left out.
+        names: of the parameters they belong to.
+        key: equal for calls that can use the same code, and for no others.
+    """
+
+    signature: Signature
+    args: tuple[ArrayView | int | float, ...]
+    names: tuple[str, ...]
+    key: Hashable
+
+
+def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
+    """Classify the value of each parameter.
+
+    Raises:
+        LaunchError: one is of a kind or dtype that kernels cannot take.
+    """
+    found = [_classify(p, v) for p, v in zip(parameters.each, values)]
+    args = [arg for _, arg in found if arg is not None]
+    params = _with_aliases([param for param, _ in found], args)
+    names = [p.name for p in params if not isinstance(p, ConstParam)]
+    key = tuple(_typed(p.value) if isinstance(p, ConstParam) else p for p in params)
+    return Specialization(Signature(tuple(params)), tuple(args), tuple(names), key)
+
+
+def _classify(
+    parameter: Parameter, value: Any
+) -> tuple[ArrayParam | ScalarParam | ConstParam, ArrayView | int | float | None]:
+    name = parameter.name
+    if parameter.is_constexpr:
+        return ConstParam(name, _constant(name, value)), None
+    if _is_compile_time(value):
+        return ConstParam(name, value), None
+    scalar = _scalar(name, value)
+    if scalar is not None:
+        return scalar
+    view = describe_if_array(value, name)
+    if view is not None:
+        return ArrayParam(name, view.dtype, len(view.shape), unit_dim(view)), view
+    dtype = _dtype_of_class(value)
+    if dtype is not None:
+        return ConstParam(name, dtype), None
+    raise _unsupported(name, value)
+
+
+def _is_compile_time(value: object) -> bool:
+    if value is None or isinstance(value, _COMPILE_TIME):
+        return True
+    return operation_name(value) is not None
+
+
+def _scalar(name: str, value: object) -> tuple[ScalarParam, int | float] | None:
+    if isinstance(value, bool | np.bool_):
+        return ScalarParam(name, "i1"), bool(cast("Any", value))
+    if isinstance(value, int | np.integer):
+        number = int(cast("int", value))
+        if number not in _I64:
+            raise LaunchError(
+                f"`{name}` is {number}, which does not fit a 64-bit integer",
+                code="X0805",
+            )
+        return ScalarParam(name, "i64"), number
+    if isinstance(value, float | np.floating):
+        return ScalarParam(name, "f64"), float(cast("float", value))
+    return None
+
+
+def _dtype_of_class(value: object) -> DType | None:
+    """``np.float32``, ``np.dtype("f4")`` and ``torch.float32`` name a dtype, too."""
+    kind = type(value)
+    is_class = isinstance(value, type) and issubclass(value, np.generic)
+    is_torch = kind.__module__ == "torch" and kind.__name__ == "dtype"
+    if not (is_class or is_torch or isinstance(value, np.dtype)):
+        return None
+    try:
+        return DType.of(cast("Any", value))
+    except TileTypeError:
+        return None
+
+
+def _unsupported(name: str, value: object) -> LaunchError:
+    kind = type(value).__name__
+    if isinstance(value, list | tuple):
+        advice = f"pass `np.asarray({name})`, or annotate `{name}` as constexpr"
+    elif isinstance(value, str):
+        advice = f"annotate `{name}` as constexpr"
+    elif isinstance(value, complex | np.complexfloating):
+        advice = "pass its real and its imaginary part"
+    else:
+        advice = "arrays (NumPy, torch, DLPack), ints, floats, None, functions, dtypes"
+        advice = f"a kernel takes {advice} and maps; anything hashable as constexpr"
+    return LaunchError(
+        f"`{name}` is a {kind}, which a kernel cannot take", code="X0805", help=advice
+    )
+
+
+def _constant(name: str, value: Any) -> object:
+    if isinstance(value, list | tuple):
+        return tuple(_constant(name, each) for each in cast("Sequence[Any]", value))
+    if isinstance(value, np.generic):
+        return cast("Any", value).item()
+    try:
+        hash(value)
+    except TypeError:
+        raise LaunchError(
+            f"`{name}` is a compile-time parameter, but a {type(value).__name__} "
+            "cannot be one",
+            code="X0805",
+            help="compile-time values must be hashable: numbers, strings, tuples, "
+            "functions, dtypes, maps",
+        ) from None
+    return value
+
+
+def _typed(value: object) -> Hashable:
+    """A key that keeps 1, 1.0, True and -0.0, 0.0 apart, and makes NaN equal NaN."""
+    if isinstance(value, tuple):
+        return tuple(_typed(each) for each in cast("tuple[object, ...]", value))
+    if isinstance(value, float):
+        return (float, value.hex())
+    return (type(value), value)
+
+
+def _with_aliases(
+    params: list[ArrayParam | ScalarParam | ConstParam],
+    args: list[ArrayView | int | float],
+) -> list[ArrayParam | ScalarParam | ConstParam]:
+    """Number the groups of arrays that are the very same view."""
+    positions = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
+    views = {i: v for i, v in zip(positions, args) if isinstance(v, ArrayView)}
+    groups: list[list[int]] = []
+    for index, view in views.items():
+        for group in groups:
+            if same_view(views[group[0]], view):
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+    shared = [group for group in groups if len(group) > 1]
+    result = list(params)
+    for number, group in enumerate(shared):
+        for index in group:
+            old = cast("ArrayParam", params[index])
+            result[index] = ArrayParam(
+                old.name, old.dtype, old.rank, old.unit_dim, number
+            )
+    return result
