@@ -122,8 +122,6 @@ class ExtractStridedMetadataOp(XetlOp):
 
     traits = traits_def(Pure())
 
-    assembly_format = "$source `:` type($source) `->` type(results) attr-dict"
-
     def __init__(self, source: Value, **common: Unpack[Common]) -> None:
         type_ = memref_type(source)
         buffer = MemRefType(type_.element_type, [], memory_space=type_.memory_space)
