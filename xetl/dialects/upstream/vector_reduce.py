@@ -1,0 +1,352 @@
+"""Reductions and products of vectors.  Source: MLIR, `vector` dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    StringAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from ..base import (
+    Common,
+    Value,
+    XetlOp,
+    check,
+    dense_i64,
+    ints_of,
+    parse_attributes,
+    parse_indices,
+    parse_operands,
+    print_attributes,
+    type_of,
+    vector_type,
+)
+from ..combining import CombiningKindAttr, kind_fits, parse_kind
+from . import vector_syntax as syntax
+from .elementwise import FastMathFlagsAttr
+
+
+def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
+    check(
+        kind_fits(kind.kind, element),
+        f"`{kind.kind}` does not combine elements of type {element}",
+    )
+
+
+def _kind_attr(kind: str | CombiningKindAttr) -> CombiningKindAttr:
+    return CombiningKindAttr(kind) if isinstance(kind, str) else kind
+
+
+@irdl_op_definition
+class ReductionOp(XetlOp):
+    """All elements of a vector of rank 1 combined, and ``acc`` too."""
+
+    name = "vector.reduction"
+
+    kind = prop_def(CombiningKindAttr)
+    source = operand_def(VectorType)
+    acc = opt_operand_def()
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        kind: str | CombiningKindAttr,
+        source: Value,
+        acc: Value | None = None,
+        fastmath: FastMathFlagsAttr | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[source, acc],
+            result_types=[vector_type(source).element_type],
+            properties={"kind": _kind_attr(kind), "fastmath": fastmath},
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``<add>, %v, %acc fastmath<...> : vector into type``."""
+        kind = parse_kind(parser)
+        parser.parse_punctuation(",")
+        operands = parse_operands(parser)
+        flags = None
+        if parser.parse_optional_keyword("fastmath"):
+            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
+        _, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        source = parser.parse_type()
+        parser.parse_keyword("into")
+        types = [source, parser.parse_type()][: len(operands)]
+        values = parser.resolve_operands(operands, types, parser.pos)
+        return cls(kind, *values, fastmath=flags, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``<add>, %v, %acc fastmath<...> : vector into type``."""
+        printer.print_string(f" <{self.kind.kind}>")
+        syntax.print_rest(printer, self.operands)
+        if self.fastmath is not None and self.fastmath.data:
+            printer.print_string(" fastmath")
+            self.fastmath.print_parameter(printer)
+        syntax.print_conversion(
+            printer, self, "into", [self.source], ("kind", "fastmath")
+        )
+
+    def verify_(self) -> None:
+        """Check rank, kind and types."""
+        type_ = vector_type(self.source)
+        check(type_.get_num_dims() <= 1, f"expected rank 1, found {type_}")
+        _check_kind(self.kind, type_.element_type)
+        check(self.result.type == type_.element_type, "the result is one element")
+
+
+@irdl_op_definition
+class MultiReductionOp(XetlOp):
+    """Elements combined along some dimensions, which disappear, and with ``acc``."""
+
+    name = "vector.multi_reduction"
+
+    kind = prop_def(CombiningKindAttr)
+    source = operand_def(VectorType)
+    acc = operand_def()
+    reduction_dims = prop_def(DenseArrayBase)
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        kind: str | CombiningKindAttr,
+        source: Value,
+        acc: Value,
+        dims: Sequence[int],
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[source, acc],
+            result_types=[type_of(acc)],
+            properties={"kind": _kind_attr(kind), "reduction_dims": dense_i64(dims)},
+            **common,
+        )
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions that disappear."""
+        return ints_of(self.reduction_dims)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``<add>, %v, %acc [1] : vector to type``."""
+        kind = parse_kind(parser)
+        parser.parse_punctuation(",")
+        source, acc = parse_operands(parser)
+        dims = ints_of(parse_indices(parser).static)
+        _, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        value = parser.resolve_operand(source, parser.parse_type())
+        parser.parse_keyword("to")
+        start = parser.resolve_operand(acc, parser.parse_type())
+        return cls(kind, value, start, dims, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``<add>, %v, %acc [1] : vector to type``."""
+        printer.print_string(f" <{self.kind.kind}>")
+        syntax.print_rest(printer, self.operands)
+        printer.print_string(f" {list(self.dims)}")
+        hidden = ("kind", "reduction_dims")
+        syntax.print_conversion(printer, self, "to", [self.source], hidden)
+
+    def verify_(self) -> None:
+        """Check kind, dimensions and types."""
+        type_, dims = vector_type(self.source), self.dims
+        _check_kind(self.kind, type_.element_type)
+        rank = type_.get_num_dims()
+        check(
+            len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims),
+            f"dimensions must be different and below {rank}, found {list(dims)}",
+        )
+        shape = [n for dim, n in enumerate(type_.get_shape()) if dim not in dims]
+        element = type_.element_type
+        expected = VectorType(element, shape) if shape else element
+        check(
+            self.acc.type == expected == self.result.type,
+            f"reducing {list(dims)} of {type_} gives {expected}, "
+            f"found {self.acc.type} to {self.result.type}",
+        )
+
+
+@irdl_op_definition
+class FmaOp(XetlOp):
+    """``lhs * rhs + acc`` with one rounding."""
+
+    name = "vector.fma"
+
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    acc = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, lhs: Value, rhs: Value, acc: Value, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(
+            operands=[lhs, rhs, acc], result_types=[type_of(lhs)], **common
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%a, %b, %c : vector``."""
+        operands = parse_operands(parser)
+        _, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        return cls.create(
+            operands=[parser.resolve_operand(o, type_) for o in operands],
+            result_types=[type_],
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%a, %b, %c : vector``."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        print_attributes(printer, self)
+        syntax.print_types(printer, [self.result.type])
+
+    def verify_(self) -> None:
+        """Check that there is one type."""
+        types = {*self.operand_types, self.result.type}
+        check(len(types) == 1, "operands and result must have one type")
+
+
+def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
+    return AffineMapAttr(AffineMap(rank, 0, tuple(map(AffineDimExpr, dims))))
+
+
+@irdl_op_definition
+class ContractOp(XetlOp):
+    """Sum of products over the reduction iterators, added to ``acc``.
+
+    ``indexing_maps`` says which iterators index lhs, rhs and acc.
+    """
+
+    name = "vector.contract"
+
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    acc = operand_def()
+    indexing_maps = prop_def(ArrayAttr)
+    iterator_types = prop_def(ArrayAttr)
+    kind = prop_def(CombiningKindAttr, default_value=CombiningKindAttr("add"))
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        lhs: Value,
+        rhs: Value,
+        acc: Value,
+        indexing_maps: Sequence[Sequence[int]],
+        iterator_types: Sequence[str],
+        kind: str | CombiningKindAttr = "add",
+        **common: Unpack[Common],
+    ) -> None:
+        rank = len(iterator_types)
+        super().__init__(
+            operands=[lhs, rhs, acc],
+            result_types=[type_of(acc)],
+            properties={
+                "indexing_maps": ArrayAttr([_map(m, rank) for m in indexing_maps]),
+                "iterator_types": ArrayAttr([StringAttr(t) for t in iterator_types]),
+                "kind": _kind_attr(kind),
+            },
+            **common,
+        )
+
+    @property
+    def maps(self) -> tuple[tuple[int, ...], ...]:
+        """For lhs, rhs and acc: the iterator of each dimension."""
+        return tuple(
+            tuple(e.position for e in m.data.results if isinstance(e, AffineDimExpr))
+            for m in self.indexing_maps
+            if isinstance(m, AffineMapAttr)
+        )
+
+    @property
+    def iterators(self) -> tuple[str, ...]:
+        """`parallel` or `reduction` for each iterator."""
+        return tuple(t.data for t in self.iterator_types if isinstance(t, StringAttr))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``{maps, iterators, kind} %a, %b, %c : types into type``."""
+        properties, attributes = parse_attributes(parser, cls)
+        operands = parse_operands(parser)
+        parser.parse_punctuation(":")
+        types = syntax.parse_types(parser)
+        parser.parse_keyword("into")
+        result = parser.parse_type()
+        values: list[SSAValue] = [
+            *parser.resolve_operands(operands[:2], types[:2], parser.pos),
+            parser.resolve_operand(operands[2], result),
+        ]
+        return cls.create(
+            operands=values,
+            result_types=[result],
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``{maps, iterators, kind} %a, %b, %c : types into type``."""
+        print_attributes(printer, self)
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        syntax.print_types(printer, [self.lhs.type, self.rhs.type])
+        printer.print_string(" into ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        """Check that maps and shapes agree."""
+        types = [vector_type(self.lhs), vector_type(self.rhs), self.acc.type]
+        check(len(self.maps) == 3, "expected three indexing maps")
+        extents: dict[int, int] = {}
+        for dims, type_ in zip(self.maps, types):
+            shape = type_.get_shape() if isinstance(type_, VectorType) else ()
+            check(len(dims) == len(shape), f"map {dims} does not index {type_}")
+            for dim, extent in zip(dims, shape):
+                known = extents.setdefault(dim, extent)
+                check(
+                    known == extent,
+                    f"iterator d{dim} has extent {known} and {extent}",
+                )
+        check(self.acc.type == self.result.type, "acc and result must have one type")
+
+
+REDUCE_OPS = (ReductionOp, MultiReductionOp, FmaOp, ContractOp)

@@ -1,0 +1,270 @@
+"""Vectors of any shape from and to memory, padded at its edges.
+
+Source: MLIR, `vector` dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    BoolAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from ..base import (
+    Common,
+    Value,
+    XetlOp,
+    check,
+    memref_type,
+    parse_attributes,
+    print_attributes,
+    resolve_indices,
+    vector_type,
+)
+from . import vector_syntax as syntax
+
+
+def minor_identity(memory_rank: int, vector_rank: int) -> AffineMapAttr:
+    """The map from memory to the vector that takes the last dimensions."""
+    dims = range(memory_rank - vector_rank, memory_rank)
+    return AffineMapAttr(AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims))))
+
+
+def _flags(values: Sequence[bool]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([BoolAttr(int(value), i1) for value in values])
+
+
+def _with_defaults(
+    properties: dict[str, Attribute], memory: Attribute, vector: Attribute
+) -> dict[str, Attribute]:
+    if not isinstance(memory, MemRefType) or not isinstance(vector, VectorType):
+        return properties
+    rank = vector.get_num_dims()
+    default = minor_identity(memory.get_num_dims(), rank)
+    return {
+        "permutation_map": default,
+        "in_bounds": _flags([False] * rank),
+        **properties,
+    }
+
+
+class _TransferOp(XetlOp):
+    def hidden(self, memory: Attribute, vector: Attribute) -> list[str]:
+        """Properties that have their default and are not printed."""
+        default = _with_defaults({}, memory, vector)
+        same = [
+            name
+            for name, value in default.items()
+            if self.properties.get(name) == value
+        ]
+        return [*same, "operandSegmentSizes"]
+
+    def check_transfer(
+        self,
+        base: SSAValue,
+        indices: Sequence[SSAValue],
+        vector: VectorType[Attribute],
+        mask: SSAValue | None,
+    ) -> None:
+        """Check indices, element types, mask and flags."""
+        memory = memref_type(base)
+        rank = memory.get_num_dims()
+        check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
+        check(
+            memory.element_type == vector.element_type,
+            f"the memref holds {memory.element_type}, the vector is {vector}",
+        )
+        flags = self.properties["in_bounds"]
+        check(
+            isinstance(flags, ArrayAttr) and len(flags.data) == vector.get_num_dims(),
+            "in_bounds needs one entry for each dimension of the vector",
+        )
+        expected = VectorType(i1, vector.shape)
+        check(
+            mask is None or mask.type == expected,
+            f"the mask must be {expected}",
+        )
+
+
+@irdl_op_definition
+class TransferReadOp(_TransferOp):
+    """Elements from ``indices`` on; ``padding`` outside or where masked off."""
+
+    name = "vector.transfer_read"
+
+    base = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    padding = operand_def()
+    mask = opt_operand_def(VectorType)
+    permutation_map = prop_def(AffineMapAttr)
+    in_bounds = prop_def(ArrayAttr)
+    result = result_def(VectorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(
+        self,
+        base: Value,
+        indices: Sequence[Value],
+        padding: Value,
+        result_type: Attribute,
+        mask: Value | None = None,
+        in_bounds: Sequence[bool] | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        given = {} if in_bounds is None else {"in_bounds": _flags(in_bounds)}
+        super().__init__(
+            operands=[base, indices, padding, mask],
+            result_types=[result_type],
+            properties=_with_defaults({**given}, memref_type(base), result_type),
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%m[%i], %pad, %mask {...} : memref, vector``."""
+        base, (indices,) = syntax.parse_base(parser)
+        rest = syntax.parse_rest(parser)
+        properties, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        types = syntax.parse_types(parser)
+        memory, vector = types[0], types[-1]
+        if not isinstance(memory, MemRefType) or not isinstance(vector, VectorType):
+            parser.raise_error("expected a memref and a vector")
+        mask_type = VectorType(i1, vector.shape)
+        element: Attribute = memory.element_type
+        padding = parser.resolve_operand(rest[0], element)
+        mask = [parser.resolve_operand(rest[1], mask_type)] if rest[1:] else []
+        return cls.build(
+            operands=[
+                parser.resolve_operand(base, memory),
+                resolve_indices(parser, indices),
+                padding,
+                mask,
+            ],
+            result_types=[vector],
+            properties=_with_defaults(properties, memory, vector),
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%m[%i], %pad, %mask {...} : memref, vector``."""
+        printer.print_string(" ")
+        syntax.print_base(printer, self.base, [self.indices])
+        rest = [self.padding, *([] if self.mask is None else [self.mask])]
+        syntax.print_rest(printer, rest)
+        types = (self.base.type, self.result.type)
+        print_attributes(printer, self, self.hidden(*types))
+        syntax.print_types(printer, types)
+
+    def verify_(self) -> None:
+        """Check indices, types and mask."""
+        self.check_transfer(self.base, self.indices, self.result.type, self.mask)
+        check(
+            self.padding.type == self.result.type.element_type,
+            "the padding is one element",
+        )
+
+
+@irdl_op_definition
+class TransferWriteOp(_TransferOp):
+    """Write from ``indices`` on what lies inside and is not masked off."""
+
+    name = "vector.transfer_write"
+
+    value = operand_def(VectorType)
+    base = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    mask = opt_operand_def(VectorType)
+    permutation_map = prop_def(AffineMapAttr)
+    in_bounds = prop_def(ArrayAttr)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
+
+    def __init__(
+        self,
+        value: Value,
+        base: Value,
+        indices: Sequence[Value],
+        mask: Value | None = None,
+        in_bounds: Sequence[bool] | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        given = {} if in_bounds is None else {"in_bounds": _flags(in_bounds)}
+        types = (memref_type(base), vector_type(value))
+        super().__init__(
+            operands=[value, base, indices, mask],
+            properties=_with_defaults({**given}, *types),
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%v, %m[%i], %mask {...} : vector, memref``."""
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        base, (indices,) = syntax.parse_base(parser)
+        rest = syntax.parse_rest(parser)
+        properties, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        types = syntax.parse_types(parser)
+        vector, memory = types[0], types[-1]
+        if not isinstance(memory, MemRefType) or not isinstance(vector, VectorType):
+            parser.raise_error("expected a vector and a memref")
+        mask_type = VectorType(i1, vector.shape)
+        return cls.build(
+            operands=[
+                parser.resolve_operand(value, vector),
+                parser.resolve_operand(base, memory),
+                resolve_indices(parser, indices),
+                [parser.resolve_operand(mask, mask_type) for mask in rest],
+            ],
+            properties=_with_defaults(properties, memory, vector),
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%v, %m[%i], %mask {...} : vector, memref``."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        syntax.print_base(printer, self.base, [self.indices])
+        syntax.print_rest(printer, [] if self.mask is None else [self.mask])
+        hidden = self.hidden(self.base.type, self.value.type)
+        print_attributes(printer, self, hidden)
+        syntax.print_types(printer, [self.value.type, self.base.type])
+
+    def verify_(self) -> None:
+        """Check indices, types and mask."""
+        value = vector_type(self.value)
+        self.check_transfer(self.base, self.indices, value, self.mask)
+
+
+TRANSFER_OPS = (TransferReadOp, TransferWriteOp)
