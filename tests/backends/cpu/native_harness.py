@@ -76,3 +76,22 @@ def fenced(values: np.ndarray, *, at_end: bool = True) -> np.ndarray:
     copy = inside.view(values.dtype).reshape(values.shape)
     copy[...] = values
     return copy
+
+
+def undefined_symbols(data: bytes) -> list[str]:
+    """Names of the symbols of an ELF64 object that it does not define itself."""
+    table = int.from_bytes(data[40:48], "little")
+    entry, count = np.frombuffer(data[58:62], "<u2").tolist()
+    sections = np.frombuffer(data, "<u1")[table : table + entry * count]
+    headers = sections.reshape(count, entry).view("<u4").tolist()
+    names: list[str] = []
+    for header in headers:
+        if header[1] != 2:  # SHT_SYMTAB
+            continue
+        start, size, text = header[6], header[8], headers[header[10]][6]
+        # The first symbol is always empty.
+        for at in range(start + 24, start + size, 24):
+            if data[at + 6 : at + 8] == b"\0\0":
+                name = text + int.from_bytes(data[at : at + 4], "little")
+                names.append(data[name : data.index(b"\0", name)].decode())
+    return names

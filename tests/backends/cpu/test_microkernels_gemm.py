@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native_harness import compile_functions, emit_object, fenced, new_module
+from native_harness import (
+    compile_functions,
+    emit_object,
+    fenced,
+    new_module,
+    undefined_symbols,
+)
 
 from xetl_cpu.microkernels import (
     choose_blocking,
@@ -138,25 +144,3 @@ def test_the_object_needs_no_other(target_name, dtype):
         assert function.linkage == "internal"
         function.linkage = ""
     assert undefined_symbols(emit_object(target, module)) == []
-
-
-def undefined_symbols(data: bytes) -> list[str]:
-    """Names of the symbols in section 0 of an ELF64 object."""
-    words = np.frombuffer(data[40:48], "<u8")
-    size, count = np.frombuffer(data[58:62], "<u2")
-    sections = np.frombuffer(data, "<u1")[int(words[0]) :][: int(size) * int(count)]
-    headers = sections.reshape(count, size).view("<u4")
-    names: list[str] = []
-    for header in headers:
-        if header[1] != 2:  # SHT_SYMTAB
-            continue
-        at, length, text = int(header[6]), int(header[8]), int(headers[header[10]][6])
-        for start in range(at + 24, at + length, 24):
-            name_at, section = (
-                int.from_bytes(data[start : start + 4], "little"),
-                data[start + 6 : start + 8],
-            )
-            if section == b"\0\0":
-                first = text + name_at
-                names.append(data[first : data.index(b"\0", first)].decode())
-    return names

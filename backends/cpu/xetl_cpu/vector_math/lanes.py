@@ -1,0 +1,194 @@
+"""Arithmetic on vectors of floats, and the bit tricks on their IEEE form.
+
+``Lanes`` fixes the builder, the float format and the number of lanes (1: scalars), so
+that the functions of this package read like formulas.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xetl_cpu.llvm import (
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    Builder,
+    Type,
+    Value,
+    call_intrinsic,
+    const,
+    vector,
+)
+from xetl_cpu.targets import Target
+
+__all__ = ["FORMATS", "FloatFormat", "Lanes"]
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """An IEEE binary format.
+
+    Attributes:
+        name: f32 or f64.
+        bits: its size.
+        fraction: stored bits of the significand.
+        bias: of the exponent.
+    """
+
+    name: str
+    bits: int
+    fraction: int
+    bias: int
+
+    @property
+    def magic(self) -> float:
+        """1.5 * 2**fraction: adding it rounds to an integer, found in the low bits."""
+        return 1.5 * 2.0**self.fraction
+
+    @property
+    def one(self) -> int:
+        """The bits of 1.0."""
+        return self.bias << self.fraction
+
+
+FORMATS = {
+    "f32": FloatFormat("f32", 32, 23, 127),
+    "f64": FloatFormat("f64", 64, 52, 1023),
+}
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """``count`` lanes of ``format`` at a builder."""
+
+    builder: Builder
+    target: Target
+    format: FloatFormat
+    count: int
+
+    @property
+    def type(self) -> Type:
+        """The type of a value: a vector, or a scalar for one lane."""
+        return vector(F32 if self.format.bits == 32 else F64, self.count)
+
+    @property
+    def int_type(self) -> Type:
+        """Integers of the same size."""
+        return vector(I32 if self.format.bits == 32 else I64, self.count)
+
+    # --- constants and arithmetic ---
+
+    def of(self, value: float) -> Value:
+        """``value`` in all lanes."""
+        return const(self.type, value)
+
+    def integer(self, value: int) -> Value:
+        """``value`` in all lanes, as integers of the same size."""
+        return const(self.int_type, value)
+
+    def add(self, a: Value, b: Value | float) -> Value:
+        """The sum."""
+        return self.builder.fadd(a, self._value(b))
+
+    def sub(self, a: Value | float, b: Value | float) -> Value:
+        """The difference."""
+        return self.builder.fsub(self._value(a), self._value(b))
+
+    def mul(self, a: Value, b: Value | float) -> Value:
+        """The product."""
+        return self.builder.fmul(a, self._value(b))
+
+    def div(self, a: Value | float, b: Value) -> Value:
+        """The quotient, correctly rounded."""
+        return self.builder.fdiv(self._value(a), b)
+
+    def fma(self, a: Value, b: Value | float, c: Value | float) -> Value:
+        """``a * b + c``, rounded once."""
+        return self._intrinsic("fma", a, self._value(b), self._value(c))
+
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """Horner's scheme, the constant term first in ``coefficients``."""
+        *rest, total = coefficients
+        result = self.of(total)
+        for coefficient in reversed(rest):
+            result = self.fma(result, x, coefficient)
+        return result
+
+    def absolute(self, x: Value) -> Value:
+        """``|x|``."""
+        return self._intrinsic("fabs", x)
+
+    def copysign(self, magnitude: Value, sign: Value) -> Value:
+        """``magnitude`` with the sign of ``sign``."""
+        return self._intrinsic("copysign", magnitude, sign)
+
+    def round(self, x: Value) -> Value:
+        """To the nearest integer, ties to even; any size."""
+        return self._intrinsic("roundeven", x)
+
+    def sqrt(self, x: Value) -> Value:
+        """The square root, correctly rounded."""
+        return self._intrinsic("sqrt", x)
+
+    # --- choices ---
+
+    def compare(self, predicate: str, a: Value, b: Value | float) -> Value:
+        """Ordered comparison: false if either is NaN."""
+        return self.builder.fcmp_ordered(predicate, a, self._value(b))
+
+    def select(self, mask: Value, a: Value | float, b: Value | float) -> Value:
+        """``a`` where ``mask``, else ``b``."""
+        return self.builder.select(mask, self._value(a), self._value(b))
+
+    def clamp(self, x: Value, low: float, high: float) -> Value:
+        """Between ``low`` and ``high``; NaN stays NaN."""
+        x = self.select(self.compare(">", x, high), high, x)
+        return self.select(self.compare("<", x, low), low, x)
+
+    # --- the IEEE form ---
+
+    def bits(self, x: Value) -> Value:
+        """The bits of x as an integer."""
+        return self.builder.bitcast(x, self.int_type)
+
+    def from_bits(self, bits: Value) -> Value:
+        """The float with these bits."""
+        return self.builder.bitcast(bits, self.type)
+
+    def power_of_two(self, n: Value) -> Value:
+        """2**n for integral n with a normal result."""
+        low_bits = self.bits(self.add(n, self.format.magic))
+        shifted = self.builder.shl(low_bits, self.integer(self.format.fraction))
+        return self.from_bits(self.builder.add(shifted, self.integer(self.format.one)))
+
+    def scale(self, x: Value, n: Value) -> Value:
+        """``x * 2**n`` for integral n; 2**n itself may overflow or underflow.
+
+        AVX-512 has an instruction for it; elsewhere it is done in two halves.
+        """
+        width = self.format.bits * self.count
+        if self.target.has_masks and width in (128, 256, 512):
+            return self._scalef(x, n, width)
+        half = self.round(self.mul(n, 0.5))
+        x = self.mul(x, self.power_of_two(half))
+        return self.mul(x, self.power_of_two(self.sub(n, half)))
+
+    def _scalef(self, x: Value, n: Value, width: int) -> Value:
+        suffix = "ps" if self.format.bits == 32 else "pd"
+        mask = const(I16 if self.count == 16 else I8, -1)
+        arguments = [x, n, x, mask]
+        if width == 512:
+            arguments.append(const(I32, 4))  # the rounding mode in force
+        name = f"llvm.x86.avx512.mask.scalef.{suffix}.{width}"
+        return call_intrinsic(self.builder, name, self.type, arguments)
+
+    def _intrinsic(self, name: str, *arguments: Value) -> Value:
+        scalar = self.format.name
+        suffix = scalar if self.count == 1 else f"v{self.count}{scalar}"
+        full = f"llvm.{name}.{suffix}"
+        return call_intrinsic(self.builder, full, self.type, list(arguments))
+
+    def _value(self, x: Value | float) -> Value:
+        return self.of(x) if isinstance(x, int | float) else x

@@ -1,0 +1,78 @@
+"""Targets: names, features, and what this machine is."""
+
+import subprocess
+import sys
+
+import pytest
+
+from xetl_cpu import targets
+from xetl_cpu.targets import (
+    TARGETS,
+    UnknownTargetError,
+    find_target,
+    host_features,
+    host_fingerprint,
+    target_machine,
+)
+
+
+@pytest.mark.parametrize("name", ["host", *TARGETS])
+def test_every_target_can_be_compiled_for(name):
+    target = find_target(name)
+    assert target.name == name
+    machine = target_machine(target)
+    assert machine is target_machine(find_target(name))
+    assert "x86_64" in machine.triple
+
+
+def test_host_is_the_best_that_runs_here():
+    host = find_target("host")
+    assert host.runs_here
+    runnable = [target for target in TARGETS.values() if target.runs_here]
+    assert host.requires == runnable[-1].requires
+    assert host.vector_bytes == max(target.vector_bytes for target in runnable)
+
+
+def test_lanes():
+    assert find_target("avx2").lanes("f32") == 8
+    assert find_target("avx512").lanes("f32") == 16
+    assert find_target("avx512").lanes("bf16") == 32
+    assert find_target("avx512").lanes("f64") == 8
+
+
+def test_linux_names_are_llvm_names(monkeypatch):
+    host_features.cache_clear()
+    monkeypatch.setattr(targets, "_cpuinfo_flags", lambda: ["avx512_bf16", "fma"])
+    assert host_features() == {"avx512bf16", "fma"}
+    assert not TARGETS["avx512_bf16"].runs_here
+    host_features.cache_clear()
+
+
+def test_without_cpuinfo_llvm_is_asked(monkeypatch):
+    host_features.cache_clear()
+    monkeypatch.setattr(targets, "_cpuinfo_flags", list)
+    assert "avx2" in host_features()
+    host_features.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("amx", "not generated yet"), ("z80", "no target")]
+)
+def test_refused(name, text):
+    with pytest.raises(UnknownTargetError, match=text):
+        find_target(name)
+
+
+def test_the_fingerprint_needs_no_llvm():
+    code = (
+        "import sys; from xetl_cpu.targets import find_target, host_fingerprint; "
+        "find_target('host'); print(host_fingerprint(), 'llvmlite' in sys.modules)"
+    )
+    path = [str(p) for p in sys.path if p]
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == [host_fingerprint(), "False"]

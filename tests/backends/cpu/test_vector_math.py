@@ -1,0 +1,195 @@
+"""Elementary functions: ulp errors against wider arithmetic, and the special values."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from native_harness import (
+    compile_functions,
+    emit_object,
+    new_module,
+    undefined_symbols,
+)
+from scipy import special
+
+from xetl_cpu.llvm import (
+    I64,
+    PTR,
+    VOID,
+    counted_loop,
+    define,
+    element_type,
+    ir,
+    load,
+    offset,
+    store,
+    vector,
+)
+from xetl_cpu.targets import find_target
+from xetl_cpu.vector_math import FUNCTIONS, emit_math
+
+NUMPY = {"f32": np.float32, "f64": np.float64}
+TARGETS = ["avx2", "avx512"]
+TRUE = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "tanh": np.tanh,
+    "erf": lambda x: special.erf(x.astype(np.float64)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+LIMIT = {"exp": 2, "exp2": 2, "rsqrt": 2, "log": 3, "log2": 4, "tanh": 4, "erf": 4}
+inf, nan = np.inf, np.nan
+SPECIAL = {
+    "exp": [
+        (0, 1),
+        (-0.0, 1),
+        (inf, inf),
+        (-inf, 0),
+        (nan, nan),
+        (1e4, inf),
+        (-1e4, 0),
+    ],
+    "exp2": [
+        (0, 1),
+        (10, 1024),
+        (inf, inf),
+        (-inf, 0),
+        (nan, nan),
+        (2000, inf),
+        (-2000, 0),
+    ],
+    "log": [
+        (0, -inf),
+        (-0.0, -inf),
+        (1, 0),
+        (inf, inf),
+        (-inf, nan),
+        (-1, nan),
+        (nan, nan),
+    ],
+    "log2": [
+        (0, -inf),
+        (1, 0),
+        (8, 3),
+        (0.25, -2),
+        (inf, inf),
+        (-inf, nan),
+        (-1, nan),
+        (nan, nan),
+    ],
+    "tanh": [(0, 0), (-0.0, -0.0), (inf, 1), (-inf, -1), (nan, nan), (1e30, 1)],
+    "erf": [(0, 0), (-0.0, -0.0), (inf, 1), (-inf, -1), (nan, nan), (1e30, 1)],
+    "rsqrt": [(0, inf), (4, 0.5), (inf, 0), (-1, nan), (nan, nan)],
+}
+
+
+def emit_map(module, target, name, dtype, lanes):
+    """A test function: ``void(n, x, y, out)``, n a multiple of the lanes."""
+    formula = emit_math(module, target, name, dtype, lanes)
+    element = element_type(dtype)
+    wide = vector(element, lanes)
+    params = [("n", I64), ("x", PTR), ("y", PTR), ("out", PTR)]
+    function = define(module, f"map_{name}_{dtype}_{lanes}", VOID, params)
+    n, x, y, out = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    with counted_loop(builder, n, step=lanes) as loop:
+        inputs = [
+            load(builder, offset(builder, pointer, element, loop.index), wide, 4)
+            for pointer in (x, y)[: len(formula.args)]
+        ]
+        value = builder.call(formula, inputs)
+        store(builder, value, offset(builder, out, element, loop.index), 4)
+    builder.ret_void()
+    return function
+
+
+@cache
+def compiled(target_name, name, dtype, lanes):
+    target = find_target(target_name)
+    if not target.runs_here:
+        pytest.skip(f"this machine is no {target_name}")
+    [function] = compile_functions(
+        target, [lambda module: emit_map(module, target, name, dtype, lanes)]
+    )
+    return function
+
+
+def apply(function, dtype, *inputs):
+    size = len(inputs[0])
+    padded = [np.ones(size + -size % 64, NUMPY[dtype]) for _ in range(3)]
+    for to, values in zip(padded, inputs):
+        to[:size] = values
+    function(len(padded[0]), *padded)
+    return padded[2][:size]
+
+
+def ulp_error(got, want):
+    """In units of the last place of the true result; subnormals count as the least."""
+    dtype = got.dtype.type
+    want = want.astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        rounded = want.astype(dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(dtype).tiny))
+        error = np.abs(got - want) / unit
+    same = (got == rounded) | (np.isnan(got) & np.isnan(want))
+    return np.where(same, 0, np.where(np.isnan(error), inf, error))
+
+
+@cache
+def inputs(dtype):
+    """All binades at random, and the interesting range densely."""
+    kind = NUMPY[dtype]
+    bits = np.uint32 if dtype == "f32" else np.uint64
+    rng = np.random.default_rng(0)
+    anything = rng.integers(0, np.iinfo(bits).max, 1 << 16, bits).view(kind)
+    anything[np.isnan(anything)] = nan  # NumPy warns of signalling ones
+    near = [np.linspace(-end, end, 1 << 16) for end in (1.5, 12, 110, 1100)]
+    return np.concatenate([anything, *near]).astype(kind)
+
+
+def every_lane_count(dtype, target_name):
+    native = find_target(target_name).lanes(dtype)
+    return (1, native // 2, native, 2 * native)
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+@pytest.mark.parametrize("name", TRUE)
+def test_error_stays_within_its_bound(target_name, dtype, name):
+    x = inputs(dtype)
+    with np.errstate(all="ignore"):
+        want = TRUE[name](x.astype(np.longdouble))
+    for lanes in every_lane_count(dtype, target_name):
+        got = apply(compiled(target_name, name, dtype, lanes), dtype, x)
+        error = ulp_error(got, want)
+        worst = int(np.argmax(error))
+        assert error[worst] <= LIMIT[name], (lanes, x[worst], got[worst], want[worst])
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(target_name, dtype, name):
+    x, want = np.array(SPECIAL[name], NUMPY[dtype]).T
+    for lanes in every_lane_count(dtype, target_name):
+        got = apply(compiled(target_name, name, dtype, lanes), dtype, x)
+        assert np.array_equal(got, want, equal_nan=True), (lanes, got)
+        kept = ~np.isnan(want)
+        assert np.array_equal(np.signbit(got[kept]), np.signbit(want[kept])), lanes
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_nothing_outside_is_called(target_name, dtype):
+    target = find_target(target_name)
+    for lanes in every_lane_count(dtype, target_name):
+        module = new_module()
+        for name in FUNCTIONS:
+            function = emit_math(module, target, name, dtype, lanes)
+            assert emit_math(module, target, name, dtype, lanes) is function
+            assert function.linkage == "internal"
+            assert "alwaysinline" in function.attributes
+            function.linkage = ""
+        assert undefined_symbols(emit_object(target, module)) == []
