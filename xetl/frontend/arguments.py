@@ -1,0 +1,339 @@
+"""Arguments of a call: bound to parameters, and read with the checks all ops share."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xetl.errors import (
+    CompileError,
+    NameLookupError,
+    TileShapeError,
+    TileTypeError,
+    did_you_mean,
+)
+from xetl.frontend.context import Context
+from xetl.frontend.scope import MISSING
+from xetl.frontend.types import (
+    Array,
+    Scalar,
+    Shape,
+    Tile,
+    Value,
+    Vector,
+    describe,
+    is_constant,
+    is_number,
+    is_scalar,
+    show_shape,
+)
+from xetl.language.dtypes import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """A value and the expression it came from (the call itself for defaults)."""
+
+    value: Value
+    node: ast.AST
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation or of a user's function."""
+
+    name: str
+    default: Value = MISSING
+    keyword_only: bool = False
+    variadic: bool = False
+
+
+@dataclass(slots=True)
+class Given:
+    """What a call passes."""
+
+    positional: list[Arg]
+    keywords: dict[str, Arg]
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """A call of an operation, with its arguments bound."""
+
+    ctx: Context
+    name: str
+    node: ast.AST
+    args: dict[str, Arg]
+    rest: list[Arg] = field(default_factory=list[Arg])
+
+    def value(self, name: str) -> Value:
+        """The value of a parameter."""
+        return self.args[name].value
+
+    def error(
+        self,
+        kind: type[CompileError],
+        code: str,
+        message: str,
+        at: str | None = None,
+        *,
+        label: str = "",
+        notes: Sequence[str | None] = (),
+        help: str | None = None,
+    ) -> CompileError:
+        """An error with the caret on argument ``at``, else on the call."""
+        node = self.args[at].node if at else self.node
+        return self.ctx.error(
+            kind, code, message, node, label=label, notes=notes, help=help
+        )
+
+    def vector(self, name: str) -> Vector:
+        """A parameter that must be a vector."""
+        value = self.value(name)
+        if not isinstance(value, Vector):
+            raise wrong_kind(
+                self.ctx, f"`{name}` of `{self.name}`", "a vector", self.args[name]
+            )
+        return value
+
+    def optional_vector(self, name: str) -> Vector | None:
+        """A parameter that must be a vector or None."""
+        return None if self.value(name) is None else self.vector(name)
+
+    def tile(self, name: str, scattered: bool | None = None) -> Tile:
+        """A parameter that must be a tile; ``scattered`` says of which sort."""
+        value = self.value(name)
+        what = f"`{name}` of `{self.name}`"
+        if not isinstance(value, Tile):
+            raise wrong_kind(self.ctx, what, "a tile", self.args[name])
+        if scattered is not None and value.scattered != scattered:
+            wanted = "a scatter tile" if scattered else "a plain tile"
+            advice = (
+                "make it with init_tile(base, indices)"
+                if scattered
+                else "use load_gather and store_scatter for scatter tiles"
+            )
+            raise self.error(
+                TileTypeError,
+                "X0306",
+                f"{what} must be {wanted}",
+                name,
+                label=f"is {describe(value)}",
+                help=advice,
+            )
+        return value
+
+    def dtype(self, name: str) -> DType:
+        """A parameter that must be a dtype."""
+        value = self.value(name)
+        if not isinstance(value, DType):
+            raise self.error(
+                TileTypeError,
+                "X0301",
+                f"`{name}` of `{self.name}` must be a dtype",
+                name,
+                label=f"is {describe(value)}",
+                help="for example xetile.f32",
+            )
+        return value
+
+    def constant(self, name: str, wanted: str) -> Value:
+        """A parameter that must be known when compiling."""
+        value = self.value(name)
+        if not is_constant(value):
+            raise self.error(
+                TileShapeError,
+                "X0203",
+                f"`{name}` of `{self.name}` must be {wanted} known when compiling",
+                name,
+                label=f"is {describe(value)}, known at run time only",
+                help="pass it to the kernel as `constexpr`",
+            )
+        return value
+
+    def constant_int(self, name: str) -> int:
+        """A parameter that must be an int known when compiling."""
+        value = self.constant(name, "an int")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.error(
+                TileTypeError,
+                "X0305",
+                f"`{name}` of `{self.name}` must be an int",
+                name,
+                label=f"is {describe(value)}",
+            )
+        return value
+
+    def number(self, name: str) -> Value:
+        """A parameter that must be a number known when compiling."""
+        value = self.constant(name, "a number")
+        if not is_number(value):
+            raise wrong_kind(
+                self.ctx, f"`{name}` of `{self.name}`", "a number", self.args[name]
+            )
+        return value
+
+    def scalar(self, name: str) -> Value:
+        """A parameter that must be a number, of either time."""
+        if not is_scalar(self.value(name)):
+            raise wrong_kind(
+                self.ctx, f"`{name}` of `{self.name}`", "a number", self.args[name]
+            )
+        return self.value(name)
+
+    def int_list(self, name: str) -> list[int]:
+        """A parameter that must be an int or several, known when compiling."""
+        value = self.constant(name, "ints")
+        items: list[Value] = list(value) if isinstance(value, tuple | list) else [value]  # pyright: ignore[reportUnknownArgumentType]
+        for item in items:
+            if not isinstance(item, int) or isinstance(item, bool):
+                raise self.error(
+                    TileTypeError,
+                    "X0305",
+                    f"`{name}` of `{self.name}` must hold ints",
+                    name,
+                    label=f"holds {describe(item)}",
+                )
+        return items
+
+    def shape(self, name: str) -> Shape:
+        """A parameter that must be a shape of rank 1 or 2, of positive extents."""
+        shape = tuple(self.int_list(name))
+        if len(shape) not in (1, 2) or any(extent <= 0 for extent in shape):
+            raise self.error(
+                TileShapeError,
+                "X0204",
+                f"`{name}` of `{self.name}` must be one or two positive extents",
+                name,
+                label=f"is {show_shape(shape)}",
+            )
+        return shape
+
+    def axis(self, name: str, rank: int) -> int:
+        """A parameter that must be a dim of something of ``rank``."""
+        return self.checked_axis(name, self.constant_int(name), rank)
+
+    def checked_axis(self, name: str, axis: int, rank: int) -> int:
+        """``axis`` counted from the front."""
+        if not -rank <= axis < rank:
+            raise self.error(
+                TileShapeError,
+                "X0205",
+                f"dimension {axis} does not exist: the operand of `{self.name}`"
+                f" has rank {rank}",
+                name,
+                help=f"dims run from 0 to {rank - 1}, or from {-rank} to -1",
+            )
+        return axis % rank
+
+
+_LOAD = "load it first: xetile.load_tile(...)"
+_TILE = "make a tile of it: xetile.init_tile(array, offsets, shape)"
+
+
+def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
+    """The error for a tile where a vector is wanted, and the like."""
+    advice = None
+    if isinstance(arg.value, Tile):
+        advice = _LOAD
+    elif isinstance(arg.value, Array):
+        advice = _TILE
+    elif isinstance(arg.value, Vector) and "tile" in wanted:
+        advice = "it was loaded already: pass the tile made by xetile.init_tile"
+    elif isinstance(arg.value, Scalar) or is_number(arg.value):
+        advice = "xetile.full(shape, value, dtype) makes a vector of a number"
+    origin = getattr(arg.value, "origin", None)
+    return ctx.error(
+        TileTypeError,
+        "X0303",
+        f"{what} must be {wanted}, not {describe(arg.value)}",
+        arg.node,
+        label=f"is {describe(arg.value)}",
+        notes=[origin.note() if origin else None],
+        help=advice,
+    )
+
+
+def bind_arguments(
+    ctx: Context,
+    name: str,
+    parameters: Sequence[Parameter],
+    given: Given,
+    node: ast.AST,
+) -> tuple[dict[str, Arg], list[Arg]]:
+    """Match arguments to parameters as Python does.
+
+    Returns:
+        the arguments by name, and those that a variadic parameter takes.
+
+    Raises:
+        NameLookupError: unknown or doubled keyword, too many or missing arguments.
+    """
+    places = [p for p in parameters if not p.keyword_only and not p.variadic]
+    variadic = any(p.variadic for p in parameters)
+    bound = {p.name: arg for p, arg in zip(places, given.positional, strict=False)}
+    rest = given.positional[len(places) :]
+    if rest and not variadic:
+        raise ctx.error(
+            NameLookupError,
+            "X0105",
+            f"`{name}` takes {_count(len(places))}, but"
+            f" {len(given.positional)} are given",
+            rest[0].node,
+            label="one too many",
+            help=f"its parameters are {_listed(parameters)}",
+        )
+    known = [p.name for p in parameters if not p.variadic]
+    for keyword, arg in given.keywords.items():
+        _check_keyword(ctx, name, keyword, arg, known, bound)
+        bound[keyword] = arg
+    for parameter in parameters:
+        if parameter.variadic or parameter.name in bound:
+            continue
+        if parameter.default is MISSING:
+            raise ctx.error(
+                NameLookupError,
+                "X0105",
+                f"`{name}` misses its argument `{parameter.name}`",
+                node,
+                help=f"its parameters are {_listed(parameters)}",
+            )
+        bound[parameter.name] = Arg(parameter.default, node)
+    return bound, rest
+
+
+def _check_keyword(
+    ctx: Context,
+    name: str,
+    keyword: str,
+    arg: Arg,
+    known: list[str],
+    bound: dict[str, Arg],
+) -> None:
+    if keyword not in known:
+        raise ctx.error(
+            NameLookupError,
+            "X0104",
+            f"`{name}` has no parameter `{keyword}`",
+            arg.node,
+            help=did_you_mean(keyword, known)
+            or f"its parameters are {', '.join(known)}",
+        )
+    if keyword in bound:
+        raise ctx.error(
+            NameLookupError,
+            "X0105",
+            f"`{name}` is given `{keyword}` twice",
+            arg.node,
+            label="already given by position",
+        )
+
+
+def _count(number: int) -> str:
+    plural = "" if number == 1 else "s"
+    return f"{number} positional argument{plural}"
+
+
+def _listed(parameters: Sequence[Parameter]) -> str:
+    return ", ".join(p.name for p in parameters)

@@ -1,0 +1,296 @@
+"""Operators on scalars and vectors: promotion, broadcasting, and the op itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from xetl.dialects.upstream import arith, math
+from xetl.errors import CompileError, TileShapeError, TileTypeError
+from xetl.frontend.arguments import Arg, wrong_kind
+from xetl.frontend.casts import (
+    broadcast,
+    broadcast_shapes,
+    convert,
+    runtime,
+    splat,
+    to_float,
+    to_int,
+    truth_of_scalar,
+)
+from xetl.frontend.context import Context
+from xetl.frontend.division import divide, divide_scalars
+from xetl.frontend.operators import (
+    DIV,
+    FLOORDIV,
+    MOD,
+    MUL,
+    POW,
+    Binary,
+    Comparison,
+)
+from xetl.frontend.powers import power, power_of_scalars
+from xetl.frontend.types import (
+    FRONTEND_ONLY,
+    Scalar,
+    Shape,
+    Value,
+    Vector,
+    describe,
+    is_constant,
+    is_scalar,
+    scalar_kind,
+    show_shape,
+)
+from xetl.language.dtypes import DType, f32, i1, promote
+
+
+@dataclass(frozen=True, slots=True)
+class Unified:
+    """Operands brought to one dtype and one shape."""
+
+    vectors: list[Vector]
+    shape: Shape
+    dtype: DType
+
+
+def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
+    """``left op right`` for operands of any kind."""
+    if is_constant(left.value) and is_constant(right.value):
+        return _fold(ctx, op, left, right)
+    check_operands(ctx, op.symbol, [left, right])
+    if is_scalar(left.value) and is_scalar(right.value):
+        return binary_scalars(ctx, op, left.value, right.value)
+    return _binary_vectors(ctx, op, left, right)
+
+
+def _fold(ctx: Context, op: Binary | Comparison, left: Arg, right: Arg) -> Value:
+    try:
+        return op.python(left.value, right.value)
+    except Exception as problem:
+        raise ctx.error(
+            TileTypeError,
+            "X0307",
+            f"`{op.symbol}` of constants failed: {problem}",
+            label=f"{describe(left.value)} {op.symbol} {describe(right.value)}",
+        ) from None
+
+
+def check_operands(ctx: Context, symbol: str, args: Sequence[Arg]) -> None:
+    """Check that every operand is a number or a vector."""
+    for arg in args:
+        if not is_scalar(arg.value) and not isinstance(arg.value, Vector):
+            what = f"an operand of `{symbol}`"
+            raise wrong_kind(ctx, what, "a vector or a number", arg)
+
+
+# Vectors ----------------------------------------------------------------------------
+
+
+def _binary_vectors(ctx: Context, op: Binary, left: Arg, right: Arg) -> Vector:
+    if op is POW:
+        quick = power(ctx, left, right)
+        if quick is not None:
+            return quick
+    both = unify(ctx, op.symbol, [left, right], to_floats=op in (DIV, POW))
+    dtype, (first, second) = both.dtype, both.vectors
+    if op in (FLOORDIV, MOD) and not dtype.is_bool:
+        return divide(ctx, op, first, second, is_constant(right.value) and right.value)
+    if op is POW and dtype.is_float:
+        return _vector(ctx.emit(math.PowfOp(first.ssa, second.ssa)), both)
+    maker = op.maker(dtype)
+    if maker is None:
+        raise no_such_operator(ctx, op.symbol, dtype)
+    return _vector(ctx.emit(maker(first.ssa, second.ssa)), both)
+
+
+def _vector(ssa: SSAValue, like: Unified, dtype: DType | None = None) -> Vector:
+    return Vector(ssa, like.shape, dtype or like.dtype)
+
+
+def no_such_operator(ctx: Context, symbol: str, dtype: DType) -> CompileError:
+    """The error for `+` on masks, `&` on floats."""
+    if dtype.is_bool:
+        advice = "convert the mask first: `.to(xetile.i32)`, or use xetile.where"
+    else:
+        advice = "convert first: `.to(xetile.i32)`"
+    return ctx.error(
+        TileTypeError, "X0304", f"`{symbol}` is not defined on {dtype}", help=advice
+    )
+
+
+def unify(
+    ctx: Context, symbol: str, args: Sequence[Arg], *, to_floats: bool = False
+) -> Unified:
+    """Bring operands, of which one at least is a vector, to one dtype and shape.
+
+    Raises:
+        TileTypeError: the dtypes have no common one.
+        TileShapeError: the shapes do not broadcast.
+    """
+    check_operands(ctx, symbol, args)
+    dtype = _common_dtype(ctx, symbol, args)
+    if to_floats and not dtype.is_float and not dtype.is_bool:
+        dtype = f32
+    shape = _common_shape(ctx, symbol, args)
+    vectors = [_coerce(ctx, arg.value, shape, dtype) for arg in args]
+    return Unified(vectors, shape, dtype)
+
+
+def _coerce(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
+    if isinstance(value, Vector):
+        return broadcast(ctx, convert(ctx, value, dtype), shape)
+    return splat(ctx, value, shape, dtype)
+
+
+def _common_dtype(ctx: Context, symbol: str, args: Sequence[Arg]) -> DType:
+    vectors = [arg for arg in args if isinstance(arg.value, Vector)]
+    dtype: DType = vectors[0].value.dtype
+    for arg in vectors[1:]:
+        try:
+            dtype = promote(dtype, arg.value.dtype)
+        except TileTypeError as error:
+            error.label = f"is {describe(arg.value)}, but the other side is {dtype}"
+            raise ctx.locate_error(error, arg.node) from None
+    kinds = {scalar_kind(arg.value): arg for arg in args if is_scalar(arg.value)}
+    for kind, arg in kinds.items():
+        if (kind == "bool") != dtype.is_bool:
+            raise ctx.error(
+                TileTypeError,
+                "X0302",
+                f"`{symbol}` cannot join {dtype} and {describe(arg.value)}",
+                arg.node,
+                notes=["a mask is not a number"],
+                help="convert the mask with `.to(...)`, or use xetile.where",
+            )
+    return f32 if "float" in kinds and dtype.is_integer else dtype
+
+
+def _common_shape(ctx: Context, symbol: str, args: Sequence[Arg]) -> Shape:
+    shape: Shape = ()
+    for arg in args:
+        if not isinstance(arg.value, Vector):
+            continue
+        joined = broadcast_shapes(shape, arg.value.shape)
+        if joined is None:
+            raise shape_error(ctx, symbol, shape, arg)
+        shape = joined
+    return shape
+
+
+def shape_error(ctx: Context, symbol: str, other: Shape, arg: Arg) -> CompileError:
+    """The error for an operand that does not broadcast with ``other``."""
+    origin = arg.value.origin
+    return ctx.error(
+        TileShapeError,
+        "X0202",
+        f"`{symbol}` cannot broadcast {show_shape(other)} with"
+        f" {show_shape(arg.value.shape)}",
+        arg.node,
+        label=f"{describe(arg.value)}, but the other side is {show_shape(other)}",
+        notes=[origin.note() if origin else None],
+        help="extents must be equal, or one of them 1",
+    )
+
+
+# Scalars ----------------------------------------------------------------------------
+
+
+def binary_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Value:
+    """``left op right`` of two numbers, one of the run: 64-bit int, f64 or i1."""
+    kinds = {scalar_kind(left), scalar_kind(right)}
+    if op is POW:
+        return power_of_scalars(ctx, left, right)
+    if kinds == {"bool"} and op.masks and op.signed is not None:
+        one, other = runtime(ctx, left).ssa, runtime(ctx, right).ssa
+        return Scalar(ctx.emit(op.signed(one, other)), "bool")
+    if op is DIV or "float" in kinds:
+        return _binary_floats(ctx, op, left, right)
+    if op in (FLOORDIV, MOD):
+        return divide_scalars(ctx, op, left, right)
+    if _is_neutral(op, right):
+        return left
+    if op.symbol in "+*" and _is_neutral(op, left):
+        return right
+    assert op.signed is not None
+    return Scalar(ctx.emit(op.signed(to_int(ctx, left), to_int(ctx, right))), "int")
+
+
+def _is_neutral(op: Binary, value: Value) -> bool:
+    if isinstance(value, (Scalar, bool)):
+        return False
+    return value == (1 if op is MUL else 0) and op.symbol in "+-*"
+
+
+def _binary_floats(ctx: Context, op: Binary, left: Value, right: Value) -> Scalar:
+    if op in (FLOORDIV, MOD):
+        return divide_scalars(ctx, op, left, right)
+    if op.floats is None:
+        raise ctx.error(
+            TileTypeError, "X0304", f"`{op.symbol}` is not defined on floats"
+        )
+    return Scalar(
+        ctx.emit(op.floats(to_float(ctx, left), to_float(ctx, right))), "float"
+    )
+
+
+# Comparisons and truth --------------------------------------------------------------
+
+
+def compare(ctx: Context, op: Comparison, left: Arg, right: Arg) -> Value:
+    """``left op right``: a condition, or a mask if a side is a vector."""
+    if is_constant(left.value) and is_constant(right.value):
+        return _fold(ctx, op, left, right)
+    if op.symbol in ("==", "!=") and _never_equal(left.value, right.value):
+        return op.symbol == "!="
+    check_operands(ctx, op.symbol, [left, right])
+    if is_scalar(left.value) and is_scalar(right.value):
+        return _compare_scalars(ctx, op, left.value, right.value)
+    both = unify(ctx, op.symbol, [left, right])
+    first, second = (vector.ssa for vector in both.vectors)
+    if both.dtype.is_float:
+        return _vector(ctx.emit(arith.CmpfOp(op.floats, first, second)), both, i1)
+    predicate = op.signed if both.dtype.kind == "i" else op.unsigned
+    return _vector(ctx.emit(arith.CmpiOp(predicate, first, second)), both, i1)
+
+
+def _never_equal(left: Value, right: Value) -> bool:
+    """Whether one side is a Python object no run-time value can equal."""
+    return any(
+        is_constant(value) and not is_scalar(value) for value in (left, right)
+    ) and any(isinstance(value, FRONTEND_ONLY) for value in (left, right))
+
+
+def _compare_scalars(ctx: Context, op: Comparison, left: Value, right: Value) -> Scalar:
+    if "float" in (scalar_kind(left), scalar_kind(right)):
+        one, other = to_float(ctx, left), to_float(ctx, right)
+        return Scalar(ctx.emit(arith.CmpfOp(op.floats, one, other)), "bool")
+    one, other = to_int(ctx, left), to_int(ctx, right)
+    return Scalar(ctx.emit(arith.CmpiOp(op.signed, one, other)), "bool")
+
+
+def truth(ctx: Context, arg: Arg) -> bool | Scalar:
+    """The condition a value is: known when compiling, or i1 of the run."""
+    value = arg.value
+    if isinstance(value, Scalar):
+        return Scalar(truth_of_scalar(ctx, value), "bool")
+    if is_constant(value):
+        return bool(value)
+    if isinstance(value, Vector):
+        raise ctx.error(
+            TileTypeError,
+            "X0308",
+            f"a vector has no truth value: {describe(value)}",
+            arg.node,
+            help="choose lanes with xetile.where, combine masks with `&`, `|`, `~`",
+        )
+    if isinstance(value, tuple | list):
+        return bool(value)  # pyright: ignore[reportUnknownArgumentType]
+    raise wrong_kind(ctx, "a condition", "a number or a comparison", arg)
+
+
+def negate(ctx: Context, condition: Scalar) -> Scalar:
+    """``not condition``."""
+    return Scalar(ctx.emit(arith.XoriOp(condition.ssa, runtime(ctx, True).ssa)), "bool")

@@ -1,0 +1,218 @@
+"""Arrays and their views: ``X[b]``, ``X.T``, and the memrefs they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+)
+from xdsl.ir import Attribute, Region, SSAValue
+
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.errors import TileShapeError, TileTypeError
+from xetl.frontend.arguments import Arg
+from xetl.frontend.casts import (
+    extent_value,
+    from_element,
+    index_constant,
+    runtime,
+    to_element,
+    to_int,
+)
+from xetl.frontend.context import Context
+from xetl.frontend.types import (
+    Array,
+    Extent,
+    Scalar,
+    Value,
+    describe,
+    is_scalar,
+    scalar_kind,
+)
+
+
+def size_of(array: Array, dim: int) -> Value:
+    """An extent of an array, as the user sees it."""
+    return _scalar(array.sizes[dim])
+
+
+def stride_of(array: Array, dim: int) -> Value:
+    """A stride of an array, as the user sees it."""
+    return _scalar(array.strides[dim])
+
+
+def _scalar(extent: Extent) -> Value:
+    return extent if isinstance(extent, int) else Scalar(extent, "int")
+
+
+def transpose(array: Array) -> Array:
+    """``X.T``: the last two dims swapped; a rank-1 array is its own transpose."""
+    if array.rank < 2:
+        return array
+    dims = [*range(array.rank - 2), array.rank - 1, array.rank - 2]
+    unit = None if array.unit_dim is None else dims.index(array.unit_dim)
+    return replace(
+        array,
+        name=f"{array.name}.T",
+        sizes=tuple(array.sizes[dim] for dim in dims),
+        strides=tuple(array.strides[dim] for dim in dims),
+        unit_dim=unit,
+        plain=False,
+    )
+
+
+# Indexing ---------------------------------------------------------------------------
+
+
+def index_array(ctx: Context, array: Array, indices: Sequence[Arg]) -> Value:
+    """``X[i, ...]``: a view of the dims left, or a scalar.
+
+    An index outside selects an empty view; a scalar reads 0 there.
+    """
+    for arg in indices:
+        if not is_scalar(arg.value) or scalar_kind(arg.value) != "int":
+            raise ctx.error(
+                TileTypeError,
+                "X0305",
+                f"an index of `{array.name}` must be an int",
+                arg.node,
+                label=f"is {describe(arg.value)}",
+                help="tiles reach memory: xetile.init_tile(array, offsets, shape)",
+            )
+    if len(indices) > array.rank:
+        raise ctx.error(
+            TileShapeError,
+            "X0206",
+            f"`{array.name}` has rank {array.rank}, but {len(indices)} indices are"
+            " given",
+        )
+    values = [arg.value for arg in indices]
+    inside = _inside(ctx, array, values)
+    if len(values) == array.rank:
+        return _load_scalar(ctx, array, values, inside)
+    return _select_view(ctx, array, values, inside)
+
+
+def _inside(ctx: Context, array: Array, indices: Sequence[Value]) -> SSAValue:
+    """Whether all indices are inside; negative ones are huge as unsigned."""
+    found: SSAValue | None = None
+    for index, size in zip(indices, array.sizes, strict=False):
+        extent = extent_value(ctx, size)
+        here = ctx.emit(arith.CmpiOp("ult", to_int(ctx, index), extent))
+        found = here if found is None else ctx.emit(arith.AndiOp(found, here))
+    return found if found is not None else runtime(ctx, True).ssa
+
+
+def _select_view(
+    ctx: Context, array: Array, indices: Sequence[Value], inside: SSAValue
+) -> Array:
+    zero = index_constant(ctx, 0)
+    offset = extent_value(ctx, array.offset)
+    for index, stride in zip(indices, array.strides, strict=False):
+        distance = arith.MuliOp(to_int(ctx, index), extent_value(ctx, stride))
+        offset = ctx.emit(arith.AddiOp(offset, ctx.emit(distance)))
+    sizes = [
+        ctx.emit(arith.SelectOp(inside, extent_value(ctx, size), zero))
+        for size in array.sizes[len(indices) :]
+    ]
+    unit = array.unit_dim
+    return replace(
+        array,
+        name=f"{array.name}[...]",
+        # The base stays in the array even where the view is empty.
+        offset=ctx.emit(arith.SelectOp(inside, offset, zero)),
+        sizes=tuple(sizes),
+        strides=array.strides[len(indices) :],
+        unit_dim=None if unit is None or unit < len(indices) else unit - len(indices),
+        plain=False,
+    )
+
+
+def _load_scalar(
+    ctx: Context, array: Array, indices: Sequence[Value], inside: SSAValue
+) -> Scalar:
+    view = as_memref(ctx, array)
+    positions = [to_int(ctx, index) for index in indices]
+    with ctx.into() as then_block:
+        element = ctx.emit(memref.LoadOp(view, positions))
+        ctx.add(scf.YieldOp(element))
+    with ctx.into() as else_block:
+        ctx.add(scf.YieldOp(to_element(ctx, 0, array.dtype)))
+    regions = Region(then_block), Region(else_block)
+    loaded = ctx.emit(scf.IfOp(inside, [element.type], *regions))
+    return from_element(ctx, loaded, array.dtype)
+
+
+# Memrefs ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A memref for init_tile, with the sizes and strides the op carries."""
+
+    source: SSAValue
+    sizes: tuple[Extent, ...]
+    strides: tuple[Extent, ...]
+    unit_dim: int | None
+
+
+def as_memref(ctx: Context, array: Array) -> SSAValue:
+    """The memref of an array or view, of its own rank."""
+    if array.plain:
+        return array.root
+    return _reinterpret(ctx, array)
+
+
+def matrix_base(ctx: Context, array: Array) -> Base:
+    """The memref of an array of rank 1 or 2, as a matrix: rank 1 is one row."""
+    if array.rank == 1:
+        (size,), (stride,) = array.sizes, array.strides
+        array = replace(
+            array,
+            sizes=(1, size),
+            # Never used for an address: there is one row.  The length of the row is
+            # what hardware takes for a pitch.
+            strides=(size, stride),
+            unit_dim=None if array.unit_dim is None else 1,
+            plain=False,
+        )
+    return _base(ctx, array)
+
+
+def row_base(ctx: Context, array: Array) -> Base:
+    """The memref of a rank-1 array: the base of a scatter tile."""
+    return _base(ctx, array)
+
+
+def _base(ctx: Context, array: Array) -> Base:
+    source = as_memref(ctx, array)
+    if all(isinstance(size, int) for size in (*array.sizes, *array.strides)):
+        return Base(source, (), (), array.unit_dim)  # static: its type says all
+    return Base(source, array.sizes, array.strides, array.unit_dim)
+
+
+def _reinterpret(ctx: Context, array: Array) -> SSAValue:
+    root = array.root.type
+    assert isinstance(root, MemRefType)
+    layout = StridedLayoutAttr(
+        [stride if isinstance(stride, int) else None for stride in array.strides],
+        array.offset if isinstance(array.offset, int) else None,
+    )
+    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in array.sizes]
+    target = MemRefType(root.element_type, shape, layout, root.memory_space)
+    op = memref.ReinterpretCastOp(
+        array.root, [array.offset], array.sizes, array.strides, target
+    )
+    return ctx.emit(op)
+
+
+def argument_type(element: Attribute, rank: int, unit_dim: int | None) -> Attribute:
+    """The type of an array argument: dynamic but for the stride that is 1."""
+    strides = [1 if dim == unit_dim else None for dim in range(rank)]
+    layout = StridedLayoutAttr(strides) if rank else NoneAttr()
+    return MemRefType(element, [DYNAMIC_INDEX] * rank, layout)

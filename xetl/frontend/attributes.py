@@ -1,0 +1,208 @@
+"""Attributes and subscripts: ``X.shape``, ``X[b]``, ``v.T``, ``v[:, None]``."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+
+from xetl.errors import (
+    NameLookupError,
+    SyntaxNotSupportedError,
+    TileShapeError,
+    TileTypeError,
+    did_you_mean,
+)
+from xetl.frontend.arrays import index_array, size_of, transpose
+from xetl.frontend.casts import shape_cast
+from xetl.frontend.context import Context, unsupported_expression
+from xetl.frontend.expressions import argument, expression
+from xetl.frontend.transposing import transpose_vector
+from xetl.frontend.types import (
+    Array,
+    BoundMethod,
+    Scalar,
+    Shape,
+    Tile,
+    Value,
+    Vector,
+    describe,
+    is_constant,
+    show_shape,
+)
+
+_ARRAY = ("shape", "dtype", "ndim", "T", "stride")
+_VECTOR = (
+    *("shape", "dtype", "ndim", "T", "to", "reshape"),
+    *("sum", "prod", "max", "min", "argmax", "argmin", "cumsum"),
+)
+_TILE = ("shape", "dtype", "ndim")
+
+
+@expression(ast.Attribute)
+def _attribute(ctx: Context, node: ast.Attribute) -> Value:
+    owner = ctx.evaluate(node.value)
+    if isinstance(owner, Array) and node.attr in _ARRAY:
+        return _of_array(owner, node)
+    if isinstance(owner, Vector) and node.attr in _VECTOR:
+        return _of_vector(ctx, owner, node)
+    if isinstance(owner, Tile) and node.attr in _TILE:
+        return _of_shaped(owner, node.attr)
+    if isinstance(owner, Scalar) and node.attr == "to":
+        return BoundMethod(owner, node.value, "to")
+    if not is_constant(owner) or isinstance(owner, BoundMethod):
+        raise _no_attribute(ctx, owner, node)
+    return _of_constant(ctx, owner, node)
+
+
+def _of_shaped(owner: Vector | Tile, name: str) -> Value:
+    values = {"shape": owner.shape, "dtype": owner.dtype, "ndim": len(owner.shape)}
+    return values[name]
+
+
+def _of_array(owner: Array, node: ast.Attribute) -> Value:
+    if node.attr == "shape":
+        return tuple(size_of(owner, dim) for dim in range(owner.rank))
+    if node.attr == "T":
+        return transpose(owner)
+    if node.attr == "stride":
+        return BoundMethod(owner, node.value, "stride")
+    return owner.dtype if node.attr == "dtype" else owner.rank
+
+
+def _of_vector(ctx: Context, owner: Vector, node: ast.Attribute) -> Value:
+    if node.attr in ("shape", "dtype", "ndim"):
+        return _of_shaped(owner, node.attr)
+    if node.attr == "T":
+        return transpose_vector(ctx, owner)
+    return BoundMethod(owner, node.value, node.attr)
+
+
+def _of_constant(ctx: Context, owner: Value, node: ast.Attribute) -> Value:
+    try:
+        value = getattr(owner, node.attr)
+    except AttributeError:
+        raise _no_attribute(ctx, owner, node) from None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
+    text = ctx.frame.text(node.value)
+    known: tuple[str, ...] = tuple(n for n in dir(owner) if not n.startswith("_"))
+    what = f"`{text}`"
+    for kind, names in ((Array, _ARRAY), (Vector, _VECTOR), (Tile, _TILE)):
+        if isinstance(owner, kind):
+            known, what = names, f"`{text}`, {describe(owner)},"
+    advice = did_you_mean(node.attr, known)
+    if isinstance(owner, Tile) and node.attr in _VECTOR:
+        advice = "load the tile first: xetile.load_tile(...)"
+    if isinstance(owner, Vector) and node.attr in ("astype", "type"):
+        advice = "convert with `.to(dtype)`"
+    return ctx.error(
+        NameLookupError,
+        "X0102",
+        f"{what} has no attribute `{node.attr}`",
+        help=advice,
+    )
+
+
+# Subscripts -------------------------------------------------------------------------
+
+
+@expression(ast.Subscript)
+def _subscript(ctx: Context, node: ast.Subscript) -> Value:
+    owner = ctx.evaluate(node.value)
+    if isinstance(owner, Vector):
+        return _index_vector(ctx, owner, node)
+    if isinstance(owner, Tile):
+        raise ctx.error(
+            TileTypeError,
+            "X0303",
+            "a tile has no elements: it says where they are",
+            help="load it first: xetile.load_tile(...)",
+        )
+    if isinstance(owner, Array):
+        return _index_array(ctx, owner, node.slice)
+    return _index_constant(ctx, owner, node)
+
+
+def _index_array(ctx: Context, owner: Array, index: ast.expr) -> Value:
+    items = index.elts if isinstance(index, ast.Tuple) else [index]
+    for item in items:
+        if isinstance(item, ast.Slice):
+            raise unsupported_expression(ctx, item)
+    # `X[b, ...]` is what `X[b]` is.
+    if isinstance(items[-1], ast.Constant) and items[-1].value is Ellipsis:
+        items = items[:-1]
+    return index_array(ctx, owner, [argument(ctx, item) for item in items])
+
+
+def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
+    index = _constant_index(ctx, node.slice)
+    try:
+        return owner[index]
+    except (IndexError, KeyError):
+        raise ctx.error(
+            TileShapeError,
+            "X0205",
+            f"`{ctx.frame.text(node.value)}` has no element {index!r}",
+            label=f"it is {describe(owner)}",
+        ) from None
+    except TypeError:
+        raise ctx.error(
+            TileTypeError,
+            "X0303",
+            f"{describe(owner)} cannot be indexed like this",
+        ) from None
+
+
+def _constant_index(ctx: Context, node: ast.expr) -> Value:
+    if isinstance(node, ast.Slice):
+        parts = (node.lower, node.upper, node.step)
+        return slice(*(None if p is None else _constant_index(ctx, p) for p in parts))
+    value = ctx.evaluate(node)
+    if not is_constant(value):
+        raise ctx.error(
+            TileTypeError,
+            "X0305",
+            "an index of a tuple must be known when compiling",
+            node,
+            label=f"is {describe(value)}",
+        )
+    return value
+
+
+def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Vector:
+    """``v[:, None]``, ``v[None, :]``, ``v[None]``, ``v[:]``."""
+    items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    shape: list[int] = []
+    rest = list(owner.shape)
+    for item in items:
+        if isinstance(item, ast.Constant) and item.value is None:
+            shape.append(1)
+        elif _is_full_slice(item) and rest:
+            shape.append(rest.pop(0))
+        else:
+            raise _bad_vector_index(ctx, owner, node)
+    result: Shape = (*shape, *rest)
+    if len(result) > 2:
+        raise _bad_vector_index(ctx, owner, node)
+    return shape_cast(ctx, owner, result)
+
+
+def _is_full_slice(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Slice):
+        return False
+    return node.lower is None and node.upper is None and node.step is None
+
+
+def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Exception:
+    return ctx.error(
+        SyntaxNotSupportedError,
+        "X0407",
+        f"a vector cannot be indexed with `[{ctx.frame.text(node.slice)}]`",
+        label=f"is {describe(owner)}",
+        help="`v[:, None]` and `v[None, :]` add a dim to"
+        f" {show_shape(owner.shape[:1])}; elements are chosen with xetile.where or"
+        " a reduction",
+    )

@@ -1,0 +1,188 @@
+"""What the operations of ``ops/elementwise.py`` become."""
+
+from __future__ import annotations
+
+import math as python_math
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.upstream import arith, math
+from xetl.errors import TileTypeError
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Arg, Call
+from xetl.frontend.casts import (
+    broadcast,
+    broadcast_shapes,
+    convert,
+    runtime,
+    splat,
+    to_float,
+)
+from xetl.frontend.context import Context, builds
+from xetl.frontend.operators import ADD, MAXIMUM, MINIMUM, MUL
+from xetl.frontend.types import (
+    Scalar,
+    Value,
+    Vector,
+    describe,
+    is_number,
+    is_scalar,
+    scalar_kind,
+)
+from xetl.frontend.unary import absolute
+from xetl.language.dtypes import f32, i1, i32
+
+Maker = Callable[[SSAValue], Operation]
+
+_FUNCTIONS: dict[str, tuple[Maker, Callable[[Any], Any]]] = {
+    "exp": (math.ExpOp, python_math.exp),
+    "exp2": (math.Exp2Op, python_math.exp2),
+    "log": (math.LogOp, python_math.log),
+    "log2": (math.Log2Op, python_math.log2),
+    "sqrt": (math.SqrtOp, python_math.sqrt),
+    "rsqrt": (math.RsqrtOp, lambda x: 1.0 / python_math.sqrt(x)),
+    "sin": (math.SinOp, python_math.sin),
+    "cos": (math.CosOp, python_math.cos),
+    "tanh": (math.TanhOp, python_math.tanh),
+    "erf": (math.ErfOp, python_math.erf),
+    "floor": (math.FloorOp, lambda x: float(python_math.floor(x))),
+    "ceil": (math.CeilOp, lambda x: float(python_math.ceil(x))),
+    "round": (math.RoundevenOp, lambda x: float(round(x))),
+}
+
+
+@builds(*_FUNCTIONS)
+def _function(call: Call) -> Value:
+    make, python = _FUNCTIONS[call.name]
+    value = call.value("x")
+    if is_number(value):
+        try:
+            return python(value)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            pass  # the op knows infinities and NaN
+    if is_scalar(value):
+        return Scalar(call.ctx.emit(make(to_float(call.ctx, value))), "float")
+    floats = _floats(call)
+    return Vector(call.ctx.emit(make(floats.ssa)), floats.shape, floats.dtype)
+
+
+def _floats(call: Call) -> Vector:
+    """Argument ``x`` as a vector of floats: integers become f32."""
+    arithmetic.check_operands(call.ctx, call.name, [call.args["x"]])
+    value = call.vector("x")
+    if value.dtype.is_bool:
+        raise arithmetic.no_such_operator(call.ctx, call.name, value.dtype)
+    return value if value.dtype.is_float else convert(call.ctx, value, f32)
+
+
+@builds("sigmoid")
+def _sigmoid(call: Call) -> Value:
+    ctx, value = call.ctx, call.value("x")
+    if is_scalar(value):
+        one = runtime(ctx, 1.0).ssa
+        return Scalar(_logistic(ctx, to_float(ctx, value), one), "float")
+    floats = _floats(call)
+    # One operation rounds once: 16-bit floats are widened for the whole formula.
+    wide = convert(ctx, floats, f32) if floats.dtype.bits == 16 else floats
+    one = splat(ctx, 1.0, wide.shape, wide.dtype).ssa
+    result = Vector(_logistic(ctx, wide.ssa, one), wide.shape, wide.dtype)
+    return convert(ctx, result, floats.dtype)
+
+
+def _logistic(ctx: Context, x: SSAValue, one: SSAValue) -> SSAValue:
+    power = ctx.emit(math.ExpOp(ctx.emit(arith.NegfOp(x))))
+    return ctx.emit(arith.DivfOp(one, ctx.emit(arith.AddfOp(one, power))))
+
+
+@builds("abs")
+def _abs(call: Call) -> Value:
+    arithmetic.check_operands(call.ctx, "abs", [call.args["x"]])
+    return absolute(call.ctx, call.value("x"))
+
+
+@builds("minimum")
+def _minimum(call: Call) -> Value:
+    return arithmetic.binary(call.ctx, MINIMUM, call.args["a"], call.args["b"])
+
+
+@builds("maximum")
+def _maximum(call: Call) -> Value:
+    return arithmetic.binary(call.ctx, MAXIMUM, call.args["a"], call.args["b"])
+
+
+@builds("fma")
+def _fma(call: Call) -> Value:
+    ctx, (a, b, c) = call.ctx, (call.args[name] for name in "abc")
+    arithmetic.check_operands(ctx, "fma", [a, b, c])
+    if not any(isinstance(arg.value, Vector) for arg in (a, b, c)):
+        product = Arg(arithmetic.binary(ctx, MUL, a, b), call.node)
+        return arithmetic.binary(ctx, ADD, product, c)
+    both = arithmetic.unify(ctx, "fma", [a, b, c])
+    if both.dtype.is_bool:
+        raise arithmetic.no_such_operator(ctx, "fma", both.dtype)
+    x, y, z = (vector.ssa for vector in both.vectors)
+    if both.dtype.is_float:
+        return Vector(ctx.emit(math.FmaOp(x, y, z)), both.shape, both.dtype)
+    total = arith.AddiOp(ctx.emit(arith.MuliOp(x, y)), z)
+    return Vector(ctx.emit(total), both.shape, both.dtype)
+
+
+# where ------------------------------------------------------------------------------
+
+
+@builds("where")
+def _where(call: Call) -> Value:
+    ctx, condition = call.ctx, call.value("cond")
+    a, b = call.args["a"], call.args["b"]
+    arithmetic.check_operands(ctx, "where", [call.args["cond"], a, b])
+    if isinstance(condition, Vector) and not condition.dtype.is_bool:
+        raise call.error(
+            TileTypeError,
+            "X0304",
+            f"the condition of `where` must be a mask, not {describe(condition)}",
+            "cond",
+            help="compare it, for example `v != 0`",
+        )
+    if not any(isinstance(v, Vector) for v in (condition, a.value, b.value)):
+        return _where_scalars(ctx, call.args["cond"], a.value, b.value)
+    left, right = _branches(ctx, condition, a, b)
+    shape = _joined_shape(call, condition, left)
+    mask = condition
+    if not isinstance(mask, Vector):
+        truth = arithmetic.truth(ctx, call.args["cond"])
+        mask = splat(ctx, truth, shape, i1)
+    operands = [broadcast(ctx, vector, shape).ssa for vector in (mask, left, right)]
+    return Vector(ctx.emit(arith.SelectOp(*operands)), shape, left.dtype)
+
+
+def _where_scalars(ctx: Context, condition: Arg, a: Value, b: Value) -> Value:
+    truth = arithmetic.truth(ctx, condition)
+    if isinstance(truth, bool):
+        return a if truth else b
+    if "float" in (scalar_kind(a), scalar_kind(b)):
+        left, right = to_float(ctx, a), to_float(ctx, b)
+        return Scalar(ctx.emit(arith.SelectOp(truth.ssa, left, right)), "float")
+    one, other = runtime(ctx, a), runtime(ctx, b)
+    return Scalar(ctx.emit(arith.SelectOp(truth.ssa, one.ssa, other.ssa)), one.kind)
+
+
+def _branches(ctx: Context, condition: Value, a: Arg, b: Arg) -> tuple[Vector, Vector]:
+    """Both values as vectors of one dtype: two floats are f32, two ints i32."""
+    if isinstance(a.value, Vector) or isinstance(b.value, Vector):
+        both = arithmetic.unify(ctx, "where", [a, b])
+        return both.vectors[0], both.vectors[1]
+    kinds = {scalar_kind(a.value), scalar_kind(b.value)}
+    dtype = f32 if "float" in kinds else i1 if kinds == {"bool"} else i32
+    shape = condition.shape
+    return splat(ctx, a.value, shape, dtype), splat(ctx, b.value, shape, dtype)
+
+
+def _joined_shape(call: Call, condition: Value, chosen: Vector) -> tuple[int, ...]:
+    if not isinstance(condition, Vector):
+        return chosen.shape
+    shape = broadcast_shapes(condition.shape, chosen.shape)
+    if shape is None:
+        raise arithmetic.shape_error(call.ctx, "where", chosen.shape, call.args["cond"])
+    return shape

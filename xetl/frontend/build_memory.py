@@ -1,0 +1,168 @@
+"""What loads, stores, prefetches, gathers, scatters and atomics become."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute
+
+from xetl.dialects import xetile
+from xetl.errors import TileShapeError, TileTypeError
+from xetl.frontend.arguments import Call, wrong_kind
+from xetl.frontend.casts import splat
+from xetl.frontend.context import builds
+from xetl.frontend.kinds import combining_kind
+from xetl.frontend.types import (
+    Tile,
+    Vector,
+    describe,
+    element_type,
+    show_shape,
+)
+from xetl.language.dtypes import DType, i1
+
+
+def _padding(call: Call, dtype: DType) -> Attribute | None:
+    """The padding as an attribute; None for 0, which is the default."""
+    value = call.number("padding")
+    if value == 0:
+        return None
+    if dtype.is_float:
+        return FloatAttr(float(value), element_type(dtype))  # pyright: ignore[reportArgumentType]
+    if isinstance(value, float):
+        raise call.error(
+            TileTypeError,
+            "X0305",
+            f"the padding of {dtype} must be an int",
+            "padding",
+            label=f"is {describe(value)}",
+        )
+    if dtype.is_bool:
+        return IntegerAttr(1, 1)
+    low = int(value) & ((1 << dtype.bits) - 1)
+    signed = low - (1 << dtype.bits) if low >> (dtype.bits - 1) else low
+    return IntegerAttr(signed, element_type(dtype))  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+@builds("load_tile")
+def _load_tile(call: Call) -> Vector:
+    tile = call.tile("tile", scattered=False)
+    op = xetile.LoadTileOp(tile.ssa, _padding(call, tile.dtype))
+    return Vector(call.ctx.emit(op), tile.shape, tile.dtype, tile.origin)
+
+
+@builds("store_tile")
+def _store_tile(call: Call) -> None:
+    tile = call.tile("tile", scattered=False)
+    value = _fitting(call, tile)
+    call.ctx.add(xetile.StoreTileOp(value.ssa, tile.ssa))
+
+
+def _fitting(call: Call, tile: Tile) -> Vector:
+    """Argument ``value``, which has exactly the tile's shape and dtype."""
+    value = call.vector("value")
+    origin = tile.origin.note() if tile.origin else None
+    if value.shape != tile.shape:
+        raise call.error(
+            TileShapeError,
+            "X0208",
+            f"`{call.name}` cannot store {show_shape(value.shape)} to a tile of"
+            f" {show_shape(tile.shape)}",
+            "value",
+            label=f"is {describe(value)}",
+            notes=[origin],
+            help="the shapes must be equal: reshape, or broadcast with"
+            " xetile.tile_broadcast",
+        )
+    if value.dtype != tile.dtype:
+        raise call.error(
+            TileTypeError,
+            "X0311",
+            f"`{call.name}` cannot store {value.dtype} to a tile of {tile.dtype}",
+            "value",
+            label=f"is {describe(value)}",
+            notes=[origin],
+            help=f"convert the value: `.to(xetile.{tile.dtype})`",
+        )
+    return value
+
+
+@builds("prefetch_tile")
+def _prefetch_tile(call: Call) -> None:
+    tile, locality = call.tile("tile", scattered=False), call.constant_int("locality")
+    if not 0 <= locality <= 3:
+        raise call.error(
+            TileShapeError,
+            "X0205",
+            f"`locality` is 0, 1, 2 or 3, not {locality}",
+            "locality",
+        )
+    call.ctx.add(xetile.PrefetchTileOp(tile.ssa, locality))
+
+
+# One offset for each element --------------------------------------------------------
+
+
+def _mask(call: Call, tile: Tile) -> Vector:
+    """Argument ``mask`` in the tile's shape; None means all."""
+    if call.value("mask") is None:
+        return splat(call.ctx, True, tile.shape, i1)
+    mask = call.vector("mask")
+    if not mask.dtype.is_bool:
+        raise call.error(
+            TileTypeError,
+            "X0304",
+            f"a mask must be i1, not {mask.dtype}",
+            "mask",
+            help="compare it, for example `v != 0`",
+        )
+    if mask.shape != tile.shape:
+        raise call.error(
+            TileShapeError,
+            "X0208",
+            f"the mask has shape {show_shape(mask.shape)}, the tile"
+            f" {show_shape(tile.shape)}",
+            "mask",
+        )
+    return mask
+
+
+@builds("load_gather")
+def _load_gather(call: Call) -> Vector:
+    tile = call.tile("tile", scattered=True)
+    mask = _mask(call, tile)
+    op = xetile.LoadGatherOp(tile.ssa, mask.ssa, _padding(call, tile.dtype))
+    return Vector(call.ctx.emit(op), tile.shape, tile.dtype, tile.origin)
+
+
+@builds("store_scatter")
+def _store_scatter(call: Call) -> None:
+    tile = call.tile("tile", scattered=True)
+    value, mask = _fitting(call, tile), _mask(call, tile)
+    call.ctx.add(xetile.StoreScatterOp(value.ssa, mask.ssa, tile.ssa))
+
+
+_ATOMIC = ("i32", "u32", "i64", "u64", "f32", "f64")
+
+
+@builds("atomic_rmw_tile")
+def _atomic_rmw_tile(call: Call) -> Vector:
+    tile = call.tile("tile")
+    value = _fitting(call, tile)
+    kind = call.constant("kind", "a string")
+    if not isinstance(kind, str):
+        raise wrong_kind(
+            call.ctx, "`kind` of `atomic_rmw_tile`", "a string", call.args["kind"]
+        )
+    half = kind == "add" and tile.dtype.name in ("f16", "bf16")
+    if tile.dtype.name not in _ATOMIC and not half:
+        raise call.error(
+            TileTypeError,
+            "X0312",
+            f"there is no atomic `{kind}` of {tile.dtype}",
+            "tile",
+            help=f"atomics exist for {', '.join(_ATOMIC)}, and `add` for f16 and bf16",
+        )
+    combining = "assign" if kind == "xchg" else combining_kind(call, tile.dtype)
+    mask = None if call.value("mask") is None else _mask(call, tile).ssa
+    op = xetile.AtomicRmwTileOp(combining, value.ssa, tile.ssa, mask)
+    return Vector(call.ctx.emit(op), tile.shape, tile.dtype)

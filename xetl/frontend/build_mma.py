@@ -1,0 +1,157 @@
+"""What ``tile_mma`` and ``@`` become, and what they ask of their operands."""
+
+from __future__ import annotations
+
+from xetl.dialects import xetile
+from xetl.errors import CompileError, NameLookupError, TileShapeError, TileTypeError
+from xetl.frontend.arguments import Call
+from xetl.frontend.context import builds
+from xetl.frontend.map_attributes import maps_of
+from xetl.frontend.types import Vector, describe, element_type, show_shape
+from xetl.language.dtypes import DType, f32, f64, i32
+
+_ACCUMULATORS = {
+    "f16": f32,
+    "bf16": f32,
+    "f32": f32,
+    "f64": f64,
+    "i8": i32,
+    "u8": i32,
+}
+_PRECISIONS = (None, "tf32", "bf16x3")
+
+
+@builds("tile_mma")
+def _tile_mma(call: Call) -> Vector:
+    a, b, c = call.vector("a"), call.vector("b"), call.optional_vector("c")
+    accumulator = _check(call, a, b)
+    shape = (a.shape[0], b.shape[1])
+    if c is not None:
+        _check_c(call, c, shape, accumulator)
+    wg, _ = maps_of(call, "wg_map", shape)
+    op = xetile.TileMmaOp(
+        a.ssa,
+        b.ssa,
+        None if c is None else c.ssa,
+        acc_type=element_type(accumulator),
+        wg_map_c=wg,
+        precision=_precision(call, a.dtype),
+        a_unsigned=a.dtype.kind == "u",
+        b_unsigned=b.dtype.kind == "u",
+    )
+    return Vector(call.ctx.emit(op), shape, accumulator)
+
+
+@builds("matmul")
+def _matmul(call: Call) -> Vector:
+    a, b = call.vector("a"), call.vector("b")
+    accumulator = _check(call, a, b)
+    op = xetile.TileMmaOp(
+        a.ssa,
+        b.ssa,
+        acc_type=element_type(accumulator),
+        a_unsigned=a.dtype.kind == "u",
+        b_unsigned=b.dtype.kind == "u",
+    )
+    return Vector(call.ctx.emit(op), (a.shape[0], b.shape[1]), accumulator)
+
+
+def _check(call: Call, a: Vector, b: Vector) -> DType:
+    """Check both operands; gives the accumulator's dtype."""
+    for name, operand in (("a", a), ("b", b)):
+        if len(operand.shape) != 2:
+            raise call.error(
+                TileShapeError,
+                "X0210",
+                f"`{call.name}` multiplies matrices, not {show_shape(operand.shape)}",
+                name,
+                label=f"is {describe(operand)}",
+                help="make it a matrix with `v[None, :]` or `v[:, None]`",
+            )
+    if a.shape[1] != b.shape[0]:
+        raise _inner_extents(call, a, b)
+    accumulator = _ACCUMULATORS.get(a.dtype.name)
+    mixed = {a.dtype.name, b.dtype.name} == {"i8", "u8"}
+    if accumulator is None or (a.dtype != b.dtype and not mixed):
+        raise call.error(
+            TileTypeError,
+            "X0314",
+            f"`{call.name}` cannot multiply {a.dtype} by {b.dtype}",
+            "b" if accumulator else "a",
+            label=f"is {describe(b if accumulator else a)}",
+            notes=[_made(call, "b", b)],
+            help="both sides need one dtype of f16, bf16, f32, f64, i8, u8:"
+            " convert with `.to(...)`",
+        )
+    return accumulator
+
+
+def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:
+    first, second = (call.ctx.frame.text(call.args[n].node) for n in "ab")
+    return call.error(
+        TileShapeError,
+        "X0201",
+        f"`{call.name}` cannot multiply {show_shape(a.shape)} by {show_shape(b.shape)}",
+        "b",
+        label=f"{describe(b)}, but the left tile has {a.shape[1]} columns",
+        notes=[_made(call, "b", b)],
+        help=f"K of {_short(a, first, 'a')} ({a.shape[1]}) and of"
+        f" {_short(b, second, 'b')} ({b.shape[0]}) must agree",
+    )
+
+
+def _short(operand: Vector, text: str, name: str) -> str:
+    """What the user calls an operand: its variable, its tile's, or the parameter."""
+    if text.isidentifier():
+        return text
+    if operand.origin is not None and operand.origin.name:
+        return operand.origin.name
+    return name
+
+
+def _made(call: Call, name: str, operand: Vector) -> str | None:
+    return operand.origin.note() if operand.origin else None
+
+
+def _check_c(call: Call, c: Vector, shape: tuple[int, int], dtype: DType) -> None:
+    if c.shape != shape:
+        raise call.error(
+            TileShapeError,
+            "X0201",
+            f"`tile_mma` gives {show_shape(shape)}, but adds to {show_shape(c.shape)}",
+            "c",
+            label=f"is {describe(c)}",
+            help=f"make the accumulator with xetile.zeros({shape}, {dtype})",
+        )
+    if c.dtype != dtype:
+        raise call.error(
+            TileTypeError,
+            "X0314",
+            f"`tile_mma` accumulates in {dtype}, but adds to {c.dtype}",
+            "c",
+            label=f"is {describe(c)}",
+            help=f"make the accumulator with xetile.zeros({shape}, {dtype}) and"
+            " convert the result with `.to(...)`",
+        )
+
+
+def _precision(call: Call, dtype: DType) -> str | None:
+    value = call.value("precision")
+    if value == "ieee":
+        return None
+    if value not in _PRECISIONS:
+        raise call.error(
+            NameLookupError,
+            "X0107",
+            f"`{value}` is not a precision of `tile_mma`",
+            "precision",
+            help='precisions are None, "tf32" and "bf16x3"',
+        )
+    if value is not None and dtype != f32:
+        raise call.error(
+            TileTypeError,
+            "X0314",
+            f'`precision="{value}"` is for f32 operands, not {dtype}',
+            "precision",
+        )
+    return value

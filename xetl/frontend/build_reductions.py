@@ -1,0 +1,102 @@
+"""What reductions become: the dim stays as extent 1 and is dropped by a reshape."""
+
+from __future__ import annotations
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import arith
+from xetl.errors import TileShapeError
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Call, wrong_kind
+from xetl.frontend.build_vectors import arange
+from xetl.frontend.casts import broadcast, extract, shape_cast, splat
+from xetl.frontend.context import builds
+from xetl.frontend.kinds import combining_kind, kind_of
+from xetl.frontend.map_attributes import mapped
+from xetl.frontend.operators import MAXIMUM, MINIMUM
+from xetl.frontend.types import Shape, Value, Vector, is_scalar, matrix_shape
+from xetl.language.dtypes import i32
+
+_SUGAR = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+
+
+@builds("tile_reduce")
+def _tile_reduce(call: Call) -> Vector:
+    value = call.vector("v")
+    kind = combining_kind(call, value.dtype)
+    rank = len(value.shape)
+    dims = [call.checked_axis("dims", dim, rank) for dim in call.int_list("dims")]
+    if not dims or len(set(dims)) != len(dims):
+        raise call.error(
+            TileShapeError, "X0205", "`dims` must name each dim once", "dims"
+        )
+    return _reduce(call, kind, value, dims)
+
+
+def _reduce(call: Call, kind: str, value: Vector, dims: list[int]) -> Vector:
+    """Reduce ``dims`` of the user's shape; they stay as extent 1."""
+    shape = tuple(1 if d in dims else e for d, e in enumerate(value.shape))
+    shift = len(matrix_shape(value.shape)) - len(value.shape)
+    op = xetile.TileReduceOp(kind, value.ssa, [dim + shift for dim in sorted(dims)])
+    return Vector(call.ctx.emit(mapped(call, op, shape)), shape, value.dtype)
+
+
+@builds("sum", "prod", "max", "min")
+def _sugar(call: Call) -> Value:
+    value = call.value("v")
+    if is_scalar(value) and call.name in ("max", "min"):
+        op = MAXIMUM if call.name == "max" else MINIMUM
+        if not is_scalar(call.value("axis")):
+            raise wrong_kind(
+                call.ctx, f"`v` of `{call.name}`", "a vector", call.args["v"]
+            )
+        return arithmetic.binary(call.ctx, op, call.args["v"], call.args["axis"])
+    value = call.vector("v")
+    kind = kind_of(call, _SUGAR[call.name], value.dtype)
+    dims = _axes(call, value)
+    return _finish(call, _reduce(call, kind, value, dims), dims)
+
+
+def _axes(call: Call, value: Vector) -> list[int]:
+    rank = len(value.shape)
+    if call.value("axis") is None:
+        return list(range(rank))
+    return [call.axis("axis", rank)]
+
+
+def _finish(call: Call, reduced: Vector, dims: list[int]) -> Value:
+    """Drop the reduced dims as NumPy does; nothing left is a scalar."""
+    if call.value("keepdims"):
+        return reduced
+    shape = tuple(e for d, e in enumerate(reduced.shape) if d not in dims)
+    return shape_cast(call.ctx, reduced, shape) if shape else extract(call.ctx, reduced)
+
+
+@builds("argmax", "argmin")
+def _arg_extremum(call: Call) -> Value:
+    """The first position that holds the extremum: the least of all that do."""
+    ctx, value = call.ctx, call.vector("v")
+    rank = len(value.shape)
+    if call.value("axis") is None and rank == 2:
+        value = shape_cast(ctx, value, (value.shape[0] * value.shape[1],))
+        rank = 1
+    dim = 0 if rank == 1 else call.axis("axis", rank)
+    kind = kind_of(call, call.name.removeprefix("arg"), value.dtype)
+    best = broadcast(ctx, _reduce(call, kind, value, [dim]), value.shape)
+    if value.dtype.is_float:
+        hit = ctx.emit(arith.CmpfOp("oeq", value.ssa, best.ssa))
+    else:
+        hit = ctx.emit(arith.CmpiOp("eq", value.ssa, best.ssa))
+    extent = value.shape[dim]
+    positions = _along(call, extent, value.shape, dim)
+    nowhere = splat(ctx, extent, value.shape, i32)
+    chosen = ctx.emit(arith.SelectOp(hit, positions.ssa, nowhere.ssa))
+    found = _reduce(call, "minsi", Vector(chosen, value.shape, i32), [dim])
+    return _finish(call, found, [dim])
+
+
+def _along(call: Call, extent: int, shape: Shape, dim: int) -> Vector:
+    """The position along ``dim`` of each element."""
+    row = arange(call.ctx, 0, extent)
+    column = len(shape) == 2 and dim == 0
+    line = shape_cast(call.ctx, row, (extent, 1) if column else row.shape)
+    return broadcast(call.ctx, line, shape)

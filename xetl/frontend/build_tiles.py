@@ -1,0 +1,293 @@
+"""What ``init_tile`` and ``update_tile_offset`` become, and SLM arrays."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
+from xdsl.ir import SSAValue
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import arith, memref
+from xetl.errors import (
+    CompileError,
+    SyntaxNotSupportedError,
+    TileMapError,
+    TileShapeError,
+    TileTypeError,
+)
+from xetl.frontend.arguments import Call, wrong_kind
+from xetl.frontend.arrays import Base, matrix_base, row_base
+from xetl.frontend.casts import convert, to_int
+from xetl.frontend.context import builds
+from xetl.frontend.map_attributes import maps_of
+from xetl.frontend.types import (
+    I64,
+    Array,
+    Extent,
+    Origin,
+    Scalar,
+    Shape,
+    Tile,
+    Value,
+    Vector,
+    describe,
+    element_type,
+    is_scalar,
+    matrix_shape,
+    scalar_kind,
+    show_shape,
+)
+from xetl.language.dtypes import index
+
+SHARED = 3
+"""The memory space of SLM (xetile.md, section 2)."""
+
+
+@builds("init_tile")
+def _init_tile(call: Call) -> Tile:
+    if isinstance(call.value("offsets"), Vector):
+        return _scatter_tile(call)
+    if call.value("inner_blocks") is not None:
+        raise call.error(
+            SyntaxNotSupportedError,
+            "X0405",
+            "`inner_blocks` is not supported yet",
+            "inner_blocks",
+        )
+    if call.value("shape") is None:
+        raise call.error(
+            TileShapeError,
+            "X0204",
+            "`init_tile` misses its argument `shape`",
+            help="only a scatter tile, made with a vector of indices, needs none",
+        )
+    base, dtype, space = _block_base(call)
+    shape = call.shape("shape")
+    offsets = _offsets(call, shape)
+    wg, sg = maps_of(call, "wg_map", shape)
+    encoding = xetile.TileAttr(
+        wg_map=wg, sg_map=sg, order=_order(call, base), memory_space=space
+    )
+    type_ = xetile.TileType(matrix_shape(shape), element_type(dtype), encoding)
+    op = xetile.InitTileOp(base.source, offsets, type_, base.sizes, base.strides)
+    return Tile(call.ctx.emit(op), shape, dtype, origin=_origin(call, shape))
+
+
+def _origin(call: Call, shape: Shape) -> Origin:
+    """What a note says of the tile: the user's text with the shape as numbers."""
+    frame = call.ctx.frame
+    parts = [frame.text(call.args[name].node) for name in ("base", "offsets")]
+    line = frame.span(call.node)[0]
+    return Origin(line, f"init_tile({', '.join(parts)}, {show_shape(shape)})")
+
+
+def _block_base(call: Call) -> tuple[Base, Value, int]:
+    """The matrix behind a tile, its dtype and its memory space."""
+    value = call.value("base")
+    if is_scalar(value) and scalar_kind(value) == "int":
+        return _address_base(call), call.dtype("dtype"), 0
+    if not isinstance(value, Array):
+        raise wrong_kind(
+            call.ctx, "`base` of `init_tile`", "an array", call.args["base"]
+        )
+    if value.rank not in (1, 2):
+        raise call.error(
+            TileShapeError,
+            "X0206",
+            f"`{value.name}` has rank {value.rank}: a tile lies in a matrix",
+            "base",
+            help=f"select a matrix first: {value.name}[i]"
+            if value.rank > 2
+            else "pass an array of rank 1 or 2",
+        )
+    rank = len(_listed(call.value("offsets")))
+    if rank < value.rank:
+        raise _offset_count(call, value.rank, rank, f"`{value.name}`")
+    return matrix_base(call.ctx, value), value.dtype, _space(value)
+
+
+def _space(array: Array) -> int:
+    root = array.root.type
+    assert isinstance(root, MemRefType)
+    return 0 if isinstance(root.memory_space, NoneAttr) else SHARED
+
+
+def _address_base(call: Call) -> Base:
+    sizes = _extents(call, "base_shape")
+    strides = _extents(call, "base_strides")
+    address = call.ctx.emit(
+        arith.IndexCastOp(to_int(call.ctx, call.value("base")), I64)
+    )
+    unit = 0 if strides[0] == 1 and strides[1] != 1 else 1
+    return Base(address, sizes, strides, unit)
+
+
+def _extents(call: Call, name: str) -> tuple[Extent, ...]:
+    values = _listed(call.value(name))
+    if len(values) != 2:
+        raise call.error(
+            TileShapeError,
+            "X0204",
+            f"a tile at an address needs `{name}` of two ints",
+            name if call.value(name) is not None else None,
+        )
+    return tuple(_extent(call, value, name) for value in values)
+
+
+def _listed(value: Value) -> list[Value]:
+    return list(value) if isinstance(value, tuple | list) else [value]  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _extent(call: Call, value: Value, name: str) -> Extent:
+    if is_scalar(value) and scalar_kind(value) == "int":
+        return value.ssa if isinstance(value, Scalar) else int(value)
+    raise call.error(
+        TileTypeError,
+        "X0305",
+        f"`{name}` of `{call.name}` must hold ints",
+        name,
+        label=f"holds {describe(value)}",
+    )
+
+
+def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileError:
+    plural = "" if wanted == 1 else "s"
+    return call.error(
+        TileShapeError,
+        "X0207",
+        f"{what} needs {wanted} offset{plural}, but {found} are given",
+        "offsets",
+        help=f"write [{', '.join(['row', 'column'][:wanted])}]",
+    )
+
+
+def _offsets(call: Call, shape: Shape) -> list[Extent]:
+    """Offsets in the matrix; a rank-1 tile lies in row 0."""
+    values = _listed(call.value("offsets"))
+    if len(values) != len(shape):
+        raise _offset_count(
+            call, len(shape), len(values), f"a tile of {show_shape(shape)}"
+        )
+    offsets = [_extent(call, value, "offsets") for value in values]
+    return offsets if len(offsets) == 2 else [0, *offsets]
+
+
+def _order(call: Call, base: Base) -> tuple[int, int]:
+    """The dims from fastest to slowest, as the strides say.
+
+    Raises:
+        TileMapError: ``order`` says otherwise.
+    """
+    found = (0, 1) if base.unit_dim == 0 else (1, 0)
+    if call.value("order") is None:
+        return found
+    order = tuple(call.int_list("order"))
+    if order not in ((1, 0), (0, 1), (0,)):
+        raise call.error(
+            TileMapError,
+            "X0503",
+            f"`order` must be [1, 0] or [0, 1], not {list(order)}",
+            "order",
+            help="the fastest dim stands first: [1, 0] is row-major",
+        )
+    if len(order) == 2 and order != found and base.unit_dim is not None:
+        raise call.error(
+            TileMapError,
+            "X0503",
+            f"`order` is {list(order)}, but the strides say {list(found)}",
+            "order",
+            label=f"dimension {base.unit_dim} has stride 1",
+            help="leave `order` out: it is read from the strides",
+        )
+    return found
+
+
+# Scatter tiles ----------------------------------------------------------------------
+
+
+def _scatter_tile(call: Call) -> Tile:
+    indices, array = call.vector("offsets"), call.value("base")
+    if not isinstance(array, Array):
+        raise wrong_kind(
+            call.ctx, "`base` of `init_tile`", "an array", call.args["base"]
+        )
+    if array.rank != 1:
+        raise call.error(
+            TileShapeError,
+            "X0206",
+            f"the base of a scatter tile must have rank 1, `{array.name}` has"
+            f" {array.rank}",
+            "base",
+        )
+    base = row_base(call.ctx, array)
+    wg, sg = maps_of(call, "wg_map", indices.shape)
+    encoding = xetile.TileAttr(
+        wg_map=wg, sg_map=sg, scattered=True, memory_space=_space(array)
+    )
+    shape = indices.shape
+    type_ = xetile.TileType(matrix_shape(shape), element_type(array.dtype), encoding)
+    positions = _indices(call)
+    op = xetile.InitTileOp(
+        base.source, (), type_, base.sizes, base.strides, indices=positions
+    )
+    origin = _origin(call, shape)
+    return Tile(call.ctx.emit(op), shape, array.dtype, True, origin)
+
+
+def _indices(call: Call) -> SSAValue:
+    """The index vector of a call, as index elements."""
+    indices = call.vector("offsets")
+    if not indices.dtype.is_integer:
+        raise call.error(
+            TileTypeError,
+            "X0305",
+            f"indices must be integers, not {indices.dtype}",
+            "offsets",
+            help="convert with `.to(xetile.i64)`",
+        )
+    return convert(call.ctx, indices, index).ssa
+
+
+@builds("update_tile_offset")
+def _update_tile_offset(call: Call) -> Tile:
+    tile = call.tile("tile")
+    if tile.scattered:
+        moved = _move_scattered(call, tile)
+    elif isinstance(call.value("offsets"), Vector):
+        raise wrong_kind(
+            call.ctx,
+            "`offsets` of a plain tile",
+            "one int for each dim",
+            call.args["offsets"],
+        )
+    else:
+        offsets = _offsets(call, tile.shape)
+        moved = call.ctx.emit(xetile.UpdateTileOffsetOp(tile.ssa, offsets))
+    return Tile(moved, tile.shape, tile.dtype, tile.scattered, tile.origin)
+
+
+def _move_scattered(call: Call, tile: Tile) -> SSAValue:
+    step = call.vector("offsets")
+    if step.shape != tile.shape:
+        raise call.error(
+            TileShapeError,
+            "X0208",
+            f"a scatter tile of {show_shape(tile.shape)} moves by a vector of that"
+            " shape",
+            "offsets",
+            label=f"is {describe(step)}",
+        )
+    op = xetile.UpdateTileOffsetOp(tile.ssa, indices=_indices(call))
+    return call.ctx.emit(op)
+
+
+# SLM --------------------------------------------------------------------------------
+
+
+@builds("slm")
+def _slm(call: Call) -> Array:
+    shape, dtype = call.shape("shape"), call.dtype("dtype")
+    space = IntegerAttr(SHARED, I64)
+    type_ = MemRefType(element_type(dtype), shape, memory_space=space)
+    memory = call.ctx.emit(memref.AllocOp(type_))
+    strides = (1,) if len(shape) == 1 else (shape[1], 1)
+    return Array("slm", memory, dtype, 0, shape, strides, len(shape) - 1)

@@ -1,0 +1,205 @@
+"""What making, converting, multiplying and reshaping vectors becomes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import VectorType
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import arith, vector
+from xetl.errors import SyntaxNotSupportedError, TileShapeError, TileTypeError
+from xetl.frontend.arguments import Call
+from xetl.frontend.arrays import stride_of
+from xetl.frontend.casts import (
+    convert,
+    count,
+    from_element,
+    shape_cast,
+    splat,
+    to_element,
+)
+from xetl.frontend.context import Context, builds
+from xetl.frontend.map_attributes import mapped, maps_of
+from xetl.frontend.transposing import transpose_vector
+from xetl.frontend.types import (
+    INDEX,
+    Scalar,
+    Shape,
+    Value,
+    Vector,
+    describe,
+    element_type,
+    is_constant,
+    show_shape,
+    vector_type,
+)
+from xetl.language.dtypes import DType, i32
+
+
+def _with_map(call: Call, made: Vector) -> Vector:
+    if call.value("wg_map") is not None:
+        mapped(call, made.ssa.owner, made.shape)  # pyright: ignore[reportArgumentType]
+    return made
+
+
+@builds("zeros")
+def _zeros(call: Call) -> Vector:
+    shape, dtype = call.shape("shape"), call.dtype("dtype")
+    return _with_map(call, splat(call.ctx, 0, shape, dtype))
+
+
+@builds("full")
+def _full(call: Call) -> Vector:
+    shape, dtype = call.shape("shape"), call.dtype("dtype")
+    return _with_map(call, splat(call.ctx, call.scalar("value"), shape, dtype))
+
+
+@builds("arange")
+def _arange(call: Call) -> Vector:
+    start, stop = 0, call.constant_int("start")
+    if call.value("stop") is not None:
+        start, stop = stop, call.constant_int("stop")
+    if stop <= start:
+        raise call.error(
+            TileShapeError,
+            "X0204",
+            f"`arange` from {start} to {stop} is empty",
+            help="a vector has one element at least",
+        )
+    return _with_map(call, arange(call.ctx, start, stop))
+
+
+def arange(ctx: Context, start: int, stop: int) -> Vector:
+    """``start`` .. ``stop - 1`` as i32, rank 1."""
+    length = stop - start
+    steps = ctx.emit(vector.StepOp(VectorType(INDEX, [length])))
+    line = VectorType(element_type(i32), [length])
+    numbers = ctx.emit(arith.IndexCastOp(steps, line))
+    row = ctx.emit(vector.ShapeCastOp(numbers, vector_type((length,), i32)))
+    if start:
+        first = splat(ctx, start, (length,), i32)
+        row = ctx.emit(arith.AddiOp(row, first.ssa))
+    return Vector(row, (length,), i32)
+
+
+# Conversions and shapes -------------------------------------------------------------
+
+
+@builds(".to")
+def _to(call: Call) -> Value:
+    value, dtype = call.value("v"), call.dtype("dtype")
+    _refuse_tf32(call, dtype)
+    if isinstance(value, Scalar):
+        # By way of the element, so that the value is rounded as the dtype says.
+        element = to_element(call.ctx, value, dtype)
+        return from_element(call.ctx, element, dtype)
+    return convert(call.ctx, call.vector("v"), dtype)
+
+
+def _refuse_tf32(call: Call, dtype: DType) -> None:
+    if dtype.name == "tf32":
+        raise call.error(
+            TileTypeError,
+            "X0313",
+            "tf32 is not a dtype of vectors",
+            "dtype",
+            help='say `precision="tf32"` at tile_mma',
+        )
+
+
+@builds(".stride")
+def _stride(call: Call) -> Value:
+    array = call.value("v")
+    return stride_of(array, call.axis("dim", array.rank))
+
+
+@builds("reshape")
+def _reshape(call: Call) -> Vector:
+    value = call.vector("v")
+    shape = _new_shape(call)
+    if len(shape) not in (1, 2) or count(shape) != count(value.shape):
+        raise call.error(
+            TileShapeError,
+            "X0209",
+            f"{show_shape(value.shape)} cannot be reshaped to {show_shape(shape)}",
+            label=f"{count(value.shape)} elements",
+            help="ranks are 1 and 2, and the number of elements stays",
+        )
+    result = shape_cast(call.ctx, value, shape)
+    return _with_map(call, result) if "wg_map" in call.args else result
+
+
+def _new_shape(call: Call) -> Shape:
+    if "shape" in call.args:
+        return tuple(call.int_list("shape"))
+    values = [arg.value for arg in call.rest]
+    if len(values) == 1 and isinstance(values[0], tuple):
+        values = list(values[0])  # pyright: ignore[reportUnknownArgumentType]
+    for value in values:
+        if not is_constant(value) or not isinstance(value, int):
+            raise call.error(
+                TileShapeError,
+                "X0203",
+                "a shape must be made of ints known when compiling",
+                label=f"holds {describe(value)}",
+                help="pass them to the kernel as `constexpr`",
+            )
+    return tuple(values)
+
+
+@builds("tile_transpose")
+def _tile_transpose(call: Call) -> Vector:
+    value = call.vector("v")
+    permutation = call.int_list("permutation")
+    if len(value.shape) != 2 or permutation != [1, 0]:
+        raise call.error(
+            TileShapeError,
+            "X0210",
+            "`tile_transpose` swaps the two axes of a matrix: [1, 0]",
+            "permutation" if len(value.shape) == 2 else "v",
+            label=f"is {describe(value)}" if len(value.shape) != 2 else "",
+        )
+    return _with_map(call, transpose_vector(call.ctx, value))
+
+
+@builds("tile_broadcast")
+def _tile_broadcast(call: Call) -> Vector:
+    value, shape = call.vector("v"), call.shape("shape")
+    dims = [call.checked_axis("dims", d, 2) for d in call.int_list("dims")]
+    if len(value.shape) == 1:
+        value = shape_cast(call.ctx, value, (1, *value.shape))
+    expected = tuple(
+        shape[d] if d in dims and e == 1 else e for d, e in enumerate(value.shape)
+    )
+    if len(shape) != 2 or expected != shape or not dims:
+        raise call.error(
+            TileShapeError,
+            "X0202",
+            f"`tile_broadcast` cannot repeat {show_shape(value.shape)} along {dims}"
+            f" to {show_shape(shape)}",
+            "v",
+            label=f"is {describe(value)}",
+            help="the dims have extent 1 before, the others stay",
+        )
+    growing = [d for d in sorted(set(dims)) if shape[d] != 1]
+    if not growing:
+        return value
+    op = xetile.TileBroadcastOp(value.ssa, growing, vector_type(shape, value.dtype))
+    return Vector(call.ctx.emit(mapped(call, op, shape)), shape, value.dtype)
+
+
+@builds("tile_conv_layout")
+def _tile_conv_layout(call: Call) -> Vector:
+    value = call.vector("v")
+    wg, _ = maps_of(call, "wg_map", value.shape)
+    source, _ = maps_of(call, "src_map", value.shape)
+    if wg is None:
+        return value
+    op = xetile.TileConvLayoutOp(value.ssa, wg, source)
+    return Vector(call.ctx.emit(op), value.shape, value.dtype)
+
+
+@builds("tile_pack", "tile_unpack")
+def _tile_pack(call: Call) -> Value:
+    raise call.error(
+        SyntaxNotSupportedError, "X0405", f"`{call.name}` is not supported yet"
+    )

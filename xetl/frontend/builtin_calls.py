@@ -1,0 +1,184 @@
+"""Python's own functions that a kernel may call: ``range``, ``min``, ``len``, ..."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from xetl.errors import ControlFlowError, NameLookupError, TileTypeError
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Arg, Given, wrong_kind
+from xetl.frontend.casts import to_float, to_int
+from xetl.frontend.context import Context
+from xetl.frontend.operators import MAXIMUM, MINIMUM, Binary
+from xetl.frontend.types import (
+    Array,
+    Range,
+    Scalar,
+    Value,
+    Vector,
+    describe,
+    is_constant,
+    is_number,
+    is_scalar,
+    scalar_kind,
+)
+from xetl.frontend.unary import absolute
+
+BuiltinHandler = Callable[[Context, Given, ast.Call], Value]
+
+
+def _no_keywords(ctx: Context, name: str, given: Given) -> None:
+    for keyword, arg in given.keywords.items():
+        raise ctx.error(
+            NameLookupError, "X0104", f"`{name}` has no parameter `{keyword}`", arg.node
+        )
+
+
+def _check_count(
+    ctx: Context, name: str, given: Given, low: int, high: int | None
+) -> None:
+    _no_keywords(ctx, name, given)
+    count = len(given.positional)
+    if count < low or (high is not None and count > high):
+        wanted = str(low) if low == high else f"{low} to {high}" if high else f"{low}+"
+        raise ctx.error(
+            NameLookupError,
+            "X0105",
+            f"`{name}` takes {wanted} arguments, but {count} are given",
+        )
+
+
+def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
+    _check_count(ctx, "range", given, 1, 3)
+    for arg in given.positional:
+        if not is_scalar(arg.value) or scalar_kind(arg.value) == "float":
+            raise ctx.error(
+                TileTypeError,
+                "X0305",
+                "bounds of `range` must be ints",
+                arg.node,
+                label=f"is {describe(arg.value)}",
+            )
+    values = [arg.value for arg in given.positional]
+    start, stop = (0, values[0]) if len(values) == 1 else values[:2]
+    step = values[2] if len(values) == 3 else 1
+    if not isinstance(step, Scalar) and step == 0:
+        raise ctx.error(
+            ControlFlowError,
+            "X0604",
+            "the step of `range` is 0",
+            given.positional[2].node,
+            help="a loop needs a step that is not 0",
+        )
+    return Range(start, stop, step)
+
+
+def _extremum(op: Binary, name: str) -> BuiltinHandler:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+        _no_keywords(ctx, name, given)
+        args = given.positional
+        if len(args) == 1 and isinstance(args[0].value, tuple):
+            items: tuple[Value, ...] = args[0].value  # pyright: ignore[reportUnknownMemberType]
+            args = [Arg(item, args[0].node) for item in items]
+        if len(args) == 1 and isinstance(args[0].value, Vector):
+            raise ctx.error(
+                TileTypeError,
+                "X0303",
+                f"`{name}` of Python takes numbers, not {describe(args[0].value)}",
+                args[0].node,
+                help=f"use xetile.{name}(v, axis) or v.{name}(axis)",
+            )
+        _check_count(ctx, name, Given(args, {}), 1, None)
+        result = args[0]
+        for arg in args[1:]:
+            result = Arg(_pairwise(ctx, op, name, result, arg), arg.node)
+        return result.value
+
+    return handler
+
+
+def _pairwise(ctx: Context, op: Binary, name: str, one: Arg, other: Arg) -> Value:
+    for arg in (one, other):
+        if not is_scalar(arg.value):
+            if isinstance(arg.value, Vector):
+                raise ctx.error(
+                    TileTypeError,
+                    "X0303",
+                    f"`{name}` of Python takes numbers, not {describe(arg.value)}",
+                    arg.node,
+                    help=f"use xetile.{op.symbol}",
+                )
+            raise wrong_kind(ctx, f"an argument of `{name}`", "a number", arg)
+    return arithmetic.binary(ctx, op, one, other)
+
+
+def _abs(ctx: Context, given: Given, node: ast.Call) -> Value:
+    _check_count(ctx, "abs", given, 1, 1)
+    arithmetic.check_operands(ctx, "abs", given.positional)
+    return absolute(ctx, given.positional[0].value)
+
+
+def _len(ctx: Context, given: Given, node: ast.Call) -> Value:
+    _check_count(ctx, "len", given, 1, 1)
+    arg = given.positional[0]
+    if isinstance(arg.value, Array):
+        size = arg.value.sizes[0]
+        return size if isinstance(size, int) else Scalar(size, "int")
+    if isinstance(arg.value, Vector):
+        return arg.value.shape[0]
+    if isinstance(arg.value, tuple | list | str | range | dict):
+        return len(arg.value)  # pyright: ignore[reportUnknownArgumentType]
+    raise wrong_kind(ctx, "the argument of `len`", "an array or a tuple", arg)
+
+
+def _scalar_cast(kind: type[int] | type[float] | type[bool]) -> BuiltinHandler:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+        _check_count(ctx, kind.__name__, given, 1, 1)
+        arg = given.positional[0]
+        if is_number(arg.value) or isinstance(arg.value, str):
+            return kind(arg.value)
+        if not isinstance(arg.value, Scalar):
+            raise wrong_kind(ctx, f"the argument of `{kind.__name__}`", "a number", arg)
+        if kind is bool:
+            return arithmetic.truth(ctx, arg)
+        if kind is int:
+            return Scalar(to_int(ctx, arg.value), "int")
+        return Scalar(to_float(ctx, arg.value), "float")
+
+    return handler
+
+
+def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+        name = function.__name__
+        _no_keywords(ctx, name, given)
+        for arg in given.positional:
+            if not is_constant(arg.value):
+                raise wrong_kind(ctx, f"an argument of `{name}`", "a constant", arg)
+        try:
+            return function(*(arg.value for arg in given.positional))
+        except Exception as problem:
+            raise ctx.error(
+                TileTypeError, "X0307", f"`{name}` failed: {problem}"
+            ) from None
+
+    return handler
+
+
+BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
+    range: _range,
+    min: _extremum(MINIMUM, "min"),
+    max: _extremum(MAXIMUM, "max"),
+    abs: _abs,
+    len: _len,
+    int: _scalar_cast(int),
+    float: _scalar_cast(float),
+    bool: _scalar_cast(bool),
+    round: _on_constants(round),
+    str: _on_constants(str),
+    tuple: _on_constants(tuple),
+    divmod: _on_constants(divmod),
+    pow: _on_constants(pow),
+}

@@ -1,0 +1,246 @@
+"""Calls: of operations, methods, builtins and functions of the user."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from xetl.errors import (
+    CompileError,
+    NameLookupError,
+    SyntaxNotSupportedError,
+    TileTypeError,
+    XetlError,
+)
+from xetl.frontend.arguments import Arg, Call, Given, Parameter, bind_arguments
+from xetl.frontend.builtin_calls import BUILTINS
+from xetl.frontend.context import OPERATIONS, Context, unsupported_expression
+from xetl.frontend.expressions import expression
+from xetl.frontend.inlining import inline_function, inline_local
+from xetl.frontend.scope import MISSING
+from xetl.frontend.types import (
+    BoundMethod,
+    LocalFunction,
+    Value,
+    describe,
+    is_constant,
+)
+from xetl.language import ops
+from xetl.language.dtypes import DType
+from xetl.language.maps import sg_map, wg_map, xe_map
+from xetl.language.operation import Function, operation_name
+from xetl.language.values import Array, Vector
+
+PURE: tuple[Callable[..., Any], ...] = (wg_map, sg_map, xe_map)
+"""Functions of the host that a kernel may call while it is compiled."""
+
+
+@expression(ast.Call)
+def _call(ctx: Context, node: ast.Call) -> Value:
+    callee = ctx.evaluate(node.func)
+    return call_value(ctx, callee, evaluate_arguments(ctx, node), node)
+
+
+def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
+    """The arguments of a call; ``*`` and ``**`` are refused."""
+    given = Given([], {})
+    for item in node.args:
+        if isinstance(item, ast.Starred):
+            raise unsupported_expression(ctx, item)
+        given.positional.append(Arg(ctx.evaluate(item), item))
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise ctx.error(
+                SyntaxNotSupportedError,
+                "X0402",
+                "`**` arguments are not part of the kernel language",
+                keyword.value,
+                help="write the arguments one by one",
+            )
+        value = ctx.evaluate(keyword.value)
+        given.keywords[keyword.arg] = Arg(value, keyword)
+    return given
+
+
+def call_value(ctx: Context, callee: Value, given: Given, node: ast.Call) -> Value:
+    """Call whatever ``callee`` is."""
+    if isinstance(callee, BoundMethod):
+        return _call_method(ctx, callee, given, node)
+    operation = operation_name(callee)
+    if operation is not None:
+        return call_operation(ctx, operation, callee, given, node)
+    if isinstance(callee, LocalFunction):
+        return inline_local(ctx, callee, given, node)
+    if isinstance(callee, Function):
+        return inline_function(ctx, callee.fn, given, node)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    if isinstance(callee, FunctionType) and callee.__name__ == "<lambda>":
+        return inline_function(ctx, callee, given, node)
+    builtin = BUILTINS.get(callee) if callable(callee) else None
+    if builtin is not None:
+        return builtin(ctx, given, node)
+    if _is_pure(callee):
+        return _call_pure(ctx, callee, given, node)
+    raise _not_callable(ctx, callee, node)
+
+
+# Operations -------------------------------------------------------------------------
+
+
+@functools.cache
+def parameters_of(declaration: Callable[..., Any]) -> list[Parameter]:
+    """The parameters of an operation, from its declaration in xetl.language."""
+    found: list[Parameter] = []
+    for parameter in inspect.signature(declaration).parameters.values():
+        default: Value = parameter.default
+        found.append(
+            Parameter(
+                parameter.name,
+                MISSING if default is inspect.Parameter.empty else default,
+                parameter.kind is inspect.Parameter.KEYWORD_ONLY,
+                parameter.kind is inspect.Parameter.VAR_POSITIONAL,
+            )
+        )
+    return found
+
+
+def call_operation(
+    ctx: Context,
+    name: str,
+    declaration: Callable[..., Any],
+    given: Given,
+    node: ast.Call,
+) -> Value:
+    """Call an operation of the language."""
+    parameters = parameters_of(declaration)
+    args, rest = bind_arguments(ctx, name, parameters, given, node)
+    handler = OPERATIONS.get(name)
+    if handler is None:
+        raise ctx.error(
+            SyntaxNotSupportedError, "X0405", f"`{name}` is not supported yet", node
+        )
+    return handler(Call(ctx, name, node, args, rest))
+
+
+def _call_method(
+    ctx: Context, method: BoundMethod, given: Given, node: ast.Call
+) -> Value:
+    """``v.sum(0)``: the operation of that name with the owner as first argument."""
+    owner = Array if method.name == "stride" else Vector
+    declaration = getattr(owner, method.name)
+    receiver = Given([Arg(method.owner, method.owner_node), *given.positional], {})
+    receiver.keywords = given.keywords
+    parameters = parameters_of(declaration)
+    args, rest = bind_arguments(ctx, method.name, parameters, receiver, node)
+    args["v"] = args.pop("self")
+    handler = OPERATIONS.get(f".{method.name}") or OPERATIONS.get(method.name)
+    if handler is None:
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0405",
+            f"`.{method.name}` is not supported yet",
+            node,
+        )
+    return handler(Call(ctx, method.name, node, args, rest))
+
+
+# Functions of the host --------------------------------------------------------------
+
+
+def _is_pure(callee: Value) -> bool:
+    module: object = getattr(callee, "__module__", None)
+    return callee in PURE or (
+        isinstance(callee, BuiltinFunctionType) and module == math.__name__
+    )
+
+
+def _call_pure(
+    ctx: Context, callee: Callable[..., Any], given: Given, node: ast.Call
+) -> Value:
+    for arg in [*given.positional, *given.keywords.values()]:
+        if not is_constant(arg.value):
+            raise _host_function(ctx, callee, node)
+    try:
+        return callee(
+            *(arg.value for arg in given.positional),
+            **{name: arg.value for name, arg in given.keywords.items()},
+        )
+    except CompileError as error:
+        raise ctx.locate_error(error, node) from None
+    except XetlError:
+        raise
+    except Exception as problem:
+        raise ctx.error(
+            TileTypeError, "X0307", f"`{callee.__name__}` failed: {problem}", node
+        ) from None
+
+
+def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
+    if isinstance(callee, DType):
+        return ctx.error(
+            TileTypeError,
+            "X0310",
+            f"the dtype {callee} cannot be called",
+            node.func,
+            help=f"convert with `value.to({callee})`",
+        )
+    if isinstance(callee, FunctionType):
+        return ctx.error(
+            NameLookupError,
+            "X0103",
+            f"`{callee.__name__}` is a plain Python function",
+            node.func,
+            label="a kernel cannot call it",
+            notes=[
+                f"it is defined at {callee.__code__.co_filename}:"
+                f"{callee.__code__.co_firstlineno}"
+            ],
+            help="decorate it with `@xetile.function`",
+        )
+    if callable(callee):
+        return _host_function(ctx, callee, node)
+    return ctx.error(
+        TileTypeError,
+        "X0310",
+        f"{describe(callee)} cannot be called",
+        node.func,
+    )
+
+
+def _host_function(
+    ctx: Context, callee: Callable[..., Any], node: ast.Call
+) -> CompileError:
+    name: str = getattr(callee, "__name__", str(callee))
+    ours = _TWINS.get(name, name)
+    advice = "compute it before the launch and pass it to the kernel"
+    if ours in ops.__all__:
+        advice = f"use xetile.{ours}"
+    if name in ("print", "pprint"):
+        advice = "use xetile.device_print, or xetile.static_print when compiling"
+    return ctx.error(
+        NameLookupError,
+        "X0106",
+        f"`{ctx.frame.text(node.func)}` is a function of the host",
+        node.func,
+        label="cannot run in a kernel",
+        help=advice,
+    )
+
+
+_TWINS = {
+    "amax": "max",
+    "amin": "min",
+    "dot": "tile_mma",
+    "matmul": "tile_mma",
+    "transpose": "tile_transpose",
+    "absolute": "abs",
+    "fabs": "abs",
+    "rint": "round",
+    "broadcast_to": "tile_broadcast",
+    "fmax": "maximum",
+    "fmin": "minimum",
+}

@@ -1,0 +1,238 @@
+"""Conversions: scalars to vectors, shapes to shapes, dtypes to dtypes."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import arith, vector
+from xetl.frontend.context import Context
+from xetl.frontend.types import (
+    F64,
+    I1,
+    I64,
+    INDEX,
+    Extent,
+    Scalar,
+    Shape,
+    Value,
+    Vector,
+    element_type,
+    matrix_shape,
+    scalar_kind,
+    vector_type,
+)
+from xetl.language.dtypes import DType, f32, f64, i1, i64
+
+# Scalars ----------------------------------------------------------------------------
+
+
+def index_constant(ctx: Context, value: int) -> SSAValue:
+    """An index constant."""
+    return ctx.emit(arith.ConstantOp.index(value))
+
+
+def runtime(ctx: Context, value: Value) -> Scalar:
+    """A number of either time, as one of the run."""
+    if isinstance(value, Scalar):
+        return value
+    kind = scalar_kind(value)
+    if kind == "int":
+        return Scalar(index_constant(ctx, value), kind)
+    if kind == "bool":
+        return Scalar(ctx.emit(arith.ConstantOp(IntegerAttr(int(value), I1), I1)), kind)
+    return Scalar(ctx.emit(arith.ConstantOp(FloatAttr(value, F64), F64)), kind)
+
+
+def to_float(ctx: Context, value: Value) -> SSAValue:
+    """A number of either time, as f64."""
+    if not isinstance(value, Scalar):
+        return runtime(ctx, float(value)).ssa
+    if value.kind == "float":
+        return value.ssa
+    as_int = ctx.emit(arith.IndexCastOp(to_int(ctx, value), I64))
+    return ctx.emit(arith.SitofpOp(as_int, F64))
+
+
+def to_int(ctx: Context, value: Value) -> SSAValue:
+    """An int or condition of either time, as index; floats are truncated."""
+    if not isinstance(value, Scalar):
+        return index_constant(ctx, int(value))
+    if value.kind == "int":
+        return value.ssa
+    if value.kind == "bool":
+        return ctx.emit(arith.IndexCastuiOp(value.ssa, INDEX))
+    return ctx.emit(arith.IndexCastOp(ctx.emit(arith.FptosiOp(value.ssa, I64)), INDEX))
+
+
+def extent_value(ctx: Context, extent: Extent) -> SSAValue:
+    """A size or stride, as index."""
+    return index_constant(ctx, extent) if isinstance(extent, int) else extent
+
+
+def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
+    """A number of either time, as an element of ``dtype``."""
+    target = element_type(dtype)
+    if not isinstance(value, Scalar):
+        return ctx.emit(_element_constant(value, dtype, target))
+    if dtype.is_float:
+        wide = to_float(ctx, value)
+        return wide if target == F64 else ctx.emit(arith.TruncfOp(wide, target))
+    if dtype.is_bool:
+        return truth_of_scalar(ctx, value)
+    whole = to_int(ctx, value)
+    return whole if target == INDEX else ctx.emit(arith.IndexCastOp(whole, target))
+
+
+def _element_constant(value: Value, dtype: DType, target: Attribute) -> Operation:
+    if dtype.is_float:
+        return arith.ConstantOp(FloatAttr(float(value), target), target)  # pyright: ignore[reportArgumentType]
+    if target == INDEX:
+        return arith.ConstantOp.index(int(value))
+    return arith.ConstantOp.integer(_wrap(value, dtype), target)  # pyright: ignore[reportArgumentType]
+
+
+def _wrap(value: Value, dtype: DType) -> int:
+    """``value`` as the signed number with the low bits of ``dtype``."""
+    if dtype.is_bool:
+        return int(bool(value))
+    low = int(value) & ((1 << dtype.bits) - 1)
+    return low - (1 << dtype.bits) if low >> (dtype.bits - 1) else low
+
+
+def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:
+    """An element of a vector or array as a scalar: f64, index or i1."""
+    if dtype.is_bool:
+        return Scalar(element, "bool")
+    if dtype.is_float:
+        wide = element if dtype == f64 else ctx.emit(arith.ExtfOp(element, F64))
+        return Scalar(wide, "float")
+    if element.type == INDEX:
+        return Scalar(element, "int")
+    cast = arith.IndexCastuiOp if dtype.kind == "u" else arith.IndexCastOp
+    return Scalar(ctx.emit(cast(element, INDEX)), "int")
+
+
+def truth_of_scalar(ctx: Context, value: Scalar) -> SSAValue:
+    """Whether a number of the run is not zero, as i1."""
+    if value.kind == "bool":
+        return value.ssa
+    if value.kind == "int":
+        return ctx.emit(arith.CmpiOp("ne", value.ssa, index_constant(ctx, 0)))
+    zero = runtime(ctx, 0.0).ssa
+    return ctx.emit(arith.CmpfOp("une", value.ssa, zero))
+
+
+# Vectors ----------------------------------------------------------------------------
+
+
+def splat(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
+    """A vector full of a number; a constant becomes a constant."""
+    target = vector_type(shape, dtype)
+    if isinstance(value, Scalar):
+        element = to_element(ctx, value, dtype)
+        return Vector(ctx.emit(vector.BroadcastOp(element, target)), shape, dtype)
+    number = float(value) if dtype.is_float else _wrap(value, dtype)
+    return Vector(ctx.emit(arith.ConstantOp.splat(number, target)), shape, dtype)
+
+
+def shape_cast(ctx: Context, value: Vector, shape: Shape) -> Vector:
+    """The same elements in another shape; casts of casts collapse."""
+    target = vector_type(shape, value.dtype)
+    source = value.ssa
+    if source.type == target:
+        return Vector(source, shape, value.dtype, value.origin)
+    if isinstance(source.owner, vector.ShapeCastOp):
+        source = source.owner.operands[0]
+    if source.type != target:
+        source = ctx.emit(vector.ShapeCastOp(source, target))
+    return Vector(source, shape, value.dtype, value.origin)
+
+
+def broadcast_shapes(left: Shape, right: Shape) -> Shape | None:
+    """The shape NumPy gives two operands; None if they do not fit."""
+    rank = max(len(left), len(right))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in (left, right)]
+    result: list[int] = []
+    for one, other in zip(*padded, strict=True):
+        if one != other and 1 not in (one, other):
+            return None
+        result.append(other if one == 1 else one)
+    return tuple(result)
+
+
+def broadcast(ctx: Context, value: Vector, shape: Shape) -> Vector:
+    """``value`` repeated along its dims of extent 1; the shapes are known to fit."""
+    source, wanted = matrix_shape(value.shape), matrix_shape(shape)
+    dims = [dim for dim in range(2) if source[dim] != wanted[dim]]
+    if not dims:
+        return Vector(value.ssa, shape, value.dtype, value.origin)
+    target = vector_type(shape, value.dtype)
+    op = xetile.TileBroadcastOp(value.ssa, dims, target)
+    return Vector(ctx.emit(op), shape, value.dtype, value.origin)
+
+
+def extract(ctx: Context, value: Vector) -> Scalar:
+    """The only element of a vector, as a scalar."""
+    position = [0] * len(matrix_shape(value.shape))
+    element = ctx.emit(vector.ExtractOp(value.ssa, position))
+    return from_element(ctx, element, value.dtype)
+
+
+def convert(ctx: Context, value: Vector, dtype: DType) -> Vector:
+    """``value`` with its elements converted, as ``v.to(dtype)`` says."""
+    target = vector_type(value.shape, dtype)
+    ssa = value.ssa
+    if value.dtype == dtype or (ssa.type == target and not dtype.is_bool):
+        return Vector(ssa, value.shape, dtype, value.origin)
+    return Vector(_convert(ctx, value, dtype), value.shape, dtype, value.origin)
+
+
+def _convert(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
+    target, source = vector_type(value.shape, dtype), value.dtype
+    if dtype.is_bool:
+        zero = splat(ctx, 0, value.shape, source).ssa
+        if source.is_float:
+            return ctx.emit(arith.CmpfOp("une", value.ssa, zero))
+        return ctx.emit(arith.CmpiOp("ne", value.ssa, zero))
+    if source.is_float and dtype.is_float:
+        return _convert_float(ctx, value, dtype)
+    if "index" in (source.name, dtype.name):
+        return _convert_index(ctx, value, dtype)
+    if dtype.is_float:
+        to_float = arith.SitofpOp if source.kind == "i" else arith.UitofpOp
+        return ctx.emit(to_float(value.ssa, target))
+    if source.is_float:
+        to_int = arith.FptosiOp if dtype.kind == "i" else arith.FptouiOp
+        return ctx.emit(to_int(value.ssa, target))
+    if dtype.bits < source.bits:
+        return ctx.emit(arith.TrunciOp(value.ssa, target))
+    widen = arith.ExtsiOp if source.kind == "i" else arith.ExtuiOp
+    return ctx.emit(widen(value.ssa, target))
+
+
+def _convert_float(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
+    target = vector_type(value.shape, dtype)
+    if value.dtype.bits == dtype.bits:  # f16 and bf16: by way of f32
+        wide = ctx.emit(arith.ExtfOp(value.ssa, vector_type(value.shape, f32)))
+        return ctx.emit(arith.TruncfOp(wide, target))
+    cast = arith.ExtfOp if value.dtype.bits < dtype.bits else arith.TruncfOp
+    return ctx.emit(cast(value.ssa, target))
+
+
+def _convert_index(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
+    target = vector_type(value.shape, dtype)
+    if dtype.is_integer and not value.dtype.is_float:
+        unsigned = value.dtype.kind == "u" or value.dtype == i1
+        cast = arith.IndexCastuiOp if unsigned else arith.IndexCastOp
+        return ctx.emit(cast(value.ssa, target))
+    # Between index and floats: by way of i64.
+    return convert(ctx, convert(ctx, value, i64), dtype).ssa
+
+
+def count(shape: Shape) -> int:
+    """Number of elements."""
+    return prod(shape)

@@ -1,0 +1,295 @@
+"""The state of compiling one kernel: where ops go, what names mean, who called whom.
+
+Handlers of syntax and of operations register themselves here, so that statements,
+expressions and calls may use each other without importing each other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from xetl.errors import CallFrame, CompileError, SyntaxNotSupportedError
+from xetl.frontend.scope import Scope
+from xetl.frontend.source import SourceFile
+from xetl.frontend.types import Value
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import LocationAttr
+
+    from xetl.frontend.arguments import Call
+
+Span = tuple[int, int, int]
+"""Line and column from 1 and length, in characters."""
+
+OpT = TypeVar("OpT", bound=Operation)
+MAX_INLINING = 64
+
+
+@dataclass(eq=False)
+class Frame:
+    """A function being compiled, and the call it was inlined at."""
+
+    source: SourceFile
+    function: str
+    parent: Frame | None = None
+    call: ast.AST | None = None
+    regions: int = 0
+    """Run-time loops and branches around the statement being compiled."""
+
+    @property
+    def depth(self) -> int:
+        """How many calls deep this one is."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    def span(self, node: ast.AST) -> Span:
+        """Where ``node`` stands in the user's file."""
+        line: int = getattr(node, "lineno", 1)
+        offset: int = getattr(node, "col_offset", 0)
+        end_line: int = getattr(node, "end_lineno", None) or line
+        end: int = getattr(node, "end_col_offset", None) or offset + 1
+        column = self.source.column(line, offset)
+        if end_line == line:
+            return line, column, self.source.column(line, end) - column
+        return line, column, len(self.source.text(line)) - column + 1
+
+    def text(self, node: ast.AST) -> str:
+        """The user's text of ``node``, its first line if there are several."""
+        line, column, length = self.span(node)
+        return self.source.text(line)[column - 1 : column - 1 + length]
+
+
+@dataclass
+class Returned:
+    """What a function gave back, and the statement that did."""
+
+    value: Value
+    node: ast.AST
+
+
+ExpressionHandler = Callable[["Context", ast.expr], Value]
+StatementHandler = Callable[["Context", ast.stmt], "Returned | None"]
+OperationHandler = Callable[["Call"], Value]
+
+EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
+STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}
+OPERATIONS: dict[str, OperationHandler] = {}
+
+
+def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
+    """Register the handler of one or more operations of the language."""
+
+    def register(handler: OperationHandler) -> OperationHandler:
+        for name in names:
+            OPERATIONS[name] = handler
+        return handler
+
+    return register
+
+
+@dataclass(eq=False)
+class Context:
+    """Everything the handlers share."""
+
+    block: Block
+    scope: Scope
+    frame: Frame
+    node: ast.AST
+    level: str = "workgroup"
+    _locations: dict[tuple[Frame, int, int], LocationAttr] = field(
+        default_factory=dict["tuple[Frame, int, int]", "LocationAttr"]
+    )
+
+    # Operations ------------------------------------------------------------------
+
+    def add(self, op: OpT) -> OpT:
+        """Append ``op`` to the current block, at the current line."""
+        op.location = self.location()
+        self.block.add_op(op)
+        return op
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Append ``op`` and give its only result."""
+        return self.add(op).results[0]
+
+    def location(self) -> LocationAttr:
+        """The line being compiled, with the calls it was inlined through."""
+        return self._locate(self.frame, self.node)
+
+    def _locate(self, frame: Frame, node: ast.AST) -> LocationAttr:
+        line, column, _ = frame.span(node)
+        key = (frame, line, column)
+        known = self._locations.get(key)
+        if known is not None:
+            return known
+        here: LocationAttr = FileLineColLoc(
+            StringAttr(frame.source.path), IntAttr(line), IntAttr(column)
+        )
+        if frame.parent is not None and frame.call is not None:
+            here = CallSiteLoc(here, self._locate(frame.parent, frame.call))
+        self._locations[key] = here
+        return here
+
+    @contextmanager
+    def into(self, arguments: Sequence[Attribute] = ()) -> Iterator[Block]:
+        """Build a new block; the caller puts it into a region."""
+        outer = self.block
+        self.block = Block(arg_types=arguments)
+        self.frame.regions += 1
+        try:
+            yield self.block
+        finally:
+            self.block = outer
+            self.frame.regions -= 1
+
+    # Syntax ----------------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        handler = EXPRESSIONS.get(type(node))
+        outer, self.node = self.node, node
+        if handler is None:
+            raise unsupported_expression(self, node)
+        value = handler(self, node)
+        self.node = outer
+        return value
+
+    def run(self, body: Sequence[ast.stmt]) -> Returned | None:
+        """Compile statements up to the first that returns."""
+        for statement in body:
+            self.node = statement
+            handler = STATEMENTS.get(type(statement))
+            if handler is None:
+                raise unsupported_statement(self, statement)
+            returned = handler(self, statement)
+            if returned is not None:
+                return returned
+        return None
+
+    # Errors ----------------------------------------------------------------------
+
+    def error(
+        self,
+        kind: type[CompileError],
+        code: str,
+        message: str,
+        node: ast.AST | None = None,
+        *,
+        label: str = "",
+        notes: Sequence[str | None] = (),
+        help: str | None = None,
+    ) -> CompileError:
+        """An error at ``node`` (else at the current line), ready to raise."""
+        error = kind(
+            message,
+            code=code,
+            label=label,
+            notes=[note for note in notes if note],
+            help=help,
+        )
+        return self.locate_error(error, node)
+
+    def locate_error(
+        self, error: CompileError, node: ast.AST | None = None
+    ) -> CompileError:
+        """Give ``error`` the place of ``node``, with the calls that led there."""
+        frame = self.frame
+        line, column, length = frame.span(node or self.node)
+        error.file, error.line, error.column = frame.source.path, line, column
+        error.length, error.function = length, frame.function
+        error.source_line = frame.source.text(line)
+        error.frames = tuple(_callers(frame))
+        return error
+
+
+def _callers(frame: Frame) -> Iterator[CallFrame]:
+    while frame.parent is not None and frame.call is not None:
+        caller = frame.parent
+        line, column, length = caller.span(frame.call)
+        text = caller.source.text(line)
+        path = caller.source.path
+        yield CallFrame(path, line, column, length, caller.function, text)
+        frame = caller
+
+
+_ADVICE = {
+    "With": "`with` statements",
+    "AsyncWith": "`with` statements",
+    "Try": "`try` statements",
+    "TryStar": "`try` statements",
+    "Raise": "`raise` statements",
+    "Match": "`match` statements",
+    "While": "`while` loops",
+    "Break": "`break`",
+    "Continue": "`continue`",
+    "Delete": "`del` statements",
+    "Global": "`global` statements",
+    "Nonlocal": "`nonlocal` statements",
+    "Import": "`import` statements",
+    "ImportFrom": "`import` statements",
+    "ClassDef": "`class` statements",
+    "AsyncFor": "`async` loops",
+    "AsyncFunctionDef": "`async` functions",
+    "Assert": "`assert` statements",
+    "ListComp": "list comprehensions",
+    "SetComp": "set comprehensions",
+    "DictComp": "dict comprehensions",
+    "GeneratorExp": "generator expressions",
+    "Await": "`await`",
+    "Yield": "`yield`",
+    "YieldFrom": "`yield from`",
+    "Starred": "`*` arguments",
+    "Dict": "dicts",
+    "Set": "sets",
+    "Slice": "slices",
+}
+_INSTEAD = {
+    "With": "write the statements without `with`",
+    "Try": "nothing in a kernel raises: check before, with `if`",
+    "Raise": "use xetile.static_assert, or xetile.device_assert at run time",
+    "Match": "write `if`/`elif`/`else`",
+    "While": "write `for i in range(...)` with an upper bound",
+    "Break": "leave the work of the remaining iterations out with `if`, or shorten"
+    " the `range`",
+    "Continue": "put the rest of the body into an `if`",
+    "Delete": "leave it out: registers are freed when a value is last used",
+    "Global": "store results with xetile.store_tile",
+    "Nonlocal": "return the value from the inner function",
+    "Import": "import at the top of the file",
+    "ImportFrom": "import at the top of the file",
+    "ClassDef": "define the class outside of the kernel",
+    "Assert": "use xetile.device_assert, or xetile.static_assert when compiling",
+    "ListComp": "write a `for` loop over xetile.static_range",
+    "SetComp": "write a `for` loop over xetile.static_range",
+    "DictComp": "write a `for` loop over xetile.static_range",
+    "GeneratorExp": "write a `for` loop over xetile.static_range",
+    "Starred": "write the arguments one by one",
+    "Dict": "use separate variables or a tuple",
+    "Set": "use separate variables or a tuple",
+    "Slice": "vectors take `[:, None]` and `[None, :]`; memory is reached through"
+    " xetile.init_tile",
+}
+_INSTEAD |= {"AsyncWith": _INSTEAD["With"], "TryStar": _INSTEAD["Try"]}
+
+
+def _unsupported(ctx: Context, node: ast.AST) -> CompileError:
+    name = type(node).__name__
+    what = _ADVICE.get(name, f"`{name}` syntax")
+    verb = "is" if what.startswith("`") and what.endswith("`") else "are"
+    return ctx.error(
+        SyntaxNotSupportedError,
+        "X0402",
+        f"{what} {verb} not part of the kernel language",
+        node,
+        help=_INSTEAD.get(name),
+    )
+
+
+unsupported_expression = _unsupported
+unsupported_statement = _unsupported

@@ -1,0 +1,129 @@
+"""``//`` and ``%``: they floor, and nothing traps.
+
+A lane that divides by zero gives 0 (padded lanes hold 0).  INT_MIN // -1 wraps to
+INT_MIN, which hardware would trap on, so -1 is replaced before dividing too.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from xetl.dialects.upstream import arith, math
+from xetl.frontend.casts import runtime, splat, to_float, to_int
+from xetl.frontend.context import Context
+from xetl.frontend.operators import FLOORDIV, Binary
+from xetl.frontend.types import (
+    Scalar,
+    Shape,
+    Value,
+    Vector,
+    scalar_kind,
+)
+from xetl.language.dtypes import DType, f64, index
+
+
+class _Numbers:
+    """Constants of one dtype and shape; the shape () means scalars."""
+
+    def __init__(self, ctx: Context, shape: Shape, dtype: DType) -> None:
+        self.ctx, self.shape, self.dtype = ctx, shape, dtype
+
+    def constant(self, value: float) -> SSAValue:
+        """``value`` in every lane."""
+        if self.shape:
+            return splat(self.ctx, value, self.shape, self.dtype).ssa
+        number = float(value) if self.dtype.is_float else int(value)
+        return runtime(self.ctx, number).ssa
+
+    def equals(self, value: SSAValue, number: float) -> SSAValue:
+        """Where ``value`` is ``number``."""
+        other = self.constant(number)
+        if self.dtype.is_float:
+            return self.ctx.emit(arith.CmpfOp("oeq", value, other))
+        return self.ctx.emit(arith.CmpiOp("eq", value, other))
+
+
+def divide(
+    ctx: Context, op: Binary, left: Vector, right: Vector, divisor: Value
+) -> Vector:
+    """``left op right`` of vectors alike; ``divisor`` is a constant ``right``."""
+    numbers = _Numbers(ctx, left.shape, left.dtype)
+    result = _divide(ctx, op, left.ssa, right.ssa, numbers, divisor)
+    return Vector(result, left.shape, left.dtype)
+
+
+def divide_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Scalar:
+    """``left op right`` of two numbers, one of the run."""
+    constant = right if not isinstance(right, Scalar) else False
+    if "float" in (scalar_kind(left), scalar_kind(right)):
+        one, other = to_float(ctx, left), to_float(ctx, right)
+        numbers = _Numbers(ctx, (), f64)
+        return Scalar(_divide(ctx, op, one, other, numbers, constant), "float")
+    one, other = to_int(ctx, left), to_int(ctx, right)
+    numbers = _Numbers(ctx, (), index)
+    return Scalar(_divide(ctx, op, one, other, numbers, constant), "int")
+
+
+def _divide(
+    ctx: Context,
+    op: Binary,
+    left: SSAValue,
+    right: SSAValue,
+    numbers: _Numbers,
+    divisor: Value,
+) -> SSAValue:
+    if numbers.dtype.is_float:
+        return _divide_floats(ctx, op, left, right, numbers)
+    # A constant divisor other than 0 and -1 needs no guard.
+    if int(divisor or 0) not in (0, -1):
+        return _divide_safely(ctx, op, left, right, numbers)
+    zero, one = numbers.constant(0), numbers.constant(1)
+    by_zero = numbers.equals(right, 0)
+    guarded = ctx.emit(arith.SelectOp(by_zero, one, right))
+    if numbers.dtype.kind == "u":
+        result = _divide_safely(ctx, op, left, guarded, numbers)
+        return ctx.emit(arith.SelectOp(by_zero, zero, result))
+    by_minus_one = numbers.equals(right, -1)
+    guarded = ctx.emit(arith.SelectOp(by_minus_one, one, guarded))
+    result = _divide_safely(ctx, op, left, guarded, numbers)
+    # By -1: the quotient is -left (wrapping), the remainder 0, as by 1.
+    if op is FLOORDIV:
+        negated = ctx.emit(arith.SubiOp(zero, left))
+        result = ctx.emit(arith.SelectOp(by_minus_one, negated, result))
+    return ctx.emit(arith.SelectOp(by_zero, zero, result))
+
+
+def _divide_safely(
+    ctx: Context, op: Binary, left: SSAValue, right: SSAValue, numbers: _Numbers
+) -> SSAValue:
+    if numbers.dtype.kind == "u":
+        unsigned = arith.DivuiOp if op is FLOORDIV else arith.RemuiOp
+        return ctx.emit(unsigned(left, right))
+    quotient = ctx.emit(arith.FloordivsiOp(left, right))
+    if op is FLOORDIV:
+        return quotient
+    return ctx.emit(arith.SubiOp(left, ctx.emit(arith.MuliOp(quotient, right))))
+
+
+def _divide_floats(
+    ctx: Context, op: Binary, left: SSAValue, right: SSAValue, numbers: _Numbers
+) -> SSAValue:
+    """CPython's and NumPy's algorithm: the remainder first, exactly."""
+    zero = numbers.constant(0)
+    rest = ctx.emit(arith.RemfOp(left, right))
+    other_sign = ctx.emit(
+        arith.XoriOp(
+            ctx.emit(arith.CmpfOp("olt", rest, zero)),
+            ctx.emit(arith.CmpfOp("olt", right, zero)),
+        )
+    )
+    inexact = ctx.emit(arith.CmpfOp("one", rest, zero))
+    shift = ctx.emit(arith.AndiOp(other_sign, inexact))
+    shifted = ctx.emit(arith.AddfOp(rest, right))
+    rest = ctx.emit(arith.SelectOp(shift, shifted, rest))
+    if op is not FLOORDIV:
+        return rest
+    whole = ctx.emit(arith.DivfOp(ctx.emit(arith.SubfOp(left, rest)), right))
+    quotient = ctx.emit(math.RoundevenOp(whole))
+    plain = ctx.emit(arith.DivfOp(left, right))
+    return ctx.emit(arith.SelectOp(numbers.equals(right, 0), plain, quotient))

@@ -1,0 +1,263 @@
+"""Expressions: each kind of syntax, one handler."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from xetl.errors import (
+    ControlFlowError,
+    NameLookupError,
+    SyntaxNotSupportedError,
+    TileTypeError,
+    did_you_mean,
+)
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Arg, Call
+from xetl.frontend.branches import choose
+from xetl.frontend.context import (
+    EXPRESSIONS,
+    OPERATIONS,
+    Context,
+    ExpressionHandler,
+    unsupported_expression,
+)
+from xetl.frontend.operators import BINARY, COMPARISONS
+from xetl.frontend.scope import Unset
+from xetl.frontend.types import (
+    LocalFunction,
+    Scalar,
+    Value,
+    Vector,
+    describe,
+    is_constant,
+    is_number,
+)
+from xetl.frontend.unary import invert, minus
+from xetl.language import ops
+
+NodeT = TypeVar("NodeT", bound=ast.expr)
+
+
+def expression(
+    kind: type[NodeT],
+) -> Callable[[Callable[[Context, NodeT], Value]], ExpressionHandler]:
+    """Register the handler of one kind of expression."""
+
+    def register(handler: Callable[[Context, NodeT], Value]) -> ExpressionHandler:
+        EXPRESSIONS[kind] = handler  # pyright: ignore[reportArgumentType]
+        return EXPRESSIONS[kind]
+
+    return register
+
+
+def argument(ctx: Context, node: ast.expr) -> Arg:
+    """The value of an expression, together with its place."""
+    return Arg(ctx.evaluate(node), node)
+
+
+@expression(ast.Constant)
+def _constant(ctx: Context, node: ast.Constant) -> Value:
+    if isinstance(node.value, bytes | complex):
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0402",
+            f"{type(node.value).__name__} constants are not part of the kernel"
+            " language",
+        )
+    return node.value
+
+
+@expression(ast.Name)
+def _name(ctx: Context, node: ast.Name) -> Value:
+    binding = ctx.scope.find(node.id)
+    if binding is None:
+        candidates = {*ctx.scope.names(), *dir(builtins)}
+        raise ctx.error(
+            NameLookupError,
+            "X0101",
+            f"`{node.id}` is not defined",
+            label="not found here, around the kernel, or in its module",
+            help=did_you_mean(node.id, candidates) or _operation_hint(node.id),
+        )
+    binding.used = True
+    if isinstance(binding.value, Unset):
+        raise binding.value.error or ctx.error(
+            ControlFlowError,
+            "X0601",
+            f"`{node.id}` may have no usable value here",
+            notes=[binding.value.why],
+            help=f"set `{node.id}` before, on every path and to one kind of value",
+        )
+    # NumPy's scalars behave as Python's.
+    if isinstance(binding.value, np.generic):
+        return binding.value.item()
+    return binding.value
+
+
+def _operation_hint(name: str) -> str | None:
+    return f"write `xetile.{name}`" if name in ops.__all__ else None
+
+
+@expression(ast.Tuple)
+@expression(ast.List)
+def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> Value:
+    return tuple(ctx.evaluate(item) for item in node.elts)
+
+
+@expression(ast.BinOp)
+def _binary(ctx: Context, node: ast.BinOp) -> Value:
+    return binary_operation(ctx, node.op, argument(ctx, node.left), node.right)
+
+
+def binary_operation(
+    ctx: Context, op: ast.operator, left: Arg, right_node: ast.expr
+) -> Value:
+    """``left op right``; ``@`` is tile_mma."""
+    right = argument(ctx, right_node)
+    if isinstance(op, ast.MatMult):
+        return OPERATIONS["matmul"](matmul_call(ctx, left, right))
+    return arithmetic.binary(ctx, BINARY[type(op)], left, right)
+
+
+def matmul_call(ctx: Context, left: Arg, right: Arg) -> Call:
+    """``left @ right`` as a call."""
+    return Call(ctx, "@", ctx.node, {"a": left, "b": right})
+
+
+@expression(ast.UnaryOp)
+def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
+    operand = argument(ctx, node.operand)
+    if isinstance(node.op, ast.Not):
+        condition = arithmetic.truth(ctx, operand)
+        if isinstance(condition, Scalar):
+            return arithmetic.negate(ctx, condition)
+        return not condition
+    arithmetic_kinds = is_number(operand.value) or isinstance(
+        operand.value, Scalar | Vector
+    )
+    if not arithmetic_kinds:
+        arithmetic.check_operands(ctx, _SIGNS[type(node.op)], [operand])
+    if isinstance(node.op, ast.USub):
+        return minus(ctx, operand.value)
+    if isinstance(node.op, ast.Invert):
+        return invert(ctx, operand.value)
+    return operand.value
+
+
+_SIGNS: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+
+
+@expression(ast.BoolOp)
+def _bool(ctx: Context, node: ast.BoolOp) -> Value:
+    """``and``/``or``: what is known when compiling decides early, as in Python."""
+    is_and = isinstance(node.op, ast.And)
+    result: Value = is_and
+    for item in node.values:
+        arg = argument(ctx, item)
+        condition = arithmetic.truth(ctx, arg)
+        if isinstance(condition, bool):
+            if condition != is_and:
+                return condition if isinstance(result, Scalar) else arg.value
+            result = result if isinstance(result, Scalar) else arg.value
+        elif isinstance(result, Scalar):
+            symbol = BINARY[ast.BitAnd if is_and else ast.BitOr]
+            result = arithmetic.binary_scalars(ctx, symbol, result, condition)
+        else:
+            result = condition
+    return result
+
+
+@expression(ast.Compare)
+def _compare(ctx: Context, node: ast.Compare) -> Value:
+    """``a < b <= c`` is ``a < b and b <= c``, lane by lane for vectors."""
+    left = argument(ctx, node.left)
+    result: Value = True
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
+        right = argument(ctx, comparator)
+        part = _compare_pair(ctx, op, left, right)
+        if result is True:
+            result = part
+        else:
+            symbol = BINARY[ast.BitAnd]
+            pair = (Arg(result, node), Arg(part, node))
+            result = arithmetic.binary(ctx, symbol, *pair)
+        if result is False:
+            return False
+        left = right
+    return result
+
+
+def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> Value:
+    if isinstance(op, ast.Is | ast.IsNot):
+        identical = left.value is right.value
+        return identical == isinstance(op, ast.Is)
+    if isinstance(op, ast.In | ast.NotIn):
+        if not is_constant(left.value) or not is_constant(right.value):
+            raise ctx.error(
+                TileTypeError,
+                "X0305",
+                "`in` works on constants only",
+                help="compare with `==` and combine with `or`",
+            )
+        return (left.value in right.value) == isinstance(op, ast.In)
+    return arithmetic.compare(ctx, COMPARISONS[type(op)], left, right)
+
+
+@expression(ast.IfExp)
+def _ternary(ctx: Context, node: ast.IfExp) -> Value:
+    condition = arithmetic.truth(ctx, argument(ctx, node.test))
+    if isinstance(condition, bool):
+        return ctx.evaluate(node.body if condition else node.orelse)
+    return choose(ctx, condition, node)
+
+
+@expression(ast.Lambda)
+def _lambda(ctx: Context, node: ast.Lambda) -> Value:
+    return LocalFunction(node, ctx.scope, ctx.frame, evaluate_defaults(ctx, node.args))
+
+
+def evaluate_defaults(ctx: Context, arguments: ast.arguments) -> dict[str, Value]:
+    """The defaults of a local function, by parameter."""
+    places = [*arguments.posonlyargs, *arguments.args]
+    pairs = list(zip(reversed(places), reversed(arguments.defaults), strict=False))
+    pairs += [
+        (parameter, default)
+        for parameter, default in zip(
+            arguments.kwonlyargs, arguments.kw_defaults, strict=True
+        )
+        if default is not None
+    ]
+    return {parameter.arg: ctx.evaluate(default) for parameter, default in pairs}
+
+
+@expression(ast.NamedExpr)
+def _walrus(ctx: Context, node: ast.NamedExpr) -> Value:
+    value = ctx.evaluate(node.value)
+    ctx.scope.bind(node.target.id, value, node)
+    return value
+
+
+@expression(ast.JoinedStr)
+def _f_string(ctx: Context, node: ast.JoinedStr) -> Value:
+    return "".join(str(ctx.evaluate(part)) for part in node.values)
+
+
+@expression(ast.FormattedValue)
+def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
+    """Constants as Python prints them; of other values what they are."""
+    value = ctx.evaluate(node.value)
+    if not is_constant(value):
+        return describe(value)
+    converted = {114: repr, 97: ascii}.get(node.conversion, lambda v: v)(value)
+    spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
+    return format(converted, spec)
+
+
+@expression(ast.Starred)
+def _starred(ctx: Context, node: ast.Starred) -> Value:
+    raise unsupported_expression(ctx, node)

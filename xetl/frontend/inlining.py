@@ -1,0 +1,103 @@
+"""Functions of the user, compiled anew at each call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xetl.errors import SyntaxNotSupportedError
+from xetl.frontend.arguments import Given, Parameter, bind_arguments
+from xetl.frontend.context import MAX_INLINING, Context, Frame
+from xetl.frontend.scope import MISSING, Environment, Scope
+from xetl.frontend.source import FunctionNode, SourceFile, find_source
+from xetl.frontend.types import LocalFunction, Value
+
+
+def inline_function(
+    ctx: Context, function: Callable[..., Any], given: Given, node: ast.Call
+) -> Value:
+    """Compile a call of a function or lambda of a module."""
+    source = find_source(function)
+    scope = Scope(Environment(function))
+    defaults = python_defaults(function)
+    return _inline(ctx, source.node, source.file, scope, defaults, given, node)
+
+
+def inline_local(
+    ctx: Context, function: LocalFunction, given: Given, node: ast.Call
+) -> Value:
+    """Compile a call of a function or lambda written in the kernel."""
+    scope = Scope(function.scope)
+    file = function.frame.source
+    return _inline(ctx, function.node, file, scope, function.defaults, given, node)
+
+
+def python_defaults(function: Callable[..., Any]) -> dict[str, Value]:
+    """The defaults of a Python function, by parameter."""
+    code = function.__code__
+    places = code.co_varnames[: code.co_argcount]
+    values: tuple[Any, ...] = function.__defaults__ or ()
+    defaults = dict(zip(reversed(places), reversed(values), strict=False))
+    return defaults | (function.__kwdefaults__ or {})
+
+
+def _inline(
+    ctx: Context,
+    function: FunctionNode,
+    file: SourceFile,
+    scope: Scope,
+    defaults: Mapping[str, Value],
+    given: Given,
+    node: ast.Call,
+) -> Value:
+    name = function.name if isinstance(function, ast.FunctionDef) else "lambda"
+    if ctx.frame.depth >= MAX_INLINING:
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0406",
+            f"`{name}` calls itself without end: calls are inlined",
+            node,
+            help="end the recursion with a condition known when compiling",
+        )
+    parameters = parameters_of_node(ctx, function, defaults)
+    bound, _ = bind_arguments(ctx, name, parameters, given, node)
+    for parameter, arg in bound.items():
+        scope.bind(parameter, arg.value)
+    outer = (ctx.scope, ctx.frame, ctx.node)
+    ctx.scope = scope
+    ctx.frame = Frame(file, name, outer[1], node)
+    value = _run_body(ctx, function)
+    ctx.scope, ctx.frame, ctx.node = outer
+    return value
+
+
+def _run_body(ctx: Context, function: FunctionNode) -> Value:
+    if isinstance(function, ast.Lambda):
+        return ctx.evaluate(function.body)
+    returned = ctx.run(function.body)
+    return None if returned is None else returned.value
+
+
+def parameters_of_node(
+    ctx: Context, function: FunctionNode, defaults: Mapping[str, Value]
+) -> list[Parameter]:
+    """The parameters of a function of the user.
+
+    Raises:
+        SyntaxNotSupportedError: it takes ``*args`` or ``**kwargs``.
+    """
+    arguments = function.args
+    for star in (arguments.vararg, arguments.kwarg):
+        if star is not None:
+            raise ctx.error(
+                SyntaxNotSupportedError,
+                "X0402",
+                f"`*{star.arg}` parameters are not part of the kernel language",
+                help="write the parameters one by one",
+            )
+    places = [*arguments.posonlyargs, *arguments.args]
+    return [Parameter(p.arg, defaults.get(p.arg, MISSING)) for p in places] + [
+        Parameter(p.arg, defaults.get(p.arg, MISSING), keyword_only=True)
+        for p in arguments.kwonlyargs
+    ]

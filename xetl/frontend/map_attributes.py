@@ -1,0 +1,64 @@
+"""Maps of the user as attributes of the IR, checked against what they spread."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from xdsl.ir import Operation
+
+from xetl.dialects import xetile
+from xetl.errors import TileMapError
+from xetl.frontend.arguments import Call
+from xetl.frontend.types import Shape, describe, matrix_shape
+from xetl.language.maps import SgMap, WgMap, XeMap, check_wg_map
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def maps_of(
+    call: Call, name: str, shape: Shape
+) -> tuple[xetile.WgMapAttr | None, xetile.SgMapAttr | None]:
+    """The maps that argument ``name`` gives for something of ``shape``.
+
+    Raises:
+        TileMapError: the argument is no map, or cannot spread the shape.
+    """
+    value = call.value(name)
+    if value is None:
+        return None, None
+    if not isinstance(value, WgMap | SgMap | XeMap):
+        raise call.error(
+            TileMapError,
+            "X0504",
+            f"`{name}` of `{call.name}` must be a map",
+            name,
+            label=f"is {describe(value)}",
+            help="for example xetile.wg_map(sg_layout=[2, 2], sg_data=[32, 32])",
+        )
+    wg = value if isinstance(value, WgMap) else None
+    sg = value if isinstance(value, SgMap) else None
+    if isinstance(value, XeMap):
+        wg, sg = value.wg, value.sg
+    if wg is not None:
+        _check_spread(call, name, wg, shape)
+    return (
+        None if wg is None else xetile.WgMapAttr(wg.sg_layout, wg.sg_data),
+        None if sg is None else xetile.SgMapAttr(sg.wi_layout, sg.wi_data),
+    )
+
+
+def _check_spread(call: Call, name: str, wg: WgMap, shape: Shape) -> None:
+    rows, columns = matrix_shape(shape)[:2]
+    try:
+        check_wg_map(wg, (rows, columns))
+    except TileMapError as error:
+        raise call.ctx.locate_error(error, call.args[name].node) from None
+
+
+def mapped(call: Call, op: OpT, shape: Shape) -> OpT:
+    """``op`` with the map that the call asks for, if any."""
+    if "wg_map" in call.args:
+        wg, _ = maps_of(call, "wg_map", shape)
+        if wg is not None:
+            op.attributes["map"] = wg
+    return op

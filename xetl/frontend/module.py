@@ -1,0 +1,152 @@
+"""The entry of the front end: a Python function and a signature become a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
+from xdsl.dialects.builtin import i64 as mlir_i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from xetl.dialects.upstream import arith, gpu, memref
+from xetl.errors import NameLookupError, XetlError
+from xetl.frontend.arrays import argument_type
+from xetl.frontend.context import Context, Frame
+from xetl.frontend.inlining import parameters_of_node, python_defaults
+from xetl.frontend.scope import Environment, Scope
+from xetl.frontend.source import find_source
+from xetl.frontend.traceback import point_at_user
+from xetl.frontend.types import (
+    F64,
+    I1,
+    I64,
+    INDEX,
+    Array,
+    Extent,
+    Scalar,
+    Value,
+    element_type,
+)
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+
+_SCALARS: dict[str, Attribute] = {"i64": I64, "f64": F64, "i1": I1}
+
+
+def build_module(
+    function: Callable[..., Any],
+    signature: Signature,
+    *,
+    subgroups: tuple[int, int] | None = None,
+) -> ModuleOp:
+    """Compile a kernel to XeTile IR (docs/design/0001-seams.md, section 2).
+
+    Args:
+        function: the Python function; its source must be at hand.
+        signature: what its parameters are specialised for, in its order.
+        subgroups: rows and columns of subgroups of a subgroup-level kernel; None for
+            a workgroup-level one.
+
+    Raises:
+        CompileError: the kernel is wrong; the traceback ends at the user's line.
+    """
+    try:
+        return _build(function, signature, subgroups)
+    except XetlError as error:
+        located = point_at_user(error)
+    raise located from None
+
+
+def _build(
+    function: Callable[..., Any],
+    signature: Signature,
+    subgroups: tuple[int, int] | None,
+) -> ModuleOp:
+    source = find_source(function)
+    name = function.__name__.replace("<lambda>", "lambda")
+    runtime = [p for p in signature.params if not isinstance(p, ConstParam)]
+    block = Block(arg_types=[_argument_type(param) for param in runtime])
+    scope = Scope(Environment(function))
+    frame = Frame(source.file, name)
+    level = "workgroup" if subgroups is None else "subgroup"
+    ctx = Context(block, scope, frame, source.node, level)
+    values = iter(block.args)
+    for param in signature.params:
+        scope.bind(param.name, _bind(ctx, param, values))
+    _check_parameters(ctx, function)
+    body = source.node.body
+    if isinstance(body, list):
+        ctx.run(body)
+    else:
+        ctx.evaluate(body)
+    ctx.node = source.node
+    ctx.add(gpu.ReturnOp())
+    kernel = gpu.FuncOp(name, Region(block), attributes=_attributes(runtime, level))
+    kernel.location = ctx.location()
+    if subgroups is not None:
+        kernel.attributes["xetile.subgroups"] = DenseArrayBase.from_list(
+            mlir_i64, subgroups
+        )
+    inner = gpu.ModuleOp(name, Region(Block([kernel])), location=ctx.location())
+    return ModuleOp([inner])
+
+
+def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
+    """The signature names every parameter; others are an error of the caller."""
+    source = find_source(function)
+    for parameter in parameters_of_node(ctx, source.node, python_defaults(function)):
+        if parameter.name not in ctx.scope.bindings:
+            raise ctx.error(
+                NameLookupError,
+                "X0105",
+                f"`{function.__name__}` misses its argument `{parameter.name}`",
+            )
+
+
+def _argument_type(param: ArrayParam | ScalarParam) -> Attribute:
+    if isinstance(param, ScalarParam):
+        return _SCALARS[param.kind]
+    return argument_type(element_type(param.dtype), param.rank, param.unit_dim)
+
+
+def _bind(
+    ctx: Context, param: ArrayParam | ScalarParam | ConstParam, values: Any
+) -> Value:
+    if isinstance(param, ConstParam):
+        return tuple(param.value) if isinstance(param.value, list) else param.value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    value: SSAValue = next(values)
+    value.name_hint = param.name
+    if isinstance(param, ArrayParam):
+        return _bind_array(ctx, param, value)
+    if param.kind == "i64":
+        return Scalar(ctx.emit(arith.IndexCastOp(value, INDEX)), "int")
+    return Scalar(value, "float" if param.kind == "f64" else "bool")
+
+
+def _bind_array(ctx: Context, param: ArrayParam, root: SSAValue) -> Array:
+    metadata = ctx.add(memref.ExtractStridedMetadataOp(root))
+    strides: list[Extent] = list(metadata.strides)
+    if param.unit_dim is not None:
+        strides[param.unit_dim] = 1
+    return Array(
+        param.name,
+        root,
+        param.dtype,
+        0,
+        tuple(metadata.sizes),
+        tuple(strides),
+        param.unit_dim,
+    )
+
+
+def _attributes(
+    params: list[ArrayParam | ScalarParam], level: str
+) -> dict[str, Attribute]:
+    groups = [
+        -1 if isinstance(p, ScalarParam) or p.alias is None else p.alias for p in params
+    ]
+    return {
+        "xetile.level": StringAttr(level),
+        "xetile.arg_names": ArrayAttr([StringAttr(p.name) for p in params]),
+        "xetile.alias_groups": DenseArrayBase.from_list(mlir_i64, groups),
+    }

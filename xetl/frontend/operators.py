@@ -1,0 +1,88 @@
+"""What each operator is: in Python, on floats, on signed and on unsigned integers."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.upstream import arith
+from xetl.language.dtypes import DType
+
+OpMaker = Callable[[SSAValue, SSAValue], Operation]
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A binary operator; an op is None where the operator has no meaning."""
+
+    symbol: str
+    python: Callable[[Any, Any], Any]
+    floats: OpMaker | None = None
+    signed: OpMaker | None = None
+    unsigned: OpMaker | None = None
+    masks: bool = False
+
+    def maker(self, dtype: DType) -> OpMaker | None:
+        """The op on elements of ``dtype``."""
+        if dtype.is_bool:
+            return self.signed if self.masks else None
+        if dtype.is_float:
+            return self.floats
+        return self.signed if dtype.kind == "i" else self.unsigned or self.signed
+
+
+ADD = Binary("+", operator.add, arith.AddfOp, arith.AddiOp)
+SUB = Binary("-", operator.sub, arith.SubfOp, arith.SubiOp)
+MUL = Binary("*", operator.mul, arith.MulfOp, arith.MuliOp)
+DIV = Binary("/", operator.truediv, arith.DivfOp)
+FLOORDIV = Binary("//", operator.floordiv)
+MOD = Binary("%", operator.mod)
+POW = Binary("**", operator.pow)
+AND = Binary("&", operator.and_, None, arith.AndiOp, masks=True)
+OR = Binary("|", operator.or_, None, arith.OriOp, masks=True)
+XOR = Binary("^", operator.xor, None, arith.XoriOp, masks=True)
+SHL = Binary("<<", operator.lshift, None, arith.ShliOp)
+SHR = Binary(">>", operator.rshift, None, arith.ShrsiOp, arith.ShruiOp)
+MINIMUM = Binary("minimum", min, arith.MinimumfOp, arith.MinsiOp, arith.MinuiOp)
+MAXIMUM = Binary("maximum", max, arith.MaximumfOp, arith.MaxsiOp, arith.MaxuiOp)
+
+BINARY: dict[type[ast.operator], Binary] = {
+    ast.Add: ADD,
+    ast.Sub: SUB,
+    ast.Mult: MUL,
+    ast.Div: DIV,
+    ast.FloorDiv: FLOORDIV,
+    ast.Mod: MOD,
+    ast.Pow: POW,
+    ast.BitAnd: AND,
+    ast.BitOr: OR,
+    ast.BitXor: XOR,
+    ast.LShift: SHL,
+    ast.RShift: SHR,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison; predicates of ``arith.cmpf`` and ``arith.cmpi``."""
+
+    symbol: str
+    python: Callable[[Any, Any], Any]
+    floats: str
+    signed: str
+    unsigned: str
+
+
+COMPARISONS: dict[type[ast.cmpop], Comparison] = {
+    ast.Eq: Comparison("==", operator.eq, "oeq", "eq", "eq"),
+    ast.NotEq: Comparison("!=", operator.ne, "une", "ne", "ne"),
+    ast.Lt: Comparison("<", operator.lt, "olt", "slt", "ult"),
+    ast.LtE: Comparison("<=", operator.le, "ole", "sle", "ule"),
+    ast.Gt: Comparison(">", operator.gt, "ogt", "sgt", "ugt"),
+    ast.GtE: Comparison(">=", operator.ge, "oge", "sge", "uge"),
+}

@@ -1,0 +1,99 @@
+"""Names: what they are bound to, where they were bound, and where they come from."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from xetl.errors import CompileError
+from xetl.frontend.types import Value
+
+MISSING = object()
+
+
+@dataclass(eq=False, slots=True)
+class Binding:
+    """A value and the syntax that bound it (None for parameters)."""
+
+    value: Value
+    node: ast.AST | None = None
+    used: bool = False
+    """Whether anything read the name since it was bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A name that holds no usable value here.
+
+    ``why`` is the note that says so; ``error`` is what using the name raises, if the
+    blame lies elsewhere.
+    """
+
+    why: str
+    error: CompileError | None = None
+
+
+class Scope:
+    """The local names of a function; ``outer`` finds all others.
+
+    Bindings are replaced, never changed, so that a branch can be undone by putting
+    the old dict back.
+    """
+
+    def __init__(self, outer: Scope | Mapping[str, Any]) -> None:
+        self.outer = outer
+        self.bindings: dict[str, Binding] = {}
+
+    def bind(self, name: str, value: Value, node: ast.AST | None = None) -> None:
+        """Bind ``name``."""
+        self.bindings[name] = Binding(value, node)
+
+    def find(self, name: str) -> Binding | None:
+        """The binding of ``name`` here or further out; None if there is none."""
+        found = self.bindings.get(name)
+        if found is not None:
+            return found
+        if isinstance(self.outer, Scope):
+            return self.outer.find(name)
+        value = self.outer.get(name, MISSING)
+        return None if value is MISSING else Binding(value)
+
+    def names(self) -> Iterable[str]:
+        """Every name that can be seen."""
+        yield from self.bindings
+        if isinstance(self.outer, Scope):
+            yield from self.outer.names()
+        else:
+            yield from self.outer
+
+
+class Environment(Mapping[str, Any]):
+    """What a Python function sees outside of itself: closure, globals, builtins."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        code, cells = function.__code__, function.__closure__ or ()
+        self._cells = dict(zip(code.co_freevars, cells, strict=True))
+        self._globals = function.__globals__
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._cells:
+            try:
+                return self._cells[name].cell_contents
+            except ValueError:  # the enclosing function has not assigned it yet
+                raise KeyError(name) from None
+        if name in self._globals:
+            return self._globals[name]
+        try:
+            return getattr(builtins, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Any:
+        yield from self._cells
+        yield from self._globals
+
+    def __len__(self) -> int:
+        return len(self._cells) + len(self._globals)

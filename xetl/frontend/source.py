@@ -1,0 +1,135 @@
+"""The syntax tree of a Python function, with the positions of the user's file.
+
+The whole file is parsed, not the lines of the function: dedenting fails on lines that
+continue under-indented, and positions would have to be shifted.  ``linecache`` also
+knows notebooks and whatever an ``exec`` registered there.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, TypeAlias
+
+from xetl.errors import SyntaxNotSupportedError
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile:
+    """A parsed file; lines count from 1."""
+
+    path: str
+    lines: list[str]
+    functions: dict[int, list[FunctionNode]] = field(repr=False)
+
+    def text(self, line: int) -> str:
+        """A line without its line break; empty if there is none."""
+        return self.lines[line - 1].rstrip("\n") if line <= len(self.lines) else ""
+
+    def column(self, line: int, offset: int) -> int:
+        """The column from 1, in characters, of a UTF-8 byte offset of ``ast``."""
+        text = self.text(line)
+        if text.isascii():
+            return offset + 1
+        return len(text.encode()[:offset].decode(errors="replace")) + 1
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """Where a function was written."""
+
+    file: SourceFile
+    node: FunctionNode
+
+
+_PARSED: dict[str, SourceFile] = {}
+
+
+def find_source(function: Callable[..., Any]) -> FunctionSource:
+    """The syntax tree of ``function``.
+
+    Raises:
+        SyntaxNotSupportedError: its source is not at hand, or has changed.
+    """
+    code = function.__code__
+    file = _parse_file(code.co_filename, function.__globals__, code.co_name)
+    candidates = [
+        node
+        for node in file.functions.get(code.co_firstlineno, [])
+        if _name_of(node) == code.co_name
+    ]
+    if len(candidates) > 1:
+        candidates = [_pick_lambda(candidates, code, file)]
+    if not candidates:
+        raise SyntaxNotSupportedError(
+            f"`{code.co_name}` is not at line {code.co_firstlineno} of its file",
+            code="X0401",
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            column=1,
+            help="the file changed after it was loaded: import it again",
+        )
+    return FunctionSource(file, candidates[0])
+
+
+def _parse_file(path: str, namespace: dict[str, Any], name: str) -> SourceFile:
+    lines = linecache.getlines(path, namespace)
+    known = _PARSED.get(path)
+    if known is not None and known.lines is lines:
+        return known
+    if not lines:
+        raise SyntaxNotSupportedError(
+            f"the source of `{name}` cannot be read from {path}",
+            code="X0401",
+            help="define kernels in a file or a notebook; for code given to `exec`,"
+            " put its text into `linecache.cache`",
+        )
+    functions: dict[int, list[FunctionNode]] = {}
+    for node in _functions_in(ast.parse("".join(lines), path)):
+        functions.setdefault(_first_line(node), []).append(node)
+    parsed = SourceFile(path, lines, functions)
+    _PARSED[path] = parsed
+    return parsed
+
+
+def _functions_in(tree: ast.Module) -> Iterator[FunctionNode]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            yield node
+
+
+def _first_line(node: FunctionNode) -> int:
+    """The line CPython calls the first: that of the first decorator."""
+    if isinstance(node, ast.FunctionDef) and node.decorator_list:
+        return node.decorator_list[0].lineno
+    return node.lineno
+
+
+def _name_of(node: FunctionNode) -> str:
+    return node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+
+
+def _pick_lambda(
+    candidates: list[FunctionNode], code: CodeType, file: SourceFile
+) -> FunctionNode:
+    """Of several functions that start on one line, the one ``code`` was made from."""
+    positions = [
+        (line, column)
+        for line, _, column, end in code.co_positions()
+        if line is not None and column is not None and end
+    ]
+
+    def holds(node: FunctionNode) -> bool:
+        body = node.body if isinstance(node, ast.Lambda) else node
+        start = (body.lineno, body.col_offset)
+        end = (body.end_lineno or 0, body.end_col_offset or 0)
+        return all(start <= position < end for position in positions)
+
+    holding = [node for node in candidates if holds(node)]
+    # Of nested lambdas the innermost that holds everything stands last in the walk.
+    return holding[-1] if holding else candidates[0]

@@ -1,0 +1,15 @@
+"""``v.T`` and ``tile_transpose``."""
+
+from __future__ import annotations
+
+from xetl.dialects import xetile
+from xetl.frontend.context import Context
+from xetl.frontend.types import Vector
+
+
+def transpose_vector(ctx: Context, value: Vector) -> Vector:
+    """The vector with its axes swapped; a rank-1 vector is its own transpose."""
+    if len(value.shape) == 1:
+        return value
+    result = ctx.emit(xetile.TileTransposeOp(value.ssa))
+    return Vector(result, value.shape[::-1], value.dtype, value.origin)

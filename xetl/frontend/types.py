@@ -1,0 +1,246 @@
+"""What a name of a kernel can stand for while it is compiled.
+
+What is known when compiling is a plain Python object.  What is known only when the
+kernel runs is one of the classes here; each wraps SSA values.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.language.dtypes import DType
+from xetl.language.operation import Function, operation_name
+
+if TYPE_CHECKING:
+    from xetl.frontend.context import Frame
+    from xetl.frontend.scope import Scope
+
+Value: TypeAlias = Any
+"""A compile-time Python object, or one of the classes of this file."""
+
+Shape: TypeAlias = tuple[int, ...]
+ScalarKind = Literal["int", "float", "bool"]
+Extent: TypeAlias = int | SSAValue
+
+INDEX = IndexType()
+F64 = Float64Type()
+I1 = IntegerType(1)
+I64 = IntegerType(64)
+
+_FLOATS = {
+    "f16": Float16Type(),
+    "bf16": BFloat16Type(),
+    "f32": Float32Type(),
+    "tf32": Float32Type(),
+    "f64": F64,
+}
+SCALAR_TYPES: dict[ScalarKind, Attribute] = {"int": INDEX, "float": F64, "bool": I1}
+
+
+@dataclass(eq=False, slots=True)
+class Origin:
+    """Where a tile was made, for notes: "`b` was made at line 9 by init_tile(...)"."""
+
+    line: int
+    text: str
+    name: str | None = None
+
+    def note(self) -> str:
+        """One line for a note."""
+        subject = f"`{self.name}`" if self.name else "it"
+        return f"{subject} was made at line {self.line} by {self.text}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scalar:
+    """A number of the run: ``index``, f64 or i1."""
+
+    ssa: SSAValue
+    kind: ScalarKind
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Vector:
+    """Values in registers.  ``shape`` is the user's; a rank-1 one is 1xN in the IR.
+
+    Rank 4 stands between tile_pack and its users only.
+    """
+
+    ssa: SSAValue
+    shape: Shape
+    dtype: DType
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tile:
+    """A window onto an array; ``shape`` is the user's."""
+
+    ssa: SSAValue
+    shape: Shape
+    dtype: DType
+    scattered: bool = False
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Array:
+    """An array argument, an SLM array, or a view of either.
+
+    ``root`` is the memref it lies in, ``offset`` where it starts there, in elements;
+    ``plain`` says that the view is ``root`` itself.  ``unit_dim`` is the dim whose
+    stride is known to be 1.
+    """
+
+    name: str
+    root: SSAValue
+    dtype: DType
+    offset: Extent
+    sizes: tuple[Extent, ...]
+    strides: tuple[Extent, ...]
+    unit_dim: int | None
+    plain: bool = True
+
+    @property
+    def rank(self) -> int:
+        """Number of dims."""
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LocalFunction:
+    """A function or lambda written inside a kernel; sees the names around it."""
+
+    node: ast.FunctionDef | ast.Lambda
+    scope: Scope
+    frame: Frame
+    defaults: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+        return "lambda" if isinstance(self.node, ast.Lambda) else self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """``v.sum`` before it is called."""
+
+    owner: Value
+    owner_node: ast.expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What ``range(...)`` gives: bounds of ints or run-time ints."""
+
+    start: Value
+    stop: Value
+    step: Value
+
+
+RUNTIME = (Scalar, Vector, Tile, Array)
+FRONTEND_ONLY = (*RUNTIME, LocalFunction, BoundMethod, Range)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether ``value`` is wholly known when compiling."""
+    if isinstance(value, tuple | list):
+        return all(is_constant(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return not isinstance(value, FRONTEND_ONLY)
+
+
+def is_number(value: Value) -> bool:
+    """Whether ``value`` is a compile-time number or condition."""
+    return isinstance(value, bool | int | float)
+
+
+def is_scalar(value: Value) -> bool:
+    """Whether ``value`` is a number or condition, of either time."""
+    return isinstance(value, Scalar) or is_number(value)
+
+
+def scalar_kind(value: Value) -> ScalarKind:
+    """The kind of a scalar of either time."""
+    if isinstance(value, Scalar):
+        return value.kind
+    if isinstance(value, bool):
+        return "bool"
+    return "int" if isinstance(value, int) else "float"
+
+
+def matrix_shape(shape: Shape) -> Shape:
+    """The shape in the IR: a rank-1 one is a row."""
+    return (1, *shape) if len(shape) == 1 else shape
+
+
+@functools.cache
+def element_type(dtype: DType) -> Attribute:
+    """The MLIR type of an element: signless, so u8 and i8 are one."""
+    if dtype.name == "index":
+        return INDEX
+    if dtype.is_float:
+        return _FLOATS[dtype.name]
+    return IntegerType(dtype.bits)
+
+
+@functools.cache
+def vector_type(shape: Shape, dtype: DType) -> VectorType[Attribute]:
+    """The MLIR type of a vector of the user's ``shape``."""
+    return VectorType(element_type(dtype), matrix_shape(shape))
+
+
+def show_shape(shape: Shape) -> str:
+    """``(32, 64)``, ``(32,)``."""
+    return str(tuple(shape))
+
+
+def describe(value: Value) -> str:
+    """``value`` in the user's words, for messages."""
+    if isinstance(value, Vector):
+        return f"{value.dtype} {show_shape(value.shape)}"
+    if isinstance(value, Tile):
+        kind = "scatter tile" if value.scattered else "tile"
+        return f"a {kind} of {value.dtype} {show_shape(value.shape)}"
+    if isinstance(value, Array):
+        return f"an array of {value.dtype}, rank {value.rank}"
+    if isinstance(value, Scalar):
+        return {"int": "an int", "float": "a float", "bool": "a condition"}[value.kind]
+    return _describe_constant(value)
+
+
+def _describe_constant(value: Value) -> str:
+    if isinstance(value, LocalFunction | Function):
+        name = value.name if isinstance(value, LocalFunction) else value.fn.__name__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return f"the function `{name}`"
+    operation = operation_name(value)
+    if operation is not None:
+        return f"the operation `{operation}`"
+    if isinstance(value, BoundMethod):
+        return f"the method `{value.name}`"
+    if isinstance(value, Range):
+        return "a range"
+    if isinstance(value, DType):
+        return f"the dtype {value}"
+    if isinstance(value, tuple | list):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        items: list[Value] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        return f"a {kind} of {len(items)}"
+    if is_number(value) or value is None or isinstance(value, str):
+        return f"the constant {value!r}"
+    return f"a Python object of type {type(value).__name__}"
