@@ -1,0 +1,130 @@
+"""Text to IR: keeps line and column, reads hex floats, knows both XeTile spellings."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    Builtin,
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+    UnregisteredAttr,
+)
+from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.parser import AttrParser, Parser
+from xdsl.utils.lexer import Span
+
+from .upstream.arith import Arith
+from .upstream.cf import Cf
+from .upstream.func import Func
+from .upstream.gpu import Gpu
+from .upstream.index import Index
+from .upstream.math import Math
+from .upstream.memref import MemRef
+from .upstream.scf import Scf
+from .upstream.vector import Vector
+from .upstream.xegpu_hints import XeGPUHints
+from .xetile import OTHER_SPELLINGS, XeTile
+
+DIALECTS: tuple[Dialect, ...] = (
+    *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
+    *(XeGPUHints, XeTile),
+)
+
+
+class XetlContext(Context):
+    """A context that takes attributes it does not know, but no such operations.
+
+    Modules carry discardable attributes of other dialects (`#spirv....`): these are
+    kept as text and ignored.
+    """
+
+    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+        """The attribute class, or one that keeps the text."""
+        known = super().get_optional_attr(name)
+        if known is None:
+            known = UnregisteredAttr.with_name_and_type(name, False)
+            self._loaded_attrs[name] = known
+        return known
+
+
+def make_context(extra: Iterable[Dialect] = ()) -> Context:
+    """A context with all our dialects, and ``extra`` ones in place of ours."""
+    chosen = {dialect.name: dialect for dialect in (*DIALECTS, *extra)}
+    context = XetlContext()
+    for dialect in chosen.values():
+        context.load_dialect(dialect)
+    return context
+
+
+class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+    """``0xFF800000`` in a dense constant: the bits of a float, if it is one."""
+
+    def to_type(self, parser: AttrParser, type: Attribute):
+        """The bits as a number of ``type``."""
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)  # pyright: ignore[reportArgumentType]
+        assert isinstance(self.value, int)
+        try:
+            raw = self.value.to_bytes(type.compile_time_size, "little")
+        except OverflowError:
+            parser.raise_error(f"too many bits for {type}", self.span)
+        return type.unpack(raw, 1)[0]
+
+
+class XetlParser(Parser):
+    """Reads text; every operation gets the place of its name as its location."""
+
+    def __init__(self, ctx: Context, text: str, name: str = "<text>") -> None:
+        super().__init__(ctx, text, name)
+        self._file = StringAttr(name)
+        ends = [i for i, char in enumerate(text) if char == "\n"]
+        self._line_starts = [0, *(end + 1 for end in ends)]
+        self._name_positions: list[int] = []
+
+    def location_at(self, position: int) -> FileLineColLoc:
+        """Line and column, both from 1, of a character."""
+        line = bisect_right(self._line_starts, position)
+        column = position - self._line_starts[line - 1] + 1
+        return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+
+    def _parse_op_result_list(self) -> list[tuple[Span, int]]:
+        # Results come first; what follows them is the name of the operation.
+        results = super()._parse_op_result_list()
+        self._name_positions.append(self._current_token.span.start)
+        return results
+
+    def parse_operation(self) -> Operation:
+        """Parse an operation and locate it, unless the text does."""
+        op = super().parse_operation()
+        position = self._name_positions.pop()
+        if isinstance(op.location, UnknownLoc):
+            op.location = self.location_at(position)
+        return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        return super()._get_op_by_name(OTHER_SPELLINGS.get(name, name))
+
+    def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:
+        is_hex = self._current_token.text[:2] in ("0x", "0X")
+        element = super()._parse_tensor_literal_element()
+        if not is_hex:
+            return element
+        return _HexElement(element.is_negative, element.value, element.span)
+
+
+def parse_module(
+    text: str, filename: str = "<text>", context: Context | None = None
+) -> ModuleOp:
+    """Parse a module; xDSL's ParseError tells where the text is wrong.
+
+    Operations are not verified: ``module.verify()`` does that.
+    """
+    parser = XetlParser(context or make_context(), text, filename)
+    return parser.parse_module()
