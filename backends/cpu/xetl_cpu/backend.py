@@ -1,0 +1,73 @@
+"""The ``cpu`` backend, as the core sees it. Compiling is imported when first needed:
+a launch from the disk cache loads neither xDSL nor LLVM."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from xetl import __version__
+from xetl.backend import Artifact, Executable
+from xetl.language.signature import Signature
+from xetl_cpu.executable import CpuExecutable
+from xetl_cpu.image import Image
+from xetl_cpu.targets import TARGETS, host_fingerprint
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+_PIPELINE = "xetl_cpu.pipeline"
+
+
+class CpuBackend:
+    """Native code for the processor, through LLVM; see backends/cpu/README.md."""
+
+    name = "cpu"
+    targets: Sequence[str] = ("host", *TARGETS)
+    stages: Sequence[str] = ("xsmm", "loops", "llvm", "asm")
+    cacheable = True
+
+    def default_target(self) -> str:
+        """The machine we are on."""
+        return "host"
+
+    def cache_key(self, target: str) -> str:
+        """Versions of what makes the code, and the processor."""
+        return f"cpu {__version__} {version('llvmlite')} {target} {host_fingerprint()}"
+
+    def passes(self, target: str) -> list[ModulePass]:
+        """The lowering to loops."""
+        return _pipeline().passes(target)
+
+    def stage_after(self, name: str) -> str | None:
+        """The stage that begins after a pass, if one does."""
+        return _pipeline().STAGE_AFTER.get(name)
+
+    def opt_passes(self) -> dict[str, type[ModulePass]]:
+        """The passes by name, for ``xetl-opt``."""
+        return _pipeline().opt_passes()
+
+    def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
+        """Machine code of a module at the ``loops`` stage."""
+        return _pipeline().build(module, signature, target)
+
+    def text(
+        self, module: ModuleOp, signature: Signature, target: str, stage: str
+    ) -> str:
+        """``llvm`` or ``asm`` of a module at the ``loops`` stage."""
+        return _pipeline().text(module, target, stage)
+
+    def load(self, artifact: Artifact, signature: Signature) -> Executable:
+        """Map the machine code."""
+        image = Image.from_bytes(artifact.payload)
+        return CpuExecutable(image, artifact.meta, signature)
+
+
+def _pipeline() -> Any:
+    return importlib.import_module(_PIPELINE)
+
+
+BACKEND = CpuBackend()

@@ -1,0 +1,246 @@
+"""The ``xsmm`` dialect: batch-reduce matrix multiplication and its packing.
+
+``xsmm.brgemm`` is what a K loop (or a single ``tile_mma``) is raised to. It still
+speaks of tiles and vectors; ``pack_a``, ``pack_b`` and ``block_gemm`` are what is
+left of it once buffers exist, and each becomes a call of one micro-kernel function.
+
+Source: seed 003 (Intel AMX tile configuration, tpp-mlir), libxsmm's BRGEMM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    I64,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    UnitAttr,
+    VectorType,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    base,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.dialects.xetile import TileType
+
+_OPERAND = base(TileType) | base(VectorType)
+
+
+def operand_shape(value: SSAValue) -> tuple[int, int]:
+    """Rows and columns of a tile or a rank-2 vector."""
+    type_ = value.type
+    if isinstance(type_, TileType):
+        rows, cols = type_.shape
+    else:
+        assert isinstance(type_, VectorType)
+        rows, cols = type_.get_shape()
+    return rows, cols
+
+
+def _i64(value: int) -> IntegerAttr[I64]:
+    return IntegerAttr(value, i64)
+
+
+@irdl_op_definition
+class BrgemmOp(IRDLOperation):
+    """``acc + sum over i < count of a_i @ b_i``.
+
+    ``a`` is (m, k) and ``b`` (k, n): a tile that moves by k along its k dimension
+    from one i to the next, or a vector when ``count`` is absent (then there is one
+    product). ``trans_a``/``trans_b``: the operand is stored (k, m)/(n, k) and its
+    transpose is meant. ``rows``/``cols``: how much of the result anybody reads; the
+    rest may hold anything (absent: all of it, padding included). ``packed``: b,
+    packed for the whole launch; ``packed_tile`` numbers this program's tile in it,
+    ``panel_stride`` is the distance of its panels in elements.
+    """
+
+    name = "xsmm.brgemm"
+    a = operand_def(_OPERAND)
+    b = operand_def(_OPERAND)
+    acc = opt_operand_def(VectorType)
+    count = opt_operand_def(IndexType)
+    rows = opt_operand_def(IndexType)
+    cols = opt_operand_def(IndexType)
+    packed = opt_operand_def(MemRefType)
+    packed_tile = opt_operand_def(IndexType)
+    panel_stride = opt_operand_def(IndexType)
+    trans_a = opt_prop_def(UnitAttr)
+    trans_b = opt_prop_def(UnitAttr)
+    result = result_def(VectorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        a: SSAValue,
+        b: SSAValue,
+        acc: SSAValue | None,
+        count: SSAValue | None,
+        result_type: Attribute,
+        *,
+        rows: SSAValue | None = None,
+        cols: SSAValue | None = None,
+        packed: tuple[SSAValue, SSAValue, SSAValue] | None = None,
+        trans_a: bool = False,
+        trans_b: bool = False,
+    ) -> None:
+        def maybe(value: SSAValue | None) -> Sequence[SSAValue]:
+            return [] if value is None else [value]
+
+        super().__init__(
+            operands=[
+                [a],
+                [b],
+                maybe(acc),
+                maybe(count),
+                maybe(rows),
+                maybe(cols),
+                *([value] for value in packed or ()),
+                *([] for _ in range(0 if packed else 3)),
+            ],
+            result_types=[result_type],
+            properties={
+                "trans_a": UnitAttr() if trans_a else None,
+                "trans_b": UnitAttr() if trans_b else None,
+            },
+        )
+
+    def with_packed(
+        self, buffer: SSAValue, tile: SSAValue, panel_stride: SSAValue
+    ) -> BrgemmOp:
+        """The same product on a b that was packed for the whole launch."""
+        new = BrgemmOp(
+            self.a,
+            self.b,
+            self.acc,
+            self.count,
+            self.result.type,
+            rows=self.rows,
+            cols=self.cols,
+            packed=(buffer, tile, panel_stride),
+            trans_a=self.trans_a is not None,
+            trans_b=self.trans_b is not None,
+        )
+        new.location = self.location
+        return new
+
+    def shape(self) -> tuple[int, int, int]:
+        """(m, n, k) of one product, in elements."""
+        m, k = operand_shape(self.a)
+        _, n = operand_shape(self.result)
+        return (k, n, m) if self.trans_a is not None else (m, n, k)
+
+    def verify_(self) -> None:
+        """Check that a and b are of one element type and agree in k."""
+        m, n, k = self.shape()
+        b = operand_shape(self.b)
+        expected = (n, k) if self.trans_b is not None else (k, n)
+        if b != expected:
+            raise VerifyException(f"b is {b}, but k = {k} and n = {n}")
+        if (m, n) != operand_shape(self.result):
+            raise VerifyException("the result is not (m, n)")
+        if self.count is None and isinstance(self.a.type, TileType):
+            raise VerifyException("a tile operand needs the number of steps")
+
+
+class _BlockOp(IRDLOperation):
+    """Shared by the operations that name the user tile they belong to."""
+
+    block_m = prop_def(IntegerAttr[I64])
+    block_n = prop_def(IntegerAttr[I64])
+
+    def block(self) -> tuple[int, int]:
+        """(m, n) of the user tile, which fixes the register blocking."""
+        return self.block_m.value.data, self.block_n.value.data
+
+
+@irdl_op_definition
+class PackBOp(_BlockOp):
+    """Pack a k x n block of ``source`` (k, n) at (k0, n0) into panels.
+
+    Elements outside ``k_valid`` x ``n_valid`` are zero. ``dest`` is one-dimensional;
+    panel p starts at ``dest_offset + p * panel_stride`` elements.
+    """
+
+    name = "xsmm.pack_b"
+    source = operand_def(MemRefType)
+    k0 = operand_def(IndexType)
+    n0 = operand_def(IndexType)
+    k_valid = operand_def(IndexType)
+    k = operand_def(IndexType)
+    n_valid = operand_def(IndexType)
+    dest = operand_def(MemRefType)
+    dest_offset = operand_def(IndexType)
+    panel_stride = operand_def(IndexType)
+
+    def __init__(self, block: tuple[int, int], operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties=_block(block))
+
+
+@irdl_op_definition
+class PackAOp(_BlockOp):
+    """Copy rows x k of ``source`` (m, k) at (m0, k0) to ``dest``, row-major.
+
+    Elements outside ``rows_valid`` x ``k_valid`` are zero.
+    """
+
+    name = "xsmm.pack_a"
+    source = operand_def(MemRefType)
+    m0 = operand_def(IndexType)
+    k0 = operand_def(IndexType)
+    rows_valid = operand_def(IndexType)
+    k_valid = operand_def(IndexType)
+    rows = operand_def(IndexType)
+    k = operand_def(IndexType)
+    dest = operand_def(MemRefType)
+
+    def __init__(self, block: tuple[int, int], operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties=_block(block))
+
+
+@irdl_op_definition
+class BlockGemmOp(_BlockOp):
+    """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is the f32 scratch."""
+
+    name = "xsmm.block_gemm"
+    a = operand_def(MemRefType)
+    m0 = operand_def(IndexType)
+    k0 = operand_def(IndexType)
+    rows = operand_def(IndexType)
+    k = operand_def(IndexType)
+    b = operand_def(MemRefType)
+    b_offset = operand_def(IndexType)
+    panel_stride = operand_def(IndexType)
+    panels = operand_def(IndexType)
+    c = operand_def(MemRefType)
+    source_type = prop_def(Attribute)
+
+    def __init__(
+        self,
+        block: tuple[int, int],
+        operands: Sequence[SSAValue],
+        source_type: Attribute,
+    ) -> None:
+        super().__init__(
+            operands=list(operands),
+            properties={**_block(block), "source_type": source_type},
+        )
+
+
+def _block(block: tuple[int, int]) -> dict[str, Attribute]:
+    return {"block_m": _i64(block[0]), "block_n": _i64(block[1])}
+
+
+XSMM = Dialect("xsmm", [BrgemmOp, PackBOp, PackAOp, BlockGemmOp])

@@ -1,0 +1,174 @@
+"""LLVM IR of a lowered kernel: ``i64 xetl_kernel(i64* slots)``.
+
+The slots are those of docs/design/0001-seams.md, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import llvmlite.ir as ll
+from xdsl.dialects.builtin import Float64Type, IntegerType, MemRefType, ModuleOp
+from xdsl.ir import Attribute, BlockArgument, SSAValue
+
+from xetl.codegen import arith, math, memref, scf, vector
+from xetl.codegen.emitter import Emitter, Strided, constant
+from xetl.codegen.memref import refine, static_bytes, strided_at
+from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width
+from xetl.dialects.upstream import func
+from xetl.dialects.upstream import memref as memref_ops
+from xetl_cpu import products
+from xetl_cpu.llvm import define
+from xetl_cpu.targets import Target
+from xetl_cpu.vector_math import emit_math
+
+KERNEL = "xetl_kernel"
+PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES, GRID, FIRST_ARGUMENT = range(6)
+FIRST_ARGUMENT = GRID + 3
+_LINE = 64
+
+
+@dataclass
+class KernelEmitter(Emitter):
+    """An emitter that knows the launch: its workspace and its threads.
+
+    Attributes:
+        target: what the code is for.
+        slots: address of the slots; only in the kernel itself, not in its tasks.
+        used: bytes of the workspace taken by allocations of the launch so far.
+        scratch_bytes: size of one thread's scratch.
+        scratch: address of this thread's scratch; only in tasks.
+        scratch_used: how much of it the task's buffers take so far.
+        is_checked: whether the workspace is known to be large enough.
+    """
+
+    target: Target | None = None
+    slots: Any = None
+    used: Any = None
+    scratch_bytes: int = 0
+    scratch: Any = None
+    scratch_used: int = 0
+    is_checked: bool = False
+
+    def slot(self, index: int, type_: Any = I64) -> Any:
+        """Load a slot."""
+        address = self.builder.gep(self.slots, [constant(index)], source_etype=I64)
+        return self.builder.load(address, typ=type_, align=8)
+
+    def inside(self, function: Any, values: dict[SSAValue, Any]) -> KernelEmitter:
+        """An emitter for the body of a task function."""
+        builder = ll.IRBuilder(function.append_basic_block("entry"))
+        return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
+
+
+def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> ll.Module:
+    """The LLVM module of the only function of a module at the ``loops`` stage.
+
+    ``table``: emission of the operations that stand for a whole launch.
+    """
+    (function,) = [op for op in module.walk() if isinstance(op, func.FuncOp)]
+    llvm = ll.Module("xetl")
+
+    def functions(name: str, element: Any, lanes: int) -> Any:
+        return emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
+
+    kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
+    kernel.linkage = ""
+    em = KernelEmitter(
+        llvm,
+        ll.IRBuilder(kernel.append_basic_block("entry")),
+        {**_TABLE, **table},
+        functions,
+        target.has_bf16_dot,
+        target=target,
+        slots=kernel.args[0],
+        used=constant(0),
+        scratch_bytes=_scratch_bytes(function),
+    )
+    _bind_arguments(em, function)
+    em.emit_block(function.body.block)
+    return llvm
+
+
+def _scratch_bytes(function: func.FuncOp) -> int:
+    """Per-thread scratch: every buffer on its own cache lines."""
+    return sum(
+        lines(static_bytes(_memref_type(op.results[0])))
+        for op in function.walk()
+        if isinstance(op, memref_ops.AllocaOp)
+    )
+
+
+def _memref_type(value: SSAValue) -> MemRefType[Attribute]:
+    assert isinstance(value.type, MemRefType)
+    return value.type
+
+
+def lines(count: int) -> int:
+    """Bytes rounded up to whole cache lines."""
+    return -(-count // _LINE) * _LINE
+
+
+def _bind_arguments(em: KernelEmitter, function: func.FuncOp) -> None:
+    """Arguments of the IR function are slots; its last three are the grid."""
+    *arguments, x, y, z = function.body.block.args
+    for axis, value in enumerate((x, y, z)):
+        em.set(value, em.slot(GRID + axis))
+    slot = FIRST_ARGUMENT
+    for argument in arguments:
+        slot = _bind_argument(em, argument, slot)
+
+
+def _bind_argument(em: KernelEmitter, argument: BlockArgument, slot: int) -> int:
+    type_ = argument.type
+    if isinstance(type_, MemRefType):
+        rank = len(type_.get_shape())
+        sizes = tuple(em.slot(slot + 1 + d) for d in range(rank))
+        strides = tuple(em.slot(slot + 1 + rank + d) for d in range(rank))
+        base = Strided(em.slot(slot, PTR), sizes, strides, type_.element_type)
+        em.set(argument, refine(base, type_))
+        return slot + 1 + 2 * rank
+    value = em.slot(slot, F64 if isinstance(type_, Float64Type) else I64)
+    if isinstance(type_, IntegerType) and type_.width.data == 1:
+        value = em.builder.trunc(value, I1)
+    em.set(argument, value)
+    return slot + 1
+
+
+def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
+    """Memory of the launch: the next lines of the workspace."""
+    b = em.builder
+    (count,) = em.all(op.operands)
+    element = _memref_type(op.results[0]).element_type
+    raw = b.mul(count, constant(byte_width(element)))
+    size = b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
+    address = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
+    em.used = b.add(em.used, size)
+    em.set(op.results[0], Strided(address, (count,), (constant(1),), element))
+
+
+def _alloca(em: KernelEmitter, op: memref_ops.AllocaOp) -> None:
+    """The next lines of this thread's scratch."""
+    type_ = _memref_type(op.results[0])
+    offset = constant(em.scratch_used)
+    address = em.builder.gep(em.scratch, [offset], source_etype=I8)
+    em.scratch_used += lines(static_bytes(type_))
+    em.set(op.results[0], strided_at(address, type_))
+
+
+def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
+    em.builder.ret(constant(0))
+
+
+_TABLE: dict[Any, Any] = {
+    **arith.TABLE,
+    **math.TABLE,
+    **scf.TABLE,
+    **vector.TABLE,
+    **memref.TABLE,
+    **products.TABLE,
+    memref_ops.AllocOp: _alloc,
+    memref_ops.AllocaOp: _alloca,
+    func.ReturnOp: _return,
+}

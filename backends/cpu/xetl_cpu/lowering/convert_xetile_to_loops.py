@@ -1,0 +1,234 @@
+"""convert-xetile-to-loops: no rank-2 value is left.
+
+Every operation that ends a computation (a store, a reduction, a product, a value that
+is read twice) becomes a loop nest over rows and vectors of ``lanes`` elements; what
+feeds it is computed inside that nest. Values that must live longer get a buffer in
+per-thread scratch memory. A load is done where it is read, unless a store that may
+touch the same memory comes in between: then it is done before the store.
+
+Before: ``%v = load_tile %t; %e = math.exp %v; store_tile %e, %u``
+After:  ``scf.for rows { scf.for columns { maskedload; math.exp; maskedstore } }``
+
+Left alone: scalar code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import arith, gpu, memref, scf, vector
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreScatterOp,
+    StoreTileOp,
+    TileMmaOp,
+    TileReduceOp,
+    TileType,
+    UpdateTileOffsetOp,
+)
+from xetl.errors import InternalError
+from xetl_cpu.dialect import BrgemmOp
+from xetl_cpu.lowering.affine import is_non_negative
+from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.control import lower_for, lower_if
+from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
+from xetl_cpu.lowering.loops.matmul import lower_brgemm, lower_mma
+from xetl_cpu.lowering.loops.policy import is_coordinate_swap, is_free, wants_buffer
+from xetl_cpu.lowering.loops.reshape import reshape
+from xetl_cpu.lowering.loops.sinks import (
+    extract,
+    materialize,
+    reduce_tile,
+    store_scatter,
+    store_tile,
+)
+from xetl_cpu.lowering.loops.state import (
+    Matrix,
+    ScatterTile,
+    State,
+    TileAt,
+    reinterpret,
+    view_of,
+)
+from xetl_cpu.lowering.tiles import may_write, tile_sizes
+from xetl_cpu.targets import Target
+
+
+@dataclass(frozen=True)
+class ConvertXetileToLoopsPass(ModulePass):
+    """See the module docstring."""
+
+    target: Target
+
+    name = "convert-xetile-to-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every parallel loop of the module in place."""
+        for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
+            body = loop.body.block
+            state = State(self.target, body, self.target.lanes("f32"))
+            lower_block(state, body)
+            for dead in reversed(state.dead):
+                dead.detach()
+                dead.erase(safe_erase=False)
+
+
+def lower_block(state: State, block: Block) -> None:
+    """Lower the operations of a block in order."""
+    for op in list(block.ops):
+        if op.next_op is None and op.parent is block and _is_terminator(op):
+            continue
+        if may_write(op) or (op.regions and any(may_write(o) for o in op.walk())):
+            snapshot_loads_before(state, op)
+        if op.regions:
+            _buffer_what_regions_read(state, op)
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            rule(state, op)
+            state.lowered.add(op)
+        elif any(isinstance(r.type, VectorType) for r in op.results):
+            _value(state, op)
+
+
+def _is_terminator(op: Operation) -> bool:
+    return isinstance(op, scf.YieldOp | scf.ReduceOp | scf.ConditionOp)
+
+
+def _buffer_what_regions_read(state: State, op: Operation) -> None:
+    """A value read in a nested region is computed before it, not in each trip."""
+    inside = {id(inner) for inner in op.walk()}
+    for inner in op.walk():
+        for operand in inner.operands:
+            owner = operand.owner
+            if inner is op or not isinstance(operand.type, VectorType):
+                continue
+            if (
+                isinstance(owner, Operation)
+                and id(owner) not in inside
+                and not is_free(operand)
+            ):
+                materialize(state, operand, op)
+
+
+def _value(state: State, op: Operation) -> None:
+    """A computation: into a buffer now, or again wherever it is read."""
+    state.dead.append(op)
+    (result, *more) = op.results
+    if more:
+        raise InternalError(f"`{op.name}` has several vector results")
+    if result not in state.buffers and wants_buffer(state, result):
+        materialize(state, result, op)
+
+
+def _init_tile(state: State, op: InitTileOp) -> None:
+    state.dead.append(op)
+    build = before(op)
+    if op.indices is not None:
+        size = build.insert(memref.DimOp(op.source, build.value(0)))
+        shape = op.result.type
+        assert isinstance(shape, TileType)
+        rows, cols = (1, *shape.shape)[-2:]
+        state.tiles[op.result] = ScatterTile(op.source, size, op.indices, (rows, cols))
+        return
+    type_ = op.result.type
+    assert isinstance(type_, TileType)
+    sizes, (row, col) = tile_sizes(op), op.mixed_offsets[-2:]
+    if sizes is None or not isinstance(op.source.type, MemRefType):
+        raise InternalError("a tile of a raw address reached the CPU backend")
+    base = op.source
+    if op.mixed_sizes:
+        offset, steps = view_of(base, build)
+        given = [
+            have if isinstance(have, int) else want
+            for have, want in zip(steps, op.mixed_strides)
+        ]
+        base = reinterpret(build, base, offset, tuple(sizes), tuple(given))  # pyright: ignore
+    rows, cols = type_.shape
+    state.tiles[op.result] = TileAt(
+        Matrix(base, *sizes),
+        row,
+        col,
+        (rows, cols),
+        is_non_negative(row) and is_non_negative(col),
+    )
+
+
+def _update_tile(state: State, op: UpdateTileOffsetOp) -> None:
+    state.dead.append(op)
+    tile, build = state.tiles[op.tile], before(op)
+    if isinstance(tile, ScatterTile):
+        assert op.indices is not None
+        moved = build.insert(arith.AddiOp(tile.indices, op.indices))
+        state.dead.append(moved.owner)  # pyright: ignore
+        state.tiles[op.result] = ScatterTile(tile.memref, tile.size, moved, tile.shape)
+        return
+    down, right = op.mixed_offsets
+    state.tiles[op.result] = TileAt(
+        tile.matrix,
+        build.add(tile.row, down),
+        build.add(tile.col, right),
+        tile.shape,
+        tile.non_negative and is_non_negative(down) and is_non_negative(right),
+    )
+
+
+def _load(state: State, op: LoadTileOp) -> None:
+    if len(op.results) != 1:
+        raise InternalError("a load of several vectors reached the CPU backend")
+    _value(state, op)
+
+
+def _nothing(state: State, op: Operation) -> None:
+    """A hint for other hardware; a barrier of programs that are one thread each."""
+    state.dead.append(op)
+
+
+def _sink(lower: Callable[[State, Any], None]) -> Callable[[State, Any], None]:
+    def rule(state: State, op: Operation) -> None:
+        lower(state, op)
+        state.dead.append(op)
+
+    return rule
+
+
+def _extract(state: State, op: vector.ExtractOp) -> None:
+    source = op.operands[0]
+    position = [p for p in op.position if isinstance(p, int)]
+    row, col = (0, *position)[-2:]
+    op.result.replace_all_uses_with(extract(state, source, (row, col), op))
+    state.dead.append(op)
+
+
+def _shape_cast(state: State, op: vector.ShapeCastOp) -> None:
+    if is_coordinate_swap(op):
+        _value(state, op)
+        return
+    state.buffers[op.result] = reshape(state, op)
+    state.dead.append(op)
+
+
+_RULES: dict[type[Operation], Callable[[State, Any], None]] = {
+    InitTileOp: _init_tile,
+    UpdateTileOffsetOp: _update_tile,
+    PrefetchTileOp: _nothing,
+    gpu.BarrierOp: _nothing,
+    LoadTileOp: _load,
+    StoreTileOp: _sink(store_tile),
+    StoreScatterOp: _sink(store_scatter),
+    TileReduceOp: _sink(reduce_tile),
+    TileMmaOp: _sink(lower_mma),
+    BrgemmOp: _sink(lower_brgemm),
+    vector.ExtractOp: _extract,
+    vector.ShapeCastOp: _shape_cast,
+    scf.ForOp: lambda state, op: lower_for(state, op, lower_block),
+    scf.IfOp: lambda state, op: lower_if(state, op, lower_block),
+}

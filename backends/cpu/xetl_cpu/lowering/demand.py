@@ -1,0 +1,89 @@
+"""How much of a value anybody reads: what a store drops need not be computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.upstream import arith
+from xetl.dialects.xetile import InitTileOp, StoreTileOp
+from xetl_cpu.lowering.affine import dominates
+from xetl_cpu.lowering.tiles import tile_sizes
+
+
+@dataclass
+class Demand:
+    """Rows and columns that are read (None: all), and the operations that count them."""
+
+    rows: SSAValue | None = None
+    cols: SSAValue | None = None
+    ops: list[Operation] = field(default_factory=list[Operation])
+
+
+def demanded_extent(value: SSAValue, before: Operation) -> Demand:
+    """The part of a rank-2 value that its readers use, known before ``before``.
+
+    Elementwise operations read what their readers read; a store reads what lies
+    inside its matrix; anything else reads all.
+    """
+    stores: list[StoreTileOp] = []
+    if not _only_stored(value, stores) or not stores:
+        return Demand()
+    inits = [store.tile.owner for store in stores]
+    demand = Demand()
+    limits: list[list[SSAValue]] = [[], []]
+    for init in inits:
+        if not isinstance(init, InitTileOp) or init.indices is not None:
+            return Demand()
+        sizes, offsets = tile_sizes(init), init.mixed_offsets[-2:]
+        if sizes is None or not all(dominates(v, before) for v in (*sizes, *offsets)):
+            return Demand()
+        for dim in (0, 1):
+            limits[dim].append(_rest(demand, sizes[dim], offsets[dim]))
+    demand.rows, demand.cols = (_largest(demand, limit) for limit in limits)
+    return demand
+
+
+def _only_stored(value: SSAValue, stores: list[StoreTileOp]) -> bool:
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, StoreTileOp) and use.index == 0:
+            stores.append(op)
+        elif not _is_elementwise(op, value) or not _only_stored(op.results[0], stores):
+            return False
+    return True
+
+
+def _is_elementwise(op: Operation, value: SSAValue) -> bool:
+    if not op.name.startswith(("arith.", "math.")) or len(op.results) != 1:
+        return False
+    old, new = value.type, op.results[0].type
+    assert isinstance(old, VectorType)
+    return isinstance(new, VectorType) and new.get_shape() == old.get_shape()
+
+
+def _rest(demand: Demand, size: SSAValue | int, offset: SSAValue | int) -> SSAValue:
+    """size - offset: how far the matrix reaches into the tile."""
+    left, right = (_as_value(demand, v) for v in (size, offset))
+    op = arith.SubiOp(left, right)
+    demand.ops.append(op)
+    return op.result
+
+
+def _as_value(demand: Demand, value: SSAValue | int) -> SSAValue:
+    if isinstance(value, SSAValue):
+        return value
+    op = arith.ConstantOp.index(value)
+    demand.ops.append(op)
+    return op.result
+
+
+def _largest(demand: Demand, values: list[SSAValue]) -> SSAValue:
+    best, *rest = values
+    for value in rest:
+        op = arith.MaxsiOp(best, value)
+        demand.ops.append(op)
+        best = op.result
+    return best

@@ -1,0 +1,63 @@
+"""hoist-launch-invariants: what is the same in every program moves before the loop.
+
+Sizes, strides, constants and arithmetic on them do not depend on the program's
+number. Once they stand before the parallel loop, packing an operand for the whole
+launch can use them.
+
+Before: ``scf.parallel (%x) ... { %c = arith.constant 32; %n = arith.muli %size, %c }``
+After:  the constant and the product stand before the loop.
+
+Left alone: anything with an effect, vectors (they cost memory to carry), and
+operations inside nested loops.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import memref, scf
+from xetl.dialects.xetile import TileType
+
+_MOVABLE_MEMREF = (
+    memref.ExtractStridedMetadataOp,
+    memref.ReinterpretCastOp,
+    memref.DimOp,
+)
+
+
+class HoistLaunchInvariantsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "hoist-launch-invariants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
+            _hoist(loop)
+
+
+def _hoist(loop: scf.ParallelOp) -> None:
+    body = loop.body.block
+    for op in list(body.ops):
+        if _is_scalar_code(op) and not any(_inside(v, body) for v in op.operands):
+            parent = loop.parent_block()
+            assert parent is not None
+            op.detach()
+            parent.insert_op_before(op, loop)
+
+
+def _is_scalar_code(op: Operation) -> bool:
+    if isinstance(op, _MOVABLE_MEMREF):
+        return True
+    return op.name.startswith(("arith.", "math.")) and not any(
+        isinstance(r.type, VectorType | TileType) for r in op.results
+    )
+
+
+def _inside(value: SSAValue, body: Block) -> bool:
+    """True for values defined directly in the loop's body (deeper ones can't be seen)."""
+    owner = value.owner
+    return owner is body or (isinstance(owner, Operation) and owner.parent is body)

@@ -1,0 +1,221 @@
+"""Loops and conditionals: vectors they carry live in buffers, tiles become offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IndexType, VectorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import TileType
+from xetl.errors import InternalError
+from xetl_cpu.dialect import BrgemmOp
+from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.matmul import accumulator
+from xetl_cpu.lowering.loops.reads import reads_elsewhere
+from xetl_cpu.lowering.loops.sinks import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, State, TileAt, shape_of
+
+LowerBlock = Callable[[State, Block], None]
+
+
+@dataclass
+class Carried:
+    """How the carried values of a loop or the results of a conditional are split.
+
+    ``types``: of the values that stay SSA values: scalars as they are, two indices
+    for each tile. Vectors have a buffer instead.
+    """
+
+    values: Sequence[SSAValue]
+    buffers: dict[int, Buffer] = field(default_factory=dict[int, Buffer])
+    tiles: dict[int, TileAt] = field(default_factory=dict[int, TileAt])
+
+    def types(self) -> list[Attribute]:
+        """Types of the values that remain."""
+        types: list[Attribute] = []
+        for index, value in enumerate(self.values):
+            if index in self.tiles:
+                types += [IndexType(), IndexType()]
+            elif index not in self.buffers:
+                types.append(value.type)
+        return types
+
+    def bind(
+        self, state: State, old: Sequence[SSAValue], new: Sequence[SSAValue]
+    ) -> None:
+        """Let old values mean their buffer, their tile or their successor."""
+        remaining = iter(new)
+        for index, value in enumerate(old):
+            if index in self.buffers:
+                state.buffers[value] = self.buffers[index]
+            elif index in self.tiles:
+                tile = self.tiles[index]
+                row, col = next(remaining), next(remaining)
+                state.tiles[value] = TileAt(
+                    tile.matrix, row, col, tile.shape, tile.non_negative
+                )
+            else:
+                value.replace_all_uses_with(next(remaining))
+
+    def flatten(
+        self, state: State, values: Sequence[SSAValue], op: Operation
+    ) -> list[SSAValue]:
+        """The values that remain, given what the old ones are in front of ``op``."""
+        build, flat = before(op), list[SSAValue]()
+        for index, value in enumerate(values):
+            if index in self.tiles:
+                tile = state.tiles[value]
+                if not isinstance(tile, TileAt) or not _same_matrix(
+                    tile, self.tiles[index]
+                ):
+                    raise InternalError("a carried tile changes its matrix")
+                flat += [build.value(tile.row), build.value(tile.col)]
+            elif index not in self.buffers:
+                flat.append(value)
+        return flat
+
+
+def _same_matrix(left: TileAt, right: TileAt) -> bool:
+    return left.matrix.memref is right.matrix.memref
+
+
+def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
+    """A loop that carries only scalars; vectors are updated in place."""
+    old = op.body.block
+    last = old.last_op
+    assert isinstance(last, scf.YieldOp)
+    carried = Carried(op.init_args)
+    for index, init in enumerate(op.init_args):
+        if isinstance(init.type, VectorType):
+            carried.buffers[index] = _carried_buffer(state, old, last, index)
+            write(state, init, carried.buffers[index], op)
+        elif isinstance(init.type, TileType):
+            tile = state.tiles[init]
+            assert isinstance(tile, TileAt)
+            carried.tiles[index] = TileAt(
+                tile.matrix, tile.row, tile.col, tile.shape, non_negative=False
+            )
+    inits = carried.flatten(state, list(op.init_args), op)
+    new = Block(arg_types=[old.args[0].type, *carried.types()])
+    loop = scf.ForOp(op.lower_bound, op.upper_bound, op.step, inits, Region(new))
+    loop.location = op.location
+    before(op).emit(loop)
+    _move(old, new)
+    old.args[0].replace_all_uses_with(new.args[0])
+    carried.bind(state, old.args[1:], new.args[1:])
+    _mark_in_place(state, old, last)
+    lower_block(state, new)
+    _end(state, last, carried)
+    carried.bind(state, op.results, loop.results)
+    state.dead.append(op)
+
+
+def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) -> Buffer:
+    """Shaped for the BRGEMM that updates it, if one does."""
+    producer = last.operands[index].owner
+    argument = body.args[index + 1]
+    if isinstance(producer, BrgemmOp) and producer.acc is argument:
+        return accumulator(state, producer)
+    return state.allocate(shape_of(argument), element_of(argument))
+
+
+def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
+    """An accumulator that only its own BRGEMM reads is updated where it is."""
+    for index, value in enumerate(last.operands):
+        producer = value.owner
+        if not isinstance(producer, BrgemmOp) or producer.parent is None:
+            continue
+        argument = body.args[index + 1]
+        alone = len(list(argument.uses)) == 1 and len(list(value.uses)) == 1
+        if producer.acc is argument and alone and producer.parent is last.parent:
+            state.in_place.add(argument)
+
+
+def _move(old: Block, new: Block) -> None:
+    for op in list(old.ops):
+        op.detach()
+        new.add_op(op)
+
+
+def _end(state: State, last: scf.YieldOp, carried: Carried) -> None:
+    """Write the vectors of the next iteration, then yield the rest."""
+    pending: list[tuple[SSAValue, Buffer]] = []
+    for index, buffer in carried.buffers.items():
+        value = last.operands[index]
+        if state.buffers.get(value) is buffer:
+            continue
+        pending.append((value, buffer))
+    _assign(state, pending, last)
+    flat = carried.flatten(state, list(last.operands), last)
+    before(last).emit(scf.YieldOp(*flat))
+    state.lowered.add(last)
+    state.dead.append(last)
+
+
+def _assign(
+    state: State, pending: list[tuple[SSAValue, Buffer]], last: Operation
+) -> None:
+    """A parallel assignment: all values first, unless each can go straight in."""
+    targets = [buffer for _, buffer in pending]
+    straight = all(
+        not reads_elsewhere(state, value, buffer, targets) for value, buffer in pending
+    )
+    if not straight:
+        for value, _ in pending:
+            snapshot = state.allocate(shape_of(value), element_of(value))
+            write(state, value, snapshot, last)
+            state.buffers[value] = snapshot
+    for value, buffer in pending:
+        write(state, value, buffer, last)
+        state.buffers[value] = buffer
+
+
+def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
+    """Both branches write vector results into the same buffers."""
+    carried = Carried(op.results)
+    for index, result in enumerate(op.results):
+        if isinstance(result.type, VectorType):
+            carried.buffers[index] = state.allocate(
+                shape_of(result), element_of(result)
+            )
+    regions: list[Region] = []
+    lasts: list[scf.YieldOp] = []
+    for region in op.regions:
+        if region.blocks:
+            block = Block()
+            lasts.append(region.block.last_op)  # pyright: ignore[reportArgumentType]
+            _move(region.block, block)
+            regions.append(Region(block))
+    new_regions = [*regions, Region()][:2]
+    for block in [region.block for region in regions]:
+        lower_block(state, block)
+    _note_tiles(state, carried, lasts)
+    for last in lasts:
+        _end_branch(state, last, carried)
+    new = scf.IfOp(op.condition, carried.types(), *new_regions)
+    new.location = op.location
+    before(op).emit(new)
+    carried.bind(state, op.results, new.results)
+    state.dead.append(op)
+
+
+def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> None:
+    for index, result in enumerate(carried.values):
+        if isinstance(result.type, TileType):
+            tile = state.tiles[lasts[0].operands[index]]
+            assert isinstance(tile, TileAt)
+            carried.tiles[index] = TileAt(
+                tile.matrix, tile.row, tile.col, tile.shape, non_negative=False
+            )
+
+
+def _end_branch(state: State, last: scf.YieldOp, carried: Carried) -> None:
+    for index, buffer in carried.buffers.items():
+        write(state, last.operands[index], buffer, last)
+    flat = carried.flatten(state, list(last.operands), last)
+    before(last).emit(scf.YieldOp(*flat))
+    state.lowered.add(last)
+    state.dead.append(last)

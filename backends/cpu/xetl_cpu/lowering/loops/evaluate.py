@@ -1,0 +1,377 @@
+"""Evaluate a rank-2 value for some of its elements, inside a loop nest.
+
+``eval(value, i, j, axis)`` gives ``lanes`` elements from (i, j) on along ``axis``, as
+a rank-1 vector. What does not live in a buffer is computed from what it was made of:
+this is how elementwise chains, broadcasts and loads fuse into one loop. Lanes past
+the end of a row hold anything; whoever stores or reduces masks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.upstream import arith, math, memref, vector
+from xetl.dialects.xetile import (
+    LoadGatherOp,
+    LoadTileOp,
+    TileBroadcastOp,
+    TileConvLayoutOp,
+    TileTransposeOp,
+)
+from xetl.errors import InternalError
+from xetl_cpu.lowering.loops.build import Build, Index
+from xetl_cpu.lowering.loops.nest import Nest
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    Matrix,
+    ScatterTile,
+    State,
+    TileAt,
+    shape_of,
+    transposed_view,
+)
+
+COLUMNS = 1
+"""The axis along which consecutive lanes lie in a row."""
+
+
+@dataclass
+class At:
+    """Elements from (row, col) on, along ``axis``; ``lanes`` of them."""
+
+    row: Index
+    col: Index
+    axis: int
+    lanes: int
+
+    @property
+    def along(self) -> Index:
+        """The coordinate that grows with the lane."""
+        return self.col if self.axis == COLUMNS else self.row
+
+    @property
+    def across(self) -> Index:
+        """The coordinate that all lanes share."""
+        return self.row if self.axis == COLUMNS else self.col
+
+    def moved(self, row: Index, col: Index) -> At:
+        """The same lanes from elsewhere."""
+        return At(row, col, self.axis, self.lanes)
+
+    def transposed(self) -> At:
+        """Where these elements are in the transposed value."""
+        return At(self.col, self.row, 1 - self.axis, self.lanes)
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal elements."""
+        row = self.row if isinstance(self.row, int) else id(self.row)
+        col = self.col if isinstance(self.col, int) else id(self.col)
+        return (row, col, self.axis, self.lanes)
+
+
+@dataclass
+class Evaluator:
+    """Evaluates values inside one nest; equal requests are answered once."""
+
+    state: State
+    nest: Nest
+    memo: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
+
+    def eval(self, value: SSAValue, at: At) -> SSAValue:
+        """The elements ``at`` of a vector value; a scalar is itself."""
+        if not isinstance(value.type, VectorType):
+            return value
+        key = (id(value), at.key())
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._compute(value, at)
+        return found
+
+    def _compute(self, value: SSAValue, at: At) -> SSAValue:
+        buffer = self.state.buffers.get(value)
+        if buffer is not None:
+            return self.read(buffer, value.type.element_type, at)  # pyright: ignore
+        op = value.owner
+        if not isinstance(op, Operation):
+            raise InternalError("a carried value has no buffer")
+        rule = _RULES.get(type(op), _elementwise)
+        return rule(self, op, at)
+
+    def place(self, at: At) -> Build:
+        """Where code that depends on these coordinates belongs."""
+        return self.nest.at(at.row, at.col)
+
+    def spread(self, value: SSAValue, at: At, row: Index, col: Index) -> SSAValue:
+        """Elements of a value that is the same for all lanes: one, repeated."""
+        scalar = self.eval(value, At(row, col, COLUMNS, 1))
+        key = (id(scalar), "splat", at.lanes)
+        if key not in self.memo:
+            self.memo[key] = self.nest.at(row, col).splat(scalar, at.lanes)
+        return self.memo[key]
+
+    def read(self, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
+        """Elements of a buffer."""
+        build = self.place(at)
+        rows, cols = buffer.shape
+        if at.lanes == 1:
+            indices = [at.row] if buffer.is_column else [at.row, at.col]
+            return build.insert(
+                memref.LoadOp(buffer.memref, [build.value(i) for i in indices])
+            )
+        type_ = VectorType(element, [at.lanes])
+        if buffer.is_column and at.axis != COLUMNS:
+            return build.insert(
+                vector.LoadOp(buffer.memref, [build.value(at.row)], type_)
+            )
+        if at.axis == COLUMNS and not buffer.is_column:
+            indices = [build.value(at.row), build.value(at.col)]
+            return build.insert(vector.LoadOp(buffer.memref, indices, type_))
+        if (cols if at.axis == COLUMNS else rows) == 1:
+            one = self.read(buffer, element, At(at.row, at.col, COLUMNS, 1))
+            return build.splat(one, at.lanes)
+        view = Matrix(transposed_view(buffer.memref, rows, cols), cols, rows)
+        mask = build.mask(build.sub(rows, at.row), at.lanes)
+        return self.gather(view.memref, [at.col, at.row], mask, element, at)
+
+    def gather(
+        self,
+        base: SSAValue,
+        indices: list[Index],
+        mask: SSAValue,
+        element: Attribute,
+        at: At,
+        padding: SSAValue | None = None,
+    ) -> SSAValue:
+        """Lanes along the last dimension of ``base``, whatever its stride."""
+        build = self.place(at)
+        fill = padding if padding is not None else self.zero(element, at.lanes)
+        numbers = build.lane_numbers(at.lanes)
+        start = [build.value(index) for index in indices]
+        return build.insert(vector.GatherOp(base, start, numbers, mask, fill))
+
+    def zero(self, element: Attribute, lanes: int) -> SSAValue:
+        """Zeros, made once before the nest."""
+        return self.constant(element, 0, lanes)
+
+    def constant(self, element: Attribute, number: float, lanes: int) -> SSAValue:
+        """A constant in every lane, made once before the nest."""
+        key = ("constant", element, repr(number), lanes)
+        if key not in self.memo:
+            self.memo[key] = self.nest.places[0].insert(
+                constant_op(element, number, lanes)
+            )
+        return self.memo[key]
+
+    def load(
+        self, tile: TileAt, element: Attribute, at: At, padding: SSAValue
+    ) -> SSAValue:
+        """Elements of a tile in memory; ``padding`` where it leaves the matrix."""
+        if at.axis != COLUMNS:
+            return self.load(tile.transposed(), element, at.transposed(), padding)
+        matrix, lanes = tile.matrix, at.lanes
+        row, col = self.nest.add(at.row, tile.row), self.nest.add(at.col, tile.col)
+        limit = self.row_limit(matrix, row)
+        build = self.nest.at(row, col)
+        mask = build.mask(build.sub(limit, col), lanes)
+        if not tile.non_negative:
+            mask = self._from_column_zero(mask, col, lanes)
+        if not matrix.is_contiguous():
+            moved = At(row, col, COLUMNS, lanes)
+            return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
+        indices = [build.value(row), build.value(col)]
+        return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
+
+    def row_limit(self, matrix: Matrix, row: Index) -> Index:
+        """Columns of a row that exist: none for a row outside the matrix."""
+        key = ("limit", id(matrix.memref), _key(row), _key(matrix.cols))
+        found = self.memo.get(key)
+        if found is None:
+            build = self.nest.at(row)
+            inside = build.compare("ult", row, matrix.rows)
+            found = self.memo[key] = build.select(inside, matrix.cols, 0)
+        return found
+
+    def _from_column_zero(self, mask: SSAValue, col: Index, lanes: int) -> SSAValue:
+        build = self.nest.at(col)
+        missing = build.mask(build.sub(0, col), lanes)
+        wanted = build.insert(
+            arith.XoriOp(missing, self.constant(IntegerType(1), 1, lanes))
+        )
+        return build.insert(arith.AndiOp(mask, wanted))
+
+
+def _key(index: Index) -> object:
+    return index if isinstance(index, int) else id(index)
+
+
+def constant_op(element: Attribute, number: float, lanes: int) -> arith.ConstantOp:
+    """A scalar constant, or a splat for more than one lane."""
+    if lanes > 1:
+        return arith.ConstantOp.splat(number, VectorType(element, [lanes]))
+    if isinstance(element, IndexType):
+        return arith.ConstantOp.index(int(number))
+    if isinstance(element, IntegerType):
+        return arith.ConstantOp.integer(int(number), element)
+    return arith.ConstantOp.floating(float(number), element)
+
+
+def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    """The same operation on fewer elements."""
+    if (
+        not op.name.startswith(("arith.", "math.", "vector.fma"))
+        or len(op.results) != 1
+    ):
+        raise InternalError(f"`{op.name}` cannot be evaluated element by element")
+    operands = [ev.eval(operand, at) for operand in op.operands]
+    type_ = op.results[0].type
+    assert isinstance(type_, VectorType)
+    element = type_.element_type
+    result = element if at.lanes == 1 else VectorType(element, [at.lanes])
+    cls = math.FmaOp if isinstance(op, vector.FmaOp) else type(op)
+    new = cls.create(
+        operands=operands, result_types=[result], properties=dict(op.properties)
+    )
+    new.location = op.location
+    return ev.place(at).insert(new)
+
+
+def _constant(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    assert isinstance(op, arith.ConstantOp)
+    value, type_ = op.value, op.result.type
+    assert isinstance(type_, VectorType)
+    assert isinstance(value, DenseIntOrFPElementsAttr)
+    if not value.is_splat():
+        raise InternalError("a constant vector of different elements has no buffer")
+    (number, *_) = value.get_values()
+    return ev.constant(type_.element_type, number, at.lanes)
+
+
+def _broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    (source,) = op.operands
+    if isinstance(source.type, VectorType):
+        raise InternalError("vector.broadcast of a vector reached the loops")
+    key = (id(source), "splat", at.lanes)
+    if key not in ev.memo:
+        ev.memo[key] = ev.nest.places[0].splat(source, at.lanes)
+    return ev.memo[key]
+
+
+def _step(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    """Column numbers."""
+    build = ev.place(at)
+    if at.lanes == 1:
+        return build.value(at.col)
+    if at.axis != COLUMNS:
+        return build.splat(build.value(at.col), at.lanes)
+    numbers = ev.nest.places[0].lane_numbers(at.lanes)
+    first = build.splat(build.value(at.col), at.lanes)
+    return build.insert(arith.AddiOp(numbers, first))
+
+
+def _shape_cast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    """Between 1xN and Nx1 the coordinates change places; equal shapes share them."""
+    (source,) = op.operands
+    old, new = shape_of(source), shape_of(op.results[0])
+    if old == new:
+        return ev.eval(source, at)
+    if old == (new[1], new[0]) and 1 in old:
+        return ev.eval(source, at.transposed())
+    raise InternalError(f"a reshape from {old} to {new} has no buffer")
+
+
+def _transpose(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    return ev.eval(op.operands[0], at.transposed())
+
+
+def _same(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    return ev.eval(op.operands[0], at)
+
+
+def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    """A dimension of size 1 is read at 0 only."""
+    (source,) = op.operands
+    rows, cols = shape_of(source)
+    row = 0 if rows == 1 else at.row
+    col = 0 if cols == 1 else at.col
+    if (cols if at.axis == COLUMNS else rows) == 1:
+        return ev.spread(source, at, row, col)
+    return ev.eval(source, at.moved(row, col))
+
+
+def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    assert isinstance(op, LoadTileOp)
+    tile = ev.state.tiles[op.tile]
+    assert isinstance(tile, TileAt)
+    type_ = op.results[0].type
+    assert isinstance(type_, VectorType)
+    wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
+    padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
+    loaded = ev.load(tile, type_.element_type, wide, padding)
+    return (
+        loaded if at.lanes > 1 else ev.place(at).insert(vector.ExtractOp(loaded, [0]))
+    )
+
+
+def _padding(
+    ev: Evaluator, padding: Attribute | None, element: Attribute, lanes: int
+) -> SSAValue:
+    number = 0.0
+    if isinstance(padding, FloatAttr | IntegerAttr):
+        number = padding.value.data
+    return ev.constant(element, number, lanes)
+
+
+def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    """Elements by their own index; what is masked off or outside is padding."""
+    assert isinstance(op, LoadGatherOp)
+    tile = ev.state.tiles[op.tile]
+    assert isinstance(tile, ScatterTile)
+    type_ = op.results[0].type
+    assert isinstance(type_, VectorType)
+    wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
+    build = ev.place(at)
+    indices, mask = scatter_lanes(ev, tile, op.mask, wide)
+    padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
+    loaded = build.insert(
+        vector.GatherOp(tile.memref, [build.value(0)], indices, mask, padding)
+    )
+    return loaded if at.lanes > 1 else build.insert(vector.ExtractOp(loaded, [0]))
+
+
+def scatter_lanes(
+    ev: Evaluator, tile: ScatterTile, mask: SSAValue, at: At
+) -> tuple[SSAValue, SSAValue]:
+    """Index and mask of each lane of a scatter tile; outside the array is off."""
+    build = ev.place(at)
+    indices, active = ev.eval(tile.indices, at), ev.eval(mask, at)
+    wide = VectorType(IndexType(), [at.lanes])
+    if indices.type != wide:
+        indices = build.insert(arith.IndexCastOp(indices, wide))
+    size = build.splat(build.value(tile.size), at.lanes)
+    inside = build.insert(arith.CmpiOp("ult", indices, size))
+    return indices, build.insert(arith.AndiOp(active, inside))
+
+
+_RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {
+    arith.ConstantOp: _constant,
+    vector.BroadcastOp: _broadcast,
+    vector.StepOp: _step,
+    vector.ShapeCastOp: _shape_cast,
+    TileTransposeOp: _transpose,
+    TileConvLayoutOp: _same,
+    TileBroadcastOp: _tile_broadcast,
+    LoadTileOp: _load_tile,
+    LoadGatherOp: _load_gather,
+}

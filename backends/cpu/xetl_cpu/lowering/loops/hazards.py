@@ -1,0 +1,72 @@
+"""Loads that would see a store which the program put behind them."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, StoreTileOp
+from xetl_cpu.lowering.loops.reads import leaves
+from xetl_cpu.lowering.loops.sinks import materialize
+from xetl_cpu.lowering.loops.state import State
+from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
+
+
+def snapshot_loads_before(state: State, writer: Operation) -> None:
+    """Do now the loads that ``writer`` may change and that are still to be read."""
+    writers = [op for op in writer.walk() if may_write(op)]
+    roots = [written_root(op) for op in writers]
+    block = writer.parent
+    assert block is not None
+    for op in list(block.ops):
+        if op is writer:
+            return
+        if not isinstance(op, LoadTileOp | LoadGatherOp):
+            continue
+        value = op.results[0]
+        if value in state.buffers or not _is_awaited(state, value):
+            continue
+        if not any(may_alias(tile_root(op.tile), root) for root in roots):
+            continue
+        if not _is_update_in_place(state, op, writer):
+            materialize(state, value, writer)
+
+
+def _is_awaited(state: State, value: SSAValue) -> bool:
+    """True if something not yet lowered will read the value."""
+    for use in value.uses:
+        reader = use.operation
+        if reader in state.lowered:
+            continue
+        results = [r for r in reader.results if r not in state.buffers]
+        if reader.regions or not reader.results:
+            return True
+        if any(_is_awaited(state, result) for result in results):
+            return True
+    return False
+
+
+def _is_update_in_place(
+    state: State, load: LoadTileOp | LoadGatherOp, store: Operation
+) -> bool:
+    """``store(f(load(t)), t)``, and nobody else reads the load any more.
+
+    Each element is then read right before it is written.
+    """
+    if not isinstance(store, StoreTileOp) or store.tile is not load.tile:
+        return False
+    value = load.results[0]
+    reads = [same for leaf, same in leaves(state, store.value) if leaf is value]
+    return all(reads) and _only_reader(state, value, store)
+
+
+def _only_reader(state: State, value: SSAValue, store: Operation) -> bool:
+    for use in value.uses:
+        reader = use.operation
+        if reader is store or reader in state.lowered:
+            continue
+        results = [r for r in reader.results if r not in state.buffers]
+        if reader.regions or not reader.results:
+            return False
+        if not all(_only_reader(state, result, store) for result in results):
+            return False
+    return True

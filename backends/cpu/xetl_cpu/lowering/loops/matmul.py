@@ -1,0 +1,342 @@
+"""Matrix products: ``xsmm.brgemm`` as packed block GEMMs, the rest as plain loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    MemRefType,
+    VectorType,
+    bf16,
+    f32,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.xetile import TileMmaOp, TileType
+from xetl_cpu.dialect import BlockGemmOp, BrgemmOp, PackAOp, PackBOp
+from xetl_cpu.lowering.loops.build import Build, Index, before
+from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
+from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.sinks import element_of, materialize, write
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    Matrix,
+    State,
+    TileAt,
+    reinterpret,
+    shape_of,
+)
+from xetl_cpu.microkernels import Blocking, choose_blocking
+
+_LDA_PADDING = 16
+"""Elements added to a row of packed A: rows a power of two apart share cache sets."""
+
+
+@dataclass
+class Factor:
+    """An operand as memory: element (0, 0) at (row, col), valid extents from there."""
+
+    matrix: Matrix
+    row: Index
+    col: Index
+    rows: Index
+    cols: Index
+
+
+def element_name(element: Attribute) -> str:
+    """How micro-kernels call an element type: ``f32``."""
+    return str(element)
+
+
+def blocking_of(state: State, op: BrgemmOp) -> Blocking:
+    """The register blocking of a product, from its tile and the target."""
+    m, n, _ = op.shape()
+    return choose_blocking(state.target, element_name(_element(op.a)), m, n)
+
+
+def _element(value: SSAValue) -> Attribute:
+    type_ = value.type
+    assert isinstance(type_, VectorType | TileType)
+    return type_.element_type
+
+
+def accumulator(state: State, op: BrgemmOp) -> Buffer:
+    """Scratch for the result, in the shape the micro-kernel wants."""
+    blocking, (m, n, _) = blocking_of(state, op), op.shape()
+    shape = [blocking.rows_padded, blocking.ldc]
+    return Buffer(state.scratch_memref(shape, f32), (m, n))
+
+
+def lower_brgemm(state: State, op: BrgemmOp) -> None:
+    """Accumulate in scratch, chunk by chunk of k; see cpu.md section 2 for why."""
+    blocking, (m, n, depth) = blocking_of(state, op), op.shape()
+    result = _start(state, op)
+    build = before(op)
+    a = _factor(state, op, op.a, op.trans_a is not None, build)
+    b = _factor(state, op, op.b, op.trans_b is not None, build)
+    total = depth if op.count is None else build.mul(op.count, depth)
+    # Where both operands are padding, the products are 0 * 0.
+    k = build.minimum(total, build.maximum(a.cols, b.rows))
+    rows = _clamped(build, op.rows, m)
+    cols = _clamped(build, op.cols, n)
+    panels = build.ceildiv(cols, blocking.nr)
+    loop = build.loop(k, blocking.kc)
+    inner = Build(InsertPoint.at_end(loop.body.block))
+    at = loop.body.block.args[0]
+    length = inner.minimum(inner.sub(k, at), blocking.kc)
+    chunk = _Chunk(state, op, blocking, inner, at, length)
+    panel_source = chunk.packed_b(b) if op.packed is not None else chunk.pack_b(b)
+    chunk.multiply(a, rows, panels, panel_source, result)
+    inner.emit(scf.YieldOp())
+    state.buffers[op.result] = result
+
+
+def _start(state: State, op: BrgemmOp) -> Buffer:
+    """The buffer with the initial accumulator in it."""
+    if op.acc is not None:
+        carried = state.buffers.get(op.acc)
+        if carried is not None and op.acc in state.in_place:
+            return carried
+    result = accumulator(state, op)
+    source = op.acc if op.acc is not None else _zeros(op)
+    write(state, source, result, op)
+    return result
+
+
+def _zeros(op: BrgemmOp) -> SSAValue:
+    type_ = op.result.type
+    assert isinstance(type_, VectorType)
+    return before(op).insert(arith.ConstantOp.splat(0.0, type_))
+
+
+def _clamped(build: Build, wanted: SSAValue | None, extent: int) -> Index:
+    if wanted is None:
+        return extent
+    return build.maximum(build.minimum(wanted, extent), 0)
+
+
+def _factor(
+    state: State, op: BrgemmOp, value: SSAValue, transposed: bool, build: Build
+) -> Factor:
+    """Where an operand is in memory; a value is computed into scratch first."""
+    if isinstance(value.type, TileType):
+        tile = state.tiles[value]
+        assert isinstance(tile, TileAt)
+        tile = tile.transposed() if transposed else tile
+        rows = build.maximum(build.sub(tile.matrix.rows, tile.row), 0)
+        cols = build.maximum(build.sub(tile.matrix.cols, tile.col), 0)
+        return Factor(tile.matrix, tile.row, tile.col, rows, cols)
+    buffer = materialize(state, value, op)
+    return _buffer_factor(buffer, transposed, build)
+
+
+def _buffer_factor(buffer: Buffer, transposed: bool, build: Build) -> Factor:
+    rows, cols = buffer.shape
+    base = buffer.memref
+    type_ = base.type
+    assert isinstance(type_, MemRefType)
+    if buffer.is_column:
+        base = _as_matrix(base, rows, build)
+    matrix = Matrix(base, rows, cols)
+    if transposed:
+        matrix, rows, cols = matrix.transposed(), cols, rows
+    return Factor(matrix, 0, 0, rows, cols)
+
+
+def _as_matrix(column: SSAValue, rows: int, build: Build) -> SSAValue:
+    """A rank-1 buffer as a rows x 1 matrix."""
+
+    return reinterpret(build, column, 0, (rows, 1), (1, 1))
+
+
+@dataclass
+class _Chunk:
+    """One chunk of k: its packing and its block GEMM."""
+
+    state: State
+    op: BrgemmOp
+    blocking: Blocking
+    build: Build
+    at: SSAValue
+    length: Index
+
+    def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
+        """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
+        blocking, build = self.blocking, self.build
+        stride = blocking.panel_elements(blocking.kc)
+        to = self._scratch(blocking.panels * stride)
+        k_valid = self._rest(b.rows)
+        first = build.add(b.row, self.at)
+        operands = [first, b.col, k_valid, self.length, b.cols]
+        self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
+        return to, 0, stride
+
+    def packed_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
+        """Panels of this chunk in what was packed for the whole launch."""
+        del b
+        blocking, build, op = self.blocking, self.build, self.op
+        assert op.packed is not None
+        assert op.packed_tile is not None
+        assert op.panel_stride is not None
+        tile = build.mul(op.packed_tile, build.mul(op.panel_stride, blocking.panels))
+        skip = build.mul(self.at, blocking.nr)
+        return op.packed, build.add(tile, skip), op.panel_stride
+
+    def multiply(
+        self,
+        a: Factor,
+        rows: Index,
+        panels: Index,
+        source: tuple[SSAValue, Index, Index],
+        result: Buffer,
+    ) -> None:
+        """The block GEMM, on A in place where its memory allows, else on a copy."""
+        build = self.build
+        k0 = build.add(a.col, self.at)
+        if self._may_stay(a):
+            enough = build.insert(
+                arith.AndiOp(
+                    build.compare("sge", a.rows, rows),
+                    build.compare("sge", self._rest(a.cols), self.length),
+                )
+            )
+            then, other = _branches(build, enough)
+            memory = a.matrix.memref
+            self._gemm(then, memory, (a.row, k0), rows, panels, source, result)
+        else:
+            other = build
+        copy = self._pack_a(other, a, k0, rows)
+        self._gemm(other, copy, (0, 0), rows, panels, source, result)
+
+    def _may_stay(self, a: Factor) -> bool:
+        """Rows are contiguous and already of the type that is computed with."""
+        blocking = self.blocking
+        return a.matrix.is_contiguous() and blocking.dtype == blocking.compute
+
+    def _pack_a(self, build: Build, a: Factor, k0: Index, rows: Index) -> SSAValue:
+        blocking = self.blocking
+        shape = [blocking.rows_padded, blocking.kc + _LDA_PADDING]
+        to = self.state.scratch_memref(shape, self._compute_type())
+        operands = [a.row, k0, a.rows, self._rest(a.cols), rows, self.length]
+        values = [a.matrix.memref, *(build.value(v) for v in operands), to]
+        build.emit(PackAOp(self._block(), values))
+        return to
+
+    def _gemm(
+        self,
+        build: Build,
+        a: SSAValue,
+        at: tuple[Index, Index],
+        rows: Index,
+        panels: Index,
+        source: tuple[SSAValue, Index, Index],
+        result: Buffer,
+    ) -> None:
+        packed, start, stride = source
+        scalars = [build.value(v) for v in (*at, rows, self.length)]
+        tail = [build.value(v) for v in (start, stride, panels)]
+        build.emit(
+            BlockGemmOp(
+                self._block(),
+                [a, *scalars, packed, *tail, result.memref],
+                _element(self.op.a),
+            )
+        )
+
+    def _rest(self, extent: Index) -> Index:
+        """How much of an extent lies in this chunk or behind it."""
+        return self.build.maximum(self.build.sub(extent, self.at), 0)
+
+    def _emit(
+        self,
+        cls: type[PackBOp],
+        base: SSAValue,
+        operands: list[Index],
+        to: SSAValue,
+        tail: list[Index],
+    ) -> None:
+        build = self.build
+        values = [build.value(v) for v in operands]
+        self.build.emit(
+            cls(self._block(), [base, *values, to, *(build.value(v) for v in tail)])
+        )
+
+    def _block(self) -> tuple[int, int]:
+        m, n, _ = self.op.shape()
+        return m, n
+
+    def _compute_type(self) -> Attribute:
+        return bf16 if self.blocking.compute == "bf16" else f32
+
+    def _scratch(self, elements: int) -> SSAValue:
+        return self.state.scratch_memref([elements], self._compute_type())
+
+
+def _branches(build: Build, condition: SSAValue) -> tuple[Build, Build]:
+
+    blocks = [Block(), Block()]
+    ends = [scf.YieldOp(), scf.YieldOp()]
+    for block, end in zip(blocks, ends):
+        block.add_op(end)
+    build.emit(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
+    return Build(InsertPoint.before(ends[0])), Build(InsertPoint.before(ends[1]))
+
+
+def lower_mma(state: State, op: TileMmaOp) -> None:
+    """Element types without a micro-kernel: rows of C as sums of rows of B."""
+    m, n = shape_of(op.result)
+    a, b = (materialize(state, value, op) for value in (op.a, op.b))
+    element = element_of(op.result)
+    result = state.allocate((m, n), element)
+    start = before(op)
+    if op.c is None:
+        zeros = start.insert(arith.ConstantOp.splat(0, op.result.type))  # pyright: ignore
+        write(state, zeros, result, op)
+    else:
+        write(state, op.c, result, op)
+    depth = shape_of(op.a)[1]
+    _accumulate(state, op, a, b, result, depth)
+    state.buffers[op.result] = result
+
+
+def _accumulate(
+    state: State, op: TileMmaOp, a: Buffer, b: Buffer, c: Buffer, depth: int
+) -> None:
+    """C[i, :] += A[i, k] * B[k, :] for each i, k."""
+    m, n = c.shape
+    rows = before(op).loop(m, 1)
+    end = scf.YieldOp()
+    rows.body.block.add_op(end)
+    row = rows.body.block.args[0]
+    nest = open_nest(end, depth, n, state.lanes)
+    nest.levels[row] = 0
+    ev, build = Evaluator(state, nest), nest.places[2]
+    at = At(row, nest.inner, COLUMNS, state.lanes)
+    left = _widened(ev, op.a, a, At(row, nest.outer, COLUMNS, 1), op, "a_unsigned")
+    left = nest.at(nest.outer).splat(left, state.lanes)
+    right = _widened(ev, op.b, b, at.moved(nest.outer, nest.inner), op, "b_unsigned")
+    have = ev.read(c, element_of(op.result), at)
+    is_float = "f" in element_name(element_of(op.result))
+    product = build.insert((arith.MulfOp if is_float else arith.MuliOp)(left, right))
+    total = build.insert((arith.AddfOp if is_float else arith.AddiOp)(have, product))
+    indices = [row] if c.is_column else [row, nest.inner]
+    build.emit(vector.StoreOp(total, c.memref, [build.value(i) for i in indices]))
+    nest.close()
+
+
+def _widened(
+    ev: Evaluator, value: SSAValue, buffer: Buffer, at: At, op: TileMmaOp, sign: str
+) -> SSAValue:
+    """An operand's elements in the type of the accumulator."""
+    read = ev.read(buffer, element_of(value), at)
+    to = element_of(op.result)
+    if element_of(value) == to:
+        return read
+    type_ = to if at.lanes == 1 else VectorType(to, [at.lanes])
+    if "f" in element_name(to):
+        return ev.place(at).insert(arith.ExtfOp(read, type_))
+    unsigned = op.properties.get(sign) is not None
+    cast = arith.ExtuiOp if unsigned else arith.ExtsiOp
+    return ev.place(at).insert(cast(read, type_))

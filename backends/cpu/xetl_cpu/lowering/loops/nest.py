@@ -1,0 +1,104 @@
+"""Loop nests over a rank-2 value, and where in them code belongs.
+
+A nest has three places: before it (0), in its outer loop (1), in its inner loop (2).
+Code goes to the shallowest place where the coordinates it depends on exist, so a
+row's mean is loaded once for the row and a constant once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.upstream import scf
+from xetl_cpu.lowering.loops.build import Build, Index, at_end, before, for_loop
+
+
+@dataclass
+class Nest:
+    """An outer loop (left out when it has one trip) around an inner one.
+
+    Attributes:
+        outer: the outer coordinate.
+        inner: the inner coordinate.
+        loop: the inner loop, without terminator until `close`.
+        outer_loop: the outer loop, if there is one.
+    """
+
+    outer: Index
+    inner: Index
+    loop: scf.ForOp
+    outer_loop: scf.ForOp | None
+    places: tuple[Build, Build, Build]
+    levels: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def level(self, *coordinates: Index) -> int:
+        """The shallowest place where all coordinates exist."""
+        return max(
+            (self.levels.get(c, 0) for c in coordinates if isinstance(c, SSAValue)),
+            default=0,
+        )
+
+    def at(self, *coordinates: Index) -> Build:
+        """The builder of that place."""
+        return self.places[self.level(*coordinates)]
+
+    def add(self, left: Index, right: Index) -> Index:
+        """left + right, computed as far out as possible."""
+        level = self.level(left, right)
+        total = self.places[level].add(left, right)
+        if isinstance(total, SSAValue) and total not in self.levels:
+            self.levels[total] = level
+        return total
+
+    def scaled_outer(self, factor: int) -> Index:
+        """The outer coordinate times a constant."""
+        scaled = self.places[1].mul(self.outer, factor)
+        if isinstance(scaled, SSAValue):
+            self.levels[scaled] = 1
+        return scaled
+
+    @property
+    def carried(self) -> Sequence[SSAValue]:
+        """The values the inner loop carries."""
+        return self.loop.body.block.args[1:]
+
+    def close(self, *values: SSAValue) -> Sequence[SSAValue]:
+        """End both loops; returns the results of the inner one."""
+        self.loop.body.block.add_op(scf.YieldOp(*values))
+        if self.outer_loop is not None:
+            self.outer_loop.body.block.add_op(scf.YieldOp())
+        return self.loop.results
+
+
+def open_nest(
+    op: Operation,
+    outer: Index,
+    inner: Index,
+    step: int,
+    inits: Sequence[SSAValue] = (),
+) -> Nest:
+    """Loops over outer x inner in front of ``op``; the inner one moves by ``step``.
+
+    ``inits``: what the inner loop carries; started anew in each outer trip.
+    """
+    start = before(op)
+    bounds = [start.value(v) for v in (0, inner, step)]
+    levels = dict[SSAValue, int]()
+    if isinstance(outer, int) and outer == 1:
+        loop = for_loop(start, bounds, inits)
+        outside = before(loop)
+        # No outer loop: what belongs there stands before the inner one.
+        places = (outside, outside, at_end(loop.body.block))
+        outer_loop, row = None, 0
+    else:
+        outer_loop = start.loop(outer, 1)
+        row = outer_loop.body.block.args[0]
+        levels[row] = 1
+        loop = for_loop(at_end(outer_loop.body.block), bounds, inits)
+        places = (before(outer_loop), before(loop), at_end(loop.body.block))
+    column = loop.body.block.args[0]
+    levels[column] = 2
+    return Nest(row, column, loop, outer_loop, places, levels)

@@ -1,0 +1,210 @@
+"""What is known while a function is lowered: tiles, buffers, the target's lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xetl.codegen.memref import static_strides
+from xetl.dialects.upstream import memref
+from xetl_cpu.lowering.loops.build import Build, Index
+from xetl_cpu.targets import Target
+
+Shape = tuple[int, int]
+
+
+@dataclass
+class Matrix:
+    """The matrix behind a tile: element (0, 0) of ``memref``, and its extent."""
+
+    memref: SSAValue
+    rows: Index
+    cols: Index
+    _transposed: SSAValue | None = None
+
+    def transposed(self) -> Matrix:
+        """The same memory with rows and columns exchanged."""
+        if self._transposed is None:
+            self._transposed = transposed_view(self.memref, self.rows, self.cols)
+        return Matrix(self._transposed, self.cols, self.rows, self.memref)
+
+    def is_contiguous(self) -> bool:
+        """True when elements of a row are known to be adjacent."""
+        type_ = self.memref.type
+        assert isinstance(type_, MemRefType)
+        return static_strides(type_)[-1] == 1
+
+
+@dataclass
+class TileAt:
+    """A tile of a matrix: where it starts, whether that may be before the matrix."""
+
+    matrix: Matrix
+    row: Index
+    col: Index
+    shape: Shape
+    non_negative: bool
+
+    def transposed(self) -> TileAt:
+        """The transposed tile of the transposed matrix."""
+        return TileAt(
+            self.matrix.transposed(),
+            self.col,
+            self.row,
+            (self.shape[1], self.shape[0]),
+            self.non_negative,
+        )
+
+
+@dataclass
+class ScatterTile:
+    """A tile whose elements stand at ``indices`` (a vector value) of a rank-1 array."""
+
+    memref: SSAValue
+    size: Index
+    indices: SSAValue
+    shape: Shape
+
+
+@dataclass
+class Buffer:
+    """A rank-2 value in scratch memory.
+
+    A single column is kept as a rank-1 memref, so that it can be read along its
+    only dimension; anything else as rows padded to whole vectors.
+    """
+
+    memref: SSAValue
+    shape: Shape
+
+    @property
+    def is_column(self) -> bool:
+        """True for the rank-1 form."""
+        return self.shape[1] == 1
+
+
+@dataclass
+class State:
+    """Everything the lowering of one function knows.
+
+    Attributes:
+        scratch: the block whose start receives the scratch buffers.
+        lanes: vector length used for every element type: f32 lanes of the target.
+        buffers: vector values that live in memory.
+        tiles: what each tile value is.
+        in_place: carried values that their only reader may overwrite.
+        lowered: readers whose code has been written.
+        dead: operations to erase at the end.
+    """
+
+    target: Target
+    scratch: Block
+    lanes: int
+    buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    tiles: dict[SSAValue, TileAt | ScatterTile] = field(
+        default_factory=dict[SSAValue, "TileAt | ScatterTile"]
+    )
+    in_place: set[SSAValue] = field(default_factory=set[SSAValue])
+    lowered: set[Operation] = field(default_factory=set[Operation])
+    dead: list[Operation] = field(default_factory=list[Operation])
+
+    def allocate(self, shape: Shape, element: Attribute) -> Buffer:
+        """Scratch for a value; rows and columns are padded to whole vectors."""
+        rows, cols = shape
+        if cols == 1:
+            return Buffer(self.scratch_memref([self.padded(rows)], element), shape)
+        return Buffer(self.scratch_memref([rows, self.padded(cols)], element), shape)
+
+    def padded(self, extent: int) -> int:
+        """The extent rounded up to whole vectors."""
+        return -(-extent // self.lanes) * self.lanes
+
+    def scratch_memref(self, shape: list[int], element: Attribute) -> SSAValue:
+        """Uninitialised per-thread memory of static shape."""
+        op = memref.AllocaOp(MemRefType(element, shape))
+        first = self.scratch.first_op
+        point = (
+            InsertPoint.before(first)
+            if first is not None
+            else InsertPoint.at_end(self.scratch)
+        )
+        return Build(point).insert(op)
+
+
+def shape_of(value: SSAValue) -> Shape:
+    """Rows and columns of a value; rank 1 is one row, a scalar is 1 x 1."""
+    type_ = value.type
+    if not isinstance(type_, VectorType):
+        return (1, 1)
+    shape = type_.get_shape()
+    if len(shape) == 2:
+        return (shape[0], shape[1])
+    return (1, shape[0]) if shape else (1, 1)
+
+
+def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
+    """A view of a rank-2 memref with its dimensions exchanged, made right after it."""
+    type_ = base.type
+    assert isinstance(type_, MemRefType)
+    point = after(base)
+    build = Build(point)
+    offset, strides = view_of(base, build)
+    layout = static_strides(type_)
+    row_step, col_step = (
+        fixed if fixed is not None else given for fixed, given in zip(layout, strides)
+    )
+    return reinterpret(build, base, offset, (cols, rows), (col_step, row_step))
+
+
+def view_of(base: SSAValue, build: Build) -> tuple[Index, tuple[Index, Index]]:
+    """Offset and strides of a rank-2 memref relative to its allocation."""
+    owner = base.owner
+    if isinstance(owner, memref.ReinterpretCastOp):
+        (offset,) = owner.mixed_offsets
+        row_step, col_step = owner.mixed_strides
+        return offset, (row_step, col_step)
+    op = memref.ExtractStridedMetadataOp(base)
+    build.emit(op)
+    return 0, (op.results[4], op.results[5])
+
+
+def reinterpret(
+    build: Build,
+    base: SSAValue,
+    offset: Index,
+    sizes: tuple[Index, Index],
+    strides: tuple[Index, Index],
+) -> SSAValue:
+    """A rank-2 view of the allocation under ``base``."""
+    owner = base.owner
+    source = owner.operands[0] if isinstance(owner, memref.ReinterpretCastOp) else base
+    type_ = source.type
+    assert isinstance(type_, MemRefType)
+
+    def static(values: tuple[Index, ...]) -> list[int]:
+        return [v if isinstance(v, int) else DYNAMIC_INDEX for v in values]
+
+    layout = StridedLayoutAttr(
+        [v if isinstance(v, int) else None for v in strides],
+        offset if isinstance(offset, int) else None,
+    )
+    result = MemRefType(type_.element_type, static(sizes), layout, type_.memory_space)
+    return build.insert(
+        memref.ReinterpretCastOp(source, [offset], list(sizes), list(strides), result)
+    )
+
+
+def after(value: SSAValue) -> InsertPoint:
+    """The place right after a value's definition."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return InsertPoint.after(owner)
+    return InsertPoint.at_start(owner)

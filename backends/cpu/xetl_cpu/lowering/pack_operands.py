@@ -1,0 +1,190 @@
+"""pack-operands: B is packed once for a launch, in parallel, before the programs run.
+
+Why: all programs of a column of the grid read the same panels of B. Packed once, they
+are read linearly by all of them; packed by each program, the copy costs 1/BM of the
+arithmetic: 10 % at BM = 64.
+
+Before: ``scf.parallel (%x, %y) { xsmm.brgemm(%a, %b at [0, %y * 256], ...) }``
+After::
+
+    %packed = memref.alloc(...)
+    scf.parallel (%tile, %chunk) { xsmm.pack_b ... }
+    scf.parallel (%x, %y) { xsmm.brgemm(...) packed (%packed, tile %y) }
+
+Left alone: operands that the kernel writes, whose offset along n is not a program's
+number times the tile, or whose start along k depends on the program; those are packed
+chunk by chunk in each program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, bf16, f32
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import memref, scf
+from xetl.dialects.xetile import InitTileOp, TileType
+from xetl_cpu.dialect import BrgemmOp, PackBOp
+from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
+from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
+from xetl_cpu.lowering.loops.state import Matrix, reinterpret, view_of
+from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
+from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.targets import Target
+
+_LINE = 32
+"""Panels start at multiples of this many elements: whole cache lines."""
+
+_CHUNK = 256
+"""Steps of k that one task packs."""
+
+
+@dataclass(frozen=True)
+class PackOperandsPass(ModulePass):
+    """See the module docstring."""
+
+    target: Target
+
+    name = "pack-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
+            for brgemm in [o for o in loop.walk() if isinstance(o, BrgemmOp)]:
+                plan = _plan(brgemm, loop)
+                if plan is not None:
+                    _pack(plan, brgemm, loop, self.target)
+
+
+@dataclass
+class _Plan:
+    """Where the packed operand comes from; ``axis``: the grid axis that numbers tiles."""
+
+    init: InitTileOp
+    k_start: Index
+    axis: int | None
+    n_dim: int
+
+
+def _plan(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan | None:
+    """What to pack, if it is the same for all programs of the launch."""
+    init = op.b.owner
+    if not isinstance(init, InitTileOp) or op.count is None or init.indices is not None:
+        return None
+    sizes = tile_sizes(init)
+    if sizes is None or len(init.mixed_offsets) != 2:
+        return None
+    n_dim = 0 if op.trans_b is not None else 1
+    offsets = init.mixed_offsets
+    fixed = [init.source, op.count, offsets[1 - n_dim], *sizes, *init.mixed_strides]
+    if not all(is_defined_outside(v, loop) for v in fixed):
+        return None
+    if _is_written(init.source, loop):
+        return None
+    found, axis = _tile_axis(offsets[n_dim], op.shape()[1], loop)
+    return _Plan(init, offsets[1 - n_dim], axis, n_dim) if found else None
+
+
+def _is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
+    """True if a program may store to the operand (or if nobody can tell)."""
+    base = root(source)
+    return not isinstance(base, BlockArgument) or any(
+        may_alias(base, written_root(op)) for op in loop.walk() if may_write(op)
+    )
+
+
+def _tile_axis(
+    offset: Index, extent: int, loop: scf.ParallelOp
+) -> tuple[bool, int | None]:
+    """The program number that counts the tiles along n; None: there is one tile."""
+    if constant_of(offset) == 0:
+        return True, None
+    number = multiple_of(offset, extent)
+    if isinstance(number, BlockArgument) and number.block is loop.body.block:
+        return True, number.index
+    return False, None
+
+
+def _pack(plan: _Plan, op: BrgemmOp, loop: scf.ParallelOp, target: Target) -> None:
+    m, n, depth = op.shape()
+    type_ = op.b.type
+    assert isinstance(type_, TileType)
+    blocking = choose_blocking(target, str(type_.element_type), m, n)
+    build = before(loop)
+    assert op.count is not None
+    total = build.mul(op.count, depth)
+    per_panel = build.mul(build.ceildiv(total, _LINE), _LINE * blocking.nr)
+    tiles: Index = 1 if plan.axis is None else loop.upper_bounds[plan.axis]
+    size = build.mul(build.mul(tiles, blocking.panels), per_panel)
+    element: Attribute = bf16 if blocking.compute == "bf16" else f32
+    buffer = build.insert(
+        memref.AllocOp(MemRefType(element, [DYNAMIC_INDEX]), [build.value(size)])
+    )
+    buffer.name_hint = "packed"
+    source = _source(plan, build)
+    _emit_packing(plan, op, blocking, build, source, buffer, (total, per_panel, tiles))
+    number = 0 if plan.axis is None else loop.body.block.args[plan.axis]
+    inner = before(op)
+    stride = build.value(per_panel)
+    new = op.with_packed(buffer, inner.value(number), stride)
+    inner.emit(new)
+    op.result.replace_all_uses_with(new.result)
+    op.detach()
+    op.erase()
+
+
+def _source(plan: _Plan, build: Build) -> Matrix:
+    """The operand as a (k, n) matrix, outside the programs."""
+    init = plan.init
+    sizes = tile_sizes(init)
+    assert sizes is not None
+    base = init.source
+    if init.mixed_sizes:
+        offset, steps = view_of(base, build)
+        given = [
+            have if isinstance(have, int) else want
+            for have, want in zip(steps, init.mixed_strides)
+        ]
+        base = reinterpret(build, base, offset, tuple(sizes), tuple(given))
+    matrix = Matrix(base, *sizes)
+    return matrix.transposed() if plan.n_dim == 0 else matrix
+
+
+def _emit_packing(
+    plan: _Plan,
+    op: BrgemmOp,
+    blocking: Blocking,
+    build: Build,
+    source: Matrix,
+    buffer: SSAValue,
+    sizes: tuple[Index, Index, Index],
+) -> None:
+    """A parallel loop over (tile of n, chunk of k)."""
+    total, per_panel, tiles = sizes
+    m, n, _ = op.shape()
+    chunk = _CHUNK * blocking.k_pack
+    chunks = build.ceildiv(total, chunk)
+    index = build.value(0).type
+    body = Block(arg_types=[index, index])
+    tile, part = body.args
+    inner = at_end(body)
+    skip = inner.mul(part, chunk)
+    first = inner.add(plan.k_start, skip)
+    column = inner.mul(tile, n)
+    length = inner.minimum(inner.sub(total, skip), chunk)
+    k_valid = inner.maximum(inner.sub(source.rows, first), 0)
+    n_valid = inner.maximum(inner.sub(source.cols, column), 0)
+    start = inner.add(
+        inner.mul(tile, inner.mul(per_panel, blocking.panels)),
+        inner.mul(skip, blocking.nr),
+    )
+    scalars = [inner.value(v) for v in (first, column, k_valid, length, n_valid)]
+    tail = [inner.value(start), inner.value(per_panel)]
+    inner.emit(PackBOp((m, n), [source.memref, *scalars, buffer, *tail]))
+    inner.emit(scf.ReduceOp())
+    zero, one = build.value(0), build.value(1)
+    uppers = [build.value(tiles), build.value(chunks)]
+    build.emit(scf.ParallelOp([zero, zero], uppers, [one, one], Region(body)))

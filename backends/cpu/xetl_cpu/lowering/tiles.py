@@ -1,0 +1,144 @@
+"""Tiles as memory: the matrix behind a tile, its bounds, who may alias whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    MemRefType,
+)
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from xetl.dialects.upstream import func, memref
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    InitTileOp,
+    LoadTileOp,
+    StoreScatterOp,
+    StoreTileOp,
+    UpdateTileOffsetOp,
+)
+from xetl_cpu.lowering.affine import is_non_negative
+
+_WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
+
+
+def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
+    """Rows and columns of the matrix a tile lies in; None if only the type knows not."""
+    sizes = init.mixed_sizes
+    if sizes:
+        return sizes
+    type_ = init.source.type
+    if isinstance(type_, MemRefType) and all(n >= 0 for n in type_.get_shape()):
+        return list(type_.get_shape())[-2:]
+    return None
+
+
+def origin(tile: SSAValue) -> InitTileOp | None:
+    """The ``init_tile`` that made a tile, through updates of its offset."""
+    owner = tile.owner
+    while isinstance(owner, UpdateTileOffsetOp):
+        owner = owner.tile.owner
+    return owner if isinstance(owner, InitTileOp) else None
+
+
+def is_streamable(tile: SSAValue) -> bool:
+    """True for a plain tile whose offset is proven not to be negative."""
+    init = origin(tile)
+    if init is None or init.indices is not None or len(init.mixed_offsets) != 2:
+        return False
+    if tile_sizes(init) is None or not isinstance(init.source.type, MemRefType):
+        return False
+    offsets = list(init.mixed_offsets)
+    owner = tile.owner
+    while isinstance(owner, UpdateTileOffsetOp):
+        offsets += owner.mixed_offsets
+        owner = owner.tile.owner
+    return all(is_non_negative(offset) for offset in offsets)
+
+
+def loads_zero_padded(load: LoadTileOp) -> bool:
+    """True for a load of one rank-2 vector whose outside reads as zero."""
+    if len(load.results) != 1 or len(load.results[0].type.get_shape()) != 2:  # pyright: ignore
+        return False
+    padding = load.padding
+    if padding is None:
+        return True
+    return isinstance(padding, FloatAttr | IntegerAttr) and padding.value.data == 0
+
+
+def writes_between(first: Operation, last: Operation) -> bool:
+    """True if an operation between two of one block may write memory."""
+    op = first.next_op
+    while op is not None and op is not last:
+        if any(may_write(inner) for inner in op.walk()):
+            return True
+        op = op.next_op
+    return op is None
+
+
+def may_write(op: Operation) -> bool:
+    """True for operations that write memory.
+
+    A barrier is none: a program is one thread here, in program order anyway.
+    """
+    return isinstance(op, (*_WRITERS, memref.StoreOp))
+
+
+def root(base: SSAValue) -> SSAValue:
+    """The memref (or address) a view was made from."""
+    owner = base.owner
+    while isinstance(
+        owner,
+        memref.ReinterpretCastOp
+        | memref.CastOp
+        | memref.SubviewOp
+        | memref.TransposeOp
+        | memref.ExtractStridedMetadataOp,
+    ):
+        base = owner.operands[0]
+        owner = base.owner
+    return base
+
+
+def tile_root(tile: SSAValue) -> SSAValue | None:
+    """The array behind a tile, None when it cannot be told."""
+    init = origin(tile)
+    return None if init is None else root(init.source)
+
+
+def written_root(op: Operation) -> SSAValue | None:
+    """The array an operation writes, None when it cannot be told."""
+    if isinstance(op, _WRITERS):
+        return tile_root(op.tile)
+    if isinstance(op, memref.StoreOp):
+        return root(op.operands[1])
+    return None
+
+
+def may_alias(left: SSAValue | None, right: SSAValue | None) -> bool:
+    """True unless the two are different arrays of the call that share no memory."""
+    if left is None or right is None:
+        return True
+    if left is right:
+        return True
+    groups = [_alias_group(value) for value in (left, right)]
+    if None in groups:
+        return True
+    return groups[0] == groups[1] and groups[0] != -1
+
+
+def _alias_group(value: SSAValue) -> int | None:
+    """The argument's alias group (-1: alone); None for what is no array argument."""
+    if not isinstance(value, BlockArgument):
+        return None
+    function = value.block.parent_op()
+    if not isinstance(function, func.FuncOp) or not isinstance(value.type, MemRefType):
+        return None
+    groups = function.attributes.get("xetile.alias_groups")
+    if not isinstance(groups, DenseArrayBase):
+        return None
+    return groups.get_values()[value.index]  # pyright: ignore

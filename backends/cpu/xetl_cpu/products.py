@@ -1,0 +1,103 @@
+"""Emission of ``xsmm``: each operation is one call of a micro-kernel function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.codegen.emitter import constant
+from xetl.codegen.types import memory_type
+from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp
+from xetl_cpu.microkernels import (
+    Blocking,
+    choose_blocking,
+    emit_block_gemm,
+    emit_pack_a,
+    emit_pack_b,
+)
+
+
+def _name(value: SSAValue) -> str:
+    """The element type of a memref as micro-kernels call it."""
+    assert isinstance(value.type, MemRefType)
+    element: Attribute = value.type.element_type
+    return str(element)
+
+
+def _blocking(em: Any, op: PackAOp | PackBOp | BlockGemmOp, dtype: str) -> Blocking:
+    return choose_blocking(em.target, dtype, *op.block())
+
+
+def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
+    return em.element_address(em.strided(value), em.all(indices))
+
+
+def _pack_b(em: Any, op: PackBOp) -> None:
+    dtype = _name(op.source)
+    blocking = _blocking(em, op, dtype)
+    function = emit_pack_b(em.module, em.target, blocking, dtype)
+    source = em.strided(op.source)
+    to = em.builder.gep(
+        em.strided(op.dest).address,
+        [em.get(op.dest_offset)],
+        source_etype=memory_type(op.dest.type.element_type),  # pyright: ignore
+    )
+    em.builder.call(
+        function,
+        [
+            _at(em, op.source, op.k0, op.n0),
+            *source.strides,
+            *em.all([op.k_valid, op.k, op.n_valid]),
+            constant(blocking.panels),
+            to,
+            em.get(op.panel_stride),
+        ],
+    )
+
+
+def _pack_a(em: Any, op: PackAOp) -> None:
+    dtype = _name(op.source)
+    blocking = _blocking(em, op, dtype)
+    function = emit_pack_a(em.module, em.target, blocking, dtype)
+    source, dest = em.strided(op.source), em.strided(op.dest)
+    em.builder.call(
+        function,
+        [
+            _at(em, op.source, op.m0, op.k0),
+            *source.strides,
+            *em.all([op.rows_valid, op.k_valid, op.rows, op.k]),
+            dest.address,
+            dest.strides[0],
+        ],
+    )
+
+
+def _block_gemm(em: Any, op: BlockGemmOp) -> None:
+    blocking = _blocking(em, op, str(op.source_type))
+    function = emit_block_gemm(em.module, em.target, blocking)
+    a = em.strided(op.a)
+    panels = em.builder.gep(
+        em.strided(op.b).address,
+        [em.get(op.b_offset)],
+        source_etype=memory_type(op.b.type.element_type),  # pyright: ignore
+    )
+    em.builder.call(
+        function,
+        [
+            _at(em, op.a, op.m0, op.k0),
+            a.strides[0],
+            *em.all([op.rows, op.k]),
+            panels,
+            *em.all([op.panel_stride, op.panels]),
+            em.strided(op.c).address,
+        ],
+    )
+
+
+TABLE: dict[Any, Any] = {
+    PackBOp: _pack_b,
+    PackAOp: _pack_a,
+    BlockGemmOp: _block_gemm,
+}

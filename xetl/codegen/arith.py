@@ -1,0 +1,345 @@
+"""Emission of ``arith``: scalars and rank-1 vectors.
+
+f16 and bf16 are computed in f32 and rounded once for each operation, as the language
+says; f32 and f64 may contract a multiplication and an addition into one fma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ll
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from xetl.codegen.emitter import Emit, Emitter
+from xetl.codegen.types import (
+    BF16,
+    F32,
+    I16,
+    I32,
+    element_of,
+    is_narrow_float,
+    llvm_type,
+    scalar_type,
+)
+from xetl.dialects.upstream import arith
+
+_INT = {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.AndiOp: "and_",
+    arith.OriOp: "or_",
+    arith.XoriOp: "xor",
+    arith.ShliOp: "shl",
+    arith.ShrsiOp: "ashr",
+    arith.ShruiOp: "lshr",
+    arith.DivsiOp: "sdiv",
+    arith.DivuiOp: "udiv",
+    arith.RemsiOp: "srem",
+    arith.RemuiOp: "urem",
+}
+_FLOAT = {
+    arith.AddfOp: "fadd",
+    arith.SubfOp: "fsub",
+    arith.MulfOp: "fmul",
+    arith.DivfOp: "fdiv",
+    arith.RemfOp: "frem",
+}
+_MINMAX = {
+    arith.MaximumfOp: "maximum",
+    arith.MinimumfOp: "minimum",
+    arith.MaxnumfOp: "maxnum",
+    arith.MinnumfOp: "minnum",
+    arith.MaxsiOp: "smax",
+    arith.MinsiOp: "smin",
+    arith.MaxuiOp: "umax",
+    arith.MinuiOp: "umin",
+}
+_CMPI = {
+    "eq": ("icmp_signed", "=="),
+    "ne": ("icmp_signed", "!="),
+    "slt": ("icmp_signed", "<"),
+    "sle": ("icmp_signed", "<="),
+    "sgt": ("icmp_signed", ">"),
+    "sge": ("icmp_signed", ">="),
+    "ult": ("icmp_unsigned", "<"),
+    "ule": ("icmp_unsigned", "<="),
+    "ugt": ("icmp_unsigned", ">"),
+    "uge": ("icmp_unsigned", ">="),
+}
+_CMPF = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def suffix(type_: Any) -> str:
+    """How an intrinsic's name spells a type: ``v16f32``."""
+    if isinstance(type_, ll.VectorType):
+        return f"v{type_.count}{suffix(type_.element)}"
+    return type_.intrinsic_name
+
+
+def _int(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        em.set(op.result, getattr(em.builder, name)(*em.all(op.operands)))
+
+    return emit
+
+
+def in_f32(
+    em: Emitter, type_: Attribute, compute: Callable[[list[Any]], Any], *args: Any
+) -> Any:
+    """Compute on f32 copies of f16/bf16 values and round once; others as they are."""
+    if not is_narrow_float(type_):
+        return compute(list(args))
+    return narrow(em, compute([widen(em, arg) for arg in args]), type_)
+
+
+def with_f32_type(type_: Any) -> Any:
+    """The type with f32 in place of its element type."""
+    if isinstance(type_, ll.VectorType):
+        return ll.VectorType(F32, type_.count)
+    return F32
+
+
+def widen(em: Emitter, value: Any) -> Any:
+    """f16 or bf16 as f32: exact."""
+    wide = with_f32_type(value.type)
+    element = getattr(value.type, "element", value.type)
+    if element == BF16:
+        count = getattr(value.type, "count", None)
+        bits16 = ll.VectorType(I16, count) if count else I16
+        bits32 = ll.VectorType(I32, count) if count else I32
+        raised = em.builder.zext(em.builder.bitcast(value, bits16), bits32)
+        shift = ll.Constant(bits32, [16] * count if count else 16)
+        return em.builder.bitcast(em.builder.shl(raised, shift), wide)
+    return em.builder.fpext(value, wide)
+
+
+def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
+    """f32 rounded to nearest even as f16 or bf16."""
+    to = llvm_type(type_)
+    if scalar_type(element_of(type_)) == BF16 and not em.lower_bf16:
+        return _round_to_bf16(em, value, to)
+    return em.builder.fptrunc(value, to)
+
+
+def _round_to_bf16(em: Emitter, value: Any, to: Any) -> Any:
+    """RNE on the bits, for targets where LLVM would call a library function."""
+    b, count = em.builder, getattr(to, "count", None)
+
+    def const(number: int) -> Any:
+        return ll.Constant(bits32, [number] * count if count else number)
+
+    bits32 = ll.VectorType(I32, count) if count else I32
+    bits16 = ll.VectorType(I16, count) if count else I16
+    bits = b.bitcast(value, bits32)
+    odd = b.and_(b.lshr(bits, const(16)), const(1))
+    rounded = b.lshr(b.add(bits, b.add(odd, const(0x7FFF))), const(16))
+    quiet = b.or_(b.lshr(bits, const(16)), const(0x40))
+    chosen = b.select(b.fcmp_unordered("uno", value, value), quiet, rounded)
+    return b.bitcast(b.trunc(chosen, bits16), to)
+
+
+def _float(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        type_ = op.result.type
+        # A rounded f16 operation must not melt into its neighbour.
+        flags = () if is_narrow_float(type_) else ("contract",)
+
+        def compute(args: list[Any]) -> Any:
+            return getattr(em.builder, name)(*args, flags=flags)
+
+        em.set(op.result, in_f32(em, type_, compute, *em.all(op.operands)))
+
+    return emit
+
+
+def _minmax(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        def compute(args: list[Any]) -> Any:
+            type_ = args[0].type
+            return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
+
+        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+    return emit
+
+
+def _negf(em: Emitter, op: arith.NegfOp) -> None:
+    def compute(args: list[Any]) -> Any:
+        return em.builder.fneg(args[0])
+
+    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+
+def _floordiv(em: Emitter, op: arith.FloordivsiOp) -> None:
+    """q = a / b, one less when the remainder and the divisor differ in sign."""
+    b = em.builder
+    left, right = em.all(op.operands)
+    quotient, rest = b.sdiv(left, right), b.srem(left, right)
+    zero = ll.Constant(left.type, _zero(left.type))
+    differs = b.icmp_signed("<", b.xor(rest, right), zero)
+    lower = b.and_(b.icmp_signed("!=", rest, zero), differs)
+    em.set(op.result, b.sub(quotient, b.zext(lower, left.type)))
+
+
+def _ceildiv(em: Emitter, op: arith.CeildivsiOp) -> None:
+    """q = a / b, one more when the remainder and the divisor agree in sign."""
+    b = em.builder
+    left, right = em.all(op.operands)
+    quotient, rest = b.sdiv(left, right), b.srem(left, right)
+    zero = ll.Constant(left.type, _zero(left.type))
+    agrees = b.icmp_signed(">=", b.xor(rest, right), zero)
+    higher = b.and_(b.icmp_signed("!=", rest, zero), agrees)
+    em.set(op.result, b.add(quotient, b.zext(higher, left.type)))
+
+
+def _zero(type_: Any) -> Any:
+    return [0] * type_.count if isinstance(type_, ll.VectorType) else 0
+
+
+def _cmpi(em: Emitter, op: arith.CmpiOp) -> None:
+    method, sign = _CMPI[op.predicate_name]
+    em.set(op.result, getattr(em.builder, method)(sign, *em.all(op.operands)))
+
+
+def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
+    predicate = op.predicate_name
+    operands = em.all(op.operands)
+    if is_narrow_float(op.lhs.type):
+        operands = [widen(em, operand) for operand in operands]
+    if predicate in ("ord", "uno"):
+        ordered = predicate == "ord"
+    else:
+        ordered, predicate = predicate[0] == "o", _CMPF[predicate[1:]]
+    compare = em.builder.fcmp_ordered if ordered else em.builder.fcmp_unordered
+    em.set(op.result, compare(predicate, *operands))
+
+
+def _select(em: Emitter, op: arith.SelectOp) -> None:
+    em.set(op.result, em.builder.select(*em.all(op.operands)))
+
+
+def _cast(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        (source,) = em.all(op.operands)
+        to = llvm_type(op.result.type)
+        em.set(op.result, getattr(em.builder, name)(source, to))
+
+    return emit
+
+
+def _extf(em: Emitter, op: arith.ExtfOp) -> None:
+    (source,) = em.all(op.operands)
+    value = widen(em, source) if is_narrow_float(op.operands[0].type) else source
+    to = llvm_type(op.result.type)
+    em.set(op.result, value if value.type == to else em.builder.fpext(value, to))
+
+
+def _truncf(em: Emitter, op: arith.TruncfOp) -> None:
+    (source,) = em.all(op.operands)
+    type_ = op.result.type
+    if is_narrow_float(type_) and scalar_type(element_of(type_)) == BF16:
+        wide = with_f32_type(source.type)
+        value = source if source.type == wide else em.builder.fptrunc(source, wide)
+        em.set(op.result, narrow(em, value, type_))
+    else:
+        em.set(op.result, em.builder.fptrunc(source, llvm_type(type_)))
+
+
+def _int_to_float(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        (source,) = em.all(op.operands)
+        type_ = op.result.type
+        if is_narrow_float(type_):
+            wide = getattr(em.builder, name)(source, with_f32_type(source.type))
+            em.set(op.result, narrow(em, wide, type_))
+        else:
+            em.set(op.result, getattr(em.builder, name)(source, llvm_type(type_)))
+
+    return emit
+
+
+def _float_to_int(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        (source,) = em.all(op.operands)
+        if is_narrow_float(op.operands[0].type):
+            source = widen(em, source)
+        em.set(op.result, getattr(em.builder, name)(source, llvm_type(op.result.type)))
+
+    return emit
+
+
+def _index_cast(extend: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        (source,) = em.all(op.operands)
+        to = llvm_type(op.result.type)
+        have = getattr(source.type, "element", source.type).width
+        want = getattr(to, "element", to).width
+        if have == want:
+            em.set(op.result, source)
+        else:
+            cast = extend if have < want else "trunc"
+            em.set(op.result, getattr(em.builder, cast)(source, to))
+
+    return emit
+
+
+def _bitcast(em: Emitter, op: Any) -> None:
+    (source,) = em.all(op.operands)
+    em.set(op.result, em.builder.bitcast(source, llvm_type(op.result.type)))
+
+
+def _constant(em: Emitter, op: arith.ConstantOp) -> None:
+    type_, value = op.result.type, op.value
+    if isinstance(value, IntegerAttr | FloatAttr):
+        em.set(op.result, scalar_constant(type_, value.value.data))
+        return
+    assert isinstance(value, DenseIntOrFPElementsAttr)
+    assert isinstance(type_, VectorType)
+    values = list(value.get_values())
+    count = llvm_type(type_).count
+    values = values * count if len(values) == 1 else values
+    scalars = [scalar_constant(type_.element_type, v) for v in values]
+    em.set(op.result, ll.Constant(llvm_type(type_), scalars))
+
+
+def scalar_constant(type_: Attribute, value: Any) -> Any:
+    """A scalar constant; an i1 as LLVM wants it (0 or 1)."""
+    lowered = scalar_type(type_)
+    if isinstance(lowered, ll.IntType) and lowered.width == 1:
+        value = int(bool(value))
+    return ll.Constant(lowered, value)
+
+
+TABLE: dict[Any, Emit] = {
+    **{cls: _int(name) for cls, name in _INT.items()},
+    **{cls: _float(name) for cls, name in _FLOAT.items()},
+    **{cls: _minmax(name) for cls, name in _MINMAX.items()},
+    arith.NegfOp: _negf,
+    arith.FloordivsiOp: _floordiv,
+    arith.CeildivsiOp: _ceildiv,
+    arith.CmpiOp: _cmpi,
+    arith.CmpfOp: _cmpf,
+    arith.SelectOp: _select,
+    arith.ExtfOp: _extf,
+    arith.TruncfOp: _truncf,
+    arith.ExtsiOp: _cast("sext"),
+    arith.ExtuiOp: _cast("zext"),
+    arith.TrunciOp: _cast("trunc"),
+    arith.SitofpOp: _int_to_float("sitofp"),
+    arith.UitofpOp: _int_to_float("uitofp"),
+    arith.FptosiOp: _float_to_int("fptosi"),
+    arith.FptouiOp: _float_to_int("fptoui"),
+    arith.IndexCastOp: _index_cast("sext"),
+    arith.IndexCastuiOp: _index_cast("zext"),
+    arith.BitcastOp: _bitcast,
+    arith.ConstantOp: _constant,
+}

@@ -1,0 +1,146 @@
+"""Walks a function at the ``loops`` stage and emits LLVM IR for it.
+
+The emitter holds what has been emitted (SSA value -> LLVM value) and a table from
+operation class to the function that emits it. The tables of the target-neutral
+dialects stand beside this file; a backend adds its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import llvmlite.ir as ll
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from xetl.codegen.types import I64, byte_width, llvm_type, memory_type
+from xetl.errors import InternalError
+
+Emit = Callable[["Emitter", Any], None]
+
+
+@dataclass(frozen=True)
+class Strided:
+    """A memref: address of element 0, sizes and strides (in elements) as LLVM values."""
+
+    address: Any
+    sizes: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    element: Attribute
+
+
+@dataclass
+class Emitter:
+    """Emits the operations of one LLVM function.
+
+    Args:
+        module: the LLVM module that receives functions and constants.
+        builder: where the next instruction goes.
+        table: the emission function of each operation class.
+        math: ``(name, element, lanes) -> function`` for what LLVM has no code for.
+        lower_bf16: whether the target converts f32 to bf16 itself.
+    """
+
+    module: ll.Module
+    builder: Any
+    table: dict[type[Operation], Emit]
+    math: Callable[[str, Any, int], Any]
+    lower_bf16: bool = True
+    values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
+
+    def emit_block(self, block: Block) -> None:
+        """Emit every operation of a block, its terminator included."""
+        for op in block.ops:
+            emit = self.table.get(type(op))
+            if emit is None:
+                raise InternalError(f"no code can be emitted for `{op.name}`")
+            emit(self, op)
+
+    def get(self, value: SSAValue) -> Any:
+        """The LLVM value of an SSA value (a `Strided` for a memref)."""
+        return self.values[value]
+
+    def all(self, values: Sequence[SSAValue]) -> list[Any]:
+        """The LLVM values of several SSA values."""
+        return [self.values[value] for value in values]
+
+    def set(self, value: SSAValue, emitted: Any) -> None:
+        """Record what an SSA value became."""
+        self.values[value] = emitted
+
+    def strided(self, value: SSAValue) -> Strided:
+        """The LLVM form of a memref value."""
+        emitted = self.values[value]
+        assert isinstance(emitted, Strided)
+        return emitted
+
+    def element_address(self, base: Strided, indices: Sequence[Any]) -> Any:
+        """The address of an element of a memref."""
+        offset: Any = None
+        for index, stride in zip(indices, base.strides):
+            term = multiply(self.builder, index, stride)
+            offset = term if offset is None else add(self.builder, offset, term)
+        if offset is None or is_constant(offset, 0):
+            return base.address
+        return self.builder.gep(
+            base.address, [offset], source_etype=memory_type(base.element)
+        )
+
+    def intrinsic(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
+        """Call an LLVM intrinsic by its full name."""
+        function = self.module.globals.get(name)
+        if function is None:
+            type_ = ll.FunctionType(result, [operand.type for operand in operands])
+            function = ll.Function(self.module, type_, name)
+        return self.builder.call(function, list(operands))
+
+
+def constant(value: int) -> Any:
+    """An i64 constant."""
+    return ll.Constant(I64, value)
+
+
+def is_constant(value: Any, number: int) -> bool:
+    """True when an LLVM value is this integer constant."""
+    return isinstance(value, ll.Constant) and value.constant == number
+
+
+def multiply(builder: Any, left: Any, right: Any) -> Any:
+    """left * right, folded when one of them is 1 or 0."""
+    for one, other in ((left, right), (right, left)):
+        if is_constant(one, 1):
+            return other
+        if is_constant(one, 0):
+            return one
+    return builder.mul(left, right)
+
+
+def add(builder: Any, left: Any, right: Any) -> Any:
+    """left + right, folded when one of them is 0."""
+    if is_constant(left, 0):
+        return right
+    return left if is_constant(right, 0) else builder.add(left, right)
+
+
+def splat(builder: Any, scalar: Any, lanes: int) -> Any:
+    """A vector with the scalar in every lane."""
+    vector = ll.VectorType(scalar.type, lanes)
+    undefined = ll.Constant(vector, ll.Undefined)
+    first = builder.insert_element(undefined, scalar, ll.Constant(ll.IntType(32), 0))
+    zeros = ll.Constant(ll.VectorType(ll.IntType(32), lanes), [0] * lanes)
+    return builder.shuffle_vector(first, undefined, zeros)
+
+
+def alignment(type_: MemRefType[Attribute]) -> int:
+    """What may be assumed of an element's address: its own size."""
+    return byte_width(type_.element_type)
+
+
+def vector_of(type_: Attribute) -> tuple[Any, int]:
+    """The LLVM element type and the number of lanes (1 for a scalar)."""
+    lowered = llvm_type(type_)
+    if isinstance(lowered, ll.VectorType):
+        return lowered.element, lowered.count
+    return lowered, 1

@@ -1,0 +1,132 @@
+"""Emission of ``memref``: a memref is an address, sizes and strides in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.ir as ll
+from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr, IntAttr
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.codegen.emitter import Emit, Emitter, Strided, constant
+from xetl.codegen.types import I1, I8, byte_width, memory_type
+from xetl.dialects.upstream import memref
+from xetl.errors import InternalError
+
+
+def static_strides(type_: MemRefType[Attribute]) -> list[int | None]:
+    """Strides in elements as the type tells them; None where they are dynamic."""
+    layout = type_.layout
+    if isinstance(layout, StridedLayoutAttr):
+        return [s.data if isinstance(s, IntAttr) else None for s in layout.strides.data]
+    if not isinstance(layout, NoneAttr):
+        raise InternalError(
+            f"a memref with the layout {layout} reached code generation"
+        )
+    strides: list[int | None] = []
+    step: int | None = 1
+    for size in reversed(type_.get_shape()):
+        strides.append(step)
+        step = None if step is None or size < 0 else step * size
+    return strides[::-1]
+
+
+def refine(base: Strided, type_: MemRefType[Attribute]) -> Strided:
+    """Put in the constants that the type knows: they shorten every address."""
+    sizes = [
+        constant(size) if size >= 0 else have
+        for size, have in zip(type_.get_shape(), base.sizes)
+    ]
+    strides = [
+        have if step is None else constant(step)
+        for step, have in zip(static_strides(type_), base.strides)
+    ]
+    return Strided(base.address, tuple(sizes), tuple(strides), base.element)
+
+
+def _mixed(em: Emitter, static: Sequence[int | SSAValue]) -> list[Any]:
+    return [constant(v) if isinstance(v, int) else em.get(v) for v in static]
+
+
+def _metadata(em: Emitter, op: memref.ExtractStridedMetadataOp) -> None:
+    base = em.strided(op.operands[0])
+    scalar = Strided(base.address, (), (), base.element)
+    rank = len(base.sizes)
+    em.set(op.results[0], scalar)
+    em.set(op.results[1], constant(0))
+    for index in range(rank):
+        em.set(op.results[2 + index], base.sizes[index])
+        em.set(op.results[2 + rank + index], base.strides[index])
+
+
+def _reinterpret_cast(em: Emitter, op: memref.ReinterpretCastOp) -> None:
+    base = em.strided(op.operands[0])
+    lists = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
+    offsets, sizes, strides = (_mixed(em, part) for part in lists)
+    address = em.element_address(
+        Strided(base.address, (), (constant(1),), base.element), offsets
+    )
+    view = Strided(address, tuple(sizes), tuple(strides), base.element)
+    type_: Any = op.result.type
+    em.set(op.result, refine(view, type_))
+
+
+def _dim(em: Emitter, op: memref.DimOp) -> None:
+    base, index = em.strided(op.operands[0]), em.get(op.operands[1])
+    em.set(op.result, base.sizes[index.constant])
+
+
+def _cast(em: Emitter, op: memref.CastOp) -> None:
+    type_: Any = op.result.type
+    em.set(op.result, refine(em.strided(op.operands[0]), type_))
+
+
+def _load(em: Emitter, op: memref.LoadOp) -> None:
+    base = em.strided(op.operands[0])
+    address = em.element_address(base, em.all(op.operands[1:]))
+    loaded = em.builder.load(
+        address, typ=memory_type(base.element), align=byte_width(base.element)
+    )
+    if loaded.type == I8 and str(base.element) == "i1":
+        loaded = em.builder.icmp_signed("!=", loaded, I8(0))
+    em.set(op.result, loaded)
+
+
+def _store(em: Emitter, op: memref.StoreOp) -> None:
+    value, base = em.get(op.operands[0]), em.strided(op.operands[1])
+    address = em.element_address(base, em.all(op.operands[2:]))
+    if value.type == I1:
+        value = em.builder.zext(value, I8)
+    em.builder.store(value, address, align=byte_width(base.element))
+
+
+def static_bytes(type_: MemRefType[Attribute]) -> int:
+    """Bytes of a memref of static shape and identity layout."""
+    count = 1
+    for size in type_.get_shape():
+        count *= size
+    return count * byte_width(type_.element_type)
+
+
+def strided_at(address: Any, type_: MemRefType[Attribute]) -> Strided:
+    """A static memref at an address."""
+    sizes = tuple(constant(size) for size in type_.get_shape())
+    strides = tuple(constant(step or 0) for step in static_strides(type_))
+    return Strided(address, sizes, strides, type_.element_type)
+
+
+def _address_as_index(em: Emitter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
+    base = em.strided(op.operands[0])
+    em.set(op.result, em.builder.ptrtoint(base.address, ll.IntType(64)))
+
+
+TABLE: dict[Any, Emit] = {
+    memref.ExtractStridedMetadataOp: _metadata,
+    memref.ReinterpretCastOp: _reinterpret_cast,
+    memref.DimOp: _dim,
+    memref.CastOp: _cast,
+    memref.LoadOp: _load,
+    memref.StoreOp: _store,
+    memref.ExtractAlignedPointerAsIndexOp: _address_as_index,
+}

@@ -1,0 +1,155 @@
+"""Emission of ``scf.for``, ``scf.if`` and ``scf.while`` as blocks and phis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from xetl.codegen.emitter import Emit, Emitter, Strided, is_constant
+from xetl.codegen.types import llvm_type
+from xetl.dialects.upstream import scf
+
+
+def _for(em: Emitter, op: scf.ForOp) -> None:
+    """Test at the top: a loop may run zero times."""
+    b, body = em.builder, op.body.block
+    lower, upper, step, *inits = em.all(op.operands)
+    before = b.block
+    head, inside, after = (
+        b.append_basic_block(f"for.{n}") for n in ("head", "body", "end")
+    )
+    b.branch(head)
+    b.position_at_end(head)
+    induction = b.phi(lower.type)
+    induction.add_incoming(lower, before)
+    carried = [_phi(em, init, before) for init in inits]
+    more = b.icmp_signed("<", induction, upper)
+    if not _is_positive_constant(step):
+        more = b.and_(more, b.icmp_signed(">", step, step.type(0)))
+    b.cbranch(more, inside, after)
+    b.position_at_end(inside)
+    _bind(em, body.args, [induction, *carried])
+    em.emit_block(body)
+    last = body.last_op
+    assert last is not None
+    for phi, value in zip(carried, em.all(last.operands)):
+        phi.add_incoming(value, b.block)
+    induction.add_incoming(b.add(induction, step), b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    _bind(em, op.results, carried)
+
+
+def _is_positive_constant(step: Any) -> bool:
+    return isinstance(getattr(step, "constant", None), int) and step.constant > 0
+
+
+def _phi(em: Emitter, init: Any, block: Any) -> Any:
+    phi = em.builder.phi(init.type)
+    phi.add_incoming(init, block)
+    return phi
+
+
+def _bind(em: Emitter, values: Any, emitted: list[Any]) -> None:
+    for value, item in zip(values, emitted):
+        em.set(value, item)
+
+
+def _if(em: Emitter, op: scf.IfOp) -> None:
+    b = em.builder
+    condition = em.get(op.condition)
+    if is_constant(condition, 0) and not op.else_region.blocks:
+        return
+    yes, no, after = (b.append_basic_block(f"if.{n}") for n in ("then", "else", "end"))
+    b.cbranch(condition, yes, no)
+    ends: list[tuple[Any, list[Any]]] = []
+    for block, region in ((yes, op.then_region), (no, op.else_region)):
+        b.position_at_end(block)
+        results: list[Any] = []
+        if region.blocks:
+            em.emit_block(region.block)
+            last = region.block.last_op
+            results = em.all(last.operands) if last is not None else []
+        ends.append((b.block, results))
+        b.branch(after)
+    b.position_at_end(after)
+    for index, result in enumerate(op.results):
+        phi = b.phi(llvm_type(result.type))
+        for block, values in ends:
+            phi.add_incoming(values[index], block)
+        em.set(result, phi)
+
+
+def _while(em: Emitter, op: scf.WhileOp) -> None:
+    b = em.builder
+    inits = em.all(op.operands)
+    before = b.block
+    head, inside, after = (
+        b.append_basic_block(f"while.{n}") for n in ("head", "body", "end")
+    )
+    b.branch(head)
+    b.position_at_end(head)
+    carried = [_phi(em, init, before) for init in inits]
+    _bind(em, op.before.block.args, carried)
+    em.emit_block(op.before.block)
+    condition = op.before.block.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    flag, *passed = em.all(condition.operands)
+    b.cbranch(flag, inside, after)
+    b.position_at_end(inside)
+    _bind(em, op.after.block.args, passed)
+    em.emit_block(op.after.block)
+    last = op.after.block.last_op
+    assert last is not None
+    for phi, value in zip(carried, em.all(last.operands)):
+        phi.add_incoming(value, b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    _bind(em, op.results, passed)
+
+
+def _nothing(em: Emitter, op: Any) -> None:
+    """Terminators: the parent operation reads their operands."""
+
+
+def captured(op: Any) -> list[SSAValue]:
+    """Values defined outside an operation that it or its regions use, each once."""
+    inside = {id(r) for inner in op.walk() if inner is not op for r in inner.results}
+    for inner in op.walk():
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(id(arg) for arg in block.args)
+    found: dict[int, SSAValue] = {}
+    for inner in op.walk():
+        for operand in inner.operands:
+            if id(operand) not in inside:
+                found.setdefault(id(operand), operand)
+    return list(found.values())
+
+
+def flatten(value: Any) -> list[Any]:
+    """The LLVM values that make up an emitted value (a memref has several)."""
+    if isinstance(value, Strided):
+        return [value.address, *value.sizes, *value.strides]
+    return [value]
+
+
+def rebuild(like: Any, parts: list[Any]) -> Any:
+    """The inverse of `flatten`."""
+    if not isinstance(like, Strided):
+        return parts[0]
+    rank = len(like.sizes)
+    return Strided(
+        parts[0], tuple(parts[1 : 1 + rank]), tuple(parts[1 + rank :]), like.element
+    )
+
+
+TABLE: dict[Any, Emit] = {
+    scf.ForOp: _for,
+    scf.IfOp: _if,
+    scf.WhileOp: _while,
+    scf.YieldOp: _nothing,
+    scf.ConditionOp: _nothing,
+    scf.ReduceOp: _nothing,
+}

@@ -1,0 +1,288 @@
+"""Emission of ``vector`` on rank-1 vectors, memory accesses included.
+
+Booleans: an i1 vector is LLVM's mask; in memory an i1 is one byte (NumPy's bool).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as ll
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute
+
+from xetl.codegen.arith import in_f32, suffix, widen
+from xetl.codegen.emitter import (
+    Emit,
+    Emitter,
+    Strided,
+    constant,
+    is_constant,
+    splat,
+    vector_of,
+)
+from xetl.codegen.types import (
+    I32,
+    I64,
+    byte_width,
+    is_narrow_float,
+    llvm_type,
+    memory_type,
+)
+from xetl.dialects.upstream import vector
+
+_REDUCE_INT = {
+    "add": "add",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "minsi": "smin",
+    "minui": "umin",
+    "maxsi": "smax",
+    "maxui": "umax",
+}
+_REDUCE_FLOAT = {
+    "minimumf": "fminimum",
+    "maximumf": "fmaximum",
+    "minnumf": "fmin",
+    "maxnumf": "fmax",
+}
+
+
+def _broadcast(em: Emitter, op: vector.BroadcastOp) -> None:
+    (source,) = em.all(op.operands)
+    _, lanes = vector_of(op.result.type)
+    if isinstance(source.type, ll.VectorType):
+        source = em.builder.extract_element(source, I32(0))
+    em.set(op.result, splat(em.builder, source, lanes))
+
+
+def _step(em: Emitter, op: vector.StepOp) -> None:
+    element, lanes = vector_of(op.result.type)
+    em.set(op.result, ll.Constant(ll.VectorType(element, lanes), list(range(lanes))))
+
+
+def _shape_cast(em: Emitter, op: vector.ShapeCastOp) -> None:
+    em.set(op.result, em.get(op.operands[0]))
+
+
+def _extract(em: Emitter, op: vector.ExtractOp) -> None:
+    source = em.get(op.operands[0])
+    (position,) = op.position
+    index = I32(position) if isinstance(position, int) else em.get(position)
+    em.set(op.result, em.builder.extract_element(source, index))
+
+
+def _insert(em: Emitter, op: vector.InsertOp) -> None:
+    value, target = em.get(op.operands[0]), em.get(op.operands[1])
+    (position,) = op.position
+    index = I32(position) if isinstance(position, int) else em.get(position)
+    em.set(op.result, em.builder.insert_element(target, value, index))
+
+
+def _fma(em: Emitter, op: vector.FmaOp) -> None:
+    def compute(args: list[Any]) -> Any:
+        type_ = args[0].type
+        return em.intrinsic(f"llvm.fma.{suffix(type_)}", type_, args)
+
+    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+
+def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
+    """A horizontal reduction; the order of a float sum is LLVM's (reassoc)."""
+    source = em.get(op.operands[0])
+    kind = op.kind.kind
+    narrow_type = op.result.type
+    value = widen(em, source) if is_narrow_float(narrow_type) else source
+    element = value.type.element
+    if kind in _REDUCE_INT and isinstance(element, ll.IntType):
+        name = _REDUCE_INT[kind]
+        result = em.intrinsic(
+            f"llvm.vector.reduce.{name}.{suffix(value.type)}", element, [value]
+        )
+    elif kind in _REDUCE_FLOAT:
+        name = _REDUCE_FLOAT[kind]
+        result = em.intrinsic(
+            f"llvm.vector.reduce.{name}.{suffix(value.type)}", element, [value]
+        )
+    else:
+        result = _tree(em, "fadd" if kind == "add" else "fmul", value)
+    em.set(op.result, in_f32_round(em, result, narrow_type))
+
+
+def in_f32_round(em: Emitter, value: Any, type_: Attribute) -> Any:
+    """An f32 result rounded to f16/bf16 where the type asks for it."""
+    return in_f32(em, type_, lambda args: value, em_zero(type_))
+
+
+def em_zero(type_: Attribute) -> Any:
+    """A zero of a type: `in_f32` wants an operand, used or not."""
+    return ll.Constant(llvm_type(type_), 0.0) if is_narrow_float(type_) else None
+
+
+def _tree(em: Emitter, method: str, value: Any) -> Any:
+    """Halve the vector until one lane is left; works for any power of two."""
+    b = em.builder
+    count = value.type.count
+    while count > 1:
+        count //= 2
+        low = _half(em, value, range(count))
+        high = _half(em, value, range(count, 2 * count))
+        value = getattr(b, method)(low, high)
+    return b.extract_element(value, I32(0))
+
+
+def _half(em: Emitter, value: Any, lanes: range) -> Any:
+    mask = ll.Constant(ll.VectorType(I32, len(lanes)), list(lanes))
+    return em.builder.shuffle_vector(value, ll.Constant(value.type, ll.Undefined), mask)
+
+
+def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
+    """Lane i is set when i < bound."""
+    (bound,) = em.all(op.operands)
+    _, lanes = vector_of(op.result.type)
+    limit = splat(em.builder, clamp_to_i32(em, bound, lanes), lanes)
+    numbers = ll.Constant(ll.VectorType(I32, lanes), list(range(lanes)))
+    em.set(op.result, em.builder.icmp_signed("<", numbers, limit))
+
+
+def clamp_to_i32(em: Emitter, value: Any, lanes: int) -> Any:
+    """An index clamped to [0, lanes], as i32: cheaper to compare lane by lane."""
+    low = em.intrinsic("llvm.smax.i64", I64, [value, constant(0)])
+    return em.builder.trunc(
+        em.intrinsic("llvm.smin.i64", I64, [low, constant(lanes)]), I32
+    )
+
+
+def _to_memory(em: Emitter, value: Any, element: Attribute) -> Any:
+    """A vector as it is stored: masks become bytes."""
+    stored = ll.VectorType(memory_type(element), value.type.count)
+    return value if value.type == stored else em.builder.zext(value, stored)
+
+
+def _from_memory(em: Emitter, value: Any, type_: VectorType[Attribute]) -> Any:
+    """A loaded vector as a value: bytes become masks."""
+    wanted = llvm_type(type_)
+    if value.type == wanted:
+        return value
+    return em.builder.icmp_signed(
+        "!=", value, ll.Constant(value.type, [0] * wanted.count)
+    )
+
+
+def _memory_vector(type_: Any) -> Any:
+    return ll.VectorType(memory_type(type_.element_type), llvm_type(type_).count)
+
+
+def _require_unit(base: Strided) -> None:
+    assert is_constant(base.strides[-1], 1), "contiguous access to a strided memref"
+
+
+def _load(em: Emitter, op: vector.LoadOp) -> None:
+    base = em.strided(op.base)
+    _require_unit(base)
+    address = em.element_address(base, em.all(op.indices))
+    type_: Any = op.result.type
+    align = byte_width(type_.element_type)
+    loaded = em.builder.load(address, typ=_memory_vector(type_), align=align)
+    em.set(op.result, _from_memory(em, loaded, type_))
+
+
+def _store(em: Emitter, op: vector.StoreOp) -> None:
+    value, base = em.get(op.operands[0]), em.strided(op.base)
+    _require_unit(base)
+    address = em.element_address(base, em.all(op.indices))
+    stored = _to_memory(em, value, base.element)
+    em.builder.store(stored, address, align=byte_width(base.element))
+
+
+def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> None:
+    base = em.strided(op.base)
+    _require_unit(base)
+    address = em.element_address(base, em.all(op.indices))
+    type_: Any = op.result.type
+    mask, passed = em.get(op.mask), em.get(op.pass_thru)
+    memory = _memory_vector(type_)
+    name = f"llvm.masked.load.{suffix(memory)}.p0"
+    passed = _to_memory(em, passed, type_.element_type)
+    loaded = masked_call(
+        em, name, memory, [address, mask, passed], 0, byte_width(base.element)
+    )
+    em.set(op.result, _from_memory(em, loaded, type_))
+
+
+def _maskedstore(em: Emitter, op: vector.MaskedstoreOp) -> None:
+    base = em.strided(op.base)
+    _require_unit(base)
+    address = em.element_address(base, em.all(op.indices))
+    mask = em.get(op.mask)
+    value = _to_memory(em, em.get(op.value), base.element)
+    name = f"llvm.masked.store.{suffix(value.type)}.p0"
+    masked_call(
+        em, name, ll.VoidType(), [value, address, mask], 1, byte_width(base.element)
+    )
+
+
+def masked_call(
+    em: Emitter, name: str, result: Any, operands: list[Any], pointer: int, align: int
+) -> Any:
+    """Call a masked intrinsic; LLVM 22 takes the alignment as an attribute."""
+    call = em.intrinsic(name, result, operands)
+    attributes = ll.values.ArgumentAttributes()
+    attributes.align = align
+    call.arg_attributes[pointer] = attributes
+    return call
+
+
+def _addresses(em: Emitter, base: Strided, op: Any, indices: Any) -> Any:
+    start = em.element_address(base, em.all(op.indices))
+    lanes = indices.type.count
+    wide = ll.VectorType(I64, lanes)
+    if indices.type != wide:
+        indices = em.builder.sext(indices, wide)
+    stride = splat(em.builder, base.strides[-1], lanes)
+    offsets = em.builder.mul(indices, stride)
+    addresses = em.builder.gep(start, [offsets], source_etype=memory_type(base.element))
+    # llvmlite types a gep by its base alone; a vector of offsets makes a vector.
+    addresses.type = ll.VectorType(start.type, lanes)
+    return addresses
+
+
+def _gather(em: Emitter, op: vector.GatherOp) -> None:
+    base = em.strided(op.base)
+    type_: Any = op.result.type
+    addresses = _addresses(em, base, op, em.get(op.index_vec))
+    memory = _memory_vector(type_)
+    passed = _to_memory(em, em.get(op.pass_thru), type_.element_type)
+    name = f"llvm.masked.gather.{suffix(memory)}.v{memory.count}p0"
+    operands = [addresses, em.get(op.mask), passed]
+    loaded = masked_call(em, name, memory, operands, 0, byte_width(base.element))
+    em.set(op.result, _from_memory(em, loaded, type_))
+
+
+def _scatter(em: Emitter, op: vector.ScatterOp) -> None:
+    base = em.strided(op.base)
+    addresses = _addresses(em, base, op, em.get(op.index_vec))
+    value = _to_memory(em, em.get(op.value), base.element)
+    name = f"llvm.masked.scatter.{suffix(value.type)}.v{value.type.count}p0"
+    operands = [value, addresses, em.get(op.mask)]
+    masked_call(em, name, ll.VoidType(), operands, 1, byte_width(base.element))
+
+
+TABLE: dict[Any, Emit] = {
+    vector.BroadcastOp: _broadcast,
+    vector.StepOp: _step,
+    vector.ShapeCastOp: _shape_cast,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+    vector.FmaOp: _fma,
+    vector.ReductionOp: _reduction,
+    vector.CreateMaskOp: _create_mask,
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+    vector.MaskedloadOp: _maskedload,
+    vector.MaskedstoreOp: _maskedstore,
+    vector.GatherOp: _gather,
+    vector.ScatterOp: _scatter,
+}

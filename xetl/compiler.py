@@ -1,0 +1,125 @@
+"""The pipeline on one screen: Python function to XeTile IR to what a backend runs."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.backend import Artifact, Backend
+from xetl.errors import InternalError, LaunchError
+from xetl.frontend import build_module
+from xetl.language.signature import Signature
+from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.cse import CSEPass
+from xetl.transforms.stages import check_stage
+
+FIRST_STAGE = "xetile"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the module is after a pass; ``stage`` when a stage begins there."""
+
+    name: str
+    stage: str | None
+    module: ModuleOp
+
+
+def compile_kernel(
+    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+) -> Artifact:
+    """Compile a kernel for the arguments that the signature describes.
+
+    Raises:
+        CompileError: the kernel is wrong; nothing was made.
+    """
+    start = perf_counter()
+    module = ModuleOp([])
+    for step in lower(function, signature, backend, target):
+        _dump(step)
+        module = step.module
+    artifact = backend.build(module, signature, target)
+    elapsed = (perf_counter() - start) * 1e3
+    return Artifact(artifact.payload, {**artifact.meta, "compile_ms": elapsed})
+
+
+def lower_to_stage(
+    function: Callable[..., Any],
+    signature: Signature,
+    backend: Backend,
+    target: str,
+    stage: str,
+) -> str:
+    """The text of the module at a stage, after a pass, or of the backend's code.
+
+    Raises:
+        LaunchError: there is no such stage or pass.
+    """
+    known = [FIRST_STAGE, *_pass_names(backend, target), *backend.stages]
+    module = ModuleOp([])
+    for step in lower(function, signature, backend, target):
+        module = step.module
+        if stage in (step.name, step.stage):
+            return str(module)
+    if stage in backend.stages:
+        return backend.text(module, signature, target, stage)
+    near = difflib.get_close_matches(stage, known, 1)
+    raise LaunchError(
+        f"there is no stage or pass called `{stage}`",
+        code="X0812",
+        help=f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}",
+    )
+
+
+def lower(
+    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+) -> Iterator[Step]:
+    """Run the pipeline, one step at a time; the module is the same object throughout."""
+    context = Context()
+    module = build_module(function, signature)
+    yield Step("frontend", None, module)
+    for common in (CanonicalizePass(), CSEPass()):
+        common.apply(context, module)
+    _check(module, FIRST_STAGE, "cse")
+    yield Step("cse", FIRST_STAGE, module)
+    for each in backend.passes(target):
+        each.apply(context, module)
+        stage = backend.stage_after(each.name)
+        _check(module, stage, each.name)
+        yield Step(each.name, stage, module)
+
+
+def _check(module: ModuleOp, stage: str | None, after: str) -> None:
+    """Verify where a stage begins; after every pass when XETL_VERIFY is set."""
+    try:
+        if stage is not None or os.environ.get("XETL_VERIFY"):
+            module.verify()
+        if stage is not None:
+            check_stage(module, stage)
+    except VerifyException as error:
+        raise InternalError(f"pass `{after}` left a wrong module: {error}") from error
+
+
+def _pass_names(backend: Backend, target: str) -> list[str]:
+    passes: list[ModulePass] = backend.passes(target)
+    return ["frontend", "cse", *(each.name for each in passes)]
+
+
+def _dump(step: Step) -> None:
+    """``XETL_DUMP=after:<pass or stage>`` prints the module to stderr; ``all`` always."""
+    wanted = os.environ.get("XETL_DUMP", "")
+    if not wanted:
+        return
+    names = {part.strip().removeprefix("after:") for part in wanted.split(",")}
+    if names & {step.name, step.stage, "all"}:
+        print(f"// after {step.name}\n{step.module}", file=sys.stderr)  # noqa: T201 - asked for
