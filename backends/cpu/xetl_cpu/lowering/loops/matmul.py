@@ -194,12 +194,12 @@ class _Chunk:
     ) -> None:
         """The block GEMM, on A in place where its memory allows, else on a copy."""
         build = self.build
-        k0 = build.add(a.col, self.at)
+        k0, k_valid = build.add(a.col, self.at), self._rest(a.cols)
         if self._may_stay(a):
             enough = build.insert(
                 arith.AndiOp(
                     build.compare("sge", a.rows, rows),
-                    build.compare("sge", self._rest(a.cols), self.length),
+                    build.compare("sge", k_valid, self.length),
                 )
             )
             then, other = _branches(build, enough)
@@ -207,7 +207,7 @@ class _Chunk:
             self._gemm(then, memory, (a.row, k0), rows, panels, source, result)
         else:
             other = build
-        copy = self._pack_a(other, a, k0, rows)
+        copy = self._pack_a(other, a, (k0, k_valid), rows)
         self._gemm(other, copy, (0, 0), rows, panels, source, result)
 
     def _may_stay(self, a: Factor) -> bool:
@@ -215,11 +215,15 @@ class _Chunk:
         blocking = self.blocking
         return a.matrix.is_contiguous() and blocking.dtype == blocking.compute
 
-    def _pack_a(self, build: Build, a: Factor, k0: Index, rows: Index) -> SSAValue:
+    def _pack_a(
+        self, build: Build, a: Factor, chunk: tuple[Index, Index], rows: Index
+    ) -> SSAValue:
+        """Copy this chunk of A: ``chunk`` is where it starts and what exists of it."""
+        k0, k_valid = chunk
         blocking = self.blocking
         shape = [blocking.rows_padded, blocking.kc + _LDA_PADDING]
         to = self.state.scratch_memref(shape, self._compute_type())
-        operands = [a.row, k0, a.rows, self._rest(a.cols), rows, self.length]
+        operands = [a.row, k0, a.rows, k_valid, rows, self.length]
         values = [a.matrix.memref, *(build.value(v) for v in operands), to]
         build.emit(PackAOp(self._block(), values))
         return to
