@@ -14,12 +14,12 @@ from typing import Any
 from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
 from xetl.language.signature import ArrayParam, ConstParam, Signature
+from xetl_cpu import fastcall
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.threads import thread_layer
 from xetl_cpu.workspace import thread_workspace
 
 KERNEL = "xetl_kernel"
-FIRST_ARGUMENT_SLOT = 7
 _WORKSPACE, _WORKSPACE_BYTES = 2, 3
 
 _Native = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -35,9 +35,17 @@ class CpuExecutable:
         self._loaded = load_image(image)
         self._native = _Native(self._loaded[KERNEL])
         self._fast: Callable[..., int] | None = None
+        if fastcall.ENTRY in image.entries:
+            self._fast = fastcall.make_fast(
+                self._loaded[KERNEL],
+                self._loaded[fastcall.ENTRY],
+                signature,
+                meta["stored"],
+                keep=self._loaded,
+            )
         self.meta = meta
         self.signature = signature
-        self._slots = FIRST_ARGUMENT_SLOT + sum(map(_slots_of, signature.params))
+        self._slots = fastcall.FIRST_SLOT + sum(map(_slots_of, signature.params))
 
     @property
     def fast(self) -> Callable[..., int] | None:
@@ -47,6 +55,7 @@ class CpuExecutable:
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
         layer = thread_layer()
+        fastcall.publish(layer)
         threads = layer.num_threads()
         workspace = thread_workspace()
         words = [

@@ -1,0 +1,409 @@
+"""Emits `xetl_entry`: a kernel's arguments straight out of Python objects.
+
+One function serves all kernels: it walks the table that `xetl_cpu.fastcall` made. As a
+builtin it is called ``(self, objects, count)``, holding Python's lock; ``self`` is the
+table. It returns the int 0 when the kernel has run, and 1, with nothing written, when
+anything is not as the table says or merely unusual: the slow road is general.
+
+    objects   grid x, y, z, then one for each parameter; constants at the end may miss
+    check     type, dtype, rank, which stride is 1, alignment, writeable, overlap
+    run       with the lock released
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as _binding
+
+from xetl_cpu import fastcall as layout
+from xetl_cpu.image import Image, build_image
+from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, store
+
+binding: Any = _binding
+Builder = Any
+Value = Any
+
+
+@cache
+def entry_image() -> Image:
+    """The machine code of `xetl_entry`, for any x86-64; made once in a process."""
+    module = ir.Module("xetl_entry")
+    array = _emit_array(module)
+    overlap = _emit_overlap(module)
+    _emit_entry(module, array, overlap)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    machine = target.create_target_machine(
+        cpu="x86-64", opt=2, reloc="pic", codemodel="small"
+    )
+    parsed = binding.parse_assembly(str(module))
+    options = binding.create_pipeline_tuning_options(speed_level=1)
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(parsed, passes)
+    return build_image(machine.emit_object(parsed), [layout.ENTRY])
+
+
+def with_entry(image: Image) -> Image:
+    """``image`` with the fast entry added."""
+    return image.join(entry_image())
+
+
+class _Code:
+    """A function being written: words of memory, and one way out for refusals."""
+
+    def __init__(
+        self, module: Any, name: str, result: Any, params: Sequence[Any]
+    ) -> None:
+        kind = ir.FunctionType(result, list(params))
+        self.function = ir.Function(module, kind, name)
+        self.args = self.function.args
+        self.builder: Builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.refused = self.function.append_basic_block("refused")
+
+    def at(self, pointer: Value, offset: int | Value) -> Value:
+        """``pointer`` moved by bytes."""
+        offset = const(I64, offset) if isinstance(offset, int) else offset
+        return self.builder.gep(pointer, [offset], source_etype=ir.IntType(8))
+
+    def word(self, pointer: Value, index: int | Value) -> Value:
+        """The 64-bit word at ``pointer[index]``."""
+        return load(self.builder, self._place(pointer, index), I64, 8)
+
+    def pointer(self, pointer: Value, index: int | Value) -> Value:
+        """The word at ``pointer[index]``, as a pointer."""
+        return load(self.builder, self._place(pointer, index), PTR, 8)
+
+    def put(self, pointer: Value, index: int | Value, value: Value | int) -> None:
+        """Store a word at ``pointer[index]``."""
+        value = const(I64, value) if isinstance(value, int) else value
+        store(self.builder, value, self._place(pointer, index), 8)
+
+    def _place(self, pointer: Value, index: int | Value) -> Value:
+        index = const(I64, index) if isinstance(index, int) else index
+        return self.builder.gep(pointer, [index], source_etype=I64)
+
+    def is_(self, left: Value, predicate: str, right: Value | int) -> Value:
+        """Compare two signed words."""
+        right = const(I64, right) if isinstance(right, int) else right
+        return self.builder.icmp_signed(predicate, left, right)
+
+    def refuse_if(self, condition: Value) -> None:
+        """Leave through the block ``refused``."""
+        onward = self.builder.append_basic_block("onward")
+        self.builder.cbranch(condition, self.refused, onward)
+        self.builder.position_at_end(onward)
+
+    def refuse_unless(self, condition: Value) -> None:
+        """Leave unless ``condition`` holds."""
+        self.refuse_if(self.builder.not_(condition))
+
+    def call(self, address: Value, result: Any, args: Sequence[Value]) -> Value:
+        """Call a C function by its address."""
+        kind = ir.FunctionType(result, [arg.type for arg in args])
+        function = self.builder.inttoptr(address, kind.as_pointer())
+        return self.builder.call(function, args)
+
+    def ret(self, value: int) -> None:
+        """Return a constant."""
+        self.builder.ret(const(I64, value))
+
+    def finish(self) -> Any:
+        """End with 0, refusals with 1."""
+        self.ret(0)
+        self.builder.position_at_end(self.refused)
+        self.ret(1)
+        self.function.linkage = "internal"
+        return self.function
+
+
+def _emit_array(module: Any) -> Any:
+    """``i64 array(object, record, process, slots, range)``: check, fill the slots.
+
+    ``range`` becomes the first byte of the array and the first behind it, both 0 if it
+    is empty.
+    """
+    code = _Code(module, "array", I64, [PTR] * 5)
+    obj, record, process, slots, range_ = code.args
+    _check_header(code, obj, record, process)
+    slots = code.at(slots, code.builder.shl(code.word(record, layout.R_SLOT), _three()))
+    data = code.word(code.at(obj, layout.DATA), 0)
+    code.put(slots, 0, data)
+    rank = code.word(record, layout.R_RANK)
+    item = code.builder.shl(const(I64, 1), code.word(record, layout.R_SHIFT))
+    shape = code.pointer(code.at(obj, layout.SHAPE), 0)
+    strides = code.pointer(code.at(obj, layout.STRIDES), 0)
+    loop_values = [item, const(I64, 0)]
+    with counted_loop(code.builder, rank, carried=loop_values, name="dim") as loop:
+        dim = loop.index
+        size, stride = code.word(shape, dim), code.word(strides, dim)
+        _check_stride(code, record, item, dim, size, stride)
+        steps = code.builder.ashr(stride, code.word(record, layout.R_SHIFT))
+        code.put(slots, code.builder.add(dim, const(I64, 1)), size)
+        place = code.builder.add(code.builder.add(dim, rank), const(I64, 1))
+        code.put(slots, place, steps)
+        last = code.builder.sub(size, const(I64, 1))
+        extent = code.builder.add(loop.values[0], code.builder.mul(last, stride))
+        empty = code.builder.zext(code.is_(size, "==", 0), I64)
+        loop.next = [extent, code.builder.or_(loop.values[1], empty)]
+    extent, empty = loop.results
+    is_empty = code.is_(empty, "!=", 0)
+    zero, end = const(I64, 0), code.builder.add(data, extent)
+    code.put(range_, 0, code.builder.select(is_empty, zero, data))
+    code.put(range_, 1, code.builder.select(is_empty, zero, end))
+    _check_nested(code, record, rank, item, shape, strides)
+    return code.finish()
+
+
+def _three() -> Value:
+    return const(I64, 3)  # words to bytes, as a shift
+
+
+def _check_header(code: _Code, obj: Value, record: Value, process: Value) -> None:
+    kind = code.word(code.at(obj, layout.OB_TYPE), 0)
+    code.refuse_if(code.is_(kind, "!=", code.word(process, layout.P_NDARRAY)))
+    rank = load(code.builder, code.at(obj, layout.RANK), I32, 4)
+    wanted = code.builder.trunc(code.word(record, layout.R_RANK), I32)
+    code.refuse_if(code.builder.icmp_signed("!=", rank, wanted))
+    descr = code.word(code.at(obj, layout.DESCR), 0)
+    code.refuse_if(code.is_(descr, "!=", code.word(record, layout.R_OBJECT)))
+    stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
+    needed = code.builder.select(
+        stored,
+        const(I32, layout.ALIGNED | layout.WRITEABLE),
+        const(I32, layout.ALIGNED),
+    )
+    flags = load(code.builder, code.at(obj, layout.FLAGS), I32, 4)
+    held = code.builder.and_(flags, needed)
+    code.refuse_if(code.builder.icmp_signed("!=", held, needed))
+
+
+def _check_stride(
+    code: _Code, record: Value, item: Value, dim: Value, size: Value, stride: Value
+) -> None:
+    """Refuse odd, zero and negative strides, and those of another unit dimension."""
+    builder = code.builder
+    few = code.is_(size, "<=", 1)
+    forward = builder.or_(code.is_(stride, ">", 0), few)
+    code.refuse_unless(forward)
+    mask = builder.sub(item, const(I64, 1))
+    code.refuse_if(code.is_(builder.and_(stride, mask), "!=", 0))
+    unit = code.word(record, layout.R_UNIT)
+    is_unit = builder.or_(code.is_(stride, "==", item), few)
+    at_unit = code.is_(dim, "==", unit)
+    code.refuse_if(builder.and_(at_unit, builder.not_(is_unit)))
+    behind = code.is_(dim, ">", unit)
+    code.refuse_if(builder.and_(behind, is_unit))
+
+
+def _check_nested(
+    code: _Code, record: Value, rank: Value, item: Value, shape: Value, strides: Value
+) -> None:
+    """Refuse stored arrays whose elements might share memory.
+
+    Each stride must step over all of the dimensions inside it: those behind it, or,
+    where the first dimension is the one of stride 1, those before it.
+    """
+    builder = code.builder
+    stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
+    count = builder.select(stored, rank, const(I64, 0))
+    column_major = code.is_(code.word(record, layout.R_UNIT), "==", 0)
+    last = builder.sub(rank, const(I64, 1))
+    with counted_loop(builder, count, carried=[item], name="nested") as loop:
+        reach = loop.values[0]
+        backward = builder.sub(last, loop.index)
+        dim = builder.select(column_major, loop.index, backward)
+        size, stride = code.word(shape, dim), code.word(strides, dim)
+        many = code.is_(size, ">", 1)
+        code.refuse_if(builder.and_(many, code.is_(stride, "<", reach)))
+        steps = builder.mul(builder.sub(size, const(I64, 1)), stride)
+        loop.next = [builder.select(many, builder.add(reach, steps), reach)]
+
+
+def _emit_overlap(module: Any) -> Any:
+    """``i64 overlap(left record, right record, left range, right range, slots)``.
+
+    Views the kernel knows to be the same must be; others that matter must lie apart.
+    """
+    code = _Code(module, "overlap", I64, [PTR] * 5)
+    builder = code.builder
+    left, right, left_range, right_range, slots = code.args
+    for record in (left, right):
+        kind = code.word(record, layout.R_KIND)
+        _return_if(code, code.is_(kind, "!=", layout.ARRAY))
+    left_alias, right_alias = (code.word(r, layout.R_ALIAS) for r in (left, right))
+    same = code.is_(left_alias, "==", right_alias)
+    with builder.if_then(same):
+        width = code.word(left, layout.R_WIDTH)
+        starts = [code.word(record, layout.R_SLOT) for record in (left, right)]
+        with counted_loop(builder, width, name="same") as loop:
+            first, second = (
+                code.word(slots, builder.add(start, loop.index)) for start in starts
+            )
+            code.refuse_if(code.is_(first, "!=", second))
+        code.ret(0)
+    stored = builder.or_(
+        code.word(left, layout.R_STORED), code.word(right, layout.R_STORED)
+    )
+    _return_if(code, code.is_(stored, "==", 0))
+    before = code.is_(code.word(left_range, 1), "<=", code.word(right_range, 0))
+    after = code.is_(code.word(right_range, 1), "<=", code.word(left_range, 0))
+    code.refuse_unless(builder.or_(before, after))
+    return code.finish()
+
+
+def _return_if(code: _Code, condition: Value) -> None:
+    with code.builder.if_then(condition):
+        code.ret(0)
+
+
+def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
+    """The builtin itself."""
+    code = _Code(module, layout.ENTRY, PTR, [PTR, PTR, I64])
+    builder = code.builder
+    me, objects, count = code.args
+    table = code.at(me, layout.BYTES_VALUE)
+    process = code.pointer(table, layout.T_PROCESS)
+    params = code.word(table, layout.T_PARAMS)
+    given = builder.sub(count, const(I64, 3))
+    code.refuse_if(code.is_(given, "<", 0))
+    code.refuse_if(code.is_(given, ">", params))
+    limit = code.word(process, layout.P_LIMIT)
+    code.refuse_if(code.is_(limit, "==", 0))
+    slots = builder.alloca(I64, size=code.word(table, layout.T_SLOTS))
+    ranges = builder.alloca(I64, size=builder.shl(params, const(I64, 1)))
+    overflow = builder.alloca(I32)
+    for axis in range(3):
+        size = _read_int(code, process, code.pointer(objects, axis), overflow)
+        code.put(slots, 4 + axis, size)
+    records = code.at(table, 8 * layout.HEADER)
+    with counted_loop(builder, params, name="param") as loop:
+        record = _element(code, records, loop.index, layout.RECORD)
+        missing = code.is_(loop.index, ">=", given)
+        constant = code.is_(code.word(record, layout.R_KIND), "==", layout.CONST)
+        code.refuse_if(builder.and_(missing, builder.not_(constant)))
+        with builder.if_then(builder.not_(missing)):
+            place = builder.add(loop.index, const(I64, 3))
+            obj = code.pointer(objects, place)
+            range_ = _element(code, ranges, loop.index, 2)
+            _read(code, array, process, record, obj, slots, range_, overflow)
+    _check_pairs(code, overlap, params, given, records, ranges, slots)
+    _run(code, table, process, limit, slots)
+    _answer(code, process, layout.P_DONE)
+    builder.position_at_end(code.refused)
+    _answer(code, process, layout.P_REFUSED)
+
+
+def _element(code: _Code, base: Value, index: Value, words: int) -> Value:
+    return code.at(base, code.builder.mul(index, const(I64, 8 * words)))
+
+
+def _read(
+    code: _Code,
+    array: Any,
+    process: Value,
+    record: Value,
+    obj: Value,
+    slots: Value,
+    range_: Value,
+    overflow: Value,
+) -> None:
+    """Check one object and put its words into the slots."""
+    builder = code.builder
+    kind = code.word(record, layout.R_KIND)
+    slot = code.word(record, layout.R_SLOT)
+    with builder.if_then(code.is_(kind, "==", layout.ARRAY)):
+        wrong = builder.call(array, [obj, record, process, slots, range_])
+        code.refuse_if(code.is_(wrong, "!=", 0))
+    with builder.if_then(code.is_(kind, "==", layout.CONST)):
+        known = code.word(record, layout.R_OBJECT)
+        code.refuse_if(code.is_(builder.ptrtoint(obj, I64), "!=", known))
+    with builder.if_then(code.is_(kind, "==", layout.INT)):
+        code.put(slots, slot, _read_int(code, process, obj, overflow))
+    with builder.if_then(code.is_(kind, "==", layout.FLOAT)):
+        _check_type(code, process, obj, layout.P_FLOAT)
+        code.put(slots, slot, code.word(code.at(obj, layout.FLOAT_VALUE), 0))
+    with builder.if_then(code.is_(kind, "==", layout.BOOL)):
+        address = builder.ptrtoint(obj, I64)
+        true = code.is_(address, "==", code.word(process, layout.P_TRUE))
+        false = code.is_(address, "==", code.word(process, layout.P_FALSE))
+        code.refuse_unless(builder.or_(true, false))
+        code.put(slots, slot, builder.zext(true, I64))
+
+
+def _check_type(code: _Code, process: Value, obj: Value, wanted: int) -> None:
+    kind = code.word(code.at(obj, layout.OB_TYPE), 0)
+    code.refuse_if(code.is_(kind, "!=", code.word(process, wanted)))
+
+
+def _read_int(code: _Code, process: Value, obj: Value, overflow: Value) -> Value:
+    _check_type(code, process, obj, layout.P_INT)
+    convert = code.word(process, layout.P_AS_LONG_LONG)
+    value = code.call(convert, I64, [obj, overflow])
+    large = load(code.builder, overflow, I32, 4)
+    code.refuse_if(code.builder.icmp_signed("!=", large, const(I32, 0)))
+    return value
+
+
+def _check_pairs(
+    code: _Code,
+    overlap: Any,
+    params: Value,
+    given: Value,
+    records: Value,
+    ranges: Value,
+    slots: Value,
+) -> None:
+    builder = code.builder
+    with counted_loop(builder, given, name="left") as outer:
+        left = _element(code, records, outer.index, layout.RECORD)
+        left_range = _element(code, ranges, outer.index, 2)
+        with counted_loop(builder, outer.index, name="right") as inner:
+            right = _element(code, records, inner.index, layout.RECORD)
+            right_range = _element(code, ranges, inner.index, 2)
+            wrong = builder.call(overlap, [left, right, left_range, right_range, slots])
+            code.refuse_if(code.is_(wrong, "!=", 0))
+
+
+def _run(code: _Code, table: Value, process: Value, limit: Value, slots: Value) -> None:
+    """Fill the slots of threads and workspace, and call the kernel."""
+    builder = code.builder
+    threads = _threads(code, process, limit)
+    serial = code.is_(threads, "<=", 1)
+    fork = code.word(process, layout.P_PARALLEL_FOR)
+    code.put(slots, 0, builder.select(serial, const(I64, 0), fork))
+    code.put(slots, 1, threads)
+    code.put(slots, 2, 0)
+    code.put(slots, 3, 0)
+    key = builder.trunc(code.word(process, layout.P_KEY), I32)
+    pair = code.call(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
+    has_workspace = code.is_(builder.ptrtoint(pair, I64), "!=", 0)
+    with builder.if_then(has_workspace):
+        code.put(slots, 2, code.word(pair, 0))
+        code.put(slots, 3, code.word(pair, 1))
+    state = code.call(code.word(process, layout.P_SAVE_THREAD), PTR, [])
+    result = code.call(code.word(table, layout.T_KERNEL), I64, [slots])
+    code.call(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])
+    code.refuse_if(code.is_(result, "!=", 0))
+
+
+def _threads(code: _Code, process: Value, limit: Value) -> Value:
+    """What numba was told to use, up to our limit."""
+    builder = code.builder
+    result = builder.alloca(I64)
+    store(builder, limit, result, 8)
+    asked = code.word(process, layout.P_ASKED)
+    with builder.if_then(code.is_(asked, "!=", 0)):
+        count = builder.sext(code.call(asked, I32, []), I64)
+        fewer = builder.and_(code.is_(count, ">", 0), code.is_(count, "<", limit))
+        store(builder, builder.select(fewer, count, limit), result, 8)
+    return load(builder, result, I64, 8)
+
+
+def _answer(code: _Code, process: Value, which: int) -> None:
+    answer = code.pointer(process, which)
+    code.call(code.word(process, layout.P_INCREF), VOID, [answer])
+    code.builder.ret(answer)

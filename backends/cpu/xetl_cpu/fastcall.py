@@ -1,0 +1,220 @@
+"""Calling a kernel with Python objects, past ctypes and past every check in Python.
+
+`xetl_entry` (emitted by `xetl_cpu.entry`) is a function as CPython calls builtins: it
+reads grid, arrays and numbers out of the objects themselves, checks them against a
+table and runs the kernel. This module makes the table and the builtin; it needs no
+LLVM. The layouts it relies on (of NumPy's arrays, and of CPython's floats and bytes)
+are stable but not promised, so they are tried at import; where one differs there is no
+fast road.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Collection
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl_cpu import workspace
+from xetl_cpu.threads import ThreadLayer, on_layer_lost
+
+ENTRY = "xetl_entry"
+
+# Where things are in CPython's and NumPy's structures, in bytes.
+OB_TYPE, FLOAT_VALUE, BYTES_VALUE = 8, 16, 32
+DATA, RANK, SHAPE, STRIDES, DESCR, FLAGS = 16, 24, 32, 40, 56, 64
+ALIGNED, WRITEABLE = 0x100, 0x400
+
+# The table of a kernel: words of 64 bits, a header and a record for each parameter.
+T_KERNEL, T_PROCESS, T_PARAMS, T_SLOTS, HEADER = 0, 1, 2, 3, 4
+R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
+RECORD = 9
+CONST, INT, FLOAT, BOOL, ARRAY = range(5)
+_SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
+
+# What all kernels of the process share.
+(
+    P_PARALLEL_FOR,
+    P_LIMIT,  # 0: no launch has started the threads yet, so none may be fast
+    P_ASKED,
+    P_GETSPECIFIC,
+    P_KEY,
+    P_SAVE_THREAD,
+    P_RESTORE_THREAD,
+    P_NDARRAY,
+    P_INT,
+    P_FLOAT,
+    P_TRUE,
+    P_FALSE,
+    P_AS_LONG_LONG,
+    P_INCREF,
+    P_DONE,
+    P_REFUSED,
+) = range(16)
+
+FIRST_SLOT = 7
+_MOST_SLOTS = 256
+_METH_FASTCALL = 0x80
+_DONE, _REFUSED = 0, 1
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def make_fast(
+    kernel: int, entry: int, signature: Signature, stored: Collection[int], keep: object
+) -> Callable[..., int] | None:
+    """A builtin ``(gx, gy, gz, *objects) -> int``; None if there cannot be one.
+
+    Args:
+        kernel: address of ``xetl_kernel``.
+        entry: address of ``xetl_entry``.
+        signature: what the kernel was compiled for.
+        stored: indices of the runtime arguments it writes.
+        keep: what must live as long as the builtin.
+    """
+    if not _LAYOUTS_HOLD:
+        return None
+    records, slots = _records(signature, stored)
+    if slots > _MOST_SLOTS:
+        return None
+    words = [kernel, ctypes.addressof(_process), len(signature.params), slots]
+    words += [word for record in records for word in record]
+    method = _MethodDef(b"launch", entry, _METH_FASTCALL, None)
+    # The builtin keeps its "self", here the table, and its "module", here all else
+    # that is needed: also the constants, which are known by their addresses.
+    return _new_builtin(
+        ctypes.addressof(method),
+        struct.pack(f"<{len(words)}q", *words),
+        (keep, method, signature),
+    )
+
+
+def publish(layer: ThreadLayer) -> None:
+    """Tell the native entries which threads to use."""
+    if layer.lock is not None:
+        return  # one launch at a time: the slow road sees to that
+    _process[P_PARALLEL_FOR] = layer.parallel_for
+    _process[P_ASKED] = layer.asked
+    _process[P_LIMIT] = layer.limit
+
+
+def _records(
+    signature: Signature, stored: Collection[int]
+) -> tuple[list[list[int]], int]:
+    slot, argument = FIRST_SLOT, 0
+    records: list[list[int]] = []
+    first_of_group: dict[int, int] = {}
+    for index, param in enumerate(signature.params):
+        record = [0] * RECORD
+        record[R_SLOT] = slot
+        match param:
+            case ConstParam():
+                record[R_KIND] = CONST
+                record[R_OBJECT] = id(param.value)
+                argument -= 1
+            case ScalarParam():
+                record[R_KIND] = _SCALARS[param.kind]
+                record[R_WIDTH] = 1
+            case ArrayParam():
+                alias = index
+                if param.alias is not None:
+                    alias = first_of_group.setdefault(param.alias, index)
+                _fill_array(record, param, alias)
+                record[R_STORED] = int(argument in stored)
+        slot += record[R_WIDTH]
+        argument += 1
+        records.append(record)
+    return records, slot
+
+
+def _fill_array(record: list[int], param: ArrayParam, alias: int) -> None:
+    record[R_KIND] = ARRAY
+    record[R_WIDTH] = 1 + 2 * param.rank
+    record[R_OBJECT] = id(param.dtype.numpy)  # NumPy keeps one for ever
+    record[R_RANK] = param.rank
+    record[R_SHIFT] = param.dtype.itemsize.bit_length() - 1
+    record[R_UNIT] = -1 if param.unit_dim is None else param.unit_dim
+    record[R_ALIAS] = alias
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _layouts_hold() -> bool:
+    """Whether this interpreter and this NumPy keep things where we look for them."""
+    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
+        return False
+    if "t" in sys.abiflags:  # without the global lock, others could change what we read
+        return False
+    number, text = 2.5, b"layout"
+    if ctypes.c_double.from_address(id(number) + FLOAT_VALUE).value != number:
+        return False
+    if ctypes.string_at(id(text) + BYTES_VALUE, len(text)) != text:
+        return False
+    return all(map(_array_layout_holds, (np.zeros((3, 10), "f4")[1:, ::2], np.ones(7))))
+
+
+def _array_layout_holds(array: np.ndarray[Any, Any]) -> bool:
+    def words(address: int) -> tuple[int, ...]:
+        return tuple(_word(address + 8 * dim) for dim in range(array.ndim))
+
+    def flags() -> int:
+        bits = ctypes.c_int32.from_address(id(array) + FLAGS).value
+        return bits & (ALIGNED | WRITEABLE)
+
+    base = id(array)
+    writeable = flags()
+    array.flags.writeable = False
+    return (
+        _word(base + OB_TYPE) == id(np.ndarray)
+        and _word(base + DATA) == array.__array_interface__["data"][0]
+        and ctypes.c_int32.from_address(base + RANK).value == array.ndim
+        and words(_word(base + SHAPE)) == array.shape
+        and words(_word(base + STRIDES)) == array.strides
+        and _word(base + DESCR) == id(array.dtype)
+        and (writeable, flags()) == (ALIGNED | WRITEABLE, ALIGNED)
+    )
+
+
+def _address(name: str) -> int:
+    function = getattr(ctypes.pythonapi, name)
+    return cast("int", ctypes.cast(function, ctypes.c_void_p).value)
+
+
+def _shared() -> Any:
+    words = (ctypes.c_int64 * 16)()
+    words[P_GETSPECIFIC] = workspace.GETSPECIFIC
+    words[P_KEY] = workspace.KEY
+    words[P_SAVE_THREAD] = _address("PyEval_SaveThread")
+    words[P_RESTORE_THREAD] = _address("PyEval_RestoreThread")
+    words[P_NDARRAY] = id(np.ndarray)
+    words[P_INT] = id(int)
+    words[P_FLOAT] = id(float)
+    words[P_TRUE] = id(True)
+    words[P_FALSE] = id(False)
+    words[P_AS_LONG_LONG] = _address("PyLong_AsLongLongAndOverflow")
+    words[P_INCREF] = _address("Py_IncRef")
+    words[P_DONE] = id(_DONE)
+    words[P_REFUSED] = id(_REFUSED)
+    return words
+
+
+_New = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
+)
+_new_builtin = _New(("PyCFunction_NewEx", ctypes.pythonapi))
+_LAYOUTS_HOLD = _layouts_hold()
+_process = _shared()
+on_layer_lost(publish)
