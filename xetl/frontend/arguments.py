@@ -26,6 +26,7 @@ from xetl.frontend.types import (
     is_constant,
     is_number,
     is_scalar,
+    items_of,
     show_shape,
 )
 from xetl.language.dtypes import DType
@@ -185,7 +186,8 @@ class Call:
     def int_list(self, name: str) -> list[int]:
         """A parameter that must be an int or several, known when compiling."""
         value = self.constant(name, "ints")
-        items: list[Value] = list(value) if isinstance(value, tuple | list) else [value]  # pyright: ignore[reportUnknownArgumentType]
+        given = items_of(value)
+        items = [value] if given is None else given
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool):
                 raise self.error(

@@ -41,6 +41,7 @@ from xetl.frontend.types import (
     describe,
     is_constant,
     is_scalar,
+    items_of,
     scalar_kind,
     show_shape,
 )
@@ -286,8 +287,9 @@ def truth(ctx: Context, arg: Arg) -> bool | Scalar:
             arg.node,
             help="choose lanes with xetile.where, combine masks with `&`, `|`, `~`",
         )
-    if isinstance(value, tuple | list):
-        return bool(value)  # pyright: ignore[reportUnknownArgumentType]
+    items = items_of(value)
+    if items is not None:
+        return bool(items)
     raise wrong_kind(ctx, "a condition", "a number or a comparison", arg)
 
 

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Region, SSAValue
 
+from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.arguments import Arg
@@ -197,8 +198,7 @@ def _base(ctx: Context, array: Array) -> Base:
 
 
 def _reinterpret(ctx: Context, array: Array) -> SSAValue:
-    root = array.root.type
-    assert isinstance(root, MemRefType)
+    root = memref_type(array.root)
     layout = StridedLayoutAttr(
         [stride if isinstance(stride, int) else None for stride in array.strides],
         array.offset if isinstance(array.offset, int) else None,

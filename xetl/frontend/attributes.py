@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 
-import numpy as np
-
 from xetl.errors import (
     NameLookupError,
     SyntaxNotSupportedError,
@@ -16,7 +14,7 @@ from xetl.errors import (
 from xetl.frontend.arrays import index_array, size_of, transpose
 from xetl.frontend.casts import shape_cast
 from xetl.frontend.context import Context, unsupported_expression
-from xetl.frontend.expressions import argument, expression
+from xetl.frontend.expressions import argument, expression, plain
 from xetl.frontend.transposing import transpose_vector
 from xetl.frontend.types import (
     Array,
@@ -83,7 +81,7 @@ def _of_constant(ctx: Context, owner: Value, node: ast.Attribute) -> Value:
         value = getattr(owner, node.attr)
     except AttributeError:
         raise _no_attribute(ctx, owner, node) from None
-    return value.item() if isinstance(value, np.generic) else value
+    return plain(value)
 
 
 def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:

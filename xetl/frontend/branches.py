@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -24,9 +23,6 @@ from xetl.frontend.merging import (
 )
 from xetl.frontend.scope import Binding, Unset
 from xetl.frontend.types import Scalar, Value, is_scalar, scalar_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Bindings = dict[str, Binding]
 
@@ -91,7 +87,7 @@ def _why_unset(
 
 
 @contextmanager
-def _appending(ctx: Context, block: Block) -> Iterator[None]:
+def _appending(ctx: Context, block: Block) -> Generator[None]:
     outer, ctx.block = ctx.block, block
     yield
     ctx.block = outer

@@ -47,9 +47,9 @@ _FUNCTIONS: dict[str, tuple[Maker, Callable[[Any], Any]]] = {
     "cos": (math.CosOp, python_math.cos),
     "tanh": (math.TanhOp, python_math.tanh),
     "erf": (math.ErfOp, python_math.erf),
-    "floor": (math.FloorOp, lambda x: float(python_math.floor(x))),
-    "ceil": (math.CeilOp, lambda x: float(python_math.ceil(x))),
-    "round": (math.RoundevenOp, lambda x: float(round(x))),
+    "floor": (math.FloorOp, python_math.floor),
+    "ceil": (math.CeilOp, python_math.ceil),
+    "round": (math.RoundevenOp, round),
 }
 
 
@@ -59,7 +59,7 @@ def _function(call: Call) -> Value:
     value = call.value("x")
     if is_number(value):
         try:
-            return python(value)
+            return float(python(value))
         except (ValueError, OverflowError, ZeroDivisionError):
             pass  # the op knows infinities and NaN
     if is_scalar(value):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
 from xetl.dialects import xetile
 from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.arguments import Call, wrong_kind
-from xetl.frontend.casts import splat
+from xetl.frontend.casts import constant, splat
 from xetl.frontend.context import builds
 from xetl.frontend.kinds import combining_kind
 from xetl.frontend.types import (
@@ -26,9 +25,7 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
     value = call.number("padding")
     if value == 0:
         return None
-    if dtype.is_float:
-        return FloatAttr(float(value), element_type(dtype))  # pyright: ignore[reportArgumentType]
-    if isinstance(value, float):
+    if isinstance(value, float) and not dtype.is_float:
         raise call.error(
             TileTypeError,
             "X0305",
@@ -36,11 +33,7 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
             "padding",
             label=f"is {describe(value)}",
         )
-    if dtype.is_bool:
-        return IntegerAttr(1, 1)
-    low = int(value) & ((1 << dtype.bits) - 1)
-    signed = low - (1 << dtype.bits) if low >> (dtype.bits - 1) else low
-    return IntegerAttr(signed, element_type(dtype))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return constant(value, dtype, element_type(dtype))
 
 
 @builds("load_tile")

@@ -60,9 +60,9 @@ def _subgroup_id(call: Call) -> Value:
 def _cdiv(call: Call) -> Value:
     a, b = call.args["a"], call.args["b"]
     if is_constant(a.value) and is_constant(b.value):
-        call.number("a"), call.number("b")
-        return ops.cdiv(a.value, b.value)
-    call.scalar("a"), call.scalar("b")
+        return ops.cdiv(call.number("a"), call.number("b"))
+    for name in ("a", "b"):
+        call.scalar(name)
     ctx = call.ctx
     less = Arg(arithmetic.binary(ctx, SUB, b, Arg(1, b.node)), b.node)
     total = Arg(arithmetic.binary(ctx, ADD, a, less), call.node)

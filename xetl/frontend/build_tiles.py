@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
+from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref
 from xetl.errors import (
     CompileError,
@@ -32,6 +33,7 @@ from xetl.frontend.types import (
     describe,
     element_type,
     is_scalar,
+    items_of,
     matrix_shape,
     scalar_kind,
     show_shape,
@@ -106,9 +108,8 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
 
 
 def _space(array: Array) -> int:
-    root = array.root.type
-    assert isinstance(root, MemRefType)
-    return 0 if isinstance(root.memory_space, NoneAttr) else SHARED
+    space = memref_type(array.root).memory_space
+    return 0 if isinstance(space, NoneAttr) else SHARED
 
 
 def _address_base(call: Call) -> Base:
@@ -134,7 +135,8 @@ def _extents(call: Call, name: str) -> tuple[Extent, ...]:
 
 
 def _listed(value: Value) -> list[Value]:
-    return list(value) if isinstance(value, tuple | list) else [value]  # pyright: ignore[reportUnknownArgumentType]
+    items = items_of(value)
+    return [value] if items is None else items
 
 
 def _extent(call: Call, value: Value, name: str) -> Extent:

@@ -29,6 +29,7 @@ from xetl.frontend.types import (
     describe,
     element_type,
     is_constant,
+    items_of,
     show_shape,
     vector_type,
 )
@@ -132,8 +133,8 @@ def _new_shape(call: Call) -> Shape:
     if "shape" in call.args:
         return tuple(call.int_list("shape"))
     values = [arg.value for arg in call.rest]
-    if len(values) == 1 and isinstance(values[0], tuple):
-        values = list(values[0])  # pyright: ignore[reportUnknownArgumentType]
+    if len(values) == 1:
+        values = items_of(values[0]) or values
     for value in values:
         if not is_constant(value) or not isinstance(value, int):
             raise call.error(

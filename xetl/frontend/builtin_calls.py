@@ -22,6 +22,7 @@ from xetl.frontend.types import (
     is_constant,
     is_number,
     is_scalar,
+    items_of,
     scalar_kind,
 )
 from xetl.frontend.unary import absolute
@@ -79,8 +80,8 @@ def _extremum(op: Binary, name: str) -> BuiltinHandler:
     def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
         _no_keywords(ctx, name, given)
         args = given.positional
-        if len(args) == 1 and isinstance(args[0].value, tuple):
-            items: tuple[Value, ...] = args[0].value  # pyright: ignore[reportUnknownMemberType]
+        items = items_of(args[0].value) if len(args) == 1 else None
+        if items is not None:
             args = [Arg(item, args[0].node) for item in items]
         if len(args) == 1 and isinstance(args[0].value, Vector):
             raise ctx.error(
@@ -128,8 +129,11 @@ def _len(ctx: Context, given: Given, node: ast.Call) -> Value:
         return size if isinstance(size, int) else Scalar(size, "int")
     if isinstance(arg.value, Vector):
         return arg.value.shape[0]
-    if isinstance(arg.value, tuple | list | str | range | dict):
-        return len(arg.value)  # pyright: ignore[reportUnknownArgumentType]
+    items = items_of(arg.value)
+    if items is not None:
+        return len(items)
+    if isinstance(arg.value, str | range):
+        return len(arg.value)
     raise wrong_kind(ctx, "the argument of `len`", "an array or a tuple", arg)
 
 

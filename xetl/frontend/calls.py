@@ -8,7 +8,7 @@ import inspect
 import math
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 from xetl.errors import (
     CompileError,
@@ -77,7 +77,7 @@ def call_value(ctx: Context, callee: Value, given: Given, node: ast.Call) -> Val
     if isinstance(callee, LocalFunction):
         return inline_local(ctx, callee, given, node)
     if isinstance(callee, Function):
-        return inline_function(ctx, callee.fn, given, node)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return inline_function(ctx, cast("Function[..., Any]", callee).fn, given, node)
     if isinstance(callee, FunctionType) and callee.__name__ == "<lambda>":
         return inline_function(ctx, callee, given, node)
     builtin = BUILTINS.get(callee) if callable(callee) else None

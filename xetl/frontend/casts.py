@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects import xetile
+from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, vector
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
@@ -77,7 +79,8 @@ def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
     """A number of either time, as an element of ``dtype``."""
     target = element_type(dtype)
     if not isinstance(value, Scalar):
-        return ctx.emit(_element_constant(value, dtype, target))
+        attribute = constant(value, dtype, target)
+        return ctx.emit(arith.ConstantOp(attribute, target))
     if dtype.is_float:
         wide = to_float(ctx, value)
         return wide if target == F64 else ctx.emit(arith.TruncfOp(wide, target))
@@ -87,20 +90,18 @@ def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
     return whole if target == INDEX else ctx.emit(arith.IndexCastOp(whole, target))
 
 
-def _element_constant(value: Value, dtype: DType, target: Attribute) -> Operation:
-    if dtype.is_float:
-        return arith.ConstantOp(FloatAttr(float(value), target), target)  # pyright: ignore[reportArgumentType]
-    if target == INDEX:
-        return arith.ConstantOp.index(int(value))
-    return arith.ConstantOp.integer(_wrap(value, dtype), target)  # pyright: ignore[reportArgumentType]
+def constant(value: Value, dtype: DType, type_: Attribute) -> Attribute:
+    """A number as the attribute of ``type_``, a scalar or vector of ``dtype``.
 
-
-def _wrap(value: Value, dtype: DType) -> int:
-    """``value`` as the signed number with the low bits of ``dtype``."""
+    Integers wrap, floats too large become infinite.
+    """
     if dtype.is_bool:
-        return int(bool(value))
-    low = int(value) & ((1 << dtype.bits) - 1)
-    return low - (1 << dtype.bits) if low >> (dtype.bits - 1) else low
+        return make_splat(int(bool(value)), type_)
+    if dtype.is_float:
+        # Rounded by NumPy, since packing a float that is too large fails.
+        with np.errstate(over="ignore"):
+            return make_splat(float(dtype.numpy.type(value)), type_)
+    return make_splat(int(value), type_)
 
 
 def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:
@@ -135,8 +136,8 @@ def splat(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
     if isinstance(value, Scalar):
         element = to_element(ctx, value, dtype)
         return Vector(ctx.emit(vector.BroadcastOp(element, target)), shape, dtype)
-    number = float(value) if dtype.is_float else _wrap(value, dtype)
-    return Vector(ctx.emit(arith.ConstantOp.splat(number, target)), shape, dtype)
+    attribute = constant(value, dtype, target)
+    return Vector(ctx.emit(arith.ConstantOp(attribute, target)), shape, dtype)
 
 
 def shape_cast(ctx: Context, value: Vector, shape: Shape) -> Vector:

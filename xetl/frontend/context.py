@@ -7,7 +7,7 @@ expressions and calls may use each other without importing each other.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -137,7 +137,7 @@ class Context:
         return here
 
     @contextmanager
-    def into(self, arguments: Sequence[Attribute] = ()) -> Iterator[Block]:
+    def into(self, arguments: Sequence[Attribute] = ()) -> Generator[Block]:
         """Build a new block; the caller puts it into a region."""
         outer = self.block
         self.block = Block(arg_types=arguments)
@@ -251,7 +251,9 @@ _ADVICE = {
 }
 _INSTEAD = {
     "With": "write the statements without `with`",
+    "AsyncWith": "write the statements without `with`",
     "Try": "nothing in a kernel raises: check before, with `if`",
+    "TryStar": "nothing in a kernel raises: check before, with `if`",
     "Raise": "use xetile.static_assert, or xetile.device_assert at run time",
     "Match": "write `if`/`elif`/`else`",
     "While": "write `for i in range(...)` with an upper bound",
@@ -275,7 +277,6 @@ _INSTEAD = {
     "Slice": "vectors take `[:, None]` and `[None, :]`; memory is reached through"
     " xetile.init_tile",
 }
-_INSTEAD |= {"AsyncWith": _INSTEAD["With"], "TryStar": _INSTEAD["Try"]}
 
 
 def _unsupported(ctx: Context, node: ast.AST) -> CompileError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -93,10 +93,14 @@ def _name(ctx: Context, node: ast.Name) -> Value:
             notes=[binding.value.why],
             help=f"set `{node.id}` before, on every path and to one kind of value",
         )
-    # NumPy's scalars behave as Python's.
-    if isinstance(binding.value, np.generic):
-        return binding.value.item()
-    return binding.value
+    return plain(binding.value)
+
+
+def plain(value: Value) -> Value:
+    """``value``; NumPy's scalars behave as Python's."""
+    if isinstance(value, np.generic):
+        return cast("np.generic[Any]", value).item()
+    return value
 
 
 def _operation_hint(name: str) -> str | None:
@@ -253,9 +257,20 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
     value = ctx.evaluate(node.value)
     if not is_constant(value):
         return describe(value)
-    converted = {114: repr, 97: ascii}.get(node.conversion, lambda v: v)(value)
     spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
-    return format(converted, spec)
+    return format(_CONVERSIONS[node.conversion](value), spec)
+
+
+def _as_it_is(value: Value) -> Value:
+    return value
+
+
+_CONVERSIONS: dict[int, Callable[[Value], Value]] = {
+    -1: _as_it_is,
+    ord("s"): str,
+    ord("r"): repr,
+    ord("a"): ascii,
+}
 
 
 @expression(ast.Starred)

@@ -27,7 +27,7 @@ from xetl.frontend.merging import (
     to_ssa,
 )
 from xetl.frontend.scope import Binding, Unset
-from xetl.frontend.types import INDEX, Range, Scalar, Value, describe
+from xetl.frontend.types import INDEX, Range, Scalar, Value, describe, items_of
 
 MAX_UNROLLED = 4096
 
@@ -46,8 +46,8 @@ def run_loop(ctx: Context, node: ast.For) -> Returned | None:
     if isinstance(iterated, Range):
         _run_range(ctx, node, iterated)
         return None
-    if isinstance(iterated, tuple | list | range):
-        items: Sequence[Value] = iterated  # pyright: ignore[reportUnknownVariableType]
+    items = iterated if isinstance(iterated, range) else items_of(iterated)
+    if items is not None:
         return _unroll(ctx, node, items)
     raise ctx.error(
         TileTypeError,
@@ -103,15 +103,15 @@ def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
 def _unpack(
     ctx: Context, target: ast.Tuple | ast.List, value: Value, node: ast.AST
 ) -> None:
-    count = len(target.elts)
-    if not isinstance(value, tuple | list) or len(value) != count:  # pyright: ignore[reportUnknownArgumentType]
+    count, items = len(target.elts), items_of(value)
+    if items is None or len(items) != count:
         raise ctx.error(
             TileTypeError,
             "X0309",
             f"{describe(value)} cannot be unpacked into {count} names",
             target,
         )
-    for item, part in zip(target.elts, value, strict=True):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    for item, part in zip(target.elts, items, strict=True):
         assign(ctx, item, part, node)
 
 

@@ -18,6 +18,7 @@ from xetl.frontend.types import (
     describe,
     is_number,
     is_scalar,
+    items_of,
     scalar_kind,
 )
 
@@ -25,7 +26,7 @@ from xetl.frontend.types import (
 def can_cross(value: Value) -> bool:
     """Whether a region can carry ``value``: numbers, vectors, tiles, tuples of them."""
     if isinstance(value, tuple):
-        return all(can_cross(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return all(can_cross(item) for item in items_of(value) or ())
     return isinstance(value, Scalar | Vector | Tile) or is_number(value)
 
 
@@ -35,19 +36,28 @@ def same(one: Value, other: Value) -> bool:
         return True
     if isinstance(one, Scalar | Vector | Tile):
         return type(one) is type(other) and one.ssa is other.ssa
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        items: list[tuple[Value, Value]] = list(zip(one, other, strict=False))  # pyright: ignore[reportUnknownArgumentType]
-        return len(one) == len(other) and all(same(a, b) for a, b in items)  # pyright: ignore[reportUnknownArgumentType]
-    plain = is_number(one) or isinstance(one, str) or one is None
+    pairs = _pairs(one, other)
+    if pairs is not None:
+        return all(same(a, b) for a, b in pairs)
     # 0.0 and -0.0 are equal but not one, and NaN is one but not equal.
-    return plain and type(one) is type(other) and repr(one) == repr(other)
+    if is_number(one) and is_number(other):
+        return type(one) is type(other) and repr(one) == repr(other)
+    return isinstance(one, str) and isinstance(other, str) and one == other
+
+
+def _pairs(one: Value, other: Value) -> list[tuple[Value, Value]] | None:
+    """The items of two tuples of one length, pairwise; None of anything else."""
+    if not (isinstance(one, tuple) and isinstance(other, tuple)):
+        return None
+    first, second = items_of(one) or [], items_of(other) or []
+    return list(zip(first, second)) if len(first) == len(second) else None
 
 
 def same_kind(one: Value, other: Value) -> bool:
     """Whether two values can stand behind one name: same kind, shape and dtype."""
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        items: list[tuple[Value, Value]] = list(zip(one, other, strict=False))  # pyright: ignore[reportUnknownArgumentType]
-        return len(one) == len(other) and all(same_kind(a, b) for a, b in items)  # pyright: ignore[reportUnknownArgumentType]
+    pairs = _pairs(one, other)
+    if pairs is not None:
+        return all(same_kind(a, b) for a, b in pairs)
     if is_scalar(one) and is_scalar(other):
         return scalar_kind(one) == scalar_kind(other)
     if isinstance(one, Vector) and isinstance(other, Vector):
@@ -61,8 +71,7 @@ def same_kind(one: Value, other: Value) -> bool:
 def to_ssa(ctx: Context, value: Value) -> list[SSAValue]:
     """The SSA values of something that can cross; constants are materialised."""
     if isinstance(value, tuple):
-        items: tuple[Value, ...] = value  # pyright: ignore[reportUnknownVariableType]
-        return [ssa for item in items for ssa in to_ssa(ctx, item)]
+        return [ssa for item in items_of(value) or () for ssa in to_ssa(ctx, item)]
     if isinstance(value, Vector | Tile):
         return [value.ssa]
     return [runtime(ctx, value).ssa]
@@ -71,8 +80,7 @@ def to_ssa(ctx: Context, value: Value) -> list[SSAValue]:
 def from_ssa(like: Value, values: Iterator[SSAValue]) -> Value:
     """What ``like`` is, made of other SSA values."""
     if isinstance(like, tuple):
-        items: tuple[Value, ...] = like  # pyright: ignore[reportUnknownVariableType]
-        return tuple(from_ssa(item, values) for item in items)
+        return tuple(from_ssa(item, values) for item in items_of(like) or ())
     if isinstance(like, Vector | Tile):
         return replace(like, ssa=next(values))
     return Scalar(next(values), scalar_kind(like))
@@ -85,8 +93,7 @@ def describe_kind(value: Value) -> str:
             scalar_kind(value)
         ]
     if isinstance(value, tuple):
-        items: tuple[Value, ...] = value  # pyright: ignore[reportUnknownVariableType]
-        return f"({', '.join(describe_kind(item) for item in items)})"
+        return f"({', '.join(describe_kind(item) for item in items_of(value) or ())})"
     return describe(value)
 
 

@@ -27,6 +27,7 @@ from xetl.frontend.types import (
     Scalar,
     Value,
     element_type,
+    items_of,
 )
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 
@@ -113,7 +114,8 @@ def _bind(
     ctx: Context, param: ArrayParam | ScalarParam | ConstParam, values: Any
 ) -> Value:
     if isinstance(param, ConstParam):
-        return tuple(param.value) if isinstance(param.value, list) else param.value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        listed = isinstance(param.value, list)
+        return tuple(items_of(param.value) or ()) if listed else param.value
     value: SSAValue = next(values)
     value.name_hint = param.name
     if isinstance(param, ArrayParam):

@@ -16,6 +16,11 @@ from xetl.language.dtypes import DType
 OpMaker = Callable[[SSAValue, SSAValue], Operation]
 
 
+def _python(name: str) -> Callable[[Any, Any], Any]:
+    """A function of the module ``operator``, whose stubs are not typed."""
+    return getattr(operator, name)
+
+
 @dataclass(frozen=True)
 class Binary:
     """A binary operator; an op is None where the operator has no meaning."""
@@ -36,18 +41,18 @@ class Binary:
         return self.signed if dtype.kind == "i" else self.unsigned or self.signed
 
 
-ADD = Binary("+", operator.add, arith.AddfOp, arith.AddiOp)
-SUB = Binary("-", operator.sub, arith.SubfOp, arith.SubiOp)
-MUL = Binary("*", operator.mul, arith.MulfOp, arith.MuliOp)
-DIV = Binary("/", operator.truediv, arith.DivfOp)
-FLOORDIV = Binary("//", operator.floordiv)
-MOD = Binary("%", operator.mod)
-POW = Binary("**", operator.pow)
-AND = Binary("&", operator.and_, None, arith.AndiOp, masks=True)
-OR = Binary("|", operator.or_, None, arith.OriOp, masks=True)
-XOR = Binary("^", operator.xor, None, arith.XoriOp, masks=True)
-SHL = Binary("<<", operator.lshift, None, arith.ShliOp)
-SHR = Binary(">>", operator.rshift, None, arith.ShrsiOp, arith.ShruiOp)
+ADD = Binary("+", _python("add"), arith.AddfOp, arith.AddiOp)
+SUB = Binary("-", _python("sub"), arith.SubfOp, arith.SubiOp)
+MUL = Binary("*", _python("mul"), arith.MulfOp, arith.MuliOp)
+DIV = Binary("/", _python("truediv"), arith.DivfOp)
+FLOORDIV = Binary("//", _python("floordiv"))
+MOD = Binary("%", _python("mod"))
+POW = Binary("**", _python("pow"))
+AND = Binary("&", _python("and_"), None, arith.AndiOp, masks=True)
+OR = Binary("|", _python("or_"), None, arith.OriOp, masks=True)
+XOR = Binary("^", _python("xor"), None, arith.XoriOp, masks=True)
+SHL = Binary("<<", _python("lshift"), None, arith.ShliOp)
+SHR = Binary(">>", _python("rshift"), None, arith.ShrsiOp, arith.ShruiOp)
 MINIMUM = Binary("minimum", min, arith.MinimumfOp, arith.MinsiOp, arith.MinuiOp)
 MAXIMUM = Binary("maximum", max, arith.MaximumfOp, arith.MaxsiOp, arith.MaxuiOp)
 
@@ -79,10 +84,10 @@ class Comparison:
 
 
 COMPARISONS: dict[type[ast.cmpop], Comparison] = {
-    ast.Eq: Comparison("==", operator.eq, "oeq", "eq", "eq"),
-    ast.NotEq: Comparison("!=", operator.ne, "une", "ne", "ne"),
-    ast.Lt: Comparison("<", operator.lt, "olt", "slt", "ult"),
-    ast.LtE: Comparison("<=", operator.le, "ole", "sle", "ule"),
-    ast.Gt: Comparison(">", operator.gt, "ogt", "sgt", "ugt"),
-    ast.GtE: Comparison(">=", operator.ge, "oge", "sge", "uge"),
+    ast.Eq: Comparison("==", _python("eq"), "oeq", "eq", "eq"),
+    ast.NotEq: Comparison("!=", _python("ne"), "une", "ne", "ne"),
+    ast.Lt: Comparison("<", _python("lt"), "olt", "slt", "ult"),
+    ast.LtE: Comparison("<=", _python("le"), "ole", "sle", "ule"),
+    ast.Gt: Comparison(">", _python("gt"), "ogt", "sgt", "ugt"),
+    ast.GtE: Comparison(">=", _python("ge"), "oge", "sge", "uge"),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -158,10 +158,18 @@ RUNTIME = (Scalar, Vector, Tile, Array)
 FRONTEND_ONLY = (*RUNTIME, LocalFunction, BoundMethod, Range)
 
 
+def items_of(value: Value) -> list[Value] | None:
+    """The items of a tuple or list; None of anything else."""
+    if isinstance(value, tuple | list):
+        return list(cast("tuple[Value, ...] | list[Value]", value))
+    return None
+
+
 def is_constant(value: Value) -> bool:
     """Whether ``value`` is wholly known when compiling."""
-    if isinstance(value, tuple | list):
-        return all(is_constant(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    items = items_of(value)
+    if items is not None:
+        return all(is_constant(item) for item in items)
     return not isinstance(value, FRONTEND_ONLY)
 
 
@@ -205,6 +213,11 @@ def vector_type(shape: Shape, dtype: DType) -> VectorType[Attribute]:
     return VectorType(element_type(dtype), matrix_shape(shape))
 
 
+def function_name(function: Value) -> str:
+    """A helper's name, as the user calls it."""
+    return cast("Function[..., Any]", function).fn.__name__
+
+
 def show_shape(shape: Shape) -> str:
     """``(32, 64)``, ``(32,)``."""
     return str(tuple(shape))
@@ -225,9 +238,10 @@ def describe(value: Value) -> str:
 
 
 def _describe_constant(value: Value) -> str:
-    if isinstance(value, LocalFunction | Function):
-        name = value.name if isinstance(value, LocalFunction) else value.fn.__name__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return f"the function `{name}`"
+    if isinstance(value, LocalFunction):
+        return f"the function `{value.name}`"
+    if isinstance(value, Function):
+        return f"the function `{function_name(value)}`"
     operation = operation_name(value)
     if operation is not None:
         return f"the operation `{operation}`"
@@ -237,10 +251,9 @@ def _describe_constant(value: Value) -> str:
         return "a range"
     if isinstance(value, DType):
         return f"the dtype {value}"
-    if isinstance(value, tuple | list):
-        kind = "tuple" if isinstance(value, tuple) else "list"
-        items: list[Value] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return f"a {kind} of {len(items)}"
+    items = items_of(value)
+    if items is not None:
+        return f"a {'tuple' if isinstance(value, tuple) else 'list'} of {len(items)}"
     if is_number(value) or value is None or isinstance(value, str):
         return f"the constant {value!r}"
     return f"a Python object of type {type(value).__name__}"
