@@ -42,6 +42,7 @@ __all__ = [
     "offset",
     "shuffle",
     "splat",
+    "stack_array",
     "store",
     "vector",
 ]
@@ -166,6 +167,14 @@ def load(builder: Builder, pointer: Value, type_: Type, align: int) -> Value:
 def store(builder: Builder, value: Value, pointer: Value, align: int) -> None:
     """Store; ``align`` in bytes."""
     builder.store(value, pointer, align=align)
+
+
+def stack_array(builder: Builder, type_: Type, count: int) -> Value:
+    """Address of ``count`` elements on the stack; call it in the entry block."""
+    array = builder.alloca(type_, count)
+    # llvmlite still gives it a typed pointer, and then refuses other stores.
+    array.type = PTR
+    return array
 
 
 def masked_load(builder: Builder, pointer: Value, type_: Type, mask: Value) -> Value:

@@ -27,6 +27,7 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.targets import find_target
 from xetl_cpu.vector_math import FUNCTIONS, emit_math
+from xetl_cpu.vector_math.huge_angles import two_over_pi_bits
 
 NUMPY = {"f32": np.float32, "f64": np.float64}
 TARGETS = ["avx2", "avx512"]
@@ -38,8 +39,11 @@ TRUE = {
     "tanh": np.tanh,
     "erf": lambda x: special.erf(x.astype(np.float64)),
     "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
 }
 LIMIT = {"exp": 2, "exp2": 2, "rsqrt": 2, "log": 3, "log2": 4, "tanh": 4, "erf": 4}
+LIMIT |= {"sin": 3, "cos": 3}
 inf, nan = np.inf, np.nan
 SPECIAL = {
     "exp": [
@@ -82,6 +86,8 @@ SPECIAL = {
     "tanh": [(0, 0), (-0.0, -0.0), (inf, 1), (-inf, -1), (nan, nan), (1e30, 1)],
     "erf": [(0, 0), (-0.0, -0.0), (inf, 1), (-inf, -1), (nan, nan), (1e30, 1)],
     "rsqrt": [(0, inf), (4, 0.5), (inf, 0), (-1, nan), (nan, nan)],
+    "sin": [(0, 0), (-0.0, -0.0), (inf, nan), (-inf, nan), (nan, nan)],
+    "cos": [(0, 1), (-0.0, 1), (inf, nan), (-inf, nan), (nan, nan)],
 }
 
 
@@ -172,7 +178,7 @@ def test_error_stays_within_its_bound(target_name, dtype, name):
 @pytest.mark.parametrize("dtype", NUMPY)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_values(target_name, dtype, name):
-    x, want = np.array(SPECIAL[name], NUMPY[dtype]).T
+    x, want = np.array(SPECIAL[name], NUMPY[dtype]).T.copy()
     for lanes in every_lane_count(dtype, target_name):
         got = apply(compiled(target_name, name, dtype, lanes), dtype, x)
         assert np.array_equal(got, want, equal_nan=True), (lanes, got)
@@ -193,3 +199,62 @@ def test_nothing_outside_is_called(target_name, dtype):
             assert "alwaysinline" in function.attributes
             function.linkage = ""
         assert undefined_symbols(emit_object(target, module)) == []
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_near_multiples_of_a_quarter_turn(target_name, name):
+    # The nearest f64 to n pi / 2: what is left is tiny, and must be right.
+    turns = np.concatenate([np.arange(1, 4000), 2 ** np.arange(12, 62)])
+    x = (turns.astype(np.longdouble) * np.longdouble(np.pi) / 2).astype(np.float64)
+    worst_known = [6381956970095103 * 2.0**797]  # 2**-61 off: the nearest of all f64
+    x = np.concatenate([x, -x, worst_known, np.full(63, 1e300)])
+    want = TRUE[name](x.astype(np.longdouble))
+    got = apply(compiled(target_name, name, "f64", 4), "f64", x)
+    assert ulp_error(got, want).max() <= 3
+
+
+def test_two_over_pi():
+    known = 0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561
+    assert two_over_pi_bits(256) == known
+    assert two_over_pi_bits(1216) >> 960 == known
+
+
+POWERS = [
+    (2, 10), (2, -1), (-2, 3), (-2, 2), (-2, 0.5), (0, 0), (0, 2), (0, -1), (-0.0, 3),
+    (-0.0, -3), (-0.0, -2), (nan, 0), (1, nan), (nan, 1), (2, nan), (1, inf), (-1, inf),
+    (-1, -inf), (2, inf), (2, -inf), (0.5, inf), (0.5, -inf), (inf, 2), (inf, -2),
+    (-inf, 3), (-inf, 2), (-inf, -3), (-inf, 0.5), (0, inf), (0, -inf), (-3, 1e30),
+    (1e30, 1e30), (1e-30, 1e30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_pow(target_name, dtype):
+    x = inputs(dtype)
+    rng = np.random.default_rng(1)
+    y = np.concatenate([rng.permutation(x[: 1 << 16]), rng.uniform(-9, 9, 4 << 16)])
+    y[1 << 17 :: 3] = np.round(y[1 << 17 :: 3])
+    y = y.astype(NUMPY[dtype])
+    x, y = np.append(x, np.abs(x[: 1 << 16])), np.append(y, y[-(1 << 16) :])
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    limit = 1 if dtype == "f32" else 16
+    for lanes in every_lane_count(dtype, target_name):
+        got = apply(compiled(target_name, "pow", dtype, lanes), dtype, x, y)
+        error = ulp_error(got, want)
+        worst = int(np.argmax(error))
+        assert error[worst] <= limit, (lanes, x[worst], y[worst], got[worst])
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_pow_of_special_values(target_name, dtype):
+    x, y = np.array(POWERS, NUMPY[dtype]).T.copy()
+    with np.errstate(all="ignore"):
+        want = np.power(x, y)
+    got = apply(compiled(target_name, "pow", dtype, 4), dtype, x, y)
+    assert np.array_equal(got, want, equal_nan=True)
+    kept = ~np.isnan(want)
+    assert np.array_equal(np.signbit(got[kept]), np.signbit(want[kept]))

@@ -9,6 +9,8 @@ from xetl_cpu.vector_math.error_function import erf
 from xetl_cpu.vector_math.exponential import exp, exp2, tanh
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
 from xetl_cpu.vector_math.logarithm import log, log2
+from xetl_cpu.vector_math.power import power
+from xetl_cpu.vector_math.trigonometry import cos, sin
 
 __all__ = ["FUNCTIONS", "emit_math"]
 
@@ -19,12 +21,15 @@ def _rsqrt(lanes: Lanes, x: Value) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cos": cos,
     "erf": erf,
     "exp": exp,
     "exp2": exp2,
     "log": log,
     "log2": log2,
+    "pow": power,
     "rsqrt": _rsqrt,
+    "sin": sin,
     "tanh": tanh,
 }
 """The formulas by name; each takes the lanes and one value (``pow``: two)."""
