@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import IndexType, VectorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import TileType
+from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 from xetl.errors import InternalError
 from xetl_cpu.dialect import BrgemmOp
+from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.build import before
 from xetl_cpu.lowering.loops.matmul import accumulator
 from xetl_cpu.lowering.loops.reads import reads_elsewhere
@@ -54,9 +55,7 @@ class Carried:
             elif index in self.tiles:
                 tile = self.tiles[index]
                 row, col = next(remaining), next(remaining)
-                state.tiles[value] = TileAt(
-                    tile.matrix, row, col, tile.shape, tile.non_negative
-                )
+                state.tiles[value] = replace(tile, row=row, col=col)
             else:
                 value.replace_all_uses_with(next(remaining))
 
@@ -95,8 +94,9 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
         elif isinstance(init.type, TileType):
             tile = state.tiles[init]
             assert isinstance(tile, TileAt)
-            carried.tiles[index] = TileAt(
-                tile.matrix, tile.row, tile.col, tile.shape, non_negative=False
+            forward = _moves_forward(last.operands[index], old.args[index + 1])
+            carried.tiles[index] = replace(
+                tile, non_negative=tile.non_negative and forward
             )
     inits = carried.flatten(state, list(op.init_args), op)
     new = Block(arg_types=[old.args[0].type, *carried.types()])
@@ -111,6 +111,18 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     _end(state, last, carried)
     carried.bind(state, op.results, loop.results)
     state.dead.append(op)
+
+
+def _moves_forward(tile: SSAValue, start: SSAValue) -> bool:
+    """True if one trip of a loop moves a tile by updates that are never negative."""
+    while tile is not start:
+        update = tile.owner
+        if not isinstance(update, UpdateTileOffsetOp):
+            return False
+        if not all(is_non_negative(step) for step in update.mixed_offsets):
+            return False
+        tile = update.tile
+    return True
 
 
 def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) -> Buffer:
@@ -207,9 +219,7 @@ def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> Non
         if isinstance(result.type, TileType):
             tile = state.tiles[lasts[0].operands[index]]
             assert isinstance(tile, TileAt)
-            carried.tiles[index] = TileAt(
-                tile.matrix, tile.row, tile.col, tile.shape, non_negative=False
-            )
+            carried.tiles[index] = replace(tile, non_negative=False)
 
 
 def _end_branch(state: State, last: scf.YieldOp, carried: Carried) -> None:

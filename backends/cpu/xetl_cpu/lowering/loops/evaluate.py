@@ -186,7 +186,7 @@ class Evaluator:
         build = self.nest.at(row, col)
         mask = build.mask(build.sub(limit, col), lanes)
         if not tile.non_negative:
-            mask = self._from_column_zero(mask, col, lanes)
+            mask = self._from_column_zero(mask, row, col, lanes)
         if not matrix.is_contiguous():
             moved = At(row, col, COLUMNS, lanes)
             return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
@@ -203,8 +203,11 @@ class Evaluator:
             found = self.memo[key] = build.select(inside, matrix.cols, 0)
         return found
 
-    def _from_column_zero(self, mask: SSAValue, col: Index, lanes: int) -> SSAValue:
-        build = self.nest.at(col)
+    def _from_column_zero(
+        self, mask: SSAValue, row: Index, col: Index, lanes: int
+    ) -> SSAValue:
+        """The mask without the lanes before column 0."""
+        build = self.nest.at(row, col)
         missing = build.mask(build.sub(0, col), lanes)
         wanted = build.insert(
             arith.XoriOp(missing, self.constant(IntegerType(1), 1, lanes))

@@ -100,15 +100,18 @@ def _start(state: State, op: BrgemmOp) -> Buffer:
         if carried is not None and op.acc in state.in_place:
             return carried
     result = accumulator(state, op)
-    source = op.acc if op.acc is not None else _zeros(op)
+    source = op.acc if op.acc is not None else _zeros(state, op)
     write(state, source, result, op)
     return result
 
 
-def _zeros(op: BrgemmOp) -> SSAValue:
+def _zeros(state: State, op: BrgemmOp | TileMmaOp) -> SSAValue:
     type_ = op.result.type
     assert isinstance(type_, VectorType)
-    return before(op).insert(arith.ConstantOp.splat(0.0, type_))
+    zeros = arith.ConstantOp.splat(0, type_)
+    before(op).emit(zeros)
+    state.dead.append(zeros)
+    return zeros.result
 
 
 def _clamped(build: Build, wanted: SSAValue | None, extent: int) -> Index:
@@ -294,12 +297,7 @@ def lower_mma(state: State, op: TileMmaOp) -> None:
     a, b = (materialize(state, value, op) for value in (op.a, op.b))
     element = element_of(op.result)
     result = state.allocate((m, n), element)
-    start = before(op)
-    if op.c is None:
-        zeros = start.insert(arith.ConstantOp.splat(0, op.result.type))  # pyright: ignore
-        write(state, zeros, result, op)
-    else:
-        write(state, op.c, result, op)
+    write(state, op.c if op.c is not None else _zeros(state, op), result, op)
     depth = shape_of(op.a)[1]
     _accumulate(state, op, a, b, result, depth)
     state.buffers[op.result] = result
