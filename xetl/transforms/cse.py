@@ -1,0 +1,90 @@
+"""Merge operations that compute the same.
+
+*What*: a pure operation with the operands, properties, attributes and result types of
+an earlier one that dominates it goes; its uses take the earlier results.
+*Why*: inlined functions and address arithmetic repeat themselves, and later passes
+compare values by identity.
+*Left alone*: whatever reads or writes memory, has regions, or stands in another block
+of the same region (dominance there is not worked out).
+
+before: %a = arith.addi %x, %y    %b = arith.addi %x, %y    use(%b)
+after:  %a = arith.addi %x, %y    use(%a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.traits import Commutative, IsolatedFromAbove
+
+from xetl.transforms.effects import is_pure
+
+
+class _Scope:
+    """Operations known so far; a block sees those of the blocks around it."""
+
+    def __init__(self, outer: _Scope | None = None) -> None:
+        self._known: dict[Hashable, Operation] = {}
+        self._outer = outer
+
+    def find_or_add(self, key: Hashable, op: Operation) -> Operation | None:
+        """An earlier operation of this key; otherwise ``op`` becomes it."""
+        scope: _Scope | None = self
+        while scope is not None:
+            known = scope._known.get(key)
+            if known is not None:
+                return known
+            scope = scope._outer
+        self._known[key] = op
+        return None
+
+
+def _key(op: Operation) -> Hashable:
+    operands = [id(operand) for operand in op.operands]
+    if len(operands) == 2 and op.has_trait(Commutative):
+        operands.sort()
+    return (
+        type(op),
+        tuple(operands),
+        frozenset(op.properties.items()) if op.properties else None,
+        frozenset(op.attributes.items()) if op.attributes else None,
+        tuple(result.type for result in op.results),
+    )
+
+
+def merge_equal(block: Block, outer: _Scope | None = None) -> None:
+    """Merge equal operations of a block and of the regions inside."""
+    scope = _Scope(outer)
+    for op in list(block.ops):
+        if op.regions:
+            inner = None if op.has_trait(IsolatedFromAbove) else scope
+            for region in op.regions:
+                for nested in region.blocks:
+                    merge_equal(nested, inner)
+        elif op.results and is_pure(op):
+            _merge(op, scope)
+
+
+def _merge(op: Operation, scope: _Scope) -> None:
+    earlier = scope.find_or_add(_key(op), op)
+    if earlier is None:
+        return
+    for old, new in zip(op.results, earlier.results):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
+
+
+class CSEPass(ModulePass):
+    """See the module docstring."""
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge equal operations of the module, in place."""
+        for block in op.body.blocks:
+            merge_equal(block)

@@ -1,0 +1,54 @@
+"""Which operations may go when nobody uses them, and which may be merged."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
+
+from xetl.dialects.upstream import scf
+
+_READ = frozenset({MemoryEffectKind.READ})
+_REMOVABLE: dict[type[Operation], bool] = {}
+_PURE: dict[type[Operation], bool] = {}
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether equal operands give equal results, without regions and at any place."""
+    kind = type(op)
+    known = _PURE.get(kind)
+    if known is None:
+        effects = get_effects(op)
+        known = effects is not None and not effects and not op.has_trait(IsTerminator)
+        _PURE[kind] = known
+    return known and not op.regions
+
+
+def is_dead(op: Operation) -> bool:
+    """Whether removing ``op`` changes nothing.
+
+    Loads may go, as a load that faults is a mistake of the program; stores,
+    prefetches, barriers and what is unknown stay, as do loops that may not end.
+    """
+    if any(result.uses for result in op.results):
+        return False
+    if not op.regions:
+        return bool(op.results) and _is_removable(op)
+    return not _may_not_end(op) and _has_reads_only(op)
+
+
+def _is_removable(op: Operation) -> bool:
+    kind = type(op)
+    known = _REMOVABLE.get(kind)
+    if known is None:
+        known = _has_reads_only(op) and not op.has_trait(IsTerminator)
+        _REMOVABLE[kind] = known
+    return known
+
+
+def _has_reads_only(op: Operation) -> bool:
+    effects = get_effects(op)
+    return effects is not None and {effect.kind for effect in effects} <= _READ
+
+
+def _may_not_end(op: Operation) -> bool:
+    return any(isinstance(inner, scf.WhileOp) for inner in op.walk())

@@ -1,0 +1,303 @@
+"""What an operation gives when its operands are known: a constant or another value.
+
+A fold creates nothing and changes nothing: it gives for each result an attribute (a
+constant of the result's type), a value that stands already, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IntegerType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import element_type
+from xetl.dialects.literals import make_splat, splat_value, wrap
+from xetl.dialects.upstream import arith, index
+
+Folded: TypeAlias = Attribute | SSAValue | None
+Fold: TypeAlias = Callable[[Operation], Folded]
+
+
+def constant_of(value: SSAValue) -> int | float | None:
+    """The number of a constant, of all elements if it is a vector."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp | index.ConstantOp | index.BoolConstantOp):
+        return splat_value(owner.value)
+    return None
+
+
+def integer_of(value: SSAValue) -> int | None:
+    """As ``constant_of``, for integers only."""
+    number = constant_of(value)
+    return number if isinstance(number, int) else None
+
+
+def width_of(type_: Attribute) -> int:
+    """Bits of an integer; index has 64."""
+    element = element_type(type_)
+    return element.width.data if isinstance(element, IntegerType) else 64
+
+
+def unsigned(value: int, bits: int) -> int:
+    """``value`` read as unsigned."""
+    return value & ((1 << bits) - 1)
+
+
+def signed(value: int, bits: int) -> int:
+    """``value`` read as signed: true of i1 is -1."""
+    value = unsigned(value, bits)
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+Arithmetic: TypeAlias = Callable[[int, int, int], int | None]
+
+
+def _quotient(a: int, b: int) -> int:
+    """Towards zero, as C and MLIR divide."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _signed(compute: Callable[[int, int], int]) -> Arithmetic:
+    return lambda a, b, bits: compute(signed(a, bits), signed(b, bits))
+
+
+def _unsigned(compute: Callable[[int, int], int]) -> Arithmetic:
+    return lambda a, b, bits: compute(unsigned(a, bits), unsigned(b, bits))
+
+
+def _division(make: Arithmetic) -> Arithmetic:
+    # Dividing by zero is undefined, and so is the overflow of the smallest integer:
+    # it stays in the program.
+    def compute(a: int, b: int, bits: int) -> int | None:
+        if b == 0 or (signed(b, bits) == -1 and signed(a, bits) == -1 << (bits - 1)):
+            return None
+        return make(a, b, bits)
+
+    return compute
+
+
+def _shift(make: Callable[[int, int, int], int]) -> Arithmetic:
+    def compute(a: int, b: int, bits: int) -> int | None:
+        return make(a, b, bits) if 0 <= b < bits else None
+
+    return compute
+
+
+ADD = _signed(lambda a, b: a + b)
+SUB = _signed(lambda a, b: a - b)
+MUL = _signed(lambda a, b: a * b)
+AND = _unsigned(lambda a, b: a & b)
+OR = _unsigned(lambda a, b: a | b)
+XOR = _unsigned(lambda a, b: a ^ b)
+MAXS, MINS = _signed(max), _signed(min)
+MAXU, MINU = _unsigned(max), _unsigned(min)
+DIVS = _division(_signed(_quotient))
+DIVU = _division(_unsigned(lambda a, b: a // b))
+REMS = _division(_signed(lambda a, b: a - b * _quotient(a, b)))
+REMU = _division(_unsigned(lambda a, b: a % b))
+CEILS = _division(_signed(lambda a, b: -(-a // b)))
+CEILU = _division(_unsigned(lambda a, b: -(-a // b)))
+FLOORS = _division(_signed(lambda a, b: a // b))
+SHL = _shift(lambda a, b, bits: a << b)
+SHRS = _shift(lambda a, b, bits: signed(a, bits) >> b)
+SHRU = _shift(lambda a, b, bits: unsigned(a, bits) >> b)
+
+# Each: what it computes, then which right side changes nothing, or None.
+BINARY: dict[type[Operation], tuple[Arithmetic, int | None]] = {
+    arith.AddiOp: (ADD, 0),
+    arith.SubiOp: (SUB, 0),
+    arith.MuliOp: (MUL, 1),
+    arith.DivsiOp: (DIVS, 1),
+    arith.DivuiOp: (DIVU, 1),
+    arith.RemsiOp: (REMS, None),
+    arith.RemuiOp: (REMU, None),
+    arith.CeildivsiOp: (CEILS, 1),
+    arith.CeildivuiOp: (CEILU, 1),
+    arith.FloordivsiOp: (FLOORS, 1),
+    arith.AndiOp: (AND, -1),
+    arith.OriOp: (OR, 0),
+    arith.XoriOp: (XOR, 0),
+    arith.MaxsiOp: (MAXS, None),
+    arith.MinsiOp: (MINS, None),
+    arith.MaxuiOp: (MAXU, 0),
+    arith.MinuiOp: (MINU, None),
+    arith.ShliOp: (SHL, 0),
+    arith.ShrsiOp: (SHRS, 0),
+    arith.ShruiOp: (SHRU, 0),
+    index.AddOp: (ADD, 0),
+    index.SubOp: (SUB, 0),
+    index.MulOp: (MUL, 1),
+    index.DivsOp: (DIVS, 1),
+    index.DivuOp: (DIVU, 1),
+    index.RemsOp: (REMS, None),
+    index.RemuOp: (REMU, None),
+    index.CeildivsOp: (CEILS, 1),
+    index.CeildivuOp: (CEILU, 1),
+    index.FloordivsOp: (FLOORS, 1),
+    index.AndOp: (AND, -1),
+    index.OrOp: (OR, 0),
+    index.XorOp: (XOR, 0),
+    index.MaxsOp: (MAXS, None),
+    index.MinsOp: (MINS, None),
+    index.MaxuOp: (MAXU, 0),
+    index.MinuOp: (MINU, None),
+    index.ShlOp: (SHL, 0),
+    index.ShrsOp: (SHRS, 0),
+    index.ShruOp: (SHRU, 0),
+}
+COMMUTATIVE = {ADD, MUL, AND, OR, XOR, MAXU}
+ZERO_WITH_ITSELF = {SUB, XOR}
+SAME_WITH_ITSELF = {AND, OR, MAXS, MINS, MAXU, MINU}
+
+
+def fold_binary(op: Operation) -> Folded:
+    """Integer arithmetic: both known, one neutral, one zero, or both the same."""
+    compute, neutral = BINARY[type(op)]
+    lhs, rhs = op.operands
+    type_ = op.results[0].type
+    bits = width_of(type_)
+    left, right = integer_of(lhs), integer_of(rhs)
+    if left is not None and right is not None:
+        value = compute(left, right, bits)
+        return None if value is None else make_splat(wrap(value, bits), type_)
+    if lhs is rhs:
+        if compute in ZERO_WITH_ITSELF:
+            return make_splat(0, type_)
+        if compute in SAME_WITH_ITSELF:
+            return lhs
+    return _fold_with_one(compute, neutral, (lhs, rhs), (left, right), type_)
+
+
+def _fold_with_one(
+    compute: Arithmetic,
+    neutral: int | None,
+    operands: tuple[SSAValue, SSAValue],
+    known: tuple[int | None, int | None],
+    type_: Attribute,
+) -> Folded:
+    bits = width_of(type_)
+    (lhs, rhs), (left, right) = operands, known
+    if neutral is not None:
+        same = unsigned(neutral, bits)
+        if right is not None and unsigned(right, bits) == same:
+            return lhs
+        if compute in COMMUTATIVE and left is not None and unsigned(left, bits) == same:
+            return rhs
+    if compute in (MUL, AND) and 0 in (left, right):
+        return make_splat(0, type_)
+    return None
+
+
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def fold_compare(op: Operation) -> Folded:
+    """Integer comparisons: both known, or both the same."""
+    assert isinstance(op, arith.CmpiOp | index.CmpOp)
+    name = op.predicate_name
+    compare = COMPARISONS[name[-2:]]
+    if op.lhs is op.rhs:
+        return make_splat(int(compare(0, 0)), op.result.type)
+    left, right = integer_of(op.lhs), integer_of(op.rhs)
+    if left is None or right is None:
+        return None
+    read = unsigned if name[0] == "u" else signed
+    bits = width_of(op.lhs.type)
+    value = compare(read(left, bits), read(right, bits))
+    return make_splat(int(value), op.result.type)
+
+
+def fold_select(op: Operation) -> Folded:
+    """A known condition, or two equal values."""
+    assert isinstance(op, arith.SelectOp)
+    if op.true_value is op.false_value:
+        return op.true_value
+    known = integer_of(op.condition)
+    if known is None:
+        return None
+    return op.true_value if known else op.false_value
+
+
+def fold_integer_cast(op: Operation) -> Folded:
+    """Casts of known integers, and casts back to where a value came from."""
+    source, type_ = op.operands[0], op.results[0].type
+    if source.type == type_:
+        return source
+    known = integer_of(source)
+    if known is not None:
+        bits = width_of(source.type)
+        zero = isinstance(op, arith.ExtuiOp | arith.IndexCastuiOp | index.CastuOp)
+        value = unsigned(known, bits) if zero else signed(known, bits)
+        return make_splat(wrap(value, width_of(type_)), type_)
+    before = source.owner
+    # index has 64 bits: through a type at least as wide and back nothing is lost.
+    if (
+        isinstance(before, Operation)
+        and type(before) is type(op)
+        and isinstance(op, arith.IndexCastOp | arith.IndexCastuiOp)
+        and before.operands[0].type == type_
+        and width_of(source.type) >= width_of(type_)
+    ):
+        return before.operands[0]
+    return None
+
+
+def fold_float_cast(op: Operation) -> Folded:
+    """Known floats in another width: one rounding, and only where it is finite."""
+    number, type_ = constant_of(op.operands[0]), op.results[0].type
+    element = element_type(type_)
+    if not isinstance(number, float) or not isinstance(element, AnyFloat):
+        return None
+    try:
+        rounded = element.unpack(element.pack((number,)), 1)[0]
+    except (OverflowError, NotImplementedError):
+        return None
+    return make_splat(rounded, type_)
+
+
+def fold_to_float(op: Operation) -> Folded:
+    """Known integers as floats, where the number is exact in f64."""
+    known, type_ = integer_of(op.operands[0]), op.results[0].type
+    element = element_type(type_)
+    if known is None or not isinstance(element, AnyFloat):
+        return None
+    bits = width_of(op.operands[0].type)
+    read = unsigned if isinstance(op, arith.UitofpOp) else signed
+    value = read(known, bits)
+    if abs(value) > 1 << 53:
+        return None
+    try:
+        return make_splat(element.unpack(element.pack((float(value),)), 1)[0], type_)
+    except (OverflowError, NotImplementedError):
+        return None
+
+
+ARITHMETIC_FOLDS: dict[type[Operation], Fold] = {
+    **dict.fromkeys(BINARY, fold_binary),
+    arith.CmpiOp: fold_compare,
+    index.CmpOp: fold_compare,
+    arith.SelectOp: fold_select,
+    arith.IndexCastOp: fold_integer_cast,
+    arith.IndexCastuiOp: fold_integer_cast,
+    arith.ExtsiOp: fold_integer_cast,
+    arith.ExtuiOp: fold_integer_cast,
+    arith.TrunciOp: fold_integer_cast,
+    index.CastsOp: fold_integer_cast,
+    index.CastuOp: fold_integer_cast,
+    arith.ExtfOp: fold_float_cast,
+    arith.TruncfOp: fold_float_cast,
+    arith.SitofpOp: fold_to_float,
+    arith.UitofpOp: fold_to_float,
+}

@@ -1,0 +1,60 @@
+"""Greedy rewriting in which new operations keep the place of the matched one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import UnknownLoc
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    PatternRewriterListener,
+    PatternRewriteWalker,
+    RewritePattern,
+)
+
+
+class _Located(RewritePattern):
+    """Try patterns in order; what the first that fires creates is located."""
+
+    def __init__(self, patterns: Sequence[RewritePattern]) -> None:
+        self._patterns = patterns
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        """Apply the first pattern that changes something."""
+        location = op.location
+        created: list[Operation] = []
+        handlers = rewriter.operation_insertion_handler
+        handlers.append(created.append)
+        try:
+            for pattern in self._patterns:
+                pattern.match_and_rewrite(op, rewriter)
+                if rewriter.has_done_action:
+                    break
+        finally:
+            # The list belongs to the walker: a handler left in it would give later
+            # operations the location of this one.
+            handlers.remove(created.append)
+        for new in created:
+            for inner in new.walk():
+                if isinstance(inner.location, UnknownLoc):
+                    inner.location = location
+
+
+def apply_patterns(
+    op: Operation, *patterns: RewritePattern, recursive: bool = True
+) -> bool:
+    """Rewrite everything inside ``op`` until no pattern fires; whether any did.
+
+    With ``recursive=False`` each operation is visited once, and what patterns
+    create is not.  Nothing is removed but what the patterns remove.
+    """
+    walker = PatternRewriteWalker(
+        _Located(patterns),
+        apply_recursively=recursive,
+        listener=PatternRewriterListener(),
+    )
+    changed = False
+    for region in op.regions:
+        changed |= walker.rewrite_region(region)
+    return changed

@@ -1,0 +1,149 @@
+"""What may stand in a module at each stage, so a half-lowered op is found at once.
+
+The table of architecture.md, section 2.  A backend adds the stages of its own dialects
+with `register_stage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, VectorType
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.dialects.upstream import vector
+
+Rule = Callable[[Operation], str | None]
+
+
+class StageError(VerifyException):
+    """An operation stands where it may not; our mistake, never the user's."""
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """One stage.
+
+    Args:
+        name: what `check_stage` and the commands call it.
+        dialects: all operations of these are allowed.
+        operations: so are these, by their full names.
+        rules: each gives what is wrong with an operation, or None.
+    """
+
+    name: str
+    dialects: frozenset[str]
+    operations: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = field(default=())
+
+    def problem_with(self, op: Operation) -> str | None:
+        """Why ``op`` may not stand at this stage; None if it may."""
+        dialect = op.name.partition(".")[0]
+        if dialect not in self.dialects and op.name not in self.operations:
+            return f"`{op.name}` may not stand at stage `{self.name}`"
+        for rule in self.rules:
+            problem = rule(op)
+            if problem is not None:
+                return f"stage `{self.name}`: {problem}"
+        return None
+
+
+_STAGES: dict[str, StageSpec] = {}
+
+
+def register_stage(spec: StageSpec) -> StageSpec:
+    """Make a stage known by its name; a later one of the same name replaces it."""
+    _STAGES[spec.name] = spec
+    return spec
+
+
+def known_stages() -> tuple[str, ...]:
+    """The names of all stages, in the order they were registered."""
+    return tuple(_STAGES)
+
+
+def check_stage(op: Operation, stage_name: str) -> None:
+    """Check that every operation inside ``op`` may stand at the stage.
+
+    Raises:
+        StageError: one may not; the message names it and its source line.
+        ValueError: there is no such stage.
+    """
+    spec = _STAGES.get(stage_name)
+    if spec is None:
+        known = ", ".join(_STAGES)
+        raise ValueError(f"no stage is called `{stage_name}`; there are: {known}")
+    for inner in op.walk():
+        problem = spec.problem_with(inner)
+        if problem is not None:
+            raise StageError(f"{problem}{_place(inner.location)}")
+
+
+def _place(location: Attribute) -> str:
+    if isinstance(location, CallSiteLoc):
+        location = location.callee
+    if not isinstance(location, FileLineColLoc):
+        return ""
+    line, column = location.line.data, location.column.data
+    return f" (from {location.filename.data}:{line}:{column})"
+
+
+# Operations that work on vectors of any rank by their nature.
+_ANY_RANK = (
+    *(vector.ShapeCastOp, vector.BroadcastOp, vector.MultiReductionOp),
+    *(vector.ExtractOp, vector.InsertOp, vector.StepOp, vector.ReductionOp),
+    *(vector.ExtractStridedSliceOp, vector.InsertStridedSliceOp),
+)
+
+
+def vectors_have_rank_2(op: Operation) -> str | None:
+    """Tile values are matrices (blocked ones have rank 4)."""
+    if not op.name.startswith("xetile."):
+        return None
+    for result in op.results:
+        type_ = result.type
+        if isinstance(type_, VectorType) and type_.get_num_dims() not in (1, 2, 4):
+            return f"`{op.name}` gives {type_}, a tile value has rank 2"
+    return None
+
+
+def no_matrices(op: Operation) -> str | None:
+    """Everything is a scalar or one row by now."""
+    if isinstance(op, _ANY_RANK):
+        return None
+    for value in (*op.operands, *op.results):
+        type_ = value.type
+        if isinstance(type_, VectorType) and type_.get_num_dims() > 1:
+            return f"`{op.name}` still works on {type_}"
+    return None
+
+
+_STRUCTURE = frozenset({"builtin", "gpu", "scf", "func"})
+_VALUES = frozenset({"arith", "math", "vector", "memref", "index"})
+
+XETILE = register_stage(
+    StageSpec(
+        "xetile",
+        _STRUCTURE | _VALUES | {"xetile", "cf"},
+        frozenset(
+            {
+                "xegpu.compile_hint",
+                "xegpu.alloc_nbarrier",
+                "xegpu.init_nbarrier",
+                "xegpu.nbarrier_arrive",
+                "xegpu.nbarrier_wait",
+            }
+        ),
+        (vectors_have_rank_2,),
+    )
+)
+XSMM = register_stage(
+    StageSpec("xsmm", _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf"})
+)
+LOOPS = register_stage(
+    StageSpec(
+        "loops", _STRUCTURE | _VALUES | {"xsmm", "cpu", "cf"}, rules=(no_matrices,)
+    )
+)
