@@ -1,8 +1,56 @@
-"""Packages live in three trees; the native parts are built when they can be."""
+"""Packages live in three trees; native parts are built where that is possible.
+
+The native parts (backends/*/native) are optional. What became of them is written to
+``xetl_cpu/_native/STATUS``; ``python -m xetl_cpu.native`` prints it.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOTS = {"xetl": ".", "xetl_cpu": "backends/cpu", "xetl_reference": "backends/reference"}
+HERE = Path(__file__).parent
+
+
+def build_native(into: Path) -> str:
+    """Configure, build and install with CMake; returns what happened, in a sentence."""
+    cmake = shutil.which("cmake")
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if cmake is None or compiler is None:
+        missing = "CMake" if cmake is None else "a C compiler"
+        return f"not built: {missing} was not found (nothing in xetl needs them)"
+    build = HERE / "build" / "native"
+    steps = (
+        [cmake, "-S", str(HERE), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release"],
+        [cmake, "--build", str(build)],
+        [cmake, "--install", str(build), "--prefix", str(into)],
+    )
+    for step in steps:
+        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return f"not built: {step[1]} failed: {done.stderr.strip()[-300:]}"
+    found = sorted(path.name for path in into.glob("*.so"))
+    if not found:
+        return "nothing to build: libxsmm was not found (nothing in xetl needs it)"
+    return f"built {', '.join(found)}"
+
+
+class BuildPy(build_py):
+    """``build_py``, and the native parts after it."""
+
+    def run(self) -> None:
+        """Build, and never fail because of native parts."""
+        super().run()
+        inplace = HERE / "backends/cpu/xetl_cpu"
+        into = inplace if self.editable_mode else Path(self.build_lib) / "xetl_cpu"
+        into = into / "_native"
+        into.mkdir(parents=True, exist_ok=True)
+        status = build_native(into)
+        (into / "STATUS").write_text(status + "\n")
+
 
 packages: list[str] = []
 package_dir: dict[str, str] = {}
@@ -10,4 +58,4 @@ for name, root in ROOTS.items():
     packages += find_packages(root, include=[name, f"{name}.*"])
     package_dir[name] = f"{root}/{name}".removeprefix("./")
 
-setup(packages=packages, package_dir=package_dir)
+setup(packages=packages, package_dir=package_dir, cmdclass={"build_py": BuildPy})

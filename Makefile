@@ -1,0 +1,48 @@
+# demo | test | bench | lint | docs: each sets up what it needs in .venv; no root.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SOURCES := setup.cfg setup.py pyproject.toml CMakeLists.txt
+
+.PHONY: demo test bench lint docs clean
+.DEFAULT_GOAL := demo
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "xetl needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/.demo: $(BIN)/python $(SOURCES)
+	@echo "installing xetl and what the demo needs into $(VENV) ..."
+	@$(PIP) install -e '.[demo]'
+	@$(BIN)/python -m xetl_cpu.native
+	@touch $@
+
+$(VENV)/.test: $(BIN)/python $(SOURCES)
+	@echo "installing xetl and what the tests need into $(VENV) ..."
+	@$(PIP) install -e '.[test]'
+	@$(BIN)/python -m xetl_cpu.native
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	@$(BIN)/python tutorials/demo_digits.py
+
+test: lint
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+bench: $(VENV)/.test
+	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto tests/docs
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,34 @@
+"""The native parts of the CPU backend: none is needed, each is used where it is.
+
+``python -m xetl_cpu.native`` says what the installation made of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent / "_native"
+
+
+def status() -> str:
+    """What became of the native parts when xetl was installed, in a sentence."""
+    try:
+        return (_FOLDER / "STATUS").read_text().strip()
+    except OSError:
+        return "not built: xetl runs from a checkout that was not installed"
+
+
+@cache
+def xsmm_shim() -> ctypes.CDLL | None:
+    """The ``xsmm_*`` functions over libxsmm, or None where it was not found."""
+    try:
+        return ctypes.CDLL(str(_FOLDER / "libxetl_xsmm.so"))
+    except OSError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"native parts of xetl: {status()}\n")
