@@ -11,6 +11,7 @@ from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.emit import KERNEL
+from xetl_cpu.entry import with_entry
 from xetl_cpu.image import build_image
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
@@ -46,7 +47,8 @@ def opt_passes() -> dict[str, type[ModulePass]]:
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     """Machine code and the facts the runtime needs."""
     machine = find_target(target)
-    image = build_image(assemble(llvm_text(module, machine), machine), [KERNEL])
+    code = build_image(assemble(llvm_text(module, machine), machine), [KERNEL])
+    image = with_entry(code)
     meta = {"stored": stored_arguments(module), "code_bytes": len(image.code)}
     return Artifact(image.to_bytes(), meta)
 

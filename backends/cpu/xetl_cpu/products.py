@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.codegen.emitter import constant
+from xetl.codegen.emitter import Strided, constant, is_constant
 from xetl.codegen.types import memory_type
 from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp
 from xetl_cpu.microkernels import (
@@ -34,11 +34,20 @@ def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
     return em.element_address(em.strided(value), em.all(indices))
 
 
+def _unit(source: Strided, rows: str, cols: str) -> Any:
+    """Which dimension is contiguous, if the type says so: only that road is compiled."""
+    for name, stride in ((cols, source.strides[1]), (rows, source.strides[0])):
+        if is_constant(stride, 1):
+            return name
+    return None
+
+
 def _pack_b(em: Any, op: PackBOp) -> None:
     dtype = _name(op.source)
     blocking = _blocking(em, op, dtype)
-    function = emit_pack_b(em.module, em.target, blocking, dtype)
     source = em.strided(op.source)
+    unit = _unit(source, "k", "n")
+    function = emit_pack_b(em.module, em.target, blocking, dtype, unit)
     to = em.builder.gep(
         em.strided(op.dest).address,
         [em.get(op.dest_offset)],
@@ -60,8 +69,9 @@ def _pack_b(em: Any, op: PackBOp) -> None:
 def _pack_a(em: Any, op: PackAOp) -> None:
     dtype = _name(op.source)
     blocking = _blocking(em, op, dtype)
-    function = emit_pack_a(em.module, em.target, blocking, dtype)
     source, dest = em.strided(op.source), em.strided(op.dest)
+    unit = _unit(source, "m", "k")
+    function = emit_pack_a(em.module, em.target, blocking, dtype, unit)
     em.builder.call(
         function,
         [
