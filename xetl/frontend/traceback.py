@@ -19,6 +19,8 @@ def point_at_user(error: XetlError) -> XetlError:
     """
     if error.file is None or error.line is None:
         return error
+    # Raising extends the traceback there is: ours must not be at its end.
+    error.__traceback__ = None
     return error.with_traceback(_traceback_at(error, error.file, error.line))
 
 

@@ -1,0 +1,152 @@
+"""Names, attributes, keywords and arguments that are not there: X01xx."""
+
+import math
+
+import numpy as np
+
+from xetl import xetile
+from xetl.xetile import constexpr, f32
+
+TABLE = np.zeros(4)
+
+
+def plain_helper(v):
+    return v + 1
+
+
+@xetile.function
+def scale(v, by):
+    return v * by
+
+
+@xetile.function
+def outer_helper(v):
+    return inner_helper(v)
+
+
+@xetile.function
+def inner_helper(v):
+    return v * facter  # ERROR(wrong_inside_helpers): X0101 `facter` is not defined
+
+
+def wrong_misspelt_variable(X: "f32 2"):
+    accumulator = xetile.zeros((4, 4), f32)
+    # CARET: acumulator
+    # CHECK: = help: did you mean `accumulator`?
+    y = acumulator + 1  # ERROR: X0101 `acumulator` is not defined
+
+
+def wrong_unknown_variable(X: "f32 2"):
+    y = zzqqxx  # ERROR: X0101 `zzqqxx` is not defined
+
+
+def wrong_bare_operation(X: "f32 2"):
+    # CHECK: = help: write `xetile.load_tile`
+    y = load_tile(X)  # ERROR: X0101 `load_tile` is not defined
+
+
+def wrong_misspelt_operation(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    # CARET: xetile.lod_tile
+    # CHECK: = help: did you mean `load_tile`?
+    v = xetile.lod_tile(t)  # ERROR: X0102 `xetile` has no attribute `lod_tile`
+
+
+def wrong_array_attribute(X: "f32 2"):
+    # CHECK: = help: did you mean `shape`?
+    n = X.shap[0]  # ERROR: X0102 `X`, an array of f32, rank 2, has no attribute `shap`
+
+
+def wrong_vector_attribute(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CHECK: = help: convert with `.to(dtype)`
+    w = v.astype(f32)  # ERROR: X0102 `v`, f32 (4, 4), has no attribute `astype`
+
+
+def wrong_method_of_a_tile(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    # CHECK: = help: load the tile first: xetile.load_tile(...)
+    s = t.sum(0)  # ERROR: X0102 `t`, a tile of f32 (4, 4), has no attribute `sum`
+
+
+def wrong_plain_helper(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: plain_helper
+    # CHECK: = help: decorate it with `@xetile.function`
+    w = plain_helper(v)  # ERROR: X0103 `plain_helper` is a plain Python function
+
+
+def wrong_plain_helper_as_argument(X: "f32 2", F: constexpr = plain_helper):
+    v = F(1.0)  # ERROR: X0103 `plain_helper` is a plain Python function
+
+
+def wrong_keyword(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    # CARET: pading=0
+    # CHECK: = help: did you mean `padding`?
+    v = xetile.load_tile(t, pading=0)  # ERROR: X0104 `load_tile` has no parameter `pading`
+
+
+def wrong_keyword_of_helper(X: "f32 2"):
+    # CHECK: = help: its parameters are v, by
+    v = scale(1.0, factor=3)  # ERROR: X0104 `scale` has no parameter `factor`
+
+
+def wrong_too_many_arguments(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    # CARET: 3
+    v = xetile.load_tile(t, 3)  # ERROR: X0105 `load_tile` takes 1 positional argument, but 2 are given
+
+
+def wrong_missing_argument(X: "f32 2"):
+    # CHECK: = help: its parameters are v, by
+    v = scale(1.0)  # ERROR: X0105 `scale` misses its argument `by`
+
+
+def wrong_argument_twice(X: "f32 2"):
+    v = scale(1.0, 2.0, by=3)  # ERROR: X0105 `scale` is given `by` twice
+
+
+def wrong_numpy_function(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: np.exp
+    # CHECK: = help: use xetile.exp
+    w = np.exp(v)  # ERROR: X0106 `np.exp` is a function of the host
+
+
+def wrong_math_function(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CHECK: = help: use xetile.sqrt
+    w = math.sqrt(v)  # ERROR: X0106 `math.sqrt` is a function of the host
+
+
+def wrong_print(X: "f32 2"):
+    # CHECK: = help: use xetile.device_print, or xetile.static_print when compiling
+    print(X)  # ERROR: X0106 `print` is a function of the host
+
+
+def wrong_kind_of_reduction(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: "sum"
+    w = xetile.tile_reduce("sum", v, [0])  # ERROR: X0107 `sum` is not a kind of `tile_reduce`
+
+
+def wrong_inside_helpers(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: facter
+    # CHECK: in inner_helper
+    # CHECK: in outer_helper
+    # CHECK: in wrong_inside_helpers
+    # CHECK: called here
+    w = outer_helper(v)
+
+
+def wrong_behind_unicode(X: "f32 2"):
+    π_factor, μ = 2.0, "é"
+    # CARET: nowhere
+    y = π_factor * ("ünï" == μ) * nowhere  # ERROR: X0101 `nowhere` is not defined
+
+
+def wrong_array_of_the_host(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    w = v + TABLE  # ERROR: X0303 an operand of `+` must be a vector or a number, not a Python object of type ndarray

@@ -1,0 +1,136 @@
+"""Python that is not part of the kernel language: X04xx."""
+
+from xetl import xetile
+from xetl.xetile import f32
+
+
+@xetile.function
+def endless(v):
+    return endless(v)  # ERROR(wrong_recursion): X0406 `endless` calls itself without end: calls are inlined
+
+
+@xetile.function
+def variadic(*values):
+    return values[0]
+
+
+def wrong_with(X: "f32 2"):
+    with X:  # ERROR: X0402 `with` statements are not part of the kernel language
+        pass
+
+
+def wrong_try(X: "f32 2"):
+    try:  # ERROR: X0402 `try` statements are not part of the kernel language
+        pass
+    except ValueError:
+        pass
+
+
+def wrong_match(X: "f32 2"):
+    match 3:  # ERROR: X0402 `match` statements are not part of the kernel language
+        case 3:
+            pass
+
+
+def wrong_raise(X: "f32 2"):
+    raise ValueError  # ERROR: X0402 `raise` statements are not part of the kernel language
+
+
+def wrong_while(X: "f32 2"):
+    # CHECK: = help: write `for i in range(...)` with an upper bound
+    while True:  # ERROR: X0402 `while` loops are not part of the kernel language
+        pass
+
+
+def wrong_break(X: "f32 2"):
+    for i in range(4):
+        break  # ERROR: X0402 `break` is not part of the kernel language
+
+
+def wrong_continue(X: "f32 2"):
+    for i in range(4):
+        continue  # ERROR: X0402 `continue` is not part of the kernel language
+
+
+def wrong_import(X: "f32 2"):
+    import math  # ERROR: X0402 `import` statements are not part of the kernel language
+
+
+def wrong_comprehension(X: "f32 2"):
+    # CARET: [i for i in range(3)]
+    v = [i for i in range(3)]  # ERROR: X0402 list comprehensions are not part of the kernel language
+
+
+def wrong_generator(X: "f32 2"):
+    v = sum(i for i in range(3))  # ERROR: X0402 generator expressions are not part of the kernel language
+
+
+def wrong_dict(X: "f32 2"):
+    v = {"a": 1}  # ERROR: X0402 dicts are not part of the kernel language
+
+
+def wrong_star(X: "f32 2"):
+    v = xetile.init_tile(X, *[[0, 0], (4, 4)])  # ERROR: X0402 `*` arguments are not part of the kernel language
+
+
+def wrong_double_star(X: "f32 2"):
+    v = xetile.init_tile(X, [0, 0], **{})  # ERROR: X0402 `**` arguments are not part of the kernel language
+
+
+def wrong_variadic(X: "f32 2"):
+    v = variadic(1, 2)  # ERROR: X0402 `*values` parameters are not part of the kernel language
+
+
+def wrong_loop_else(X: "f32 2"):
+    for i in range(4):
+        pass
+    else:
+        v = 3  # ERROR: X0402 `else` of a loop is not part of the kernel language
+
+
+def wrong_slice_of_array(X: "f32 2"):
+    v = X[0:4]  # ERROR: X0402 slices are not part of the kernel language
+
+
+def wrong_class(X: "f32 2"):
+    class Inner:  # ERROR: X0402 `class` statements are not part of the kernel language
+        pass
+
+
+def wrong_global(X: "f32 2"):
+    global counter  # ERROR: X0402 `global` statements are not part of the kernel language
+
+
+def wrong_delete(X: "f32 2"):
+    v = 3
+    del v  # ERROR: X0402 `del` statements are not part of the kernel language
+
+
+def wrong_early_return(X: "f32 2", n: "i64"):
+    if n > 3:
+        return  # ERROR: X0403 `return` inside a run-time loop or branch is not supported yet
+    v = 3
+
+
+def wrong_element_assignment(X: "f32 2"):
+    # CARET: X[0, 0]
+    # CHECK: = help: write memory with xetile.store_tile(value, tile)
+    X[0, 0] = 3.0  # ERROR: X0404 only names can be assigned to in a kernel
+
+
+def wrong_augmented_element(X: "f32 2"):
+    X[0, 0] += 3.0  # ERROR: X0404 only names can be assigned to in a kernel
+
+
+def wrong_recursion(X: "f32 2"):
+    v = endless(1.0)
+
+
+def wrong_vector_index(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    w = v[0]  # ERROR: X0407 a vector cannot be indexed with `[0]`
+
+
+def wrong_not_yet(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    w = v.cumsum(0)  # ERROR: X0405 `.cumsum` is not supported yet

@@ -1,0 +1,135 @@
+"""Dtypes and kinds of values that do not fit: X03xx."""
+
+from xetl import xetile
+from xetl.xetile import bf16, f16, f32, i32, i64, u64
+
+
+def wrong_dtype(X: "f32 2"):
+    v = xetile.zeros((4, 4), 32)  # ERROR: X0301 `dtype` of `zeros` must be a dtype
+
+
+def wrong_halves(X: "f32 2"):
+    a, b = xetile.zeros((4, 4), f16), xetile.zeros((4, 4), bf16)
+    # CARET: b
+    # CHECK: = help: convert one of them with `.to(...)`
+    c = a + b  # ERROR: X0302 f16 and bf16 have no common dtype
+
+
+def wrong_u64(X: "f32 2"):
+    a, b = xetile.zeros((4, 4), u64), xetile.zeros((4, 4), i64)
+    c = a * b  # ERROR: X0302 u64 and i64 have no common dtype
+
+
+def wrong_mask_with_number(X: "f32 2"):
+    m = xetile.arange(4) > 2
+    c = m + xetile.arange(4)  # ERROR: X0302 i1 and i32 have no common dtype
+
+
+def wrong_mask_with_scalar(X: "f32 2"):
+    m = xetile.arange(4) > 2
+    c = m * 2  # ERROR: X0302 `*` cannot join i1 and the constant 2
+
+
+def wrong_tile_as_vector(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    # CARET: t
+    # CHECK: = note: `t` was made at line 34 by init_tile(X, [0, 0], (4, 4))
+    # CHECK: = help: load it first: xetile.load_tile(...)
+    v = t + 1  # ERROR: X0303 an operand of `+` must be a vector or a number, not a tile of f32 (4, 4)
+
+
+def wrong_tile_in_math(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    v = xetile.exp(t)  # ERROR: X0303 an operand of `exp` must be a vector or a number, not a tile of f32 (4, 4)
+
+
+def wrong_vector_as_tile(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CHECK: = help: it was loaded already: pass the tile made by xetile.init_tile
+    w = xetile.load_tile(v)  # ERROR: X0303 `tile` of `load_tile` must be a tile, not f32 (4, 4)
+
+
+def wrong_array_as_tile(X: "f32 2"):
+    # CHECK: = help: make a tile of it: xetile.init_tile(array, offsets, shape)
+    w = xetile.load_tile(X)  # ERROR: X0303 `tile` of `load_tile` must be a tile, not an array of f32, rank 2
+
+
+def wrong_store_to_array(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    xetile.store_tile(v, X)  # ERROR: X0303 `tile` of `store_tile` must be a tile, not an array of f32, rank 2
+
+
+def wrong_operator_on_floats(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    w = v & v  # ERROR: X0304 `&` is not defined on f32
+
+
+def wrong_sum_of_mask(X: "f32 2"):
+    m = xetile.arange(4) > 2
+    w = m.sum()  # ERROR: X0304 `add` of i1 has no meaning
+
+
+def wrong_offset_type(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 1.5], (4, 4))  # ERROR: X0305 `offsets` of `init_tile` must hold ints
+
+
+def wrong_range_bound(X: "f32 2"):
+    # CARET: 2.5
+    for i in range(2.5):  # ERROR: X0305 bounds of `range` must be ints
+        pass
+
+
+def wrong_sort_of_tile(X: "f32 1"):
+    t = xetile.init_tile(X, xetile.arange(4))
+    v = xetile.load_tile(t)  # ERROR: X0306 `tile` of `load_tile` must be a plain tile
+
+
+def wrong_constant_division(X: "f32 1"):
+    v = 1 // 0  # ERROR: X0307 `//` of constants failed
+
+
+def wrong_truth_of_vector(X: "f32 1"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: v > 0
+    if v > 0:  # ERROR: X0308 a vector has no truth value: i1 (4, 4)
+        v = -v
+
+
+def wrong_unpacking(X: "f32 2"):
+    a, b, c = X.shape  # ERROR: X0309 a tuple of 2 cannot be unpacked into 3 names
+
+
+def wrong_call_of_dtype(X: "f32 2"):
+    # CHECK: = help: convert with `value.to(i32)`
+    a = i32(3.5)  # ERROR: X0310 the dtype i32 cannot be called
+
+
+def wrong_store_dtype(X: "bf16 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    v = xetile.zeros((4, 4), f32)
+    # CARET: v
+    # CHECK: = help: convert the value: `.to(xetile.bf16)`
+    xetile.store_tile(v, t)  # ERROR: X0311 `store_tile` cannot store f32 to a tile of bf16
+
+
+def wrong_atomic_dtype(X: "f16 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    v = xetile.zeros((4, 4), f16)
+    xetile.atomic_rmw_tile("max", v, t)  # ERROR: X0312 there is no atomic `max` of f16
+
+
+def wrong_mma_dtypes(X: "f16 2"):
+    a, b = xetile.zeros((4, 4), f16), xetile.zeros((4, 4), f32)
+    # CARET: b
+    c = xetile.tile_mma(a, b)  # ERROR: X0314 `tile_mma` cannot multiply f16 by f32
+
+
+def wrong_mma_accumulator(X: "f16 2"):
+    a, c = xetile.zeros((4, 4), f16), xetile.zeros((4, 4), f16)
+    c = xetile.tile_mma(a, a, c)  # ERROR: X0314 `tile_mma` accumulates in f32, but adds to f16
+
+
+def wrong_number_as_vector(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    # CHECK: = help: xetile.full(shape, value, dtype) makes a vector of a number
+    xetile.store_tile(0.0, t)  # ERROR: X0303 `value` of `store_tile` must be a vector, not the constant 0.0
