@@ -1,0 +1,81 @@
+"""Verify a module and tell where it is wrong.
+
+xDSL's own ``verify`` names neither the operation nor its place, and lets a value be
+used before it is defined; passes that move code need both.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+
+class LocatedVerifyException(VerifyException):
+    """A rule that an operation breaks.
+
+    ``op`` is the operation, ``problem`` the rule in words; ``str()`` has both and the
+    place, if it is known.
+    """
+
+    def __init__(self, op: Operation, problem: str) -> None:
+        super().__init__(f"{place_of(op)}`{op.name}`: {problem}")
+        self.op = op
+        self.problem = problem
+
+
+def place_of(op: Operation) -> str:
+    """``file:line:column: `` of an operation, empty if unknown."""
+    location: Attribute = op.location
+    while isinstance(location, CallSiteLoc):
+        location = location.callee
+    if not isinstance(location, FileLineColLoc):
+        return ""
+    line, column = location.line.data, location.column.data
+    return f"{location.filename.data}:{line}:{column}: "
+
+
+def verify(op: Operation) -> None:
+    """Verify ``op`` and everything inside.
+
+    Raises:
+        LocatedVerifyException: for the first operation that breaks a rule, in the order
+            of the text.
+    """
+    _verify_op(op, set())
+
+
+def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        raise LocatedVerifyException(op, str(error)) from error
+    for index, operand in enumerate(op.operands):
+        if operand not in visible:
+            raise LocatedVerifyException(
+                op, f"operand {index} is used before it is defined, or out of scope"
+            )
+    for region in op.regions:
+        # Blocks may come in any order: what one defines, its siblings may see.
+        inside = visible.copy()
+        if len(region.blocks) > 1:
+            for block in region.blocks:
+                _add_values(block, inside)
+        for block in region.blocks:
+            _verify_block(op, block, inside)
+    visible.update(op.results)
+
+
+def _verify_block(parent: Operation, block: Block, visible: set[SSAValue]) -> None:
+    visible.update(block.args)
+    if block.first_op is None and not parent.has_trait(NoTerminator):
+        raise LocatedVerifyException(parent, "a block is empty and lacks a terminator")
+    for op in block.ops:
+        _verify_op(op, visible)
+
+
+def _add_values(block: Block, visible: set[SSAValue]) -> None:
+    visible.update(block.args)
+    for op in block.ops:
+        visible.update(op.results)

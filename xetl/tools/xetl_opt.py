@@ -1,0 +1,174 @@
+"""``xetl-opt``: run passes on the text of a module and print what comes out.
+
+Made for lit tests, one pass at a time, in the manner of mlir-opt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from xetl.dialects.parser import make_context, parse_module
+from xetl.dialects.verify import verify
+from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.cse import CSEPass
+from xetl.transforms.stages import check_stage
+
+PassTable = dict[str, type[ModulePass]]
+SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
+
+
+def core_passes() -> PassTable:
+    """The passes of `xetl.transforms` by name."""
+    return {each.name: each for each in (CanonicalizePass, CSEPass)}
+
+
+class _Registry:
+    """Passes and dialects; backends are loaded only when the core's do not do."""
+
+    def __init__(self) -> None:
+        self.passes = core_passes()
+        self.dialects: list[Dialect] = []
+        self.warnings: list[str] = []
+        self._loaded = False
+
+    def load_backends(self) -> None:
+        """Ask every installed backend for its passes and dialects."""
+        if self._loaded:
+            return
+        self._loaded = True
+        for point in entry_points(group="xetl.backends"):
+            try:
+                backend: Any = point.load()
+                self.passes |= _offered(backend, "opt_passes")
+                self.dialects += _offered_dialects(backend)
+            except (ImportError, AttributeError) as error:
+                self.warnings.append(f"backend {point.name} is not usable: {error}")
+
+    def find(self, name: str) -> type[ModulePass]:
+        """The pass called ``name``; backends are asked if the core has none."""
+        if name not in self.passes:
+            self.load_backends()
+        if name not in self.passes:
+            known = ", ".join(sorted(self.passes))
+            raise SystemExit(
+                f"xetl-opt: no pass is called `{name}`; there are: {known}"
+            )
+        return self.passes[name]
+
+
+def _offered(backend: Any, method: str) -> Mapping[str, type[ModulePass]]:
+    offer = getattr(backend, method, None)
+    return cast(Mapping[str, type[ModulePass]], offer()) if offer else {}
+
+
+def _offered_dialects(backend: Any) -> Sequence[Dialect]:
+    offer = getattr(backend, "opt_dialects", None)
+    return cast(Sequence[Dialect], offer()) if offer else ()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the command; returns its exit status."""
+    options = _arguments().parse_args(arguments)
+    registry = _Registry()
+    pipeline = [
+        registry.find(spec.name).from_spec(spec)
+        for spec in parse_pipeline(options.passes)
+    ]
+    is_stdin = options.file == "-"
+    text = sys.stdin.read() if is_stdin else Path(options.file).read_text("utf-8")
+    name = "<stdin>" if is_stdin else options.file
+    parts = SPLIT.split(text) if options.split_input_file else [text]
+    outcomes = [_run(part, name, pipeline, registry, options) for part in parts]
+    for message in registry.warnings:
+        print(f"xetl-opt: {message}", file=sys.stderr)
+    # With diagnostics to be read from stdout, failing is what the test wants.
+    return 0 if all(outcomes) or options.verify_diagnostics else 1
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="xetl-opt", description=__doc__)
+    parser.add_argument("file", help="a file, or - for standard input")
+    parser.add_argument("-p", "--passes", default="", help="pass1,pass2{option=1}")
+    parser.add_argument("--verify-stage", help="check the result against a stage")
+    parser.add_argument(
+        "--split-input-file",
+        action="store_true",
+        help="treat the parts between `// -----` lines as modules of their own",
+    )
+    parser.add_argument(
+        "--verify-diagnostics",
+        action="store_true",
+        help="print errors to standard output and exit with 0",
+    )
+    parser.add_argument("--generic", action="store_true", help="print the generic form")
+    parser.add_argument(
+        "--locations", action="store_true", help="print the location of each operation"
+    )
+    return parser
+
+
+def _run(
+    text: str,
+    name: str,
+    pipeline: Sequence[ModulePass],
+    registry: _Registry,
+    options: argparse.Namespace,
+) -> bool:
+    """Run the pipeline on one module and print it; False if it is wrong."""
+    try:
+        context, module = _parse(text, name, registry)
+        verify(module)
+        for each in pipeline:
+            each.apply(context, module)
+            verify(module)
+        if options.verify_stage:
+            check_stage(module, options.verify_stage)
+    except (ParseError, VerifyException) as error:
+        stream = sys.stdout if options.verify_diagnostics else sys.stderr
+        print(_message(error), file=stream)
+        return False
+    _print(module, options)
+    return True
+
+
+def _parse(text: str, name: str, registry: _Registry) -> tuple[Context, ModuleOp]:
+    """Parse; dialects of backends are loaded if the text does not do without."""
+    context = make_context(registry.dialects)
+    try:
+        return context, parse_module(text, name, context)
+    except ParseError as error:
+        if "not registered" not in error.msg:
+            raise
+    registry.load_backends()
+    context = make_context(registry.dialects)
+    return context, parse_module(text, name, context)
+
+
+def _message(error: ParseError | VerifyException) -> str:
+    return f"error: {error}"
+
+
+def _print(module: ModuleOp, options: argparse.Namespace) -> None:
+    printer = Printer(
+        print_generic_format=options.generic, print_debuginfo=options.locations
+    )
+    printer.print_op(module)
+    print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
