@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.errors import TileShapeError, TileTypeError
+from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
 from xetl.frontend.casts import (
     extent_value,
@@ -26,6 +27,7 @@ from xetl.frontend.casts import (
     to_int,
 )
 from xetl.frontend.context import Context
+from xetl.frontend.operators import ADD, MUL
 from xetl.frontend.types import (
     Array,
     Extent,
@@ -113,10 +115,10 @@ def _select_view(
     ctx: Context, array: Array, indices: Sequence[Value], inside: SSAValue
 ) -> Array:
     zero = index_constant(ctx, 0)
-    offset = extent_value(ctx, array.offset)
+    offset = Scalar(extent_value(ctx, array.offset), "int") if array.offset else 0
     for index, stride in zip(indices, array.strides, strict=False):
-        distance = arith.MuliOp(to_int(ctx, index), extent_value(ctx, stride))
-        offset = ctx.emit(arith.AddiOp(offset, ctx.emit(distance)))
+        distance = arithmetic.binary_scalars(ctx, MUL, index, _scalar(stride))
+        offset = arithmetic.binary_scalars(ctx, ADD, offset, distance)
     sizes = [
         ctx.emit(arith.SelectOp(inside, extent_value(ctx, size), zero))
         for size in array.sizes[len(indices) :]
@@ -126,7 +128,7 @@ def _select_view(
         array,
         name=f"{array.name}[...]",
         # The base stays in the array even where the view is empty.
-        offset=ctx.emit(arith.SelectOp(inside, offset, zero)),
+        offset=ctx.emit(arith.SelectOp(inside, to_int(ctx, offset), zero)),
         sizes=tuple(sizes),
         strides=array.strides[len(indices) :],
         unit_dim=None if unit is None or unit < len(indices) else unit - len(indices),

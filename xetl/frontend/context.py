@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, TypeVar
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from xetl.errors import CallFrame, CompileError, SyntaxNotSupportedError
+from xetl.errors import (
+    CallFrame,
+    CompileError,
+    SyntaxNotSupportedError,
+    XetlError,
+)
 from xetl.frontend.scope import Scope
 from xetl.frontend.source import SourceFile
 from xetl.frontend.types import Value
@@ -29,6 +34,7 @@ Span = tuple[int, int, int]
 """Line and column from 1 and length, in characters."""
 
 OpT = TypeVar("OpT", bound=Operation)
+ErrorT = TypeVar("ErrorT", bound=XetlError)
 MAX_INLINING = 64
 
 
@@ -195,9 +201,7 @@ class Context:
         )
         return self.locate_error(error, node)
 
-    def locate_error(
-        self, error: CompileError, node: ast.AST | None = None
-    ) -> CompileError:
+    def locate_error(self, error: ErrorT, node: ast.AST | None = None) -> ErrorT:
         """Give ``error`` the place of ``node``, with the calls that led there."""
         frame = self.frame
         line, column, length = frame.span(node or self.node)

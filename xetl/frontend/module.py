@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,12 @@ from xdsl.dialects.builtin import i64 as mlir_i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.upstream import arith, gpu, memref
-from xetl.errors import NameLookupError, XetlError
+from xetl.errors import InternalError, NameLookupError, XetlError
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.context import Context, Frame
 from xetl.frontend.inlining import parameters_of_node, python_defaults
 from xetl.frontend.scope import Environment, Scope
-from xetl.frontend.source import find_source
+from xetl.frontend.source import FunctionNode, find_source
 from xetl.frontend.traceback import point_at_user
 from xetl.frontend.types import (
     F64,
@@ -53,6 +54,8 @@ def build_module(
     """
     try:
         return _build(function, signature, subgroups)
+    except InternalError:
+        raise
     except XetlError as error:
         located = point_at_user(error)
     raise located from None
@@ -75,11 +78,7 @@ def _build(
     for param in signature.params:
         scope.bind(param.name, _bind(ctx, param, values))
     _check_parameters(ctx, function)
-    body = source.node.body
-    if isinstance(body, list):
-        ctx.run(body)
-    else:
-        ctx.evaluate(body)
+    _compile_body(ctx, source.node)
     ctx.node = source.node
     ctx.add(gpu.ReturnOp())
     kernel = gpu.FuncOp(name, Region(block), attributes=_attributes(runtime, level))
@@ -90,6 +89,24 @@ def _build(
         )
     inner = gpu.ModuleOp(name, Region(Block([kernel])), location=ctx.location())
     return ModuleOp([inner])
+
+
+def _compile_body(ctx: Context, node: FunctionNode) -> None:
+    try:
+        if isinstance(node, ast.Lambda):
+            ctx.evaluate(node.body)
+        else:
+            ctx.run(node.body)
+    except XetlError:
+        raise
+    except Exception as problem:
+        # Ours, not the user's; still, his line is where to look.
+        error = InternalError(
+            f"the front end failed: {type(problem).__name__}: {problem}",
+            code="X0901",
+            help="this is a bug of xetl: please report it with this kernel",
+        )
+        raise ctx.locate_error(error) from problem
 
 
 def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:

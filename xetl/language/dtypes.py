@@ -176,8 +176,7 @@ def _promote_floats(left: DType, right: DType) -> DType:
 
 def _promote_integers(left: DType, right: DType) -> DType:
     # `index` counts as the signed 64-bit integer it is on every target.
-    if left.bits == right.bits and left.kind == right.kind:
-        return i64
+    left, right = (i64 if dtype == index else dtype for dtype in (left, right))
     if left.kind == right.kind:
         return left if left.bits > right.bits else right
     signed, unsigned = (left, right) if left.kind == "i" else (right, left)
