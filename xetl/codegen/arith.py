@@ -161,11 +161,17 @@ def _float(name: str) -> Emit:
     return emit
 
 
+UNSIGNED_ZERO = ("nsz",)
+"""Fast-math flag for min and max: they may give either zero (3 instructions less)."""
+
+
 def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
         def compute(args: list[Any]) -> Any:
             type_ = args[0].type
-            return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
+            is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
+            flags = UNSIGNED_ZERO if is_float else ()
+            return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
 
         em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
 

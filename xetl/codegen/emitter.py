@@ -88,13 +88,15 @@ class Emitter:
             base.address, [offset], source_etype=memory_type(base.element)
         )
 
-    def intrinsic(self, name: str, result: Any, operands: Sequence[Any]) -> Any:
-        """Call an LLVM intrinsic by its full name."""
+    def intrinsic(
+        self, name: str, result: Any, operands: Sequence[Any], flags: Sequence[str] = ()
+    ) -> Any:
+        """Call an LLVM intrinsic by its full name; ``flags``: fast-math flags."""
         function = self.module.globals.get(name)
         if function is None:
             type_ = ll.FunctionType(result, [operand.type for operand in operands])
             function = ll.Function(self.module, type_, name)
-        return self.builder.call(function, list(operands))
+        return self.builder.call(function, list(operands), fastmath=tuple(flags))
 
 
 def constant(value: int) -> Any:

@@ -5,13 +5,14 @@ Booleans: an i1 vector is LLVM's mask; in memory an i1 is one byte (NumPy's bool
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.ir as ll
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
-from xetl.codegen.arith import in_f32, suffix, widen
+from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, suffix, widen
 from xetl.codegen.emitter import (
     Emit,
     Emitter,
@@ -96,19 +97,18 @@ def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
     narrow_type = op.result.type
     value = widen(em, source) if is_narrow_float(narrow_type) else source
     element = value.type.element
-    if kind in _REDUCE_INT and isinstance(element, ll.IntType):
-        name = _REDUCE_INT[kind]
-        result = em.intrinsic(
-            f"llvm.vector.reduce.{name}.{suffix(value.type)}", element, [value]
-        )
+    if isinstance(element, ll.IntType) and kind in _REDUCE_INT:
+        result = _reduce(em, _REDUCE_INT[kind], value, ())
     elif kind in _REDUCE_FLOAT:
-        name = _REDUCE_FLOAT[kind]
-        result = em.intrinsic(
-            f"llvm.vector.reduce.{name}.{suffix(value.type)}", element, [value]
-        )
+        result = _reduce(em, _REDUCE_FLOAT[kind], value, UNSIGNED_ZERO)
     else:
         result = _tree(em, "fadd" if kind == "add" else "fmul", value)
     em.set(op.result, in_f32_round(em, result, narrow_type))
+
+
+def _reduce(em: Emitter, name: str, value: Any, flags: Sequence[str]) -> Any:
+    full = f"llvm.vector.reduce.{name}.{suffix(value.type)}"
+    return em.intrinsic(full, value.type.element, [value], flags)
 
 
 def in_f32_round(em: Emitter, value: Any, type_: Attribute) -> Any:

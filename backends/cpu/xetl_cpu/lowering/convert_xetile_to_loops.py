@@ -41,13 +41,13 @@ from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.build import before
 from xetl_cpu.lowering.loops.control import lower_for, lower_if
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
+from xetl_cpu.lowering.loops.materialize import materialize
 from xetl_cpu.lowering.loops.matmul import lower_brgemm, lower_mma
 from xetl_cpu.lowering.loops.policy import is_coordinate_swap, is_free, wants_buffer
+from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.reshape import reshape
 from xetl_cpu.lowering.loops.sinks import (
     extract,
-    materialize,
-    reduce_tile,
     store_scatter,
     store_tile,
 )

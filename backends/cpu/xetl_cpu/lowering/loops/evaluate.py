@@ -83,10 +83,16 @@ class At:
 
 @dataclass
 class Evaluator:
-    """Evaluates values inside one nest; equal requests are answered once."""
+    """Evaluates values inside one nest; equal requests are answered once.
+
+    With ``whole`` the loop is to be run only where all loads are inside their
+    matrices: they need no mask, and ``limits`` collects how far each allows it.
+    """
 
     state: State
     nest: Nest
+    whole: bool = False
+    limits: dict[object, Index] = field(default_factory=dict[object, Index])
     memo: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
@@ -184,6 +190,13 @@ class Evaluator:
         row, col = self.nest.add(at.row, tile.row), self.nest.add(at.col, tile.col)
         limit = self.row_limit(matrix, row)
         build = self.nest.at(row, col)
+        if self._is_whole(tile, at):
+            self.limits[_key(limit), _key(tile.col)] = self.nest.at(at.row).sub(
+                limit, tile.col
+            )
+            type_ = VectorType(element, [lanes])
+            indices = [build.value(row), build.value(col)]
+            return build.insert(vector.LoadOp(matrix.memref, indices, type_))
         mask = build.mask(build.sub(limit, col), lanes)
         if not tile.non_negative:
             mask = self._from_column_zero(mask, row, col, lanes)
@@ -192,6 +205,16 @@ class Evaluator:
             return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
         indices = [build.value(row), build.value(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
+
+    def _is_whole(self, tile: TileAt, at: At) -> bool:
+        """True for a load along the inner loop of memory without gaps."""
+        return (
+            self.whole
+            and tile.non_negative
+            and tile.matrix.is_contiguous()
+            and self.nest.level(at.col) > self.nest.level(at.row)
+            and self.nest.level(at.col) == 2
+        )
 
     def row_limit(self, matrix: Matrix, row: Index) -> Index:
         """Columns of a row that exist: none for a row outside the matrix."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, StoreTileOp
+from xetl_cpu.lowering.loops.materialize import materialize
 from xetl_cpu.lowering.loops.reads import leaves
-from xetl_cpu.lowering.loops.sinks import materialize
 from xetl_cpu.lowering.loops.state import State
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
 

@@ -18,8 +18,9 @@ from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl_cpu.dialect import BlockGemmOp, BrgemmOp, PackAOp, PackBOp
 from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
+from xetl_cpu.lowering.loops.materialize import materialize
 from xetl_cpu.lowering.loops.nest import open_nest
-from xetl_cpu.lowering.loops.sinks import element_of, materialize, write
+from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.upstream import scf
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before, for_loop
@@ -53,24 +54,40 @@ class Nest:
             self.levels[total] = level
         return total
 
-    def scaled_outer(self, factor: int) -> Index:
-        """The outer coordinate times a constant."""
-        scaled = self.places[1].mul(self.outer, factor)
-        if isinstance(scaled, SSAValue):
-            self.levels[scaled] = 1
-        return scaled
-
     @property
     def carried(self) -> Sequence[SSAValue]:
         """The values the inner loop carries."""
         return self.loop.body.block.args[1:]
 
+    def end_inner(self, values: Sequence[SSAValue]) -> None:
+        """End the inner loop with what its next trip carries."""
+        self.loop.body.block.add_op(scf.YieldOp(*values))
+
+    def after(self) -> Build:
+        """Behind the inner loop, inside the outer one; call it when both are done."""
+        return Build(InsertPoint.after(self.loop))
+
     def close(self, *values: SSAValue) -> Sequence[SSAValue]:
         """End both loops; returns the results of the inner one."""
-        self.loop.body.block.add_op(scf.YieldOp(*values))
+        self.end_inner(values)
+        self.end_outer()
+        return self.loop.results
+
+    def end_outer(self) -> None:
+        """End the outer loop, if there is one."""
         if self.outer_loop is not None:
             self.outer_loop.body.block.add_op(scf.YieldOp())
-        return self.loop.results
+
+    def rest(self, start: SSAValue, end: Index, step: int) -> Nest:
+        """A second inner loop, behind this one, that goes on from ``start``."""
+        build = self.after()
+        bounds = [start, build.value(end), build.value(step)]
+        loop = for_loop(build, bounds, self.loop.results)
+        places = (self.places[0], before(loop), at_end(loop.body.block))
+        column = loop.body.block.args[0]
+        levels = {k: v for k, v in self.levels.items() if v < 2}
+        levels[column] = 2
+        return Nest(self.outer, column, loop, self.outer_loop, places, levels)
 
 
 def open_nest(

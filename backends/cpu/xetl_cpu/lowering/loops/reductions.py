@@ -1,0 +1,156 @@
+"""Reductions of rows and of columns into buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import VectorType, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.xetile import TileReduceOp
+from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
+from xetl_cpu.lowering.loops.combine import Combine
+from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
+from xetl_cpu.lowering.loops.nest import Nest
+from xetl_cpu.lowering.loops.sinks import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+
+_UNROLL = 4
+"""Partial sums of a row: enough to hide the latency of an addition."""
+
+
+def reduce_tile(state: State, op: TileReduceOp) -> None:
+    """Reduce one or both dimensions into a buffer."""
+    result = op.results[0]
+    if result in state.buffers:
+        return  # done while its source was computed
+    if op.dims == (0, 1):
+        columns = _reduce(state, op, op.source, 0)
+        state.buffers[result] = _reduce(state, op, _stand_in(state, op, columns), 1)
+    else:
+        state.buffers[result] = _reduce(state, op, op.source, op.dims[0])
+
+
+def _stand_in(state: State, op: TileReduceOp, columns: Buffer) -> SSAValue:
+    """A value that means a buffer: the partial result of a reduction to one element."""
+    element = element_of(op.source)
+    zero = before(op).insert(constant_op(element, 0, 1))
+    value = vector.BroadcastOp(zero, VectorType(element, list(columns.shape)))
+    state.buffers[value.result] = columns
+    return value.result
+
+
+def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffer:
+    rows, cols = shape_of(source)
+    shape = (rows, 1) if dim == 1 else (1, cols)
+    to = state.allocate(shape, element_of(op.results[0]))
+    if shape_of(source)[dim] == 1:
+        write(state, source, to, op)
+    elif dim == 1:
+        reduce_rows(state, op, source, to, op)
+    else:
+        _reduce_columns(state, op, source, to)
+    return to
+
+
+def reduce_rows(
+    state: State,
+    op: TileReduceOp,
+    source: SSAValue,
+    to: Buffer,
+    place: Operation,
+    keep: Buffer | None = None,
+) -> None:
+    """Each row: vectors of partial results, then across the lanes.
+
+    ``keep``: a buffer that gets the source on the way. ``place``: where the code goes.
+    """
+    rows, cols = shape_of(source)
+    lanes = state.lanes
+    combine = Combine(op.kind.data, element_of(source))
+    ways = _UNROLL if cols >= lanes * _UNROLL else 1
+    is_ragged = cols % (lanes * ways) != 0
+    first = constant_op(combine.element, combine.identity(), lanes)
+    identity = before(place).insert(first)
+
+    def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        build, partial = ev.nest.places[2], list[SSAValue]()
+        for way, have in enumerate(carried):
+            col = ev.nest.add(ev.nest.inner, way * lanes)
+            at = At(ev.nest.outer, col, COLUMNS, lanes)
+            value = ev.eval(source, at)
+            if keep is not None:
+                put(ev, value, keep, at)
+            value = combine.widen(build, value)
+            if is_ragged and not ev.whole:
+                mask = build.mask(build.sub(cols, col), lanes)
+                value = build.insert(arith.SelectOp(mask, value, identity))
+            partial.append(combine.apply(build, have, value))
+        return partial
+
+    limit = cols if is_ragged else None
+    inits, step = [identity] * ways, lanes * ways
+    nest = over_chunks(state, place, (rows, cols), body, limit, inits, step)
+    _finish_row(nest, combine, list(nest.loop.results), to)
+
+
+def _finish_row(
+    nest: Nest, combine: Combine, partial: list[SSAValue], to: Buffer
+) -> None:
+    """Behind the inner loop: fold the partial vectors, then the lanes."""
+    build = nest.after()
+    while len(partial) > 1:
+        left, right, *rest = partial
+        partial = [*rest, combine.apply(build, left, right)]
+    scalar = build.insert(vector.ReductionOp(combine.kind, partial[0]))
+    scalar = combine.narrow_back(build, scalar)
+    build.emit(memref.StoreOp(scalar, to.memref, [build.value(nest.outer)]))
+
+
+def _reduce_columns(
+    state: State, op: TileReduceOp, source: SSAValue, to: Buffer
+) -> None:
+    """Row by row into a row of partial results, which stays in the first cache."""
+    rows, cols = shape_of(source)
+    combine = Combine(op.kind.data, element_of(source))
+    # A column of one element has room for a whole vector, as any buffer.
+    partial = to if combine.narrow is None else state.allocate((1, cols), f32)
+
+    def fill(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        value = ev.constant(combine.element, combine.identity(), state.lanes)
+        put(ev, value, partial, _row(partial, ev))
+        return []
+
+    def add(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        build, at = ev.nest.places[2], _row(partial, ev)
+        value = combine.widen(build, ev.eval(source, chunk_at(ev)))
+        have = _get(ev, partial, combine.element, at)
+        put(ev, combine.apply(build, have, value), partial, at)
+        return []
+
+    def finish(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        value = _get(ev, partial, combine.element, _row(partial, ev))
+        put(ev, combine.narrow_back(ev.nest.places[2], value), to, _row(to, ev))
+        return []
+
+    over_chunks(state, op, (1, cols), fill)
+    over_chunks(state, op, (rows, cols), add)
+    if partial is not to:
+        over_chunks(state, op, (1, cols), finish)
+
+
+def _row(buffer: Buffer, ev: Evaluator) -> At:
+    """The current chunk of a row of results."""
+    col = 0 if buffer.is_column else ev.nest.inner
+    return At(0, col, COLUMNS, ev.state.lanes)
+
+
+def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
+    build = ev.nest.places[2]
+    indices = [at.row] if buffer.is_column else [at.row, at.col]
+    values = [build.value(index) for index in indices]
+    return build.insert(
+        vector.LoadOp(buffer.memref, values, VectorType(element, [at.lanes]))
+    )
