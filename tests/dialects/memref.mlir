@@ -1,0 +1,45 @@
+// RUN: xetl-opt %s | filecheck %s
+// RUN: xetl-opt %s | xetl-opt - | filecheck %s
+// RUN: xetl-opt %s --generic | xetl-opt - | filecheck %s
+
+// CHECK-LABEL: @memory
+func.func @memory(%m: memref<?x?xf32>, %i: index, %f: f32, %b: memref<2048xi8, 3>) {
+  // CHECK: memref.load %m[%i, %i] : memref<?x?xf32>
+  %0 = memref.load %m[%i, %i] : memref<?x?xf32>
+  // CHECK: memref.store %f, %m[%i, %i] : memref<?x?xf32>
+  memref.store %f, %m[%i, %i] : memref<?x?xf32>
+  // CHECK: memref.alloc() : memref<4x4xf32, 3 : i64>
+  %1 = memref.alloc() : memref<4x4xf32, 3>
+  // CHECK: memref.alloc(%i) {alignment = 64 : i64} : memref<?x4xf32>
+  %2 = memref.alloc(%i) {alignment = 64 : i64} : memref<?x4xf32>
+  // CHECK: memref.alloca(%i) : memref<?xi8>
+  %3 = memref.alloca(%i) : memref<?xi8>
+  memref.dealloc %2 : memref<?x4xf32>
+  // CHECK: memref.atomic_rmw addf %f, %m[%i, %i] : (f32, memref<?x?xf32>) -> f32
+  %4 = memref.atomic_rmw addf %f, %m[%i, %i] : (f32, memref<?x?xf32>) -> f32
+  // CHECK: memref.dim %m, %i : memref<?x?xf32>
+  %5 = memref.dim %m, %i : memref<?x?xf32>
+  // CHECK: memref.copy %m, %m : memref<?x?xf32> to memref<?x?xf32>
+  memref.copy %m, %m : memref<?x?xf32> to memref<?x?xf32>
+  return
+}
+
+// CHECK-LABEL: @views
+func.func @views(%m: memref<?x?xf32>, %i: index, %b: memref<2048xi8, 3>) {
+  // CHECK: memref.extract_strided_metadata %m : memref<?x?xf32> -> memref<f32>, index, index, index, index, index
+  %base, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %m : memref<?x?xf32> -> memref<f32>, index, index, index, index, index
+  // CHECK: memref.reinterpret_cast %{{.*}} to offset: [%offset], sizes: [%sizes, 4], strides: [%strides, 1] : memref<f32> to memref<?x4xf32, strided<[?, 1], offset: ?>>
+  %0 = memref.reinterpret_cast %base to offset: [%offset], sizes: [%sizes#0, 4], strides: [%strides#0, 1] : memref<f32> to memref<?x4xf32, strided<[?, 1], offset: ?>>
+  // CHECK: memref.subview %m[%i, 0] [4, %i] [1, 1] : memref<?x?xf32> to memref<4x?xf32, strided<[?, 1], offset: ?>>
+  %1 = memref.subview %m[%i, 0][4, %i][1, 1] : memref<?x?xf32> to memref<4x?xf32, strided<[?, 1], offset: ?>>
+  // CHECK: memref.view %b[%i][] : memref<2048xi8, 3 : i64> to memref<16x32xf32, 3 : i64>
+  %2 = memref.view %b[%i][] : memref<2048xi8, 3> to memref<16x32xf32, 3>
+  // CHECK: memref.cast %m : memref<?x?xf32> to memref<4x?xf32>
+  %3 = memref.cast %m : memref<?x?xf32> to memref<4x?xf32>
+  // CHECK: memref.transpose %m (d0, d1) -> (d1, d0) : memref<?x?xf32> to memref<?x?xf32, strided<[1, ?]>>
+  %4 = memref.transpose %m (d0, d1) -> (d1, d0) : memref<?x?xf32> to memref<?x?xf32, strided<[1, ?]>>
+  // CHECK: memref.extract_aligned_pointer_as_index %m : memref<?x?xf32> -> index
+  %5 = memref.extract_aligned_pointer_as_index %m : memref<?x?xf32> -> index
+  %6 = memref.memory_space_cast %b : memref<2048xi8, 3> to memref<2048xi8>
+  return
+}

@@ -1,0 +1,176 @@
+// RUN: xetl-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// What each operation refuses, in the order of the cases.
+
+// CHECK: the base holds f16, the tile f32
+func.func @f(%m: memref<64x64xf16>) {
+  %t = xetile.init_tile %m[0, 0] : memref<64x64xf16> -> !xetile.tile<32x64xf32>
+  return
+}
+// -----
+// CHECK: sizes and strides are given, but memref<64x64xf16> states them itself
+func.func @f(%m: memref<64x64xf16>, %i: index) {
+  %t = xetile.init_tile %m[0, 0], [%i, %i], [%i, 1] : memref<64x64xf16> -> !xetile.tile<32x64xf16>
+  return
+}
+// -----
+// CHECK: a base of unknown shape needs 2 sizes, found 0
+func.func @f(%m: memref<?x?xf16>) {
+  %t = xetile.init_tile %m[0, 0] : memref<?x?xf16> -> !xetile.tile<32x64xf16>
+  return
+}
+// -----
+// CHECK: expected 2 offsets, found 1
+func.func @f(%m: memref<64x64xf16>) {
+  %t = xetile.init_tile %m[0] : memref<64x64xf16> -> !xetile.tile<32x64xf16>
+  return
+}
+// -----
+// CHECK: the base is in memory space 3, the tile in 0
+func.func @f(%m: memref<64x64xf16, 3>) {
+  %t = xetile.init_tile %m[0, 0] : memref<64x64xf16, 3> -> !xetile.tile<32x64xf16>
+  return
+}
+// -----
+// CHECK: order [0, 1] needs stride 1 in dimension 0, but the base has stride 64 there
+func.func @f(%m: memref<64x64xf16>) {
+  %t = xetile.init_tile %m[0, 0] : memref<64x64xf16> -> !xetile.tile<32x64xf16, #xetile.tile_attr<order = [0, 1]>>
+  return
+}
+// -----
+// CHECK: order [1, 0] needs stride 1 in dimension 1, but the base has stride 64 there
+func.func @f(%m: memref<64x64xf16, affine_map<(d0, d1) -> (d1, d0)>>) {
+  %t = xetile.init_tile %m[0, 0] : memref<64x64xf16, affine_map<(d0, d1) -> (d1, d0)>> -> !xetile.tile<32x64xf16>
+  return
+}
+// -----
+// CHECK: order [1, 0] needs stride 1 in dimension 1, but the base has stride 2 there
+func.func @f(%p: i64, %i: index) {
+  %c2 = arith.constant 2 : index
+  %t = xetile.init_tile %p[0, 0], [%i, %i], [%i, %c2] : i64 -> !xetile.tile<32x64xf16>
+  return
+}
+// -----
+// CHECK: a tile of rank 1 must be scattered
+func.func @f(%t: !xetile.tile<32xf16>) {
+  return
+}
+// -----
+// CHECK: a scattered tile cannot have an `array_length`
+func.func @f(%t: !xetile.tile<32xf16, #xetile.tile_attr<scattered = true, array_length = 2>>) {
+  return
+}
+// -----
+// CHECK: `order` must be [1, 0] or [0, 1], found [1, 1]
+func.func @f(%t: !xetile.tile<32x32xf16, #xetile.tile_attr<order = [1, 1]>>) {
+  return
+}
+// -----
+// CHECK: `sg_layout` must have two entries, one a dimension, found [4]
+func.func @f(%t: !xetile.tile<32x32xf16, #xetile.wg_map<sg_layout = [4], sg_data = [8, 8]>>) {
+  return
+}
+// -----
+// CHECK: neither divides the other
+func.func @f(%t: !xetile.tile<96x64xf16, #xetile.wg_map<sg_layout = [2, 2], sg_data = [32, 32]>>) {
+  return
+}
+// -----
+// CHECK: sg_data 24 does not divide extent 64 of dimension 0
+func.func @f(%t: !xetile.tile<64x64xf16, #xetile.wg_map<sg_layout = [2, 2], sg_data = [24, 32]>>) {
+  return
+}
+// -----
+// CHECK: unknown parameter `layout`
+func.func @f(%t: !xetile.tile<64x64xf16, #xetile.tile_attr<layout = 3>>) {
+  return
+}
+// -----
+// CHECK: padding 1.000000e+00 : f32 does not fit elements of type i8
+func.func @f(%t: !xetile.tile<8x8xi8>) {
+  %v = xetile.load_tile %t {padding = 1.0 : f32} : !xetile.tile<8x8xi8> -> vector<8x8xi8>
+  return
+}
+// -----
+// CHECK: the result is vector<8x4xf16>, but the tile holds vector<8x8xf16>
+func.func @f(%t: !xetile.tile<8x8xf16>) {
+  %v = xetile.load_tile %t : !xetile.tile<8x8xf16> -> vector<8x4xf16>
+  return
+}
+// -----
+// CHECK: the value is vector<8x4xf16>, but the tile holds vector<8x8xf16>
+func.func @f(%t: !xetile.tile<8x8xf16>, %v: vector<8x4xf16>) {
+  xetile.store_tile %v, %t : vector<8x4xf16>, !xetile.tile<8x8xf16>
+  return
+}
+// -----
+// CHECK: locality is 0, 1, 2 or 3, found 4
+func.func @f(%t: !xetile.tile<8x8xf16>) {
+  xetile.prefetch_tile %t locality<4> : !xetile.tile<8x8xf16>
+  return
+}
+// -----
+// CHECK: the left side has (8,) columns, the right side (4,) rows
+func.func @f(%a: vector<8x8xf16>, %b: vector<4x8xf16>) {
+  %c = xetile.tile_mma %a, %b : vector<8x8xf16>, vector<4x8xf16> -> vector<8x8xf32>
+  return
+}
+// -----
+// CHECK: both sides need one element type, found f16 and bf16
+func.func @f(%a: vector<8x8xf16>, %b: vector<8x8xbf16>) {
+  %c = xetile.tile_mma %a, %b : vector<8x8xf16>, vector<8x8xbf16> -> vector<8x8xf32>
+  return
+}
+// -----
+// CHECK: the addend is vector<8x8xf16>, but the result is vector<8x8xf32>
+func.func @f(%a: vector<8x8xf16>) {
+  %c = xetile.tile_mma %a, %a, %a : vector<8x8xf16>, vector<8x8xf16>, vector<8x8xf16> -> vector<8x8xf32>
+  return
+}
+// -----
+// CHECK: the permutation must be [1, 0], found [0, 1]
+func.func @f(%a: vector<8x4xf16>) {
+  %c = xetile.tile_transpose %a, [0, 1] : vector<8x4xf16> -> vector<8x4xf16>
+  return
+}
+// -----
+// CHECK: a reduced dimension keeps size 1, found vector<8x1xf16>
+func.func @f(%a: vector<8x4xf16>) {
+  %c = xetile.tile_reduce <add>, %a [0] : vector<8x4xf16> -> vector<8x1xf16>
+  return
+}
+// -----
+// CHECK: `xor` does not reduce elements of type f16
+func.func @f(%a: vector<8x4xf16>) {
+  %c = xetile.tile_reduce <xor>, %a [0] : vector<8x4xf16> -> vector<1x4xf16>
+  return
+}
+// -----
+// CHECK: `sum` is no kind of reduction
+func.func @f(%a: vector<8x4xf16>) {
+  %c = xetile.tile_reduce <sum>, %a [0] : vector<8x4xf16> -> vector<1x4xf16>
+  return
+}
+// -----
+// CHECK: the source must have size 1 in dimension 0
+func.func @f(%a: vector<2x4xf16>) {
+  %c = xetile.tile_broadcast %a [0] : vector<2x4xf16> -> vector<8x4xf16>
+  return
+}
+// -----
+// CHECK: tile_conv_layout needs the map of its result
+func.func @f(%a: vector<2x4xf16>) {
+  %c = xetile.tile_conv_layout %a : vector<2x4xf16>
+  return
+}
+// -----
+// CHECK: inner_blocks [3, 4] do not divide [8, 4]
+func.func @f(%a: vector<8x4xf16>) {
+  %c = xetile.tile_pack %a {inner_blocks = array<i64: 3, 4>} : vector<8x4xf16> -> vector<2x1x3x4xf16>
+  return
+}
+// -----
+// CHECK: the mask is vector<8x4xi1>, expected vector<1x8xi1>
+func.func @f(%t: !xetile.tile<1x8xf16, #scatter>, %m: vector<8x4xi1>) {
+  %v = xetile.load_gather %t, %m : !xetile.tile<1x8xf16, #scatter>, vector<8x4xi1> -> vector<1x8xf16>
+  return
+}

@@ -1,0 +1,119 @@
+// RUN: xetl-opt %s -p canonicalize | filecheck %s
+
+// Chains of constants become one; what is neutral goes.
+// CHECK-LABEL: @arithmetic
+// CHECK-NEXT: %[[TEN:.*]] = arith.constant 10 : index
+// CHECK-NEXT: %[[SUM:.*]] = arith.addi %x, %[[TEN]] : index
+// CHECK-NEXT: return %[[SUM]], %x : index, index
+func.func @arithmetic(%x: index) -> (index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %a = arith.addi %c2, %c3 : index
+  %b = arith.muli %a, %c2 : index
+  %c = arith.addi %x, %b : index
+  %d = arith.muli %x, %c1 : index
+  %e = arith.addi %c0, %d : index
+  return %c, %e : index, index
+}
+
+// Rounding goes the way of the name; dividing by zero stays in the program.
+// CHECK-LABEL: @divisions
+// CHECK-DAG: arith.constant -3 : index
+// CHECK-DAG: arith.constant -4 : index
+// CHECK: arith.divsi
+func.func @divisions() -> (index, index, index, index) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %m7 = arith.constant -7 : index
+  %a = arith.divsi %m7, %c2 : index
+  %b = arith.floordivsi %m7, %c2 : index
+  %c = arith.ceildivsi %m7, %c2 : index
+  %d = arith.divsi %c2, %c0 : index
+  return %a, %b, %c, %d : index, index, index, index
+}
+
+// The taken branch replaces the conditional, a loop without trips its initial values.
+// CHECK-LABEL: @control_flow
+// CHECK-NOT: scf
+// CHECK: %[[S:.*]] = arith.addi %x, %x : index
+// CHECK-NEXT: return %[[S]] : index
+func.func @control_flow(%x: index) -> index {
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %t = arith.cmpi slt, %c2, %c3 : index
+  %i = scf.if %t -> (index) {
+    %q = arith.addi %x, %x : index
+    scf.yield %q : index
+  } else {
+    scf.yield %x : index
+  }
+  %r = scf.for %k = %c3 to %c2 step %c2 iter_args(%z = %i) -> (index) {
+    scf.yield %k : index
+  }
+  return %r : index
+}
+
+// Sizes and strides that the type states are constants.
+// CHECK-LABEL: @metadata
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: return %{{.*}}, %[[ONE]] : index, index
+func.func @metadata(%m: memref<?x?xf32, strided<[?, 1]>>) -> (index, index) {
+  %b, %o, %s:2, %st:2 = memref.extract_strided_metadata %m : memref<?x?xf32, strided<[?, 1]>> -> memref<f32>, index, index, index, index, index
+  return %s#0, %st#1 : index, index
+}
+
+// There and back again: through a type as wide nothing is lost, through i32 it is.
+// CHECK-LABEL: @casts
+// CHECK-NEXT: %[[N:.*]] = arith.index_cast %x : index to i32
+// CHECK-NEXT: %[[W:.*]] = arith.index_cast %[[N]] : i32 to index
+// CHECK-NEXT: return %x, %[[W]], %v : index, index, vector<8xf32>
+func.func @casts(%x: index, %v: vector<8xf32>) -> (index, index, vector<8xf32>) {
+  %a = arith.index_cast %x : index to i64
+  %b = arith.index_cast %a : i64 to index
+  %c = arith.index_cast %x : index to i32
+  %d = arith.index_cast %c : i32 to index
+  %e = vector.shape_cast %v : vector<8xf32> to vector<1x8xf32>
+  %f = vector.shape_cast %e : vector<1x8xf32> to vector<8xf32>
+  return %b, %d, %f : index, index, vector<8xf32>
+}
+
+// A load nobody uses may go; stores, prefetches, atomics and barriers never.
+// CHECK-LABEL: @effects
+// CHECK-NOT: load_tile
+// CHECK: xetile.store_tile
+// CHECK: xetile.prefetch_tile
+// CHECK: xetile.atomic_rmw_tile
+// CHECK: gpu.barrier
+// CHECK: scf.for
+// CHECK:   xetile.store_tile
+func.func @effects(%t: !xetile.tile<8x8xf32>, %v: vector<8x8xf32>, %i: index) {
+  %l = xetile.load_tile %t : !xetile.tile<8x8xf32> -> vector<8x8xf32>
+  xetile.store_tile %v, %t : vector<8x8xf32>, !xetile.tile<8x8xf32>
+  xetile.prefetch_tile %t : !xetile.tile<8x8xf32>
+  %a = xetile.atomic_rmw_tile <add> %v, %t : vector<8x8xf32>, !xetile.tile<8x8xf32> -> vector<8x8xf32>
+  gpu.barrier
+  scf.for %k = %i to %i step %i {
+    xetile.store_tile %v, %t : vector<8x8xf32>, !xetile.tile<8x8xf32>
+  }
+  %c9 = arith.constant 9 : index
+  scf.for %k = %i to %c9 step %i {
+    xetile.store_tile %v, %t : vector<8x8xf32>, !xetile.tile<8x8xf32>
+  }
+  // A loop that only computes goes with what it computes.
+  %u = scf.for %k = %i to %c9 step %i iter_args(%x = %v) -> (vector<8x8xf32>) {
+    %w = arith.addf %x, %x : vector<8x8xf32>
+    scf.yield %w : vector<8x8xf32>
+  }
+  return
+}
+
+// What carries a map is kept: its map is part of the program.
+// CHECK-LABEL: @maps
+// CHECK: arith.addi %{{.*}}, %{{.*}} {map = #xetile.wg_map
+func.func @maps() -> vector<8x8xi32> {
+  %a = arith.constant dense<1> : vector<8x8xi32>
+  %b = arith.addi %a, %a {map = #xetile.wg_map<sg_layout = [2, 2], sg_data = [4, 4]>} : vector<8x8xi32>
+  return %b : vector<8x8xi32>
+}
