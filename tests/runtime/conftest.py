@@ -9,7 +9,7 @@ import pytest
 
 from xetl import backend as backends
 from xetl.backend import Artifact
-from xetl.language.signature import Signature
+from xetl.language.signature import ConstParam, Signature
 from xetl.runtime import executables
 
 
@@ -23,6 +23,11 @@ class FakeExecutable:
         self.backend.launches.append((grid, list(args), self.signature))
 
     def _fast(self, gx: int, gy: int, gz: int, *objects: object) -> int:
+        for value, param in zip(objects, self.signature.params):
+            if isinstance(param, ConstParam) and value is not param.value:
+                return 1
+        missing = self.signature.params[len(objects) :]
+        assert all(isinstance(param, ConstParam) for param in missing)
         if not self.backend.accepts(objects):
             return 1
         self.backend.fast_launches.append(((gx, gy, gz), objects))

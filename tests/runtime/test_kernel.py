@@ -232,6 +232,21 @@ def test_the_native_entry_is_tried_first(fake: Any) -> None:
     assert fake.fast_launches[0] == ((2, 3, 1), (a, b, 7))
 
 
+def test_defaults_and_keywords_reach_the_native_entry(fake: Any) -> None:
+    fake.with_fast = True
+    k = make()
+    a, b = x(), x()
+    for n in (4, 5):
+        k[1](a)
+        k[1](a, n=n, B=b)
+        k[1](a, BM=32, n=n)
+    assert len(fake.launches) == 3
+    (_, first), (_, second), (_, third) = fake.fast_launches
+    assert (first[1:], third[1:]) == ((None, 1), (None, 5, None, 32))
+    assert second[1] is b
+    assert second[2:] == (5, None, 32)
+
+
 def test_other_calls_do_not_take_it(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.with_fast = True
     k = make()

@@ -14,6 +14,7 @@ from typing import Any, cast, overload
 
 from xetl.backend import Backend
 from xetl.errors import LaunchError, XetlError
+from xetl.language.signature import ConstParam
 from xetl.runtime.bind import Plan
 from xetl.runtime.caller import at_caller
 from xetl.runtime.config import launch_state
@@ -25,12 +26,11 @@ from xetl.runtime.executables import (
     compiler,
 )
 from xetl.runtime.grid import BoundArguments, Grid, GridSpec, fixed
-from xetl.runtime.launcher import Launcher, Shortcut, remember
+from xetl.runtime.launcher import OPTIONS, Launcher, Shortcut, remember
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.specialize import Specialization, specialize
 
-_OPTIONS = ("backend", "queue", "wait")
 _MOST_LAUNCHERS = 256
 
 
@@ -138,7 +138,8 @@ class Kernel:
         loaded.executable.launch(grid, found.args)
         fast = loaded.executable.fast
         if fast is not None:
-            new = Shortcut(fast, len(args), dict(keywords), state)
+            rest = self._rest(found, len(args), bool(keywords))
+            new = Shortcut(fast, len(args), dict(keywords), rest, state)
             self.shortcuts = remember(self.shortcuts, new)
 
     def grid_of(
@@ -152,7 +153,7 @@ class Kernel:
         Raises:
             Exception: whatever the function raises.
         """
-        rest = {n: v for n, v in keywords.items() if n not in _OPTIONS}
+        rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
         values = self._parameters.bind(args, rest)
         names = self._parameters.names
         arguments = BoundArguments(self.fn.__name__, dict(zip(names, values)))
@@ -179,7 +180,7 @@ class Kernel:
         self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Backend, list[Any]]:
         """Separate the options from the arguments."""
-        rest = {n: v for n, v in keywords.items() if n not in _OPTIONS}
+        rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
         backend = choose_backend(keywords.get("backend"))
         if keywords.get("queue") is not None:
             raise LaunchError(
@@ -187,6 +188,19 @@ class Kernel:
                 code="X0813",
             )
         return backend, self._parameters.bind(args, rest)
+
+    def _rest(
+        self, found: Specialization, given: int, with_names: bool
+    ) -> tuple[Any, ...]:
+        """See `Shortcut.rest`."""
+        params = found.signature.params
+        runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
+        each = self._parameters.each[given : max(runtime, default=-1) + 1]
+        if with_names:
+            # By keyword, compile-time values may come from the call as well.
+            each = self._parameters.each[given:]
+            return tuple((parameter.name, parameter.default) for parameter in each)
+        return tuple(parameter.default for parameter in each)
 
     def _load(self, found: Specialization, backend: Backend, target: str) -> Loaded:
         """The executable, after the checks that need to know what it writes."""

@@ -10,21 +10,42 @@ from xetl.runtime.caller import at_caller
 from xetl.runtime.config import launch_state
 from xetl.runtime.grid import Grid
 
+OPTIONS = ("backend", "queue", "wait")
+"""What a launch takes besides the parameters of the kernel."""
+
+_MOST_SHORTCUTS = 8
+
 
 class Shortcut(NamedTuple):
     """A call that succeeded: one like it may try the native entry first.
 
+    The entry itself checks every argument, and compile-time values by identity; what
+    is compared here is the form of the call.
+
     Attributes:
         fast: the entry (`xetl.backend.Executable.fast`).
         given: how many arguments were given by position.
-        keywords: what was given by keyword.
+        keywords: what was given by keyword, options included.
+        rest: the values of the further parameters if there are no keywords, else their
+            names and defaults; without the compile-time values at the end.
         state: the settings that held.
     """
 
     fast: Callable[..., int]
     given: int
     keywords: Mapping[str, Any]
+    rest: tuple[Any, ...]
     state: object
+
+    def run(self, grid: Grid, args: tuple[Any, ...], given: dict[str, Any]) -> int:
+        """Try it on a call with keywords; 0: done."""
+        known = self.keywords
+        if given.keys() != known.keys():
+            return 1
+        for option in OPTIONS:
+            if given.get(option) is not known.get(option):
+                return 1
+        return self.fast(*grid, *args, *[given.get(n, d) for n, d in self.rest])
 
 
 class Launchable(Protocol):
@@ -77,37 +98,27 @@ class Launcher:
             if self._function is not None:
                 grid = kernel.grid_of(self._function, args, keywords)
             state = launch_state()
-            for fast, given, known, then in kernel.shortcuts:
-                if (
-                    given == len(args)
-                    and then == state
-                    and (_same(keywords, known) if keywords or known else True)
-                    and fast(*grid, *args) == 0
-                ):
+            count = len(args)
+            for shortcut in kernel.shortcuts:
+                fast, given, known, rest, then = shortcut
+                if given != count or then != state:
+                    continue
+                if keywords:
+                    if shortcut.run(grid, args, keywords) == 0:
+                        return
+                elif not known and fast(*grid, *args, *rest) == 0:
                     return
             kernel.launch(grid, args, keywords)
         except XetlError as error:
             raise at_caller(error) from None
 
 
-def remember(
-    shortcuts: tuple[Shortcut, ...], new: Shortcut, most: int = 8
-) -> tuple[Shortcut, ...]:
+def remember(shortcuts: tuple[Shortcut, ...], new: Shortcut) -> tuple[Shortcut, ...]:
     """Put ``new`` in front, without an older one for the same calls."""
-    if any(isinstance(value, list | dict) for value in new.keywords.values()):
-        return shortcuts  # who changes it later would get the old code
     kept = [
         old
         for old in shortcuts
         if (old.fast, old.given, old.state) != (new.fast, new.given, new.state)
-        or not _same(old.keywords, new.keywords)
+        or old.keywords.keys() != new.keywords.keys()
     ]
-    return (new, *kept)[:most]
-
-
-def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """Whether both hold the very same objects: 1 and 1.0 are equal, but differ."""
-    if len(left) != len(right):
-        return False
-    missing = object()
-    return all(left.get(name, missing) is value for name, value in right.items())
+    return (new, *kept)[:_MOST_SHORTCUTS]
