@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
@@ -37,8 +38,9 @@ from xetl.language.dtypes import DType, i32
 
 
 def _with_map(call: Call, made: Vector) -> Vector:
-    if call.value("wg_map") is not None:
-        mapped(call, made.ssa.owner, made.shape)  # pyright: ignore[reportArgumentType]
+    owner = made.ssa.owner
+    if isinstance(owner, Operation):
+        mapped(call, owner, made.shape)
     return made
 
 
@@ -126,7 +128,7 @@ def _reshape(call: Call) -> Vector:
             help="ranks are 1 and 2, and the number of elements stays",
         )
     result = shape_cast(call.ctx, value, shape)
-    return _with_map(call, result) if "wg_map" in call.args else result
+    return _with_map(call, result)
 
 
 def _new_shape(call: Call) -> Shape:

@@ -78,6 +78,7 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
 
 
 def _parse_file(path: str, namespace: dict[str, Any], name: str) -> SourceFile:
+    linecache.checkcache(path)  # a reloaded module has new lines
     lines = linecache.getlines(path, namespace)
     known = _PARSED.get(path)
     if known is not None and known.lines is lines:
