@@ -113,6 +113,16 @@ class Backend(Protocol):
         """The lowering from `xetile` to the form `build` takes, in order."""
         ...
 
+    def stage_after(self, name: str) -> str | None:
+        """The stage (a key of the stage table) that begins after a pass, if one does."""
+        ...
+
+    def text(
+        self, module: ModuleOp, signature: Signature, target: str, stage: str
+    ) -> str:
+        """A stage of ``stages`` that is no MLIR module any more, such as ``asm``."""
+        ...
+
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Make the code of a lowered module."""
         ...

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.ir as ll
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -19,6 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from xetl.codegen.emitter import Emit, Emitter
+from xetl.codegen.llvm import ll
 from xetl.codegen.types import (
     BF16,
     F32,

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import llvmlite.ir as ll
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from xetl.codegen.llvm import ll
 from xetl.codegen.types import I64, byte_width, llvm_type, memory_type
 from xetl.errors import InternalError
 

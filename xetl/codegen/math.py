@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.ir as ll
-
 from xetl.codegen.arith import in_f32, suffix
 from xetl.codegen.emitter import Emit, Emitter
+from xetl.codegen.llvm import ll
 from xetl.dialects.upstream import math
 
 _INTRINSICS = {

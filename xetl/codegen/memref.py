@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import llvmlite.ir as ll
-from xdsl.dialects.builtin import MemRefType, NoneAttr, StridedLayoutAttr, IntAttr
+from xdsl.dialects.builtin import IntAttr, MemRefType, NoneAttr, StridedLayoutAttr
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.emitter import Emit, Emitter, Strided, constant
+from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, I8, byte_width, memory_type
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
-import llvmlite.ir as ll
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -17,41 +15,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from xetl.codegen.llvm import BF16, ll
+
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64, HALF = ll.FloatType(), ll.DoubleType(), ll.HalfType()
 PTR = ll.PointerType()
 
-
-class BFloatType(ll.types.Type):
-    """LLVM's ``bfloat``, which llvmlite.ir lacks."""
-
-    null = "0.0"
-    intrinsic_name = "bf16"
-
-    def __str__(self) -> str:
-        """The name in LLVM assembly."""
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        """All bfloat types are one type."""
-        return isinstance(other, BFloatType)
-
-    def __hash__(self) -> int:
-        """Equal types hash alike."""
-        return hash(BFloatType)
-
-    def format_constant(self, value: float) -> str:
-        """A constant, as LLVM writes it: the 16 bits after ``0xR``."""
-        bits = int.from_bytes(_f32_bytes(value), "little")
-        rounded = bits + 0x7FFF + ((bits >> 16) & 1)
-        return f"0xR{0x7FC0 if value != value else rounded >> 16 & 0xFFFF:04X}"
-
-
-def _f32_bytes(value: float) -> bytes:
-    return struct.pack("<f", value)
-
-
-BF16 = BFloatType()
 
 _SCALARS: dict[type[Attribute], Any] = {
     Float32Type: F32,
@@ -62,10 +31,16 @@ _SCALARS: dict[type[Attribute], Any] = {
 }
 
 
+def int_width(type_: IntegerType) -> int:
+    """Bits of an integer type."""
+    width: Any = type_.width
+    return width.data
+
+
 def scalar_type(type_: Attribute) -> Any:
     """The LLVM type of an element type; ``index`` is i64."""
     if isinstance(type_, IntegerType):
-        return ll.IntType(type_.width.data)
+        return ll.IntType(int_width(type_))
     return _SCALARS[type(type_)]
 
 
@@ -79,7 +54,7 @@ def llvm_type(type_: Attribute) -> Any:
 
 def memory_type(element: Attribute) -> Any:
     """What an element occupies in memory: an i1 is one byte, as NumPy's bool."""
-    if isinstance(element, IntegerType) and element.width.data == 1:
+    if isinstance(element, IntegerType) and int_width(element) == 1:
         return I8
     return scalar_type(element)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import llvmlite.ir as ll
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
@@ -22,6 +21,7 @@ from xetl.codegen.emitter import (
     splat,
     vector_of,
 )
+from xetl.codegen.llvm import ll
 from xetl.codegen.types import (
     I32,
     I64,

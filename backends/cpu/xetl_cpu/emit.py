@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import llvmlite.ir as ll
+from xetl.codegen.llvm import ll
 from xdsl.dialects.builtin import Float64Type, IntegerType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from llvmlite import ir as _llvmlite_ir
-
-ir: Any = _llvmlite_ir
+from xetl.codegen.llvm import BF16
+from xetl.codegen.llvm import ll as ir
 
 __all__ = [
     "BF16",
@@ -54,20 +53,6 @@ Type: TypeAlias = Any
 Value: TypeAlias = Any
 
 
-def _make_bfloat() -> Type:
-    """``bfloat``, which llvmlite.ir lacks; it has no constants of its own."""
-    half: Any = ir.HalfType
-
-    def name(_: Any) -> str:
-        return "bfloat"
-
-    members = {"intrinsic_name": "bf16", "__str__": name}
-    bfloat: Any = type("BFloatType", (half,), members)
-    # llvmlite keeps one instance of each floating type.
-    bfloat._create_instance()
-    return bfloat()
-
-
 VOID: Type = ir.VoidType()
 PTR: Type = ir.PointerType()
 I1: Type = ir.IntType(1)
@@ -76,7 +61,6 @@ I16: Type = ir.IntType(16)
 I32: Type = ir.IntType(32)
 I64: Type = ir.IntType(64)
 F16: Type = ir.HalfType()
-BF16: Type = _make_bfloat()
 F32: Type = ir.FloatType()
 F64: Type = ir.DoubleType()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.ir as ll
+from xetl.codegen.llvm import ll
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import constant
