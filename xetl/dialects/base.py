@@ -25,6 +25,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from .kinds_of_types import is_memref, is_vector
+
 Value: TypeAlias = SSAValue | Operation
 Index: TypeAlias = int | SSAValue
 IndexVector = VectorType[IndexType]
@@ -73,7 +75,7 @@ def type_of(value: Value) -> Attribute:
 
 def element_type(type_: Attribute) -> Attribute:
     """The element type of a vector, any other type itself."""
-    return type_.element_type if isinstance(type_, VectorType) else type_
+    return type_.element_type if is_vector(type_) else type_
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
@@ -85,7 +87,7 @@ def shape_of(type_: Attribute) -> tuple[int, ...]:
 
 def with_element(type_: Attribute, element: Attribute) -> Attribute:
     """``type_`` with its element type replaced; a scalar is replaced as a whole."""
-    if isinstance(type_, VectorType):
+    if is_vector(type_):
         return VectorType(element, type_.shape, type_.scalable_dims)
     return element
 
@@ -93,7 +95,7 @@ def with_element(type_: Attribute, element: Attribute) -> Attribute:
 def vector_type(value: Value) -> VectorType[Attribute]:
     """The vector type of ``value``; a TypeError if it is none."""
     found = type_of(value)
-    if not isinstance(found, VectorType):
+    if not is_vector(found):
         raise TypeError(f"expected a vector, found {found}")
     return found
 
@@ -101,7 +103,7 @@ def vector_type(value: Value) -> VectorType[Attribute]:
 def memref_type(value: Value) -> MemRefType[Attribute]:
     """The memref type of ``value``; a TypeError if it is none."""
     found = type_of(value)
-    if not isinstance(found, MemRefType):
+    if not is_memref(found):
         raise TypeError(f"expected a memref, found {found}")
     return found
 

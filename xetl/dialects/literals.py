@@ -16,11 +16,12 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    VectorType,
     i1,
 )
 from xdsl.ir import Attribute
 from xdsl.printer import Printer
+
+from .kinds_of_types import Dense, Vector, is_dense, is_integer_attr, is_vector
 
 # Longer lists are printed as one hex string, as MLIR does.
 LONGEST_LIST = 100
@@ -38,33 +39,38 @@ def splat_value(attribute: Attribute) -> int | float | None:
     """The number of a scalar or splat constant; booleans are 0 and 1."""
     if isinstance(attribute, FloatAttr):
         return attribute.value.data
-    if isinstance(attribute, IntegerAttr):
+    if is_integer_attr(attribute):
         type_ = attribute.type
         return abs(attribute.value.data) if type_ == i1 else attribute.value.data
-    if isinstance(attribute, DenseIntOrFPElementsAttr):
+    if is_dense(attribute):
         data = splat_bytes(attribute)
         if data is None:
             return None
         value = attribute.type.element_type.unpack(data, 1)[0]
-        if isinstance(value, int | float):
-            return abs(value) if attribute.type.element_type == i1 else value
+        return abs(value) if attribute.type.element_type == i1 else value
     return None
 
 
 def make_splat(value: int | float, type_: Attribute) -> Attribute:
     """The constant ``value`` of a scalar or vector type."""
-    if not isinstance(type_, VectorType):
+    if not is_vector(type_):
         if isinstance(type_, AnyFloat):
             return FloatAttr(float(value), type_)
         if type_ == i1:
             return IntegerAttr(1 if value else 0, i1)
-        bits = type_.width.data if isinstance(type_, IntegerType) else 64
+        bits = type_.bitwidth if isinstance(type_, IntegerType) else 64
         return IntegerAttr(wrap(int(value), bits), type_)  # pyright: ignore[reportCallIssue, reportArgumentType]
     element = type_.element_type
     number = float(value) if isinstance(element, AnyFloat) else int(value)
     if isinstance(element, IntegerType):
-        number = wrap(int(value), element.width.data)
-    return DenseIntOrFPElementsAttr.from_list(type_, [number])  # pyright: ignore[reportCallIssue, reportArgumentType]
+        number = wrap(int(value), element.bitwidth)
+    made: Attribute = DenseIntOrFPElementsAttr.from_list(type_, [number])  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType]
+    return made
+
+
+def with_type(dense: Dense, type_: Vector) -> Attribute:
+    """The same elements, row by row, under a vector type of another shape."""
+    return DenseIntOrFPElementsAttr(type_, dense.data)  # pyright: ignore[reportArgumentType] (elements may be anything here)
 
 
 def wrap(value: int, bits: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    IntegerAttr,
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
@@ -13,13 +12,15 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from .kinds_of_types import is_integer_attr
+
 
 def memory_space_of(type_: MemRefType[Attribute]) -> int | None:
     """The number of the memory space; 0 if none is given, None if it is no number."""
     space = type_.memory_space
     if isinstance(space, NoneAttr):
         return 0
-    return space.value.data if isinstance(space, IntegerAttr) else None
+    return space.value.data if is_integer_attr(space) else None
 
 
 def strides_of(type_: MemRefType[Attribute]) -> list[int | None] | None:
@@ -60,4 +61,4 @@ def constant_index(value: SSAValue | int) -> int | None:
     owner = value.owner
     properties = getattr(owner, "properties", {})
     attribute = properties.get("value")
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+    return attribute.value.data if is_integer_attr(attribute) else None

@@ -40,7 +40,7 @@ def integer_of(value: SSAValue) -> int | None:
 def width_of(type_: Attribute) -> int:
     """Bits of an integer; index has 64."""
     element = element_type(type_)
-    return element.width.data if isinstance(element, IntegerType) else 64
+    return element.bitwidth if isinstance(element, IntegerType) else 64
 
 
 def unsigned(value: int, bits: int) -> int:

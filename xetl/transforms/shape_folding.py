@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
     VectorType,
@@ -12,7 +11,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import memref_type
-from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.literals import make_splat, splat_value, with_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileTransposeOp
@@ -34,10 +34,10 @@ def fold_shape_cast(op: Operation) -> Folded:
     owner = source.owner
     if isinstance(owner, vector.ShapeCastOp) and owner.source.type == type_:
         return owner.source
-    if isinstance(owner, arith.ConstantOp) and isinstance(type_, VectorType):
+    if isinstance(owner, arith.ConstantOp) and is_vector(type_):
         value = owner.value
-        if isinstance(value, DenseIntOrFPElementsAttr):
-            return DenseIntOrFPElementsAttr(type_, value.data)
+        if is_dense(value):
+            return with_type(value, type_)
     return None
 
 

@@ -11,17 +11,15 @@ from typing import ClassVar, Self
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
-    TypedAttribute,
     VectorType,
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Dialect
+from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -45,6 +43,7 @@ from ..base import (
     shape_of,
     type_of,
 )
+from ..kinds_of_types import is_dense
 from ..literals import make_splat, print_dense
 from .arith_casts import (
     CAST_OPS,
@@ -232,7 +231,7 @@ class ConstantOp(XetlOp):
         """Print attributes and the typed value."""
         print_attributes(printer, self, ("value",))
         printer.print_string(" ")
-        if isinstance(self.value, DenseIntOrFPElementsAttr):
+        if is_dense(self.value):
             print_dense(printer, self.value)
         else:
             printer.print_attribute(self.value)

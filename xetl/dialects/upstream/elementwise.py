@@ -97,13 +97,16 @@ class ElementwiseOp(XetlOp):
         keyword = cls.FLAG_KEYWORD
         if not keyword or parser.parse_optional_keyword(keyword) is None:
             return {}
-        attr = FastMathFlagsAttr if keyword == "fastmath" else IntegerOverflowFlagsAttr
-        return {cls.FLAG_PROPERTY: attr(attr.parse_parameter(parser))}
+        if keyword == "fastmath":
+            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
+            return {cls.FLAG_PROPERTY: flags}
+        wraps = IntegerOverflowFlagsAttr.parse_parameter(parser)
+        return {cls.FLAG_PROPERTY: IntegerOverflowFlagsAttr(wraps)}
 
     def print_flags(self, printer: Printer) -> None:
         """Print the flags, if there are any."""
         flags = self.properties.get(self.FLAG_PROPERTY)
-        if isinstance(flags, FastMathAttrBase | BitEnumAttribute) and flags.data:
+        if isinstance(flags, FlagsAttr) and flags.data:
             printer.print_string(f" {self.FLAG_KEYWORD}")
             flags.print_parameter(printer)
 
@@ -288,7 +291,7 @@ class CastOp(ElementwiseOp):
 def bit_width(type_: Attribute) -> int:
     """Bits of a scalar type; `index` counts as 64."""
     if isinstance(type_, IntegerType):
-        return type_.width.data
+        return type_.bitwidth
     if isinstance(type_, AnyFloat):
         return type_.bitwidth
     if isinstance(type_, IndexType):

@@ -13,6 +13,8 @@ from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from ..kinds_of_types import is_array
+
 
 @dataclass
 class ParsedSignature:
@@ -81,7 +83,7 @@ def parse_body(parser: Parser, arguments: Sequence[Parser.Argument]) -> Region:
 
 
 def _attributes_at(attributes: Attribute | None, index: int) -> dict[str, Attribute]:
-    if not isinstance(attributes, ArrayAttr):
+    if not is_array(attributes):
         return {}
     found: Attribute = attributes.data[index]
     return dict(found.data) if isinstance(found, DictionaryAttr) else {}

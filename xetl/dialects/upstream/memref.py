@@ -50,6 +50,7 @@ from ..base import (
     resolve_indices,
     type_of,
 )
+from ..kinds_of_types import is_memref
 from .memref_views import (
     CastOp,
     ExtractAlignedPointerAsIndexOp,
@@ -99,7 +100,7 @@ class LoadOp(XetlOp):
         properties, attributes = parse_attributes(parser, cls)
         parser.parse_punctuation(":")
         type_ = parser.parse_type()
-        if not isinstance(type_, MemRefType):
+        if not is_memref(type_):
             parser.raise_error("expected a memref type")
         value = parser.resolve_operand(memref, type_)
         return cls.create(
@@ -162,7 +163,7 @@ class StoreOp(XetlOp):
         properties, attributes = parse_attributes(parser, cls)
         parser.parse_punctuation(":")
         base = parser.resolve_operand(memref, parser.parse_type())
-        element = base.type.element_type if isinstance(base.type, MemRefType) else i64
+        element = base.type.element_type if is_memref(base.type) else i64
         return cls.create(
             operands=[
                 parser.resolve_operand(value, element),

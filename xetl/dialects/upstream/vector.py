@@ -44,6 +44,7 @@ from ..base import (
     vector_type,
 )
 from ..combining import CombiningKindAttr
+from ..kinds_of_types import is_vector
 from . import vector_syntax as syntax
 from .elementwise import bit_width
 from .vector_masks import MASK_OPS, ConstantMaskOp, CreateMaskOp
@@ -99,7 +100,7 @@ class _ConversionOp(XetlOp):
 
 
 def _element_type(type_: Attribute) -> Attribute:
-    return type_.element_type if isinstance(type_, VectorType) else type_
+    return type_.element_type if is_vector(type_) else type_
 
 
 @irdl_op_definition

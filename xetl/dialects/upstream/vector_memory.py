@@ -29,9 +29,11 @@ from ..base import (
     parse_attributes,
     print_attributes,
     resolve_indices,
+    shape_of,
     type_of,
     vector_type,
 )
+from ..kinds_of_types import is_vector
 from . import vector_syntax as syntax
 
 
@@ -40,7 +42,7 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
     type_ = memref_type(base)
     rank = type_.get_num_dims()
     check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
-    if isinstance(vector, VectorType):
+    if is_vector(vector):
         check(
             type_.element_type in (vector, vector.element_type),
             f"the memref holds {type_.element_type}, the vector is {vector}",
@@ -49,8 +51,7 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
 
 def check_mask(mask: SSAValue, vector: Attribute) -> None:
     """Check that a mask has one bit for each element."""
-    shape = vector.shape if isinstance(vector, VectorType) else []
-    expected = VectorType(i1, shape)
+    expected = VectorType(i1, shape_of(vector))
     check(mask.type == expected, f"the mask is {mask.type}, expected {expected}")
 
 

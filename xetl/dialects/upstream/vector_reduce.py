@@ -43,6 +43,7 @@ from ..base import (
     vector_type,
 )
 from ..combining import CombiningKindAttr, kind_fits, parse_kind
+from ..kinds_of_types import is_vector
 from . import vector_syntax as syntax
 from .elementwise import FastMathFlagsAttr
 
@@ -338,7 +339,7 @@ class ContractOp(XetlOp):
         check(len(self.maps) == 3, "expected three indexing maps")
         extents: dict[int, int] = {}
         for dims, type_ in zip(self.maps, types):
-            shape = type_.get_shape() if isinstance(type_, VectorType) else ()
+            shape = type_.get_shape() if is_vector(type_) else ()
             check(len(dims) == len(shape), f"map {dims} does not index {type_}")
             for dim, extent in zip(dims, shape):
                 known = extents.setdefault(dim, extent)

@@ -46,6 +46,7 @@ from ..base import (
     resolve_indices,
     vector_type,
 )
+from ..kinds_of_types import is_array, is_memref, is_vector
 from . import vector_syntax as syntax
 
 
@@ -62,7 +63,7 @@ def _flags(values: Sequence[bool]) -> ArrayAttr[IntegerAttr]:
 def _with_defaults(
     properties: dict[str, Attribute], memory: Attribute, vector: Attribute
 ) -> dict[str, Attribute]:
-    if not isinstance(memory, MemRefType) or not isinstance(vector, VectorType):
+    if not is_memref(memory) or not is_vector(vector):
         return properties
     rank = vector.get_num_dims()
     default = minor_identity(memory.get_num_dims(), rank)
@@ -101,7 +102,7 @@ class _TransferOp(XetlOp):
         )
         flags = self.properties["in_bounds"]
         check(
-            isinstance(flags, ArrayAttr) and len(flags.data) == vector.get_num_dims(),
+            is_array(flags) and len(flags.data) == vector.get_num_dims(),
             "in_bounds needs one entry for each dimension of the vector",
         )
         expected = VectorType(i1, vector.shape)
@@ -155,7 +156,7 @@ class TransferReadOp(_TransferOp):
         parser.parse_punctuation(":")
         types = syntax.parse_types(parser)
         memory, vector = types[0], types[-1]
-        if not isinstance(memory, MemRefType) or not isinstance(vector, VectorType):
+        if not is_memref(memory) or not is_vector(vector):
             parser.raise_error("expected a memref and a vector")
         mask_type = VectorType(i1, vector.shape)
         element: Attribute = memory.element_type
@@ -236,7 +237,7 @@ class TransferWriteOp(_TransferOp):
         parser.parse_punctuation(":")
         types = syntax.parse_types(parser)
         vector, memory = types[0], types[-1]
-        if not isinstance(memory, MemRefType) or not isinstance(vector, VectorType):
+        if not is_memref(memory) or not is_vector(vector):
             parser.raise_error("expected a vector and a memref")
         mask_type = VectorType(i1, vector.shape)
         return cls.build(

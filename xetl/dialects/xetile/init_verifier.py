@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, VectorType
 from xdsl.ir import Attribute
 
 from ..base import Index, check
+from ..kinds_of_types import is_memref
 from ..memref_layout import (
     constant_index,
     has_static_layout,
@@ -26,7 +27,7 @@ def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> Non
     )
     expected = VectorType(IndexType(), tile.shape)
     check(indices == expected, f"the indices are {indices}, expected {expected}")
-    if isinstance(base, MemRefType):
+    if is_memref(base):
         _verify_memref(base, tile)
         rank = base.get_num_dims()
         check(
@@ -47,7 +48,7 @@ def verify_block(
     """Check the form with offsets."""
     check(not tile.scattered, "a scattered tile needs an index vector")
     check(len(tile.shape) == 2, "a tile at an offset has rank 2")
-    if isinstance(base, MemRefType):
+    if is_memref(base):
         _verify_memref(base, tile)
         rank = base.get_num_dims()
         check(rank >= 2, f"the base of a tile has rank 2 or more, found rank {rank}")
@@ -86,7 +87,7 @@ def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
 
 
 def _verify_address(base: Attribute) -> None:
-    wide = isinstance(base, IntegerType) and base.width.data == 64
+    wide = isinstance(base, IntegerType) and base.bitwidth == 64
     check(
         wide or isinstance(base, IndexType),
         f"the base of a tile is a memref or a 64-bit address, found {base}",
@@ -99,7 +100,7 @@ def _verify_order(
     """Check that the dimension the order calls fastest has stride 1, where known."""
     fastest = tile.order[0] - 2
     stride, extent = None, None
-    if isinstance(base, MemRefType):
+    if is_memref(base):
         known = strides_of(base)
         stride = known[fastest] if known else None
         extent = base.get_shape()[fastest]

@@ -23,6 +23,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ..base import check
+from ..kinds_of_types import is_integer_attr
 from .attributes import (
     IntList,
     SgMapAttr,
@@ -46,7 +47,7 @@ def _parse_int(parser: AttrParser) -> Attribute:
     """Parse ``3``, ``3 : i64`` or ``true``."""
     position = parser.pos
     found = parser.parse_attribute()
-    if not isinstance(found, IntegerAttr):
+    if not is_integer_attr(found):
         parser.raise_error("expected an integer", position)
     return IntAttr(abs(found.value.data) if _is_bool(found) else found.value.data)
 

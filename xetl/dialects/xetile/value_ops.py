@@ -75,7 +75,7 @@ class ValueOp(XetlOp):
 def accumulator_type(element: Attribute) -> Attribute:
     """What sums of products of this type run in (xetile.md, section 3)."""
     if isinstance(element, IntegerType):
-        return i32 if element.width.data <= 32 else i64
+        return i32 if element.bitwidth <= 32 else i64
     return element if isinstance(element, Float64Type) else f32
 
 

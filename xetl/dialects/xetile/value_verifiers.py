@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 
 from ..base import check
 from ..combining import kind_fits, normalize_kind
+from ..kinds_of_types import is_vector
 from ..upstream.elementwise import is_float
 from .attributes import WgMapAttr
 
@@ -17,7 +18,7 @@ Vector = VectorType[Attribute]
 
 def map_fits(name: str, wg_map: WgMapAttr | None, type_: Attribute) -> None:
     """Check that a map can distribute a vector of this type."""
-    if wg_map is not None and isinstance(type_, VectorType):
+    if wg_map is not None and is_vector(type_):
         problem = wg_map.problem_with(type_.get_shape())
         check(problem is None, f"`{name}`: {problem}")
 
