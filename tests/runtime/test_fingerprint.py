@@ -1,0 +1,176 @@
+"""What changes the key of the disk cache, and what does not."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xetl import xetile
+from xetl.language import dtypes
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.runtime.fingerprint import fingerprint
+
+BACKEND: Any = types.SimpleNamespace(name="fake", cache_key=lambda target: "1.0")
+EMPTY = Signature(())
+
+
+def key(fn: Callable[..., Any], *params: Any, target: str = "host") -> str:
+    return fingerprint(fn, Signature(params), BACKEND, target)
+
+
+def module(text: str, tmp_path: Path, name: str = "user") -> Any:
+    """A module made of ``text``, from a file as users have them."""
+    path = tmp_path / f"{name}{len(list(tmp_path.iterdir()))}.py"
+    path.write_text(textwrap.dedent(text))
+    made = types.ModuleType(name)
+    made.__file__ = str(path)
+    exec(compile(path.read_text(), str(path), "exec"), made.__dict__)
+    return made
+
+
+KERNEL = """
+from xetl import xetile
+import math
+N = 5
+class Sizes:
+    BM = 32
+    OTHER = 1
+def helper(v):
+    return inner(v) + N
+def inner(v):
+    return v * 2
+marked = xetile.function(lambda v: v + 3)
+unused = 7
+def k(A, BM=Sizes.BM):
+    x = helper(A) + math.pi + Sizes.BM
+    y = marked(x)
+    def nested(v):
+        return xetile.exp(v) + N
+    return nested(y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("unused = 7", "unused = 8", False),
+        ("OTHER = 1", "OTHER = 2", False),
+        ("import math", "import math # comment", False),
+        ("N = 5", "N = 6", True),
+        ("N = 5", "N = 5.0", True),
+        ("v * 2", "v * 3", True),
+        ("v + 3", "v + 4", True),
+        ("BM = 32", "BM = 64", True),
+        ("xetile.exp", "xetile.log", True),
+        ("nested(y)", "y", True),
+    ],
+)
+def test_source(old: str, new: str, changes: bool, tmp_path: Path) -> None:
+    before = module(KERNEL, tmp_path).k
+    after = module(KERNEL.replace(old, new, 1), tmp_path).k
+    assert (key(before) != key(after)) == changes
+
+
+def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "made.py"
+    path.write_text(KERNEL)
+    script = f"""
+import sys, types
+sys.path.insert(0, {str(tmp_path)!r})
+import made
+from xetl.language.signature import Signature
+from xetl.runtime.fingerprint import fingerprint
+backend = types.SimpleNamespace(name="fake", cache_key=lambda target: "1.0")
+print(fingerprint(made.k, Signature(()), backend, "host"))
+"""
+    keys = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(keys) == 1
+
+
+def plain(A): ...
+
+
+A32 = ArrayParam("A", dtypes.f32, 2, 1)
+
+
+def test_signature_and_target() -> None:
+    keys = [
+        key(plain, A32),
+        key(plain, ArrayParam("A", dtypes.f64, 2, 1)),
+        key(plain, ArrayParam("A", dtypes.f32, 2, 0)),
+        key(plain, ArrayParam("A", dtypes.f32, 2, None)),
+        key(plain, ArrayParam("A", dtypes.f32, 2, 1, alias=0)),
+        key(plain, ScalarParam("A", "i64")),
+        key(plain, ScalarParam("A", "f64")),
+        key(plain, A32, target="avx2"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(plain, A32) == keys[0]
+
+
+def test_compile_time_values() -> None:
+    values = [1, 1.0, True, None, "1", 0.0, -0.0, (1, 2), (1.0, 2), dtypes.f32, "f32"]
+    values += [xetile.exp, xetile.log, math.sqrt, lambda v: v, lambda v: v + 1]
+    values += [xetile.wg_map([1, 2], [3, 4]), xetile.wg_map([2, 1], [3, 4])]
+    values += [xetile.function(lambda v: v * 5), np.float32, np.arange(3), np.zeros(3)]
+    keys = [key(plain, ConstParam("A", value)) for value in values]
+    assert len(set(keys)) == len(keys)
+    assert [key(plain, ConstParam("A", value)) for value in values] == keys
+
+
+def test_closures() -> None:
+    def make(factor: object) -> Callable[..., Any]:
+        return lambda v: v * factor
+
+    same = [key(plain, ConstParam("A", make(2))) for _ in range(2)]
+    assert same[0] == same[1]
+    assert key(plain, ConstParam("A", make(3))) != same[0]
+    two = ConstParam("A", make(make(2)))
+    three = ConstParam("A", make(make(3)))
+    assert key(plain, two) != key(plain, three)
+
+
+def test_recursion_ends() -> None:
+    def even(n):
+        return n == 0 or odd(n - 1)
+
+    def odd(n):
+        return n != 0 and even(n - 1)
+
+    assert key(even) == key(even)
+
+
+def test_unknown_objects_never_match() -> None:
+    class Opaque:
+        def __reduce__(self):
+            raise TypeError
+
+    assert key(plain, ConstParam("A", Opaque())) != key(
+        plain, ConstParam("A", Opaque())
+    )
+
+
+def test_the_level_of_a_kernel() -> None:
+    def leveled(A): ...
+
+    before = key(leveled)
+    leveled.__xetl_subgroups__ = (2, 2)
+    assert key(leveled) != before
