@@ -342,6 +342,8 @@ def best_ms(*functions: Callable[[], object], seconds: float) -> list[float]:
     They take turns of 50 ms, so a noisy moment hits all alike, and threads that one of
     them leaves spinning have gone to sleep by the best moments of the next.
     """
+    for function in functions:
+        function()  # compile, and touch the memory
     best = [float("inf")] * len(functions)
     end = perf_counter() + seconds
     while perf_counter() < end:
