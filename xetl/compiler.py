@@ -24,6 +24,8 @@ from xetl.transforms.cse import CSEPass
 from xetl.transforms.stages import check_stage
 
 FIRST_STAGE = "xetile"
+SUBGROUPS = "__xetl_subgroups__"
+"""Where the decorator leaves the layout of a kernel written at subgroup level."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ def lower(
 ) -> Iterator[Step]:
     """Run the pipeline, one step at a time; the module is the same object throughout."""
     context = Context()
-    module = build_module(function, signature)
+    subgroups = getattr(function, SUBGROUPS, None)
+    module = build_module(function, signature, subgroups=subgroups)
     yield Step("frontend", None, module)
     for common in (CanonicalizePass(), CSEPass()):
         common.apply(context, module)

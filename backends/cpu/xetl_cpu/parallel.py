@@ -27,6 +27,7 @@ from xetl_cpu.emit import (
     KernelEmitter,
 )
 from xetl_cpu.llvm import VOID, counted_loop, define, minimum
+from xetl_cpu.work import SMALL, nanoseconds
 
 _COUNTER, _TRIPS, _SCRATCH, _CAPTURED = range(4)
 _POOL = ll.FunctionType(VOID, [PTR, PTR, PTR, PTR, PTR, I64, I64, I64])
@@ -47,7 +48,8 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
     context = _store_context(em, [constant(0), trips, scratch, *parts])
     task = _emit_task(em, op, outside)
-    _fork(em, task, context, trips)
+    work = b.mul(trips, constant(nanoseconds(op.body.block)))
+    _fork(em, task, context, trips, work)
 
 
 def _is_constant(value: Any) -> bool:
@@ -89,8 +91,8 @@ def _field(b: Any, context: Any, index: int) -> Any:
     return b.gep(context, [constant(index)], source_etype=I64)
 
 
-def _fork(em: KernelEmitter, task: Any, context: Any, trips: Any) -> None:
-    """One trip, or one thread: call the task here; else hand it to the pool."""
+def _fork(em: KernelEmitter, task: Any, context: Any, trips: Any, work: Any) -> None:
+    """One trip, one thread or little work: do it here; else hand it to the pool."""
     b = em.builder
     args, dims, steps = (_stack(b, 1) for _ in range(3))
     threads = minimum(b, em.slot(THREADS), trips)
@@ -100,7 +102,9 @@ def _fork(em: KernelEmitter, task: Any, context: Any, trips: Any) -> None:
     # llvmlite calls only what has a function's type; in the text it is a `ptr`.
     pool = em.slot(PARALLEL_FOR, _POOL.as_pointer())
     none = b.icmp_unsigned("==", b.ptrtoint(pool, I64), constant(0))
-    serial = b.or_(none, b.icmp_signed("<=", threads, constant(1)))
+    alone = b.icmp_signed("<=", threads, constant(1))
+    little = b.icmp_signed("<", work, constant(SMALL))
+    serial = b.or_(none, b.or_(alone, little))
     here, fork, after = (
         b.append_basic_block(f"tasks.{n}") for n in ("here", "fork", "end")
     )

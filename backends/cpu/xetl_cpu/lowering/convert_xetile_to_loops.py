@@ -162,6 +162,17 @@ def _init_tile(state: State, op: InitTileOp) -> None:
     )
 
 
+def _shared_memory(state: State, op: memref.AllocOp) -> None:
+    """A program is one thread here: memory its subgroups share is scratch."""
+    type_ = op.results[0].type
+    assert isinstance(type_, MemRefType)
+    scratch = state.scratch_memref(
+        list(type_.get_shape()), type_.element_type, type_.memory_space
+    )
+    op.results[0].replace_all_uses_with(scratch)
+    state.dead.append(op)
+
+
 def _update_tile(state: State, op: UpdateTileOffsetOp) -> None:
     state.dead.append(op)
     tile, build = state.tiles[op.tile], before(op)
@@ -220,6 +231,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     InitTileOp: _init_tile,
     UpdateTileOffsetOp: _update_tile,
     PrefetchTileOp: _nothing,
+    memref.AllocOp: _shared_memory,
     gpu.BarrierOp: _nothing,
     LoadTileOp: _load,
     StoreTileOp: _sink(store_tile),

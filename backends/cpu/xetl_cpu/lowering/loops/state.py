@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     MemRefType,
+    NoneAttr,
     StridedLayoutAttr,
     VectorType,
 )
@@ -127,9 +128,12 @@ class State:
         """The extent rounded up to whole vectors."""
         return -(-extent // self.lanes) * self.lanes
 
-    def scratch_memref(self, shape: list[int], element: Attribute) -> SSAValue:
+    def scratch_memref(
+        self, shape: list[int], element: Attribute, space: Attribute | None = None
+    ) -> SSAValue:
         """Uninitialised per-thread memory of static shape."""
-        op = memref.AllocaOp(MemRefType(element, shape))
+        layout = NoneAttr()
+        op = memref.AllocaOp(MemRefType(element, shape, layout, space or NoneAttr()))
         first = self.scratch.first_op
         point = (
             InsertPoint.before(first)
