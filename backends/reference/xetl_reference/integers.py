@@ -1,0 +1,200 @@
+"""Integer arithmetic: `arith` and `index`.  It wraps; dividing by zero gives 0.
+
+Source: MLIR, `arith`; language.md, "Rules of types and edges".
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xetl_reference.values import (
+    BOOL,
+    Array,
+    Function,
+    Meaning,
+    bits_of,
+    box,
+    dtype_of,
+    is_vector,
+    signed,
+    unbox,
+    unsigned,
+    wrap,
+)
+
+# Arrays -----------------------------------------------------------------------------
+
+
+def _divsi(a: Array, b: Array) -> Array:
+    towards_zero = (np.fmod(a, b) != 0) & ((a < 0) != (b < 0))
+    return np.floor_divide(a, b) + towards_zero.astype(a.dtype)
+
+
+def _ceildivsi(a: Array, b: Array) -> Array:
+    return np.floor_divide(a, b) + (np.remainder(a, b) != 0).astype(a.dtype)
+
+
+def _shift(function: Any) -> Function:
+    """A shift whose amount is unsigned: too much of it shifts everything out."""
+
+    def run(a: Array, b: Array) -> Array:
+        amount = np.minimum(unsigned(b), np.uint64(bits_of(a.dtype)))
+        return function(a, amount.astype(a.dtype))
+
+    return run
+
+
+def _as_unsigned(function: Function) -> Function:
+    def run(a: Array, b: Array) -> Array:
+        return signed(function(unsigned(a), unsigned(b)))
+
+    return run
+
+
+ON_ARRAYS: dict[str, Function] = {
+    "addi": np.add,
+    "subi": np.subtract,
+    "muli": np.multiply,
+    "andi": np.bitwise_and,
+    "ori": np.bitwise_or,
+    "xori": np.bitwise_xor,
+    "divsi": _divsi,
+    "remsi": np.fmod,
+    "floordivsi": np.floor_divide,
+    "ceildivsi": _ceildivsi,
+    "divui": _as_unsigned(np.floor_divide),
+    "remui": _as_unsigned(np.remainder),
+    "ceildivui": _as_unsigned(_ceildivsi),
+    "maxsi": np.maximum,
+    "minsi": np.minimum,
+    "maxui": _as_unsigned(np.maximum),
+    "minui": _as_unsigned(np.minimum),
+    "shli": _shift(np.left_shift),
+    "shrsi": _shift(np.right_shift),
+    "shrui": _shift(_as_unsigned(np.right_shift)),
+}
+
+_ON_BITS: dict[str, Function] = {
+    # i1 counts modulo 2; as a signed number true is -1.
+    "addi": np.logical_xor,
+    "subi": np.logical_xor,
+    "muli": np.logical_and,
+    "andi": np.logical_and,
+    "ori": np.logical_or,
+    "xori": np.logical_xor,
+    "maxui": np.logical_or,
+    "minui": np.logical_and,
+    "maxsi": np.logical_and,
+    "minsi": np.logical_or,
+}
+
+# Scalars are Python ints: most of them are offsets, and these are fast ---------------
+
+
+def _div(a: int, b: int) -> int:
+    if b == 0:
+        return 0
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _rem(a: int, b: int) -> int:
+    return a - _div(a, b) * b if b else 0
+
+
+_ON_INTS: dict[str, Function] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+    "maxsi": max,
+    "minsi": min,
+    "divsi": _div,
+    "remsi": _rem,
+    "floordivsi": lambda a, b: a // b if b else 0,
+    "ceildivsi": lambda a, b: -(-a // b) if b else 0,
+}
+
+
+def _scalar(name: str, bits: int) -> Function | None:
+    exact = _ON_INTS.get(name)
+    if exact is None or bits == 1:
+        return None
+    half = 1 << (bits - 1)
+
+    def run(a: int, b: int) -> int:
+        result = exact(a, b)
+        return result if -half <= result < half else wrap(result, bits)
+
+    return run
+
+
+def binary(name: str) -> Meaning:
+    """The meaning of an operation on two integers, called ``name`` in `arith`."""
+
+    def meaning(op: Any) -> Function:
+        type_ = op.results[0].type
+        dtype = dtype_of(type_)
+        on_arrays = ON_ARRAYS[name]
+        if dtype == BOOL:
+            on_arrays = _ON_BITS[name]
+        if is_vector(type_):
+            return on_arrays
+        fast = _scalar(name, bits_of(dtype))
+        return fast or (lambda a, b: unbox(on_arrays(box(a, dtype), box(b, dtype))))
+
+    return meaning
+
+
+# Comparisons ------------------------------------------------------------------------
+
+_COMPARE: dict[str, Any] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_BIT_COMPARE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def compare(predicate: str, type_: Any) -> Function:
+    """The function of ``cmpi predicate`` on values of a type."""
+    dtype = dtype_of(type_)
+    kind, sign = predicate[-2:], predicate[:-2]
+    if dtype == BOOL and sign == "s":
+        kind = _BIT_COMPARE[kind]  # true is -1
+    test = _COMPARE[kind]
+    if sign != "u" or dtype == BOOL:
+        return test
+    if is_vector(type_):
+        return lambda a, b: test(unsigned(a), unsigned(b))
+    mask = (1 << bits_of(dtype)) - 1
+    return lambda a, b: test(a & mask, b & mask)
+
+
+def _cmpi(op: Any) -> Function:
+    return compare(op.predicate_name, op.lhs.type)
+
+
+_INDEX_NAMES = {
+    **{"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori"},
+    **{"xor": "xori", "divs": "divsi", "divu": "divui", "rems": "remsi"},
+    **{"remu": "remui", "ceildivs": "ceildivsi", "ceildivu": "ceildivui"},
+    **{"floordivs": "floordivsi", "maxs": "maxsi", "maxu": "maxui"},
+    **{"mins": "minsi", "minu": "minui", "shl": "shli", "shrs": "shrsi"},
+    **{"shru": "shrui"},
+}
+
+MEANINGS: dict[str, Meaning] = {
+    **{f"arith.{name}": binary(name) for name in ON_ARRAYS},
+    **{f"index.{short}": binary(name) for short, name in _INDEX_NAMES.items()},
+    "arith.cmpi": _cmpi,
+    "index.cmp": _cmpi,
+    "index.sizeof": lambda op: lambda: 64,
+}

@@ -1,0 +1,152 @@
+"""A module that can be run: one program after the other, x fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, ModuleOp
+from xdsl.ir import Operation
+
+from xetl.dialects.base import ints_of
+from xetl.errors import InternalError
+from xetl_reference.plan import (
+    BLOCK_DIM,
+    BLOCK_ID,
+    GRID,
+    PROGRAM,
+    SUBGROUP_ID,
+    SUBGROUPS,
+    THREAD_ID,
+    Frame,
+    Plan,
+    Table,
+)
+from xetl_reference.programs import Program
+from xetl_reference.table import TABLE
+from xetl_reference.team import Team
+
+Grid = tuple[int, int, int]
+_GRID_SIZES = 3
+"""Arguments that materialize-grid of the CPU backend adds: the sizes of the grid."""
+
+
+class Interpreter:
+    """One kernel of a module."""
+
+    def __init__(
+        self, module: ModuleOp, kernel: str | None = None, table: Table = TABLE
+    ) -> None:
+        functions = {
+            op.sym_name.data: op  # pyright: ignore[reportUnknownMemberType]
+            for op in module.walk()
+            if op.name in ("gpu.func", "func.func")
+        }
+        self.function = find_kernel(functions, kernel)
+        self._plan = Plan(self.function.body, table, functions)
+        self._per_program = self.function.name == "gpu.func"
+
+    @property
+    def argument_types(self) -> Sequence[Any]:
+        """The types of what `run` takes."""
+        type_: FunctionType = self.function.function_type
+        return type_.inputs.data
+
+    def run(
+        self, grid: Grid, arguments: Sequence[Any], subgroups: Grid | None = None
+    ) -> None:
+        """Run all programs of a grid.
+
+        Args:
+            grid: how many programs along x, y and z.
+            arguments: a `View` for each memref, else a scalar (values.py).
+            subgroups: of a program, for kernels at subgroup level; by default what
+                the kernel says, else one.
+        """
+        team = subgroups or subgroups_of(self.function)
+        with np.errstate(all="ignore"):
+            if not self._per_program:
+                self._run_whole(grid, arguments)
+                return
+            frame = self._plan.frame(arguments)
+            frame[GRID : GRID + 3] = grid
+            frame[BLOCK_DIM : BLOCK_DIM + 3] = team
+            for z, y, x in product(*map(range, reversed(grid))):
+                frame[BLOCK_ID : BLOCK_ID + 3] = x, y, z
+                self._run_program(frame, team)
+
+    def _run_whole(self, grid: Grid, arguments: Sequence[Any]) -> None:
+        """A function that runs the grid itself takes its sizes last."""
+        given = list(arguments)
+        if len(self.argument_types) == len(given) + _GRID_SIZES:
+            given += grid
+        frame = self._plan.frame(given)
+        frame[PROGRAM] = Program()
+        frame[THREAD_ID : THREAD_ID + 3] = 0, 0, 0
+        frame[BLOCK_DIM : BLOCK_DIM + 3] = 1, 1, 1
+        frame[SUBGROUP_ID], frame[SUBGROUPS] = 0, 1
+        self._plan.run(frame)
+
+    def _run_program(self, frame: Frame, counts: Grid) -> None:
+        total = counts[0] * counts[1] * counts[2]
+        team = Team(total) if total > 1 else None
+        program = Program(team)
+        frames: list[Frame] = []
+        for number, (z, y, x) in enumerate(product(*map(range, reversed(counts)))):
+            each = frame.copy()
+            each[THREAD_ID : THREAD_ID + 3] = x, y, z
+            each[SUBGROUP_ID], each[SUBGROUPS] = number, total
+            each[PROGRAM] = program
+            frames.append(each)
+        if team is None:
+            self._plan.run(frames[0])
+        else:
+            team.run([lambda each=each: self._plan.run(each) for each in frames])
+
+
+def find_kernel(functions: Mapping[str, Any], name: str | None) -> Any:
+    """The kernel called ``name``, or the only one there is."""
+    if name is not None and name in functions:
+        return functions[name]
+    kernels = [f for f in functions.values() if _is_kernel(f)] or [*functions.values()]
+    if name is not None or len(kernels) != 1:
+        raise InternalError(
+            f"expected one kernel{f' `{name}`' if name else ''}, found {[*functions]}"
+        )
+    return kernels[0]
+
+
+def _is_kernel(function: Any) -> bool:
+    return function.name == "gpu.func" and function.is_kernel
+
+
+def subgroups_of(function: Operation) -> Grid:
+    """How many subgroups a program has along x, y and z, as the kernel says.
+
+    A kernel at workgroup level is run as one: a map says who owns which part of a
+    value, not what the value is.
+    """
+    attributes = {**function.properties, **function.attributes}
+    level = attributes.get("xetile.level")
+    if level is not None and getattr(level, "data", None) != "subgroup":
+        return 1, 1, 1
+    found = attributes.get("xetile.subgroups")
+    if isinstance(found, DenseArrayBase):
+        rows, columns = ints_of(found)
+        return columns, rows, 1
+    known = attributes.get("known_block_size", attributes.get("gpu.known_block_size"))
+    if isinstance(known, DenseArrayBase) and not _has_maps(function):
+        x, y, z = (*ints_of(known), 1, 1)[:3]
+        return x, y, z
+    return 1, 1, 1
+
+
+def _has_maps(function: Operation) -> bool:
+    """Whether some value is distributed: then the kernel is at workgroup level."""
+    return any(
+        "wg_map" in str(value.type) or "wg_map" in str({**op.attributes})
+        for op in function.walk()
+        for value in op.results
+    )

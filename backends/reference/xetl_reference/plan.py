@@ -1,0 +1,207 @@
+"""From a function of the IR to a list of Python closures, made once.
+
+Each value has a place in a list, the frame; each operation becomes a closure that
+reads its operands' places and fills its results'. Constants stand in the frame from
+the start and take no step. So running costs one call an operation, and no dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from xetl.errors import InternalError
+from xetl_reference.values import Function, Meaning
+
+Frame: TypeAlias = list[Any]
+Step: TypeAlias = Callable[[Frame], None]
+Builder: TypeAlias = Callable[["Plan", Any], Step | None]
+"""Makes the step of an operation that is more than a function of its operands: control
+flow, constants, the position in the grid."""
+
+# Places every frame begins with: see programs.py.
+BLOCK_ID, GRID, THREAD_ID, BLOCK_DIM = 0, 3, 6, 9
+SUBGROUP_ID, SUBGROUPS, PROGRAM = 12, 13, 14
+RESERVED = 15
+
+TERMINATORS = frozenset(
+    [
+        *("gpu.return", "func.return", "scf.yield", "scf.condition"),
+        *("scf.reduce", "scf.reduce.return"),
+    ]
+)
+
+
+class Table:
+    """What is known of operations, by name."""
+
+    def __init__(
+        self, meanings: Mapping[str, Meaning], builders: Mapping[str, Builder]
+    ) -> None:
+        self.meanings = dict(meanings)
+        self.builders = dict(builders)
+
+    def extended(self, more: Mapping[str, Meaning]) -> Table:
+        """The same with more operations, or others of the same name."""
+        return Table({**self.meanings, **more}, self.builders)
+
+
+class Plan:
+    """A function, ready to run on frames."""
+
+    def __init__(
+        self, body: Region, table: Table, functions: Mapping[str, Any]
+    ) -> None:
+        self.table = table
+        self.functions = functions
+        """Of the module, by name: what a call may call."""
+        self.template: Frame = [None] * RESERVED
+        self._slots: dict[SSAValue, int] = {}
+        self.arguments = self.slots(body.blocks[0].args)
+        self.run = _body(self, body)
+        last = body.blocks[-1].last_op
+        self.returned = self.slots(last.operands) if last else []
+
+    def frame(self, arguments: Sequence[Any]) -> Frame:
+        """A new frame with the arguments in their places."""
+        frame = self.template.copy()
+        for slot, value in zip(self.arguments, arguments, strict=True):
+            frame[slot] = value
+        return frame
+
+    def slot(self, value: SSAValue) -> int:
+        """The place of a value."""
+        found = self._slots.get(value)
+        if found is None:
+            found = self._slots[value] = len(self.template)
+            self.template.append(None)
+        return found
+
+    def slots(self, values: Sequence[SSAValue]) -> list[int]:
+        """The places of several values."""
+        return [self.slot(value) for value in values]
+
+    def alias(self, value: SSAValue, slot: int) -> None:
+        """Let a value live where another one does."""
+        self._slots[value] = slot
+
+    def constant(self, value: SSAValue, data: Any) -> None:
+        """Let a value stand in every frame from the start."""
+        self.template[self.slot(value)] = data
+
+    def steps(self, block: Block) -> list[Step]:
+        """The steps of a block, without its terminator's."""
+        made = [
+            self.step(op)
+            for op in block.ops
+            if op.name not in TERMINATORS and not op.name.startswith("cf.")
+        ]
+        return [step for step in made if step is not None]
+
+    def step(self, op: Operation) -> Step | None:
+        """The step of one operation."""
+        builder = self.table.builders.get(op.name)
+        if builder is not None:
+            return builder(self, op)
+        meaning = self.table.meanings.get(op.name)
+        if meaning is None:
+            raise InternalError(f"the reference backend does not know `{op.name}`")
+        return wire(meaning(op), self.slots(op.operands), self.slots(op.results))
+
+
+def wire(function: Function, operands: list[int], results: list[int]) -> Step:
+    """A step that applies ``function`` to places of the frame."""
+    if len(results) == 1:
+        return _wire_one(function, operands, results[0])
+
+    def effect(frame: Frame) -> None:
+        function(*[frame[i] for i in operands])
+
+    def several(frame: Frame) -> None:
+        found = function(*[frame[i] for i in operands])
+        for slot, value in zip(results, found, strict=True):
+            frame[slot] = value
+
+    return several if results else effect
+
+
+def _wire_one(function: Function, operands: list[int], result: int) -> Step:
+    def general(frame: Frame) -> None:
+        frame[result] = function(*[frame[i] for i in operands])
+
+    if len(operands) not in (1, 2, 3):
+        return general
+    a, b, c = (operands * 3)[:3]
+
+    def one(frame: Frame) -> None:
+        frame[result] = function(frame[a])
+
+    def two(frame: Frame) -> None:
+        frame[result] = function(frame[a], frame[b])
+
+    def three(frame: Frame) -> None:
+        frame[result] = function(frame[a], frame[b], frame[c])
+
+    return (one, two, three)[len(operands) - 1]
+
+
+def _body(plan: Plan, region: Region) -> Step:
+    """The steps of a function; several blocks are run by following their branches."""
+    if len(region.blocks) == 1:
+        steps = plan.steps(region.blocks[0])
+
+        def run(frame: Frame) -> None:
+            for step in steps:
+                step(frame)
+
+        return run
+    return _blocks(plan, region)
+
+
+def _blocks(plan: Plan, region: Region) -> Step:
+    numbers = {block: number for number, block in enumerate(region.blocks)}
+    for block in region.blocks:
+        plan.slots(block.args)
+    code = [plan.steps(block) for block in region.blocks]
+    exits = [_exit(plan, block, numbers) for block in region.blocks]
+
+    def run(frame: Frame) -> None:
+        number: int | None = 0
+        while number is not None:
+            for step in code[number]:
+                step(frame)
+            number = exits[number](frame)
+
+    return run
+
+
+def _exit(
+    plan: Plan, block: Block, numbers: Mapping[Block, int]
+) -> Callable[[Frame], int | None]:
+    """Where a block goes on, None to leave; the next block's arguments are filled."""
+    last: Any = block.last_op
+    if last is None or last.name not in ("cf.br", "cf.cond_br"):
+        return lambda frame: None
+    if last.name == "cf.br":
+        return _branch(plan, last.dest, last.dest_operands, numbers)
+    condition = plan.slot(last.condition)
+    yes = _branch(plan, last.true_dest, last.true_operands, numbers)
+    no = _branch(plan, last.false_dest, last.false_operands, numbers)
+    return lambda frame: (yes if frame[condition] else no)(frame)
+
+
+def _branch(
+    plan: Plan, dest: Block, operands: Sequence[SSAValue], numbers: Mapping[Block, int]
+) -> Callable[[Frame], int | None]:
+    sources, targets = plan.slots(operands), plan.slots(dest.args)
+    number = numbers[dest]
+
+    def go(frame: Frame) -> int:
+        values = [frame[i] for i in sources]
+        for slot, value in zip(targets, values):
+            frame[slot] = value
+        return number
+
+    return go

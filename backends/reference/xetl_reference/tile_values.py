@@ -1,0 +1,221 @@
+"""Operations on the values of tiles: products, reductions, shapes, layouts, atomics.
+
+Source: xetile.md, section 3; language.md, "Rules of types and edges" (tile_mma).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xetl_reference.combining import combine, reduction
+from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
+from xetl_reference.values import (
+    BF16,
+    F32,
+    F64,
+    Array,
+    DType,
+    Function,
+    Meaning,
+    dtype_of,
+    is_narrow,
+    shape_of,
+    unsigned,
+)
+
+# Products ---------------------------------------------------------------------------
+
+
+def round_to_tf32(values: Array) -> Array:
+    """f32 with 10 bits of fraction, to nearest even."""
+    bits = values.astype(F32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
+    special = ~np.isfinite(values)
+    return np.where(special, values, rounded.astype(np.uint32).view(F32))
+
+
+def _product_f64(a: Array, b: Array) -> Array:
+    return a.astype(F64) @ b.astype(F64)
+
+
+def _product_tf32(a: Array, b: Array) -> Array:
+    return _product_f64(round_to_tf32(a), round_to_tf32(b))
+
+
+def _product_bf16x3(a: Array, b: Array) -> Array:
+    """Three products of bf16 parts: high x high, high x low, low x high."""
+    a_high, b_high = a.astype(BF16), b.astype(BF16)
+    a_low = (a - a_high.astype(F32)).astype(BF16)
+    b_low = (b - b_high.astype(F32)).astype(BF16)
+    return (
+        _product_f64(a_high, b_high)
+        + _product_f64(a_high, b_low)
+        + _product_f64(a_low, b_high)
+    )
+
+
+_PRECISIONS = {"tf32": _product_tf32, "bf16x3": _product_bf16x3}
+
+
+def product(
+    precision: str | None, result: DType, a_unsigned: bool, b_unsigned: bool
+) -> Function:
+    """The function ``a @ b + c``, rounded once to f32 and to the result's type."""
+    if result.kind == "i":
+        return _integer_product(result, a_unsigned, b_unsigned)
+    multiply = _PRECISIONS.get(precision or "ieee", _product_f64)
+
+    def run(a: Array, b: Array, c: Array | None = None) -> Array:
+        total = multiply(a, b)
+        if c is not None:
+            total = total + c.astype(F64)
+        return total if result == F64 else _round(total, result)
+
+    return run
+
+
+def _round(total: Array, dtype: DType) -> Array:
+    accumulated = total.astype(F32)
+    return accumulated.astype(dtype) if is_narrow(dtype) else accumulated
+
+
+def _integer_product(result: DType, a_unsigned: bool, b_unsigned: bool) -> Function:
+    """Wrapping; products of 8 bits are exact in f64, which is fast."""
+
+    def run(a: Array, b: Array, c: Array | None = None) -> Array:
+        left = unsigned(a) if a_unsigned else a
+        right = unsigned(b) if b_unsigned else b
+        if a.dtype.itemsize == 1:
+            total = _product_f64(left, right).astype(np.int64)
+        else:
+            total = left.astype(np.int64) @ right.astype(np.int64)
+        total = total.astype(result)
+        return total if c is None else total + c
+
+    return run
+
+
+def _tile_mma(op: Any) -> Function:
+    type_ = op.result.type
+    function = product(
+        None if op.precision is None else op.precision.data,
+        dtype_of(type_),
+        op.a_unsigned is not None,
+        op.b_unsigned is not None,
+    )
+    shape = shape_of(type_)
+    if len(shape) == 2:
+        return function
+
+    def blocked(*values: Array) -> Array:
+        return pack(function(*(unpack(value) for value in values)), shape)
+
+    return blocked
+
+
+# Shapes -----------------------------------------------------------------------------
+
+
+def _transpose(op: Any) -> Function:
+    return lambda source: source.T
+
+
+def _reduce(op: Any) -> Function:
+    dims = op.dims
+    reduce = reduction(op.kind.data, dtype_of(op.result.type))
+    if op.reduction_size is None:
+        return lambda source: reduce(source, dims)
+    size = op.reduction_size.value.data
+
+    def grouped(source: Array) -> Array:
+        for dim in dims:
+            shape = source.shape
+            groups = (*shape[:dim], shape[dim] // size, size, *shape[dim + 1 :])
+            source = reduce(source.reshape(groups), (dim + 1,)).squeeze(dim + 1)
+        return source
+
+    return grouped
+
+
+def _broadcast(op: Any) -> Function:
+    shape = shape_of(op.result.type)
+    return lambda source: np.broadcast_to(source, shape)
+
+
+def _pack(op: Any) -> Function:
+    shape = shape_of(op.result.type)
+    return lambda source: pack(source, shape)
+
+
+def _unpack(op: Any) -> Function:
+    return unpack
+
+
+def _conv_layout(op: Any) -> Function:
+    return lambda source: source
+
+
+# Atomics ----------------------------------------------------------------------------
+
+
+def _atomic(op: Any) -> Function:
+    kind, type_ = op.kind.data, op.tile.type
+    join = combine(kind, dtype_of(type_))
+    shape = shape_of(type_.vector_type())
+    update = _atomic_scattered if type_.scattered else _atomic_block
+
+    def run(value: Array, tile: Any, mask: Array | None = None) -> Array:
+        if len(shape) == 2 or type_.scattered:
+            return update(join, value, tile, mask)
+        flat = None if mask is None else unpack(mask)
+        return pack(update(join, unpack(value), tile, flat), shape)
+
+    return run
+
+
+def _atomic_block(join: Any, value: Array, tile: Tile, mask: Array | None) -> Array:
+    window, where = tile.inside(*value.shape)
+    old = np.zeros_like(value)
+    if not window.size:
+        return old
+    before = window.copy()
+    chosen = np.ones(window.shape, np.bool_) if mask is None else mask[where]
+    window[chosen] = join(before, value[where])[chosen]
+    old[where] = np.where(chosen, before, np.zeros_like(before))
+    return old
+
+
+def _atomic_scattered(
+    join: Any, value: Array, tile: ScatteredTile, mask: Array | None
+) -> Array:
+    """One element after the other where offsets repeat: each sees those before it."""
+    everything = np.ones(value.shape, np.bool_) if mask is None else mask
+    window, at, chosen = tile.places(everything)
+    old = np.zeros_like(value)
+    if not at.size:
+        return old
+    new = value[chosen]
+    if len(np.unique(at)) == len(at):
+        before = window[at]
+        window[at] = join(before, new)
+    else:
+        before = np.zeros_like(new)
+        for i, place in enumerate(at):
+            before[i] = window[place]
+            window[place] = join(before[i : i + 1], new[i : i + 1])[0]
+    old[chosen] = before
+    return old
+
+
+MEANINGS: dict[str, Meaning] = {
+    "xetile.tile_mma": _tile_mma,
+    "xetile.tile_transpose": _transpose,
+    "xetile.tile_reduce": _reduce,
+    "xetile.tile_broadcast": _broadcast,
+    "xetile.tile_pack": _pack,
+    "xetile.tile_unpack": _unpack,
+    "xetile.tile_conv_layout": _conv_layout,
+    "xetile.atomic_rmw_tile": _atomic,
+}

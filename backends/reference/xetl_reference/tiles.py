@@ -1,0 +1,270 @@
+"""Tiles: where they lie, and what of them lies inside their matrix.
+
+Source: xetile.md, sections 1, 3, 6 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xetl_reference.memory import AddressMemory, Memory, View
+from xetl_reference.values import (
+    Array,
+    DType,
+    Function,
+    Meaning,
+    dtype_of,
+    padding_value,
+    shape_of,
+)
+from xetl_reference.views import readers
+
+
+class Tile:
+    """A block of a matrix, at ``row`` and ``column``; it may lie outside of it."""
+
+    __slots__ = ("base", "column", "dtype", "memory", "row", "sizes", "strides")
+
+    def __init__(
+        self,
+        memory: Memory,
+        dtype: DType,
+        base: int,
+        sizes: tuple[int, int],
+        strides: tuple[int, int],
+        row: int,
+        column: int,
+    ) -> None:
+        self.memory = memory
+        self.dtype = dtype
+        self.base = base
+        self.sizes = sizes
+        self.strides = strides
+        self.row = row
+        self.column = column
+
+    def moved(self, rows: int, columns: int) -> Tile:
+        """The same, further down and to the right."""
+        return Tile(
+            self.memory,
+            self.dtype,
+            self.base,
+            self.sizes,
+            self.strides,
+            self.row + rows,
+            self.column + columns,
+        )
+
+    def inside(self, rows: int, columns: int) -> tuple[Array, tuple[slice, slice]]:
+        """Of ``rows`` x ``columns``: the elements in the matrix, and where they are."""
+        top, bottom = _clip(self.row, rows, self.sizes[0])
+        left, right = _clip(self.column, columns, self.sizes[1])
+        where = slice(top, bottom), slice(left, right)
+        if top >= bottom or left >= right:
+            return np.empty((max(bottom - top, 0), max(right - left, 0))), where
+        down, along = self.strides
+        offset = self.base + (self.row + top) * down + (self.column + left) * along
+        shape = bottom - top, right - left
+        return self.memory.window(self.dtype, offset, shape, self.strides), where
+
+    def load(self, rows: int, columns: int, padding: Any = 0) -> Array:
+        """The elements, ``padding`` where there are none."""
+        window, where = self.inside(rows, columns)
+        if window.shape == (rows, columns):
+            return window.copy()
+        result = np.full((rows, columns), padding, self.dtype)
+        if window.size:
+            result[where] = window
+        return result
+
+    def store(self, value: Array) -> None:
+        """Write what lies inside."""
+        window, where = self.inside(*value.shape)
+        if window.size:
+            window[...] = value[where]
+
+
+def _clip(at: int, count: int, size: int) -> tuple[int, int]:
+    """Which of ``count`` elements from ``at`` on are in 0 .. size."""
+    first = min(max(-at, 0), count)
+    return first, max(min(size - at, count), first)
+
+
+class ScatteredTile:
+    """Elements at offsets of their own from a base of ``size`` elements."""
+
+    __slots__ = ("indices", "view")
+
+    def __init__(self, view: View, indices: Array) -> None:
+        self.view = view
+        self.indices = indices
+
+    def moved(self, distance: Array) -> ScatteredTile:
+        """The same with each offset moved by its own distance."""
+        return ScatteredTile(self.view, self.indices + distance)
+
+    def places(self, mask: Array) -> tuple[Array, Array, Array]:
+        """Memory, where in it the elements are, and which elements: no others exist.
+
+        An index outside the base is masked off.
+        """
+        low, high, stride = self._bounds()
+        mask = mask & (self.indices >= low) & (self.indices < high)
+        chosen = self.indices[mask]
+        if not chosen.size:
+            return np.empty(0), chosen, mask
+        first, last = int(chosen.min()), int(chosen.max())
+        view = self.view
+        offset = view.offset + first * stride
+        shape = (last - first + 1,)
+        window = view.memory.window(view.dtype, offset, shape, (stride,))
+        return window, chosen - first, mask
+
+    def _bounds(self) -> tuple[int, int, int]:
+        view = self.view
+        if view.sizes:
+            return 0, view.sizes[0], view.strides[0]
+        # A base of rank 0 is a bare address: as far as its memory goes.
+        low, high = view.memory.bounds(view.dtype)
+        return low - view.offset, high - view.offset, 1
+
+
+# The operations ---------------------------------------------------------------------
+
+
+def source_view(source: Any, dtype: DType) -> View:
+    """The base of a tile; an address has no sizes of its own."""
+    if isinstance(source, View):
+        return source
+    return View(AddressMemory(source), dtype, 0, (), ())
+
+
+def _init_tile(op: Any) -> Function:
+    dtype = dtype_of(op.result.type)
+    if op.indices is not None:
+        return _init_scattered(op, dtype)
+    offsets, sizes, strides = readers(
+        op.static_offsets, op.static_sizes, op.static_strides
+    )
+
+    def run(source: Any, *operands: int) -> Tile:
+        view = source_view(source, dtype)
+        at = offsets(operands)
+        extents = sizes(operands) or view.sizes
+        steps = strides(operands) or view.strides
+        base, inside = view.offset, True
+        for place, extent, step in zip(at[:-2], extents, steps):
+            base += place * step
+            inside = inside and 0 <= place < extent
+        rows, columns = extents[-2:] if inside else (0, 0)
+        matrix = rows, columns
+        pitch = steps[-2], steps[-1]
+        return Tile(view.memory, dtype, base, matrix, pitch, at[-2], at[-1])
+
+    return run
+
+
+def _init_scattered(op: Any, dtype: DType) -> Function:
+    sizes, strides = readers(op.static_sizes, op.static_strides)
+
+    def run(source: Any, *rest: Any) -> ScatteredTile:
+        *operands, indices = rest
+        view = source_view(source, dtype)
+        extents = sizes(operands) or view.sizes
+        steps = strides(operands) or view.strides
+        base = View(view.memory, dtype, view.offset, extents, steps)
+        return ScatteredTile(base, indices)
+
+    return run
+
+
+def _update(op: Any) -> Function:
+    if op.indices is not None:
+        return lambda tile, distance: tile.moved(distance)
+    (offsets,) = readers(op.static_offsets)
+    return lambda tile, *operands: tile.moved(*offsets(operands))
+
+
+def _load_tile(op: Any) -> Function:
+    type_ = op.tile.type
+    rows, columns = type_.shape
+    padding = padding_value(op.padding, dtype_of(type_))
+    shape, count = shape_of(type_.vector_type()), type_.array_length
+
+    def one(tile: Tile) -> Array:
+        return tile.load(rows, columns, padding)
+
+    def blocked(tile: Tile) -> Array:
+        return pack(tile.load(rows, columns, padding), shape)
+
+    load = one if len(shape) == 2 else blocked
+
+    def several(tile: Tile) -> tuple[Array, ...]:
+        return tuple(load(tile.moved(0, i * columns)) for i in range(count))
+
+    return load if count == 1 else several
+
+
+def _store_tile(op: Any) -> Function:
+    if len(shape_of(op.value.type)) == 2:
+        return lambda value, tile: tile.store(value)
+    return lambda value, tile: tile.store(unpack(value))
+
+
+def _prefetch(op: Any) -> Function:
+    return lambda tile: None
+
+
+def _load_gather(op: Any) -> Function:
+    type_ = op.tile.type
+    dtype = dtype_of(type_)
+    padding = padding_value(op.padding, dtype)
+
+    def run(tile: ScatteredTile, mask: Array) -> Array:
+        window, at, chosen = tile.places(mask)
+        result = np.full(mask.shape, padding, dtype)
+        if at.size:
+            result[chosen] = window[at]
+        return result
+
+    return run
+
+
+def _store_scatter(op: Any) -> Function:
+    def run(value: Array, mask: Array, tile: ScatteredTile) -> None:
+        window, at, chosen = tile.places(mask)
+        if at.size:
+            window[at] = value[chosen]
+
+    return run
+
+
+# Blocked values ---------------------------------------------------------------------
+
+
+def pack(value: Array, shape: Sequence[int]) -> Array:
+    """(h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d]."""
+    rows, columns, block_rows, block_columns = shape
+    parts = value.reshape(rows, block_rows, columns, block_columns)
+    return parts.transpose(0, 2, 1, 3)
+
+
+def unpack(value: Array) -> Array:
+    """(h/b0, w/b1, b0, b1) to (h, w)."""
+    rows, columns, block_rows, block_columns = value.shape
+    whole = value.transpose(0, 2, 1, 3)
+    return whole.reshape(rows * block_rows, columns * block_columns)
+
+
+MEANINGS: dict[str, Meaning] = {
+    "xetile.init_tile": _init_tile,
+    "xetile.update_tile_offset": _update,
+    "xetile.load_tile": _load_tile,
+    "xetile.store_tile": _store_tile,
+    "xetile.prefetch_tile": _prefetch,
+    "xetile.load_gather": _load_gather,
+    "xetile.store_scatter": _store_scatter,
+}

@@ -1,0 +1,184 @@
+"""What a value of the IR is in Python, and constants as such values.
+
+A vector is a NumPy array of its shape; integers have no sign in the IR and are kept
+signed here, i1 is NumPy's bool, bf16 comes from ml_dtypes. A scalar integer, an
+address or an `index` is a Python int (signed, within its width), a scalar i1 a Python
+bool, a scalar float a NumPy scalar. Source: xetile.md, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    FloatTF32Type,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation
+
+from xetl.errors import InternalError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+DType: TypeAlias = np.dtype[Any]
+Function: TypeAlias = Callable[..., Any]
+"""What an operation computes: its operands' values to the value of its result (a tuple
+of several; nothing if it has none)."""
+Meaning: TypeAlias = Callable[[Any], Function]
+"""The function of an operation, chosen by its types and attributes once."""
+
+BF16: DType = np.dtype(ml_dtypes.bfloat16)
+BOOL: DType = np.dtype(np.bool_)
+F16: DType = np.dtype(np.float16)
+F32: DType = np.dtype(np.float32)
+F64: DType = np.dtype(np.float64)
+I64: DType = np.dtype(np.int64)
+
+_FLOATS: dict[type[Attribute], DType] = {
+    BFloat16Type: BF16,
+    Float16Type: F16,
+    Float32Type: F32,
+    Float64Type: F64,
+    FloatTF32Type: F32,
+}
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The element type of a vector or memref, any other type itself."""
+    return getattr(type_, "element_type", type_)
+
+
+@cache
+def dtype_of(type_: Attribute) -> DType:
+    """The NumPy dtype of the elements of a type."""
+    element = element_type(type_)
+    if isinstance(element, IndexType):
+        return I64
+    if isinstance(element, IntegerType):
+        bits = element.width.data
+        if bits in (8, 16, 32, 64):
+            return np.dtype(f"int{bits}")
+        if bits == 1:
+            return BOOL
+    found = _FLOATS.get(type(element))
+    if found is None:
+        raise InternalError(f"the reference backend has no elements of type {element}")
+    return found
+
+
+def is_vector(type_: Attribute) -> bool:
+    """Whether values of the type are arrays."""
+    return isinstance(type_, VectorType)
+
+
+def shape_of(type_: Any) -> tuple[int, ...]:
+    """The shape of a vector."""
+    return tuple(type_.get_shape())
+
+
+def bits_of(dtype: DType) -> int:
+    """Bits of an element in the IR."""
+    return 1 if dtype == BOOL else 8 * dtype.itemsize
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether arithmetic on the type is done in f32."""
+    return dtype in (F16, BF16)
+
+
+def unsigned(values: Array) -> Array:
+    """The same bits without sign; i1 stays."""
+    if values.dtype == BOOL:
+        return values
+    return values.view(np.dtype(f"uint{8 * values.dtype.itemsize}"))
+
+
+def signed(values: Array) -> Array:
+    """The same bits with sign; i1 stays."""
+    if values.dtype == BOOL:
+        return values
+    return values.view(np.dtype(f"int{8 * values.dtype.itemsize}"))
+
+
+def wrap(value: int, bits: int) -> int:
+    """``value`` as a signed integer of ``bits`` bits.
+
+    >>> wrap(200, 8)
+    -56
+    """
+    half = 1 << (bits - 1)
+    if -half <= value < half:
+        return value
+    return ((value + half) & (2 * half - 1)) - half
+
+
+def box(value: Any, dtype: DType) -> Array:
+    """A scalar as an array of rank 0."""
+    return np.asarray(value, dtype)
+
+
+def unbox(values: Any) -> Any:
+    """The scalar in an array of rank 0, as scalars are kept."""
+    array = np.asarray(values)
+    return array[()] if array.dtype.kind in "fV" else array.item()
+
+
+def as_scalar(value: Any, dtype: DType) -> Any:
+    """A number from outside as scalars are kept."""
+    if dtype == BOOL:
+        return bool(value)
+    if dtype.kind == "i":
+        return wrap(int(value), 8 * dtype.itemsize)
+    return dtype.type(value)
+
+
+def on_arrays(op: Operation, function: Function) -> Function:
+    """``function`` of arrays, also when the operation is one on scalars."""
+    if is_vector(op.results[0].type):
+        return function
+    dtypes = [dtype_of(operand.type) for operand in op.operands]
+
+    def scalar(*values: Any) -> Any:
+        arrays = [box(value, dtype) for value, dtype in zip(values, dtypes)]
+        return unbox(function(*arrays))
+
+    return scalar
+
+
+def constant_value(attribute: Attribute, type_: Attribute) -> Any:
+    """The value of a constant; arrays are read-only."""
+    dtype = dtype_of(type_)
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return as_scalar(attribute.value.data, dtype)
+    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        raise InternalError(f"a constant of an unknown kind: {attribute}")
+    data = attribute.data.data
+    if dtype == BOOL:
+        flat = np.frombuffer(data, np.uint8) != 0
+    else:
+        flat = np.frombuffer(data, np.uint8).view(dtype)
+    shape = shape_of(type_)
+    values = np.full(shape, flat[0]) if flat.size == 1 else flat.reshape(shape)
+    values = values.astype(dtype, copy=False)
+    values.flags.writeable = False
+    return values
+
+
+def padding_value(attribute: Attribute | None, dtype: DType) -> Any:
+    """The padding of a load as an element; absent it is zero."""
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        number = attribute.value.data
+        return np.asarray(number).astype(dtype)[()]
+    return np.zeros((), dtype)[()]

@@ -1,0 +1,179 @@
+"""`vector` without memory: shapes, parts, masks, reductions.  Source: MLIR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xetl.dialects.base import ints_of
+from xetl_reference.combining import combine, reduction
+from xetl_reference.rounding import in_f64
+from xetl_reference.values import (
+    BOOL,
+    Array,
+    Function,
+    Meaning,
+    dtype_of,
+    is_vector,
+    shape_of,
+    unbox,
+)
+from xetl_reference.views import readers
+
+
+def _broadcast(op: Any) -> Function:
+    type_ = op.result.type
+    dtype, shape = dtype_of(type_), shape_of(type_)
+    return lambda source: np.broadcast_to(np.asarray(source, dtype), shape)
+
+
+def _shape_cast(op: Any) -> Function:
+    shape = shape_of(op.result.type)
+    return lambda source: source.reshape(shape)
+
+
+def _step(op: Any) -> Function:
+    values = np.arange(*shape_of(op.result.type), dtype=dtype_of(op.result.type))
+    values.flags.writeable = False
+    return lambda: values
+
+
+def _transpose(op: Any) -> Function:
+    dims = op.dims
+    return lambda source: source.transpose(dims)
+
+
+# Parts ------------------------------------------------------------------------------
+
+
+def _extract(op: Any) -> Function:
+    (position,) = readers(op.static_position)
+    if is_vector(op.result.type):
+        return lambda source, *operands: source[position(operands)]
+    return lambda source, *operands: unbox(source[position(operands)])
+
+
+def _insert(op: Any) -> Function:
+    (position,) = readers(op.static_position)
+
+    def run(value: Any, dest: Array, *operands: int) -> Array:
+        result = dest.copy()
+        result[position(operands)] = value
+        return result
+
+    return run
+
+
+def _from_elements(op: Any) -> Function:
+    type_ = op.result.type
+    dtype, shape = dtype_of(type_), shape_of(type_)
+    return lambda *values: np.array(values, dtype).reshape(shape)
+
+
+def _extract_strided_slice(op: Any) -> Function:
+    part = tuple(slice(at, at + n) for at, n in zip(op.offsets, op.sizes))
+    return lambda source: source[part]
+
+
+def _insert_strided_slice(op: Any) -> Function:
+    shape = shape_of(op.value.type)
+    sizes = [1] * (len(op.offsets) - len(shape)) + list(shape)
+    part = tuple(slice(at, at + n) for at, n in zip(op.offsets, sizes))
+
+    def run(value: Array, dest: Array) -> Array:
+        result = dest.copy()
+        result[part] = value.reshape(sizes)
+        return result
+
+    return run
+
+
+def _shuffle(op: Any) -> Function:
+    rows = np.maximum(ints_of(op.mask), 0)
+    return lambda v1, v2: np.concatenate([v1, v2])[rows]
+
+
+# Masks ------------------------------------------------------------------------------
+
+
+def _mask(shape: tuple[int, ...], bounds: Any) -> Array:
+    mask = np.zeros(shape, BOOL)
+    mask[tuple(slice(0, max(bound, 0)) for bound in bounds)] = True
+    return mask
+
+
+def _create_mask(op: Any) -> Function:
+    shape = shape_of(op.result.type)
+    return lambda *bounds: _mask(shape, bounds)
+
+
+def _constant_mask(op: Any) -> Function:
+    mask = _mask(shape_of(op.result.type), op.bounds)
+    mask.flags.writeable = False
+    return lambda: mask
+
+
+# Reductions -------------------------------------------------------------------------
+
+
+def _multi_reduction(op: Any) -> Function:
+    type_ = op.source.type
+    dtype, scalar = dtype_of(type_), not is_vector(op.result.type)
+    shape = () if scalar else shape_of(op.result.type)
+    dims = op.dims if op.name == "vector.multi_reduction" else (0,)
+    kind = op.kind.kind
+    reduce, join = reduction(kind, dtype), combine(kind, dtype)
+
+    def run(source: Array, acc: Any = None) -> Any:
+        result = reduce(source, dims).reshape(shape)
+        if acc is not None:
+            result = join(np.asarray(acc, dtype), result)
+        return unbox(result) if scalar else result
+
+    return run
+
+
+def _contract(op: Any) -> Function:
+    """Sums of products in f64 (integers wrap); only the kind `add`."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    lhs, rhs, acc = (
+        "".join(letters[each.position] for each in part.results) for part in op.maps
+    )
+    equation = f"{lhs},{rhs}->{acc}"
+    type_ = op.result.type
+    dtype, scalar = dtype_of(type_), not is_vector(type_)
+
+    def exact(a: Array, b: Array, c: Array) -> Array:
+        return np.einsum(equation, a, b) + c
+
+    is_integer = dtype.kind in "ib"
+
+    def run(a: Array, b: Array, c: Any) -> Any:
+        if is_integer:
+            wide = (a.astype(np.int64), b.astype(np.int64), np.asarray(c, dtype))
+            result = np.asarray(exact(*wide)).astype(dtype)
+        else:
+            result = in_f64(exact, dtype)(a, b, np.asarray(c, dtype))
+        return unbox(result) if scalar else result
+
+    return run
+
+
+MEANINGS: dict[str, Meaning] = {
+    "vector.broadcast": _broadcast,
+    "vector.shape_cast": _shape_cast,
+    "vector.step": _step,
+    "vector.transpose": _transpose,
+    "vector.extract": _extract,
+    "vector.insert": _insert,
+    "vector.from_elements": _from_elements,
+    "vector.extract_strided_slice": _extract_strided_slice,
+    "vector.insert_strided_slice": _insert_strided_slice,
+    "vector.shuffle": _shuffle,
+    "vector.create_mask": _create_mask,
+    "vector.constant_mask": _constant_mask,
+    "vector.reduction": _multi_reduction,
+    "vector.multi_reduction": _multi_reduction,
+    "vector.contract": _contract,
+}
