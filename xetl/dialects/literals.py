@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -64,8 +65,10 @@ def make_splat(value: int | float, type_: Attribute) -> Attribute:
     number = float(value) if isinstance(element, AnyFloat) else int(value)
     if isinstance(element, IntegerType):
         number = wrap(int(value), element.bitwidth)
-    made: Attribute = DenseIntOrFPElementsAttr.from_list(type_, [number])  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType]
-    return made
+    return cast(
+        Attribute,
+        DenseIntOrFPElementsAttr.from_list(type_, [number]),  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
+    )
 
 
 def with_type(dense: Dense, type_: Vector) -> Attribute:

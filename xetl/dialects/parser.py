@@ -22,6 +22,7 @@ from xdsl.utils.lexer import Span
 
 from .upstream.arith import Arith
 from .upstream.cf import Cf
+from .upstream.elementwise import FlagsAttr
 from .upstream.func import Func
 from .upstream.gpu import Gpu
 from .upstream.index import Index
@@ -106,6 +107,15 @@ class XetlParser(Parser):
         position = self._name_positions.pop()
         if isinstance(op.location, UnknownLoc):
             op.location = self.location_at(position)
+        return op
+
+    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        # MLIR writes flags that are not set; the custom form and our passes leave
+        # them out, and equal operations should look equal.
+        op = super()._parse_generic_operation(op_type)
+        for name, value in list(op.properties.items()):
+            if isinstance(value, FlagsAttr) and not value.data:
+                del op.properties[name]
         return op
 
     def _get_op_by_name(self, name: str) -> type[Operation]:

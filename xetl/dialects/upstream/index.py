@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i1
-from xdsl.ir import Dialect
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
+from xdsl.ir import (
+    Attribute,
+    Dialect,
+    ParametrizedAttribute,
+    SpacedOpaqueSyntaxAttribute,
+)
+from xdsl.irdl import (
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
@@ -16,6 +30,7 @@ from ..base import (
     Common,
     Value,
     XetlOp,
+    check,
     parse_attributes,
     parse_operands,
     print_attributes,
@@ -286,13 +301,38 @@ class CastuOp(CastOp):
     name = "index.castu"
 
 
+@irdl_attr_definition
+class CmpPredicateAttr(ParametrizedAttribute, SpacedOpaqueSyntaxAttribute):
+    """``#index<cmp_predicate slt>``."""
+
+    name = "index.cmp_predicate"
+
+    word: StringAttr = param_def()
+
+    def __init__(self, word: str) -> None:
+        super().__init__(StringAttr(word))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``slt``."""
+        return [StringAttr(parser.parse_identifier())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``slt``."""
+        printer.print_string(self.word.data)
+
+    def verify(self) -> None:
+        """Check that there is such a predicate."""
+        check(self.word.data in PREDICATES, f"unknown predicate {self.word.data}")
+
+
 @irdl_op_definition
 class CmpOp(XetlOp):
     """Compare index values."""
 
     name = "index.cmp"
 
-    pred = prop_def(StringAttr)
+    pred = prop_def(CmpPredicateAttr)
     lhs = operand_def(IndexType)
     rhs = operand_def(IndexType)
     result = result_def(i1)
@@ -305,14 +345,14 @@ class CmpOp(XetlOp):
         super().__init__(
             operands=[lhs, rhs],
             result_types=[i1],
-            properties={"pred": StringAttr(predicate)},
+            properties={"pred": CmpPredicateAttr(predicate)},
             **common,
         )
 
     @property
     def predicate_name(self) -> str:
         """One of PREDICATES."""
-        return self.pred.data
+        return self.pred.word.data
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -327,7 +367,7 @@ class CmpOp(XetlOp):
 
     def print(self, printer: Printer) -> None:
         """Print ``slt(%a, %b)``."""
-        printer.print_string(f" {self.pred.data}")
+        printer.print_string(f" {self.pred.word.data}")
         with printer.in_parens():
             printer.print_list(self.operands, printer.print_ssa_value)
         print_attributes(printer, self, ("pred",))
@@ -352,4 +392,5 @@ class SizeofOp(XetlOp):
 Index = Dialect(
     "index",
     [*BINARY_OPS, ConstantOp, BoolConstantOp, CastsOp, CastuOp, CmpOp, SizeofOp],
+    [CmpPredicateAttr],
 )

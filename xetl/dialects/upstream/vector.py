@@ -61,12 +61,14 @@ from .vector_reduce import (
     REDUCE_OPS,
     ContractOp,
     FmaOp,
+    IteratorTypeAttr,
     MultiReductionOp,
     ReductionOp,
 )
 from .vector_slices import (
     SLICE_OPS,
     ExtractStridedSliceOp,
+    FromElementsOp,
     InsertStridedSliceOp,
     ShuffleOp,
 )
@@ -404,55 +406,6 @@ class InsertOp(XetlOp):
         check(self.result.type == self.dest.type, "the result has the type of dest")
 
 
-@irdl_op_definition
-class FromElementsOp(XetlOp):
-    """A vector of scalars, row by row."""
-
-    name = "vector.from_elements"
-
-    elements = var_operand_def()
-    result = result_def(VectorType)
-
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        elements: Sequence[Value],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(operands=[elements], result_types=[result_type], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b : vector``."""
-        operands = parser.parse_comma_separated_list(
-            parser.Delimiter.NONE, parser.parse_unresolved_operand
-        )
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        element = _element_type(type_)
-        return cls.create(
-            operands=[parser.resolve_operand(o, element) for o in operands],
-            result_types=[type_],
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b : vector``."""
-        printer.print_string(" ")
-        printer.print_list(self.elements, printer.print_ssa_value)
-        print_attributes(printer, self)
-        syntax.print_types(printer, [self.result.type])
-
-    def verify_(self) -> None:
-        """Check the number of elements."""
-        expected = self.result.type.element_count()
-        found = len(self.elements)
-        check(expected == found, f"expected {expected} elements, found {found}")
-
-
 Vector = Dialect(
     "vector",
     [
@@ -468,9 +421,8 @@ Vector = Dialect(
         TransposeOp,
         ExtractOp,
         InsertOp,
-        FromElementsOp,
     ],
-    [CombiningKindAttr],
+    [CombiningKindAttr, IteratorTypeAttr],
 )
 
 __all__ = [
@@ -487,6 +439,7 @@ __all__ = [
     "GatherOp",
     "InsertOp",
     "InsertStridedSliceOp",
+    "IteratorTypeAttr",
     "LoadOp",
     "MaskedloadOp",
     "MaskedstoreOp",

@@ -13,18 +13,20 @@ from xdsl.dialects.builtin import (
     StringAttr,
     VectorType,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
+    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
+    param_def,
     prop_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
@@ -43,7 +45,7 @@ from ..base import (
     vector_type,
 )
 from ..combining import CombiningKindAttr, kind_fits, parse_kind
-from ..kinds_of_types import is_vector
+from ..kinds_of_types import is_array, is_vector
 from . import vector_syntax as syntax
 from .elementwise import FastMathFlagsAttr
 
@@ -249,6 +251,38 @@ def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(rank, 0, tuple(map(AffineDimExpr, dims))))
 
 
+@irdl_attr_definition
+class IteratorTypeAttr(ParametrizedAttribute):
+    """``#vector.iterator_type<parallel>``; in custom text just ``"parallel"``."""
+
+    name = "vector.iterator_type"
+
+    word: StringAttr = param_def()
+
+    def __init__(self, word: str) -> None:
+        super().__init__(StringAttr(word))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<parallel>``."""
+        with parser.in_angle_brackets():
+            return [StringAttr(parser.parse_identifier())]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<parallel>``."""
+        printer.print_string(f"<{self.word.data}>")
+
+    def verify(self) -> None:
+        """Check that it is parallel or reduction."""
+        found = self.word.data
+        known = found in ("parallel", "reduction")
+        check(known, f"an iterator is parallel or reduction, found {found}")
+
+
+def _iterator(found: Attribute) -> Attribute:
+    return IteratorTypeAttr(found.data) if isinstance(found, StringAttr) else found
+
+
 @irdl_op_definition
 class ContractOp(XetlOp):
     """Sum of products over the reduction iterators, added to ``acc``.
@@ -284,7 +318,9 @@ class ContractOp(XetlOp):
             result_types=[type_of(acc)],
             properties={
                 "indexing_maps": ArrayAttr([_map(m, rank) for m in indexing_maps]),
-                "iterator_types": ArrayAttr([StringAttr(t) for t in iterator_types]),
+                "iterator_types": ArrayAttr(
+                    [IteratorTypeAttr(t) for t in iterator_types]
+                ),
                 "kind": _kind_attr(kind),
             },
             **common,
@@ -302,12 +338,16 @@ class ContractOp(XetlOp):
     @property
     def iterators(self) -> tuple[str, ...]:
         """`parallel` or `reduction` for each iterator."""
-        return tuple(t.data for t in self.iterator_types if isinstance(t, StringAttr))
+        found = (t for t in self.iterator_types if isinstance(t, IteratorTypeAttr))
+        return tuple(t.word.data for t in found)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``{maps, iterators, kind} %a, %b, %c : types into type``."""
         properties, attributes = parse_attributes(parser, cls)
+        iterators = properties.get("iterator_types")
+        if is_array(iterators):
+            properties["iterator_types"] = ArrayAttr(map(_iterator, iterators))
         operands = parse_operands(parser)
         parser.parse_punctuation(":")
         types = syntax.parse_types(parser)
@@ -326,7 +366,9 @@ class ContractOp(XetlOp):
 
     def print(self, printer: Printer) -> None:
         """Print ``{maps, iterators, kind} %a, %b, %c : types into type``."""
-        print_attributes(printer, self)
+        words = ArrayAttr([StringAttr(word) for word in self.iterators])
+        shown = self.properties | {"iterator_types": words} | self.attributes
+        printer.print_op_attributes(shown)
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
         syntax.print_types(printer, [self.lhs.type, self.rhs.type])

@@ -20,6 +20,7 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -31,6 +32,7 @@ from ..base import (
     XetlOp,
     check,
     dense_i64,
+    element_type,
     ints_of,
     parse_attributes,
     parse_indices,
@@ -254,4 +256,53 @@ class ShuffleOp(XetlOp):
         )
 
 
-SLICE_OPS = (ExtractStridedSliceOp, InsertStridedSliceOp, ShuffleOp)
+@irdl_op_definition
+class FromElementsOp(XetlOp):
+    """A vector of scalars, row by row."""
+
+    name = "vector.from_elements"
+
+    elements = var_operand_def()
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        elements: Sequence[Value],
+        result_type: Attribute,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(operands=[elements], result_types=[result_type], **common)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%a, %b : vector``."""
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_unresolved_operand
+        )
+        _, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        element = element_type(type_)
+        return cls.create(
+            operands=[parser.resolve_operand(o, element) for o in operands],
+            result_types=[type_],
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%a, %b : vector``."""
+        printer.print_string(" ")
+        printer.print_list(self.elements, printer.print_ssa_value)
+        print_attributes(printer, self)
+        syntax.print_types(printer, [self.result.type])
+
+    def verify_(self) -> None:
+        """Check the number of elements."""
+        expected = self.result.type.element_count()
+        found = len(self.elements)
+        check(expected == found, f"expected {expected} elements, found {found}")
+
+
+SLICE_OPS = (ExtractStridedSliceOp, InsertStridedSliceOp, ShuffleOp, FromElementsOp)

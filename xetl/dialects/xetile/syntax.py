@@ -173,7 +173,6 @@ def _parse_results(
     given: dict[str, Attribute],
 ) -> OpT:
     """Parse attributes and ``: types -> types`` of operands that are read already."""
-    parser.parse_optional_punctuation(",")  # the RFC writes `%mask, {padding = 1.0}`
     properties, attributes = parse_attributes(parser, op_type)
     parser.parse_punctuation(":")
     position = parser.pos
@@ -192,8 +191,17 @@ def _parse_results(
 def parse_operands_with_types(
     parser: Parser, op_type: type[OpT], given: dict[str, Attribute] | None = None
 ) -> OpT:
-    """Parse ``%a, %b {...} : types -> types``; no arrow without results."""
-    return _parse_results(parser, op_type, parse_operands(parser), given or {})
+    """Parse ``%a, %b {...} : types -> types``; no arrow without results.
+
+    The RFC also has a comma in front of the attributes: ``%mask, {padding = 1.0}``.
+    """
+    operands = [parser.parse_unresolved_operand()]
+    while parser.parse_optional_punctuation(","):
+        operand = parser.parse_optional_unresolved_operand()
+        if operand is None:
+            break
+        operands.append(operand)
+    return _parse_results(parser, op_type, operands, given or {})
 
 
 def print_operands_to_results(
