@@ -15,6 +15,7 @@ from typing import Any, cast, overload
 from xetl.backend import Backend
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam
+from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
 from xetl.runtime.caller import at_caller
 from xetl.runtime.config import launch_state
@@ -26,7 +27,7 @@ from xetl.runtime.executables import (
     compiler,
 )
 from xetl.runtime.grid import BoundArguments, Grid, GridSpec, fixed
-from xetl.runtime.launcher import OPTIONS, Launcher, Shortcut, remember
+from xetl.runtime.launcher import OPTIONS, Launcher, Shortcut, remember, try_shortcuts
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.specialize import Specialization, specialize
@@ -100,7 +101,8 @@ class Kernel:
             backend, values = self._bind(args, keywords)
             found = specialize(self._parameters, values)
             loaded = self._load(found, backend, choose_target(backend))
-            return Plan(loaded.executable, sizes, found.args, values)
+            seen = tensors_as_arrays(values) or values
+            return Plan(loaded.executable, sizes, found.args, seen)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -131,6 +133,12 @@ class Kernel:
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> None:
         """Run the kernel; every check is done here."""
+        if self.shortcuts:  # they are for NumPy's arrays: show them tensors as such
+            seen = tensors_as_arrays([*args, *keywords.values()])
+            if seen is not None:
+                named = dict(zip(keywords, seen[len(args) :]))
+                if try_shortcuts(self.shortcuts, grid, seen[: len(args)], named):
+                    return
         state = launch_state()
         backend, values = self._bind(args, keywords)
         found = specialize(self._parameters, values)
@@ -139,7 +147,8 @@ class Kernel:
         fast = loaded.executable.fast
         if fast is not None:
             rest = self._rest(found, len(args), bool(keywords))
-            new = Shortcut(fast, len(args), dict(keywords), rest, state)
+            known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
+            new = Shortcut(fast, len(args), known, rest, state)
             self.shortcuts = remember(self.shortcuts, new)
 
     def grid_of(

@@ -25,7 +25,7 @@ class Shortcut(NamedTuple):
     Attributes:
         fast: the entry (`xetl.backend.Executable.fast`).
         given: how many arguments were given by position.
-        keywords: what was given by keyword, options included.
+        keywords: the names given by keyword; of options, also the values.
         rest: the values of the further parameters if there are no keywords, else their
             names and defaults; without the compile-time values at the end.
         state: the settings that held.
@@ -37,9 +37,11 @@ class Shortcut(NamedTuple):
     rest: tuple[Any, ...]
     state: object
 
-    def run(self, grid: Grid, args: tuple[Any, ...], given: dict[str, Any]) -> int:
-        """Try it on a call with keywords; 0: done."""
+    def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> int:
+        """Try it on a call with as many arguments; 0: done."""
         known = self.keywords
+        if not given and not known:
+            return self.fast(*grid, *args, *self.rest)
         if given.keys() != known.keys():
             return 1
         for option in OPTIONS:
@@ -97,20 +99,38 @@ class Launcher:
         try:
             if self._function is not None:
                 grid = kernel.grid_of(self._function, args, keywords)
-            state = launch_state()
-            count = len(args)
-            for shortcut in kernel.shortcuts:
-                fast, given, known, rest, then = shortcut
-                if given != count or then != state:
-                    continue
-                if keywords:
-                    if shortcut.run(grid, args, keywords) == 0:
-                        return
-                elif not known and fast(*grid, *args, *rest) == 0:
+            shortcuts = kernel.shortcuts
+            if shortcuts and not keywords:  # the likely case, without another call
+                fast, given, known, rest, state = shortcuts[0]
+                if (
+                    not known
+                    and given == len(args)
+                    and state == launch_state()
+                    and fast(*grid, *args, *rest) == 0
+                ):
                     return
-            kernel.launch(grid, args, keywords)
+            if not try_shortcuts(shortcuts, grid, args, keywords):
+                kernel.launch(grid, args, keywords)
         except XetlError as error:
             raise at_caller(error) from None
+
+
+def try_shortcuts(
+    shortcuts: tuple[Shortcut, ...],
+    grid: Grid,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+) -> bool:
+    """Whether one of ``shortcuts`` has run the kernel."""
+    state = launch_state()
+    for shortcut in shortcuts:
+        if (
+            shortcut.given == len(args)
+            and shortcut.state == state
+            and shortcut.run(grid, args, keywords) == 0
+        ):
+            return True
+    return False
 
 
 def remember(shortcuts: tuple[Shortcut, ...], new: Shortcut) -> tuple[Shortcut, ...]:
