@@ -1,0 +1,47 @@
+"""Every tutorial runs, with its asserts, and prints what it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TUTORIALS = Path(__file__).parents[1] / "tutorials"
+EXPECTED = {
+    "01_vector_add.py": "1 000 003 sums, equal to NumPy's",
+    "02_softmax.py": "1823 rows agree with NumPy's",
+    "03_gemm.py": "1000 x 700 x 900: equal to NumPy's, with and without ReLU",
+}
+
+
+def run(name, folder, *arguments):
+    return subprocess.run(
+        [sys.executable, TUTORIALS / name, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_none_is_forgotten():
+    assert {path.name for path in TUTORIALS.glob("[0-9]*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_tutorial_runs(name, tmp_path):
+    done = run(name, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert EXPECTED[name] in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["01_vector_add.py", "02_softmax.py"])
+def test_plot_is_drawn_when_asked_for(name, tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra `demo` is not installed")
+    done = run(name, tmp_path, "--plot")
+    assert done.returncode == 0, done.stdout + done.stderr
+    picture = (tmp_path / name).with_suffix(".png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
