@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from xetl.codegen.llvm import ll
 from xdsl.dialects.builtin import Float64Type, IntegerType, MemRefType, ModuleOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.emitter import Emitter, Strided, constant
+from xetl.codegen.llvm import ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
+from xetl.errors import InternalError
 from xetl_cpu import products
 from xetl_cpu.llvm import define
 from xetl_cpu.targets import Target
@@ -138,6 +139,8 @@ def _bind_argument(em: KernelEmitter, argument: BlockArgument, slot: int) -> int
 
 def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
     """Memory of the launch: the next lines of the workspace."""
+    if em.is_checked:
+        raise InternalError("memory is reserved after its size was checked")
     b = em.builder
     (count,) = em.all(op.operands)
     element = _memref_type(op.results[0]).element_type

@@ -53,10 +53,17 @@ class PackOperandsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
-            for brgemm in [o for o in loop.walk() if isinstance(o, BrgemmOp)]:
-                plan = _plan(brgemm, loop)
-                if plan is not None:
-                    _pack(plan, brgemm, loop, self.target)
+            found = [o for o in loop.walk() if isinstance(o, BrgemmOp)]
+            plans = [(brgemm, _plan(brgemm, loop)) for brgemm in found]
+            packings = [
+                _reserve(plan, brgemm, loop, self.target)
+                for brgemm, plan in plans
+                if plan is not None
+            ]
+            # All memory stands first: how much is needed must be known before
+            # anything runs.
+            for packing in packings:
+                _emit_packing(packing, before(loop))
 
 
 @dataclass
@@ -108,7 +115,33 @@ def _tile_axis(
     return False, None
 
 
-def _pack(plan: _Plan, op: BrgemmOp, loop: scf.ParallelOp, target: Target) -> None:
+@dataclass
+class _Packing:
+    """A buffer of the launch and what goes into it.
+
+    Attributes:
+        block: (m, n) of the user tile.
+        source: the operand as a (k, n) matrix.
+        k_start: where in it the packed part starts.
+        total: its extent along k.
+        per_panel: elements of a panel.
+        tiles: how many tiles of n there are.
+    """
+
+    block: tuple[int, int]
+    blocking: Blocking
+    source: Matrix
+    k_start: Index
+    buffer: SSAValue
+    total: Index
+    per_panel: Index
+    tiles: Index
+
+
+def _reserve(
+    plan: _Plan, op: BrgemmOp, loop: scf.ParallelOp, target: Target
+) -> _Packing:
+    """Memory for the packed operand; the product reads that from now on."""
     m, n, depth = op.shape()
     type_ = op.b.type
     assert isinstance(type_, TileType)
@@ -117,23 +150,30 @@ def _pack(plan: _Plan, op: BrgemmOp, loop: scf.ParallelOp, target: Target) -> No
     assert op.count is not None
     total = build.mul(op.count, depth)
     per_panel = build.mul(build.ceildiv(total, _LINE), _LINE * blocking.nr)
-    tiles: Index = 1 if plan.axis is None else loop.upper_bounds[plan.axis]
+    source = _source(plan, build)
+    inner = before(op)
+    tiles: Index = 1
+    number: Index = 0
+    if plan.axis is not None:
+        # All tiles past the last column are alike: one stands for them.
+        most = build.add(build.ceildiv(source.cols, n), 1)
+        tiles = build.minimum(loop.upper_bounds[plan.axis], most)
+        last = build.sub(tiles, 1)
+        number = inner.minimum(loop.body.block.args[plan.axis], last)
     size = build.mul(build.mul(tiles, blocking.panels), per_panel)
     element: Attribute = bf16 if blocking.compute == "bf16" else f32
     buffer = build.insert(
         memref.AllocOp(MemRefType(element, [DYNAMIC_INDEX]), [build.value(size)])
     )
     buffer.name_hint = "packed"
-    source = _source(plan, build)
-    _emit_packing(plan, op, blocking, build, source, buffer, (total, per_panel, tiles))
-    number = 0 if plan.axis is None else loop.body.block.args[plan.axis]
-    inner = before(op)
-    stride = build.value(per_panel)
-    new = op.with_packed(buffer, inner.value(number), stride)
+    new = op.with_packed(buffer, inner.value(number), build.value(per_panel))
     inner.emit(new)
     op.result.replace_all_uses_with(new.result)
     op.detach()
     op.erase()
+    return _Packing(
+        (m, n), blocking, source, plan.k_start, buffer, total, per_panel, tiles
+    )
 
 
 def _source(plan: _Plan, build: Build) -> Matrix:
@@ -153,38 +193,30 @@ def _source(plan: _Plan, build: Build) -> Matrix:
     return matrix.transposed() if plan.n_dim == 0 else matrix
 
 
-def _emit_packing(
-    plan: _Plan,
-    op: BrgemmOp,
-    blocking: Blocking,
-    build: Build,
-    source: Matrix,
-    buffer: SSAValue,
-    sizes: tuple[Index, Index, Index],
-) -> None:
+def _emit_packing(packing: _Packing, build: Build) -> None:
     """A parallel loop over (tile of n, chunk of k)."""
-    total, per_panel, tiles = sizes
-    m, n, _ = op.shape()
+    blocking, source = packing.blocking, packing.source
     chunk = _CHUNK * blocking.k_pack
-    chunks = build.ceildiv(total, chunk)
+    chunks = build.ceildiv(packing.total, chunk)
     index = build.value(0).type
     body = Block(arg_types=[index, index])
     tile, part = body.args
     inner = at_end(body)
     skip = inner.mul(part, chunk)
-    first = inner.add(plan.k_start, skip)
-    column = inner.mul(tile, n)
-    length = inner.minimum(inner.sub(total, skip), chunk)
+    first = inner.add(packing.k_start, skip)
+    column = inner.mul(tile, packing.block[1])
+    length = inner.minimum(inner.sub(packing.total, skip), chunk)
     k_valid = inner.maximum(inner.sub(source.rows, first), 0)
     n_valid = inner.maximum(inner.sub(source.cols, column), 0)
     start = inner.add(
-        inner.mul(tile, inner.mul(per_panel, blocking.panels)),
+        inner.mul(tile, inner.mul(packing.per_panel, blocking.panels)),
         inner.mul(skip, blocking.nr),
     )
     scalars = [inner.value(v) for v in (first, column, k_valid, length, n_valid)]
-    tail = [inner.value(start), inner.value(per_panel)]
-    inner.emit(PackBOp((m, n), [source.memref, *scalars, buffer, *tail]))
+    tail = [inner.value(start), inner.value(packing.per_panel)]
+    operands = [source.memref, *scalars, packing.buffer, *tail]
+    inner.emit(PackBOp(packing.block, operands))
     inner.emit(scf.ReduceOp())
     zero, one = build.value(0), build.value(1)
-    uppers = [build.value(tiles), build.value(chunks)]
+    uppers = [build.value(packing.tiles), build.value(chunks)]
     build.emit(scf.ParallelOp([zero, zero], uppers, [one, one], Region(body)))
