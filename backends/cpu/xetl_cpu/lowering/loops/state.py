@@ -79,8 +79,8 @@ class ScatterTile:
 class Buffer:
     """A rank-2 value in scratch memory.
 
-    A single column is kept as a rank-1 memref, so that it can be read along its
-    only dimension; anything else as rows padded to whole vectors.
+    A single column is usually kept as a rank-1 memref, so that it can be read along
+    its only dimension; anything else as rows padded to whole vectors.
     """
 
     memref: SSAValue
@@ -89,7 +89,9 @@ class Buffer:
     @property
     def is_column(self) -> bool:
         """True for the rank-1 form."""
-        return self.shape[1] == 1
+        type_ = self.memref.type
+        assert isinstance(type_, MemRefType)
+        return len(type_.get_shape()) == 1
 
 
 @dataclass
