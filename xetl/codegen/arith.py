@@ -6,6 +6,8 @@ says; f32 and f64 may contract a multiplication and an addition into one fma.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -18,13 +20,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from xetl.codegen.emitter import Emit, Emitter
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import BF16, ll
 from xetl.codegen.types import (
-    BF16,
     F32,
+    F64,
     I16,
     I32,
-    element_of,
+    is_bfloat,
     is_narrow_float,
     llvm_type,
     scalar_type,
@@ -103,48 +105,73 @@ def in_f32(
 
 def with_f32_type(type_: Any) -> Any:
     """The type with f32 in place of its element type."""
-    if isinstance(type_, ll.VectorType):
-        return ll.VectorType(F32, type_.count)
-    return F32
+    return like(type_, F32)
 
 
 def widen(em: Emitter, value: Any) -> Any:
-    """f16 or bf16 as f32: exact."""
+    """f16 or bf16 (as bits) as f32: exact."""
     wide = with_f32_type(value.type)
-    element = getattr(value.type, "element", value.type)
-    if element == BF16:
-        count = getattr(value.type, "count", None)
-        bits16 = ll.VectorType(I16, count) if count else I16
-        bits32 = ll.VectorType(I32, count) if count else I32
-        raised = em.builder.zext(em.builder.bitcast(value, bits16), bits32)
-        shift = ll.Constant(bits32, [16] * count if count else 16)
-        return em.builder.bitcast(em.builder.shl(raised, shift), wide)
-    return em.builder.fpext(value, wide)
+    if getattr(value.type, "element", value.type) != I16:
+        return em.builder.fpext(value, wide)
+    bits = like(value.type, I32)
+    raised = em.builder.shl(em.builder.zext(value, bits), repeated(bits, 16))
+    return em.builder.bitcast(raised, wide)
+
+
+def like(type_: Any, element: Any) -> Any:
+    """The type with another element type."""
+    if isinstance(type_, ll.VectorType):
+        return ll.VectorType(element, type_.count)
+    return element
+
+
+def repeated(type_: Any, number: float) -> Any:
+    """A constant, in every lane of a vector."""
+    is_vector = isinstance(type_, ll.VectorType)
+    return ll.Constant(type_, [number] * type_.count if is_vector else number)
 
 
 def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
     """f32 rounded to nearest even as f16 or bf16."""
     to = llvm_type(type_)
-    if scalar_type(element_of(type_)) == BF16 and not em.lower_bf16:
-        return _round_to_bf16(em, value, to)
-    return em.builder.fptrunc(value, to)
+    if not is_bfloat(type_):
+        return em.builder.fptrunc(value, to)
+    if em.lower_bf16:
+        bfloat = em.builder.fptrunc(value, like(to, BF16))
+        return em.builder.bitcast(bfloat, to)
+    return _round_to_bf16(em, value, to)
 
 
 def _round_to_bf16(em: Emitter, value: Any, to: Any) -> Any:
     """RNE on the bits, for targets where LLVM would call a library function."""
-    b, count = em.builder, getattr(to, "count", None)
+    b, bits32 = em.builder, like(to, I32)
 
     def const(number: int) -> Any:
-        return ll.Constant(bits32, [number] * count if count else number)
+        return repeated(bits32, number)
 
-    bits32 = ll.VectorType(I32, count) if count else I32
-    bits16 = ll.VectorType(I16, count) if count else I16
     bits = b.bitcast(value, bits32)
     odd = b.and_(b.lshr(bits, const(16)), const(1))
     rounded = b.lshr(b.add(bits, b.add(odd, const(0x7FFF))), const(16))
     quiet = b.or_(b.lshr(bits, const(16)), const(0x40))
     chosen = b.select(b.fcmp_unordered("uno", value, value), quiet, rounded)
-    return b.bitcast(b.trunc(chosen, bits16), to)
+    return b.trunc(chosen, to)
+
+
+def _round_to_odd(em: Emitter, value: Any) -> Any:
+    """f64 as f32 so that a further rounding gives what one rounding would give.
+
+    An inexact result gets an odd last bit: it then lies on no boundary of a narrower
+    type (Boldo and Melquiond, "When double rounding is odd").
+    """
+    b, bits = em.builder, like(value.type, I32)
+    near = b.fptrunc(value, with_f32_type(value.type))
+    back = b.fpext(near, value.type)
+    name = f"llvm.fabs.{suffix(value.type)}"
+    sizes = [em.intrinsic(name, value.type, [v]) for v in (back, value)]
+    too_large = b.zext(b.fcmp_ordered(">", *sizes), bits)
+    inexact = b.zext(b.fcmp_ordered("!=", back, value), bits)
+    odd = b.or_(b.sub(b.bitcast(near, bits), too_large), inexact)
+    return b.bitcast(odd, near.type)
 
 
 def _float(name: str) -> Emit:
@@ -160,6 +187,9 @@ def _float(name: str) -> Emit:
 
     return emit
 
+
+_LARGEST_F32 = 3.4028235677973366e38
+"""What rounds to the infinity of f32: its largest number and half a step."""
 
 UNSIGNED_ZERO = ("nsz",)
 """Fast-math flag for min and max: they may give either zero (3 instructions less)."""
@@ -186,7 +216,7 @@ def _negf(em: Emitter, op: arith.NegfOp) -> None:
 
 
 def _floordiv(em: Emitter, op: arith.FloordivsiOp) -> None:
-    """q = a / b, one less when the remainder and the divisor differ in sign."""
+    """Q = a / b, one less when the remainder and the divisor differ in sign."""
     b = em.builder
     left, right = em.all(op.operands)
     quotient, rest = b.sdiv(left, right), b.srem(left, right)
@@ -197,7 +227,7 @@ def _floordiv(em: Emitter, op: arith.FloordivsiOp) -> None:
 
 
 def _ceildiv(em: Emitter, op: arith.CeildivsiOp) -> None:
-    """q = a / b, one more when the remainder and the divisor agree in sign."""
+    """Q = a / b, one more when the remainder and the divisor agree in sign."""
     b = em.builder
     left, right = em.all(op.operands)
     quotient, rest = b.sdiv(left, right), b.srem(left, right)
@@ -252,23 +282,25 @@ def _extf(em: Emitter, op: arith.ExtfOp) -> None:
 def _truncf(em: Emitter, op: arith.TruncfOp) -> None:
     (source,) = em.all(op.operands)
     type_ = op.result.type
-    if is_narrow_float(type_) and scalar_type(element_of(type_)) == BF16:
-        wide = with_f32_type(source.type)
-        value = source if source.type == wide else em.builder.fptrunc(source, wide)
-        em.set(op.result, narrow(em, value, type_))
-    else:
+    if not is_narrow_float(type_):
         em.set(op.result, em.builder.fptrunc(source, llvm_type(type_)))
+        return
+    if getattr(source.type, "element", source.type) == F64:
+        source = _round_to_odd(em, source)
+    em.set(op.result, narrow(em, source, type_))
 
 
 def _int_to_float(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
         (source,) = em.all(op.operands)
         type_ = op.result.type
+        convert = getattr(em.builder, name)
         if is_narrow_float(type_):
-            wide = getattr(em.builder, name)(source, with_f32_type(source.type))
+            # Through f64, which holds every i32: one rounding in all.
+            wide = _round_to_odd(em, convert(source, like(source.type, F64)))
             em.set(op.result, narrow(em, wide, type_))
         else:
-            em.set(op.result, getattr(em.builder, name)(source, llvm_type(type_)))
+            em.set(op.result, convert(source, llvm_type(type_)))
 
     return emit
 
@@ -320,9 +352,21 @@ def _constant(em: Emitter, op: arith.ConstantOp) -> None:
 def scalar_constant(type_: Attribute, value: Any) -> Any:
     """A scalar constant; an i1 as LLVM wants it (0 or 1)."""
     lowered = scalar_type(type_)
+    if is_bfloat(type_):
+        value = _bfloat_bits(value)
     if isinstance(lowered, ll.IntType) and lowered.width == 1:
         value = int(bool(value))
     return ll.Constant(lowered, value)
+
+
+def _bfloat_bits(value: float) -> int:
+    """The 16 bits of a constant; f32 overflows and NaN come out as they should."""
+    if value != value:
+        return 0x7FC0
+    if abs(value) >= _LARGEST_F32:
+        value = math.copysign(math.inf, value)
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 TABLE: dict[Any, Emit] = {

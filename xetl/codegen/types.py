@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from xetl.codegen.llvm import BF16, ll
+from xetl.codegen.llvm import ll
 
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64, HALF = ll.FloatType(), ll.DoubleType(), ll.HalfType()
@@ -26,7 +26,8 @@ _SCALARS: dict[type[Attribute], Any] = {
     Float32Type: F32,
     Float64Type: F64,
     Float16Type: HALF,
-    BFloat16Type: BF16,
+    # As bits: LLVM calls a library to take a bfloat out of a vector on AVX2.
+    BFloat16Type: I16,
     IndexType: I64,
 }
 
@@ -64,12 +65,17 @@ def byte_width(element: Attribute) -> int:
     type_ = memory_type(element)
     if isinstance(type_, ll.IntType):
         return type_.width // 8
-    return {F32: 4, F64: 8, HALF: 2, BF16: 2}[type_]
+    return {F32: 4, F64: 8, HALF: 2}[type_]
 
 
 def is_narrow_float(type_: Attribute) -> bool:
     """True for the types whose arithmetic is done in f32 and rounded once."""
     return isinstance(element_of(type_), Float16Type | BFloat16Type)
+
+
+def is_bfloat(type_: Attribute) -> bool:
+    """True for bf16 and vectors of it, whose LLVM type holds the bits."""
+    return isinstance(element_of(type_), BFloat16Type)
 
 
 def element_of(type_: Attribute) -> Attribute:
