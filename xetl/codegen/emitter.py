@@ -110,7 +110,7 @@ def is_constant(value: Any, number: int) -> bool:
 
 
 def multiply(builder: Any, left: Any, right: Any) -> Any:
-    """left * right, folded when one of them is 1 or 0."""
+    """Left * right, folded when one of them is 1 or 0."""
     for one, other in ((left, right), (right, left)):
         if is_constant(one, 1):
             return other
@@ -120,7 +120,7 @@ def multiply(builder: Any, left: Any, right: Any) -> Any:
 
 
 def add(builder: Any, left: Any, right: Any) -> Any:
-    """left + right, folded when one of them is 0."""
+    """Left + right, folded when one of them is 0."""
     if is_constant(left, 0):
         return right
     return left if is_constant(right, 0) else builder.add(left, right)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from xetl.codegen.llvm import ll
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import constant
+from xetl.codegen.llvm import ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl.dialects.upstream import scf

@@ -65,7 +65,7 @@ def _is_elementwise(op: Operation, value: SSAValue) -> bool:
 
 
 def _rest(demand: Demand, size: SSAValue | int, offset: SSAValue | int) -> SSAValue:
-    """size - offset: how far the matrix reaches into the tile."""
+    """Size - offset: how far the matrix reaches into the tile."""
     left, right = (_as_value(demand, v) for v in (size, offset))
     op = arith.SubiOp(left, right)
     demand.ops.append(op)

@@ -39,7 +39,7 @@ class Build:
         return self.insert(arith.ConstantOp.index(index))
 
     def add(self, left: Index, right: Index) -> Index:
-        """left + right."""
+        """Left + right."""
         if isinstance(left, int) and isinstance(right, int):
             return left + right
         if right == 0 and isinstance(right, int):
@@ -49,7 +49,7 @@ class Build:
         return self.insert(arith.AddiOp(self.value(left), self.value(right)))
 
     def sub(self, left: Index, right: Index) -> Index:
-        """left - right."""
+        """Left - right."""
         if isinstance(left, int) and isinstance(right, int):
             return left - right
         if isinstance(right, int) and right == 0:
@@ -57,7 +57,7 @@ class Build:
         return self.insert(arith.SubiOp(self.value(left), self.value(right)))
 
     def mul(self, left: Index, right: Index) -> Index:
-        """left * right."""
+        """Left * right."""
         if isinstance(left, int) and isinstance(right, int):
             return left * right
         for one, other in ((left, right), (right, left)):
@@ -78,7 +78,7 @@ class Build:
         return self.insert(arith.MaxsiOp(self.value(left), self.value(right)))
 
     def ceildiv(self, left: Index, right: int) -> Index:
-        """left / right, rounded up; left is not negative."""
+        """Left / right, rounded up; left is not negative."""
         if isinstance(left, int):
             return -(-left // right)
         if right == 1:
@@ -116,7 +116,7 @@ class Build:
         """An empty loop from 0; its yield is added by the caller."""
         return for_loop(self, [self.value(v) for v in (0, upper, step)], ())
 
-    def when(self, condition: SSAValue) -> "Build":
+    def when(self, condition: SSAValue) -> Build:
         """The inside of ``if condition:``."""
         block = Block()
         end = scf.YieldOp()

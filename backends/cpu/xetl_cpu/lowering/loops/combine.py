@@ -49,7 +49,7 @@ class Combine:
         return build.insert(arith.TruncfOp(value, to))
 
     def apply(self, build: Build, left: SSAValue, right: SSAValue) -> SSAValue:
-        """left combined with right."""
+        """Left combined with right."""
         table = _FLOAT_KINDS if self.is_float else _INT_KINDS
         return build.insert(table[self.kind](left, right))
 

@@ -151,7 +151,6 @@ def _buffer_factor(buffer: Buffer, transposed: bool, build: Build) -> Factor:
 
 def _as_matrix(column: SSAValue, rows: int, build: Build) -> SSAValue:
     """A rank-1 buffer as a rows x 1 matrix."""
-
     return reinterpret(build, column, 0, (rows, 1), (1, 1))
 
 

@@ -47,7 +47,7 @@ class Nest:
         return self.places[self.level(*coordinates)]
 
     def add(self, left: Index, right: Index) -> Index:
-        """left + right, computed as far out as possible."""
+        """Left + right, computed as far out as possible."""
         level = self.level(left, right)
         total = self.places[level].add(left, right)
         if isinstance(total, SSAValue) and total not in self.levels:
