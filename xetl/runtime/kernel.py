@@ -30,6 +30,7 @@ from xetl.runtime.grid import BoundArguments, Grid, GridSpec, fixed
 from xetl.runtime.launcher import OPTIONS, Launcher, Shortcut, remember, try_shortcuts
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
+from xetl.runtime.signature_text import fill, parse
 from xetl.runtime.specialize import Specialization, specialize
 
 _MOST_LAUNCHERS = 256
@@ -121,11 +122,29 @@ class Kernel:
                     code="X0812",
                     help=f'write {self.fn.__name__}.ir("xetile", ...)',
                 )
-            backend, values = self._bind(args, keywords)
+            backend, values = self._bind_any(args, keywords)
             machine = choose_target(backend, target)
             signature = specialize(self._parameters, values).signature
             lower = compiler().lower_to_stage
             return lower(self.fn, signature, backend, machine, stage)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def warmup(
+        self, signature: str, *, target: str | None = None, **keywords: Any
+    ) -> None:
+        """Compile for ``"bf16[M,64] f32[64]"`` and the like, without arrays or device.
+
+        Args:
+            signature: an argument for each parameter that is no constexpr; those with
+                defaults may be left out at the end.
+            target: the machine; by default the one launches use.
+            keywords: compile-time values.
+        """
+        try:
+            backend, values = self._bind_any([signature], keywords)
+            found = specialize(self._parameters, values)
+            self._executables.get(found, backend, choose_target(backend, target))
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -197,6 +216,20 @@ class Kernel:
                 code="X0813",
             )
         return backend, self._parameters.bind(args, rest)
+
+    def _bind_any(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Backend, list[Any]]:
+        """As `_bind`; a single text describes the arguments instead."""
+        if len(args) != 1 or not isinstance(args[0], str):
+            return self._bind(args, keywords)
+        names = [
+            parameter.name
+            for parameter in self._parameters.each
+            if not parameter.is_constexpr and parameter.name not in keywords
+        ]
+        described = fill(parse(args[0]), names, args[0])
+        return self._bind([], {**described, **keywords})
 
     def _rest(
         self, found: Specialization, given: int, with_names: bool

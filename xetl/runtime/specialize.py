@@ -21,6 +21,7 @@ from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signatu
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
 from xetl.runtime.overlap import same_view
 from xetl.runtime.parameters import Parameter, Parameters
+from xetl.runtime.signature_text import Described
 
 _FUNCTIONS = (Function, FunctionType, BuiltinFunctionType)
 _COMPILE_TIME: tuple[type, ...] = (DType, WgMap, SgMap, XeMap, *_FUNCTIONS)
@@ -62,6 +63,8 @@ def _classify(
     parameter: Parameter, value: Any
 ) -> tuple[ArrayParam | ScalarParam | ConstParam, ArrayView | int | float | None]:
     name = parameter.name
+    if isinstance(value, Described):
+        return value.param(name), None
     if parameter.is_constexpr:
         return ConstParam(name, _constant(name, value)), None
     if _is_compile_time(value):
@@ -161,6 +164,8 @@ def _with_aliases(
     args: list[ArrayView | int | float],
 ) -> list[ArrayParam | ScalarParam | ConstParam]:
     """Number the groups of arrays that are the very same view."""
+    if not args:
+        return params  # of a signature in words: nothing is known to be the same
     positions = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
     views = {i: v for i, v in zip(positions, args) if isinstance(v, ArrayView)}
     groups: list[list[int]] = []
