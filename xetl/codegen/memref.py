@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntAttr, MemRefType, NoneAttr, StridedLayoutAttr
 from xdsl.ir import Attribute, SSAValue
 
+from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, suffix
 from xetl.codegen.emitter import Emit, Emitter, Strided, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, I8, byte_width, memory_type
@@ -121,6 +122,65 @@ def _address_as_index(em: Emitter, op: memref.ExtractAlignedPointerAsIndexOp) ->
     em.set(op.result, em.builder.ptrtoint(base.address, ll.IntType(64)))
 
 
+_ATOMIC = {
+    "assign": "xchg",
+    "addi": "add",
+    "andi": "and",
+    "ori": "or",
+    "xori": "xor",
+    "mins": "min",
+    "maxs": "max",
+    "minu": "umin",
+    "maxu": "umax",
+}
+
+
+def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
+    """One instruction where there is one, else compare and swap until it holds."""
+    value, base = em.get(op.value), em.strided(op.memref)
+    address = em.element_address(base, em.all(op.indices))
+    is_integer = isinstance(value.type, ll.IntType)
+    name = _ATOMIC.get(op.kind_name)
+    if name is not None and is_integer:
+        old = em.builder.atomic_rmw(name, address, value, "monotonic")
+    else:
+        old = _swap_until(em, op, address, value)
+    em.set(op.result, old)
+
+
+def _swap_until(em: Emitter, op: memref.AtomicRmwOp, address: Any, value: Any) -> Any:
+    """Read, combine, swap if nobody came in between; floats travel as their bits."""
+    b = em.builder
+    bits = ll.IntType(8 * byte_width(op.value.type))
+    head, after = b.append_basic_block("swap"), b.append_basic_block("swapped")
+    b.branch(head)
+    b.position_at_end(head)
+    found = b.load_atomic(address, "monotonic", byte_width(op.value.type), typ=bits)
+    old = b.bitcast(found, value.type)
+    new = b.bitcast(_combined(em, op, old, value), bits)
+    swap = b.cmpxchg(address, found, new, "monotonic", "monotonic")
+    b.cbranch(b.extract_value(swap, 1), after, head)
+    b.position_at_end(after)
+    return old
+
+
+def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Any, value: Any) -> Any:
+    type_ = op.value.type
+    if op.kind_name == "assign":
+        return value
+    if isinstance(value.type, ll.IntType):
+        return em.builder.mul(old, value)
+
+    def compute(args: list[Any]) -> Any:
+        if op.kind_name in ("addf", "mulf"):
+            return getattr(em.builder, f"f{op.kind_name[:3]}")(*args)
+        name = op.kind_name.removesuffix("f")
+        wide = args[0].type
+        return em.intrinsic(f"llvm.{name}.{suffix(wide)}", wide, args, UNSIGNED_ZERO)
+
+    return in_f32(em, type_, compute, old, value)
+
+
 TABLE: dict[Any, Emit] = {
     memref.ExtractStridedMetadataOp: _metadata,
     memref.ReinterpretCastOp: _reinterpret_cast,
@@ -128,5 +188,6 @@ TABLE: dict[Any, Emit] = {
     memref.CastOp: _cast,
     memref.LoadOp: _load,
     memref.StoreOp: _store,
+    memref.AtomicRmwOp: _atomic_rmw,
     memref.ExtractAlignedPointerAsIndexOp: _address_as_index,
 }

@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
     InitTileOp,
     LoadTileOp,
     PrefetchTileOp,
@@ -38,8 +39,9 @@ from xetl.dialects.xetile import (
 from xetl.errors import InternalError
 from xetl_cpu.dialect import BrgemmOp
 from xetl_cpu.lowering.affine import is_non_negative
+from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.build import before
-from xetl_cpu.lowering.loops.control import lower_for, lower_if
+from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
 from xetl_cpu.lowering.loops.materialize import materialize
 from xetl_cpu.lowering.loops.matmul import lower_brgemm, lower_mma
@@ -236,11 +238,13 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     LoadTileOp: _load,
     StoreTileOp: _sink(store_tile),
     StoreScatterOp: _sink(store_scatter),
+    AtomicRmwTileOp: _sink(atomic_rmw),
     TileReduceOp: _sink(reduce_tile),
     TileMmaOp: _sink(lower_mma),
     BrgemmOp: _sink(lower_brgemm),
     vector.ExtractOp: _extract,
     vector.ShapeCastOp: _shape_cast,
     scf.ForOp: lambda state, op: lower_for(state, op, lower_block),
+    scf.WhileOp: lambda state, op: lower_while(state, op, lower_block),
     scf.IfOp: lambda state, op: lower_if(state, op, lower_block),
 }

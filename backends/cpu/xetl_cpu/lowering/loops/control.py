@@ -154,17 +154,10 @@ def _move(old: Block, new: Block) -> None:
 
 def _end(state: State, last: scf.YieldOp, carried: Carried) -> None:
     """Write the vectors of the next iteration, then yield the rest."""
-    pending: list[tuple[SSAValue, Buffer]] = []
-    for index, buffer in carried.buffers.items():
-        value = last.operands[index]
-        if state.buffers.get(value) is buffer:
-            continue
-        pending.append((value, buffer))
-    _assign(state, pending, last)
+    _assign_all(state, last.operands, carried, last)
     flat = carried.flatten(state, list(last.operands), last)
     before(last).emit(scf.YieldOp(*flat))
-    state.lowered.add(last)
-    state.dead.append(last)
+    _retire(state, last)
 
 
 def _assign(
@@ -227,5 +220,76 @@ def _end_branch(state: State, last: scf.YieldOp, carried: Carried) -> None:
         write(state, last.operands[index], buffer, last)
     flat = carried.flatten(state, list(last.operands), last)
     before(last).emit(scf.YieldOp(*flat))
+    state.lowered.add(last)
+    state.dead.append(last)
+
+
+def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
+    """Two sets of carried values: what is tested, and what the body gets.
+
+    Vectors of each set have their own buffers, assigned where a region ends.
+    """
+    tested, passed = Carried(op.inits), Carried(op.results)
+    condition, repeat = op.before.block.last_op, op.after.block.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    assert isinstance(repeat, scf.YieldOp)
+    for index, init in enumerate(op.inits):
+        if isinstance(init.type, VectorType):
+            buffer = state.allocate(shape_of(init), element_of(init))
+            write(state, init, buffer, op)
+            tested.buffers[index] = buffer
+        elif isinstance(init.type, TileType):
+            tested.tiles[index] = _anywhere(state, init)
+    for index, result in enumerate(op.results):
+        if isinstance(result.type, VectorType):
+            passed.buffers[index] = state.allocate(shape_of(result), element_of(result))
+    inits = tested.flatten(state, list(op.inits), op)
+    before_block = Block(arg_types=tested.types())
+    _move(op.before.block, before_block)
+    tested.bind(state, op.before.block.args, before_block.args)
+    lower_block(state, before_block)
+    for index, value in enumerate(condition.arguments):
+        if isinstance(value.type, TileType):
+            passed.tiles[index] = _anywhere(state, value)
+    _assign_all(state, condition.arguments, passed, condition)
+    flat = passed.flatten(state, list(condition.arguments), condition)
+    before(condition).emit(scf.ConditionOp(condition.condition, *flat))
+    _retire(state, condition)
+    after_block = Block(arg_types=passed.types())
+    _move(op.after.block, after_block)
+    passed.bind(state, op.after.block.args, after_block.args)
+    lower_block(state, after_block)
+    _assign_all(state, repeat.operands, tested, repeat)
+    before(repeat).emit(
+        scf.YieldOp(*tested.flatten(state, list(repeat.operands), repeat))
+    )
+    _retire(state, repeat)
+    regions = (Region(before_block), Region(after_block))
+    new = scf.WhileOp(inits, passed.types(), *regions, location=op.location)
+    before(op).emit(new)
+    passed.bind(state, op.results, new.results)
+    state.dead.append(op)
+
+
+def _anywhere(state: State, value: SSAValue) -> TileAt:
+    """A carried tile of which nothing is known but its matrix."""
+    tile = state.tiles[value]
+    assert isinstance(tile, TileAt)
+    return replace(tile, non_negative=False)
+
+
+def _assign_all(
+    state: State, values: Sequence[SSAValue], carried: Carried, last: Operation
+) -> None:
+    """Write the vectors of the next region into their buffers."""
+    pending = [
+        (values[index], buffer)
+        for index, buffer in carried.buffers.items()
+        if state.buffers.get(values[index]) is not buffer
+    ]
+    _assign(state, pending, last)
+
+
+def _retire(state: State, last: Operation) -> None:
     state.lowered.add(last)
     state.dead.append(last)

@@ -377,17 +377,19 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 
 
 def scatter_lanes(
-    ev: Evaluator, tile: ScatterTile, mask: SSAValue, at: At
+    ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
 ) -> tuple[SSAValue, SSAValue]:
     """Index and mask of each lane of a scatter tile; outside the array is off."""
     build = ev.place(at)
-    indices, active = ev.eval(tile.indices, at), ev.eval(mask, at)
-    wide = VectorType(IndexType(), [at.lanes])
+    indices = ev.eval(tile.indices, at)
+    wide = IndexType() if at.lanes == 1 else VectorType(IndexType(), [at.lanes])
     if indices.type != wide:
         indices = build.insert(arith.IndexCastOp(indices, wide))
     size = build.splat(build.value(tile.size), at.lanes)
     inside = build.insert(arith.CmpiOp("ult", indices, size))
-    return indices, build.insert(arith.AndiOp(active, inside))
+    if mask is None:
+        return indices, inside
+    return indices, build.insert(arith.AndiOp(ev.eval(mask, at), inside))
 
 
 _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {

@@ -1,0 +1,91 @@
+"""``atomic_rmw_tile``: element by element, each update atomic."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.upstream import arith, memref
+from xetl.dialects.xetile import AtomicRmwTileOp
+from xetl_cpu.lowering.loops.build import Build, before
+from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, scatter_lanes
+from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.sinks import element_of, write
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    ScatterTile,
+    State,
+    TileAt,
+    shape_of,
+)
+
+
+def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
+    """Update each element inside the matrix; the old values go to a buffer."""
+    rows, cols = shape_of(op.value)
+    old = _zeroed(state, op) if any(True for _ in op.result.uses) else None
+    nest = open_nest(op, rows, cols, 1)
+    ev, inner = Evaluator(state, nest), nest.places[2]
+    at = At(nest.outer, nest.inner, COLUMNS, 1)
+    # Both before the branch: what they emit must be seen behind it as well.
+    value = ev.eval(op.value, at)
+    active, base, indices = _target(state, ev, op, at)
+    inside = inner.when(active)
+    kind = _mlir_kind(op.kind.data, element_of(op.value))
+    found = inside.insert(memref.AtomicRmwOp(kind, value, base, indices))
+    if old is not None:
+        where = [at.row] if old.is_column else [at.row, at.col]
+        inside.emit(memref.StoreOp(found, old.memref, [inside.value(i) for i in where]))
+        state.buffers[op.result] = old
+    nest.close()
+
+
+_MLIR_KINDS = {"minsi": "mins", "maxsi": "maxs", "minui": "minu", "maxui": "maxu"}
+
+
+def _mlir_kind(kind: str, element: Attribute) -> str:
+    """How ``memref.atomic_rmw`` spells a kind."""
+    if kind in ("add", "mul"):
+        return kind + ("i" if isinstance(element, IntegerType | IndexType) else "f")
+    return _MLIR_KINDS.get(kind, f"{kind}i" if kind in ("and", "or", "xor") else kind)
+
+
+def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:
+    """A buffer of zeros: the old value of what is not updated."""
+    element = element_of(op.result)
+    buffer = state.allocate(shape_of(op.result), element)
+    zeros = arith.ConstantOp.splat(0, op.result.type)
+    before(op).emit(zeros)
+    state.dead.append(zeros)
+    write(state, zeros.result, buffer, op)
+    return buffer
+
+
+def _target(
+    state: State, ev: Evaluator, op: AtomicRmwTileOp, at: At
+) -> tuple[SSAValue, SSAValue, list[SSAValue]]:
+    """Whether an element is updated, and where it is."""
+    tile, build = state.tiles[op.tile], ev.nest.places[2]
+    if isinstance(tile, ScatterTile):
+        return _scattered(ev, tile, op, at)
+    assert isinstance(tile, TileAt)
+    row, col = build.add(at.row, tile.row), build.add(at.col, tile.col)
+    active = _both(
+        build,
+        build.compare("ult", row, tile.matrix.rows),
+        build.compare("ult", col, tile.matrix.cols),
+    )
+    if op.mask is not None:
+        active = _both(build, active, ev.eval(op.mask, at))
+    return active, tile.matrix.memref, [build.value(row), build.value(col)]
+
+
+def _scattered(
+    ev: Evaluator, tile: ScatterTile, op: AtomicRmwTileOp, at: At
+) -> tuple[SSAValue, SSAValue, list[SSAValue]]:
+    index, active = scatter_lanes(ev, tile, op.mask, at)
+    return active, tile.memref, [index]
+
+
+def _both(build: Build, left: SSAValue, right: SSAValue) -> SSAValue:
+    return build.insert(arith.AndiOp(left, right))
