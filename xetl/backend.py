@@ -114,7 +114,7 @@ class Backend(Protocol):
         ...
 
     def stage_after(self, name: str) -> str | None:
-        """The stage (a key of the stage table) that begins after a pass, if one does."""
+        """The stage (a key of the stage table) that begins after a pass."""
         ...
 
     def text(

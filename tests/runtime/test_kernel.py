@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from typing import Any
 
 import numpy as np
 import pytest
 
 from xetl import xetile
+from xetl.errors import CompileError
 from xetl.language import constexpr, dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam
 from xetl.runtime.kernel import Kernel, kernel
@@ -317,3 +319,16 @@ def test_many_grids_do_not_pile_up(fake: Any) -> None:
         k[size]
     assert len(k._launchers) <= 256
     assert k[5] is k[5]
+
+
+def test_errors_of_kernels_end_at_the_line_of_the_kernel() -> None:
+    @kernel
+    def wrong(A):
+        xetile.load_tile(nothing)  # noqa: F821
+
+    with pytest.raises(CompileError, match="nothing") as caught:
+        wrong[1](x())
+    entries = traceback.extract_tb(caught.value.__traceback__)
+    assert "nothing" in (entries[-1].line or "")
+    ours = [entry for entry in entries if "xetl/runtime" in entry.filename]
+    assert len(ours) == 1

@@ -19,8 +19,14 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 def at_caller(error: E) -> E:
     """Give ``error`` the user's line, and a traceback that ends there.
 
+    The error of a kernel has its line already: only our own frames are taken out.
     To be used as ``raise at_caller(error) from None``.
     """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is not None and last.tb_frame.f_code.co_filename == error.file:
+        return error.with_traceback(last)
     frame = _user_frame()
     if frame is None or isinstance(error, InternalError):
         return error  # of ours to look into: every frame counts

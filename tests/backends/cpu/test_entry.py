@@ -137,7 +137,8 @@ def test_it_takes_only_what_the_kernel_is_for(
     if fast is None:
         return
     check_stored(wanted.names, wanted.args, {2})
-    assert wanted.signature == found.signature
+    if all(each.size for each in (*one, *other)):  # empty ones are no one's alias
+        assert wanted.signature == found.signature
     assert fast == slots_of(kernel, wanted, words)
 
 
