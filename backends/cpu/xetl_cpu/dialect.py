@@ -31,6 +31,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
+    var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -243,4 +244,28 @@ def _block(block: tuple[int, int]) -> dict[str, Attribute]:
     return {"block_m": _i64(block[0]), "block_n": _i64(block[1])}
 
 
+@irdl_op_definition
+class ViewAddressOp(IRDLOperation):
+    """A memref at an integer address; sizes and strides in elements."""
+
+    name = "cpu.view_address"
+    address = operand_def(Attribute)
+    sizes = var_operand_def(IndexType)
+    strides = var_operand_def(IndexType)
+    result = result_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        address: SSAValue,
+        sizes: Sequence[SSAValue],
+        strides: Sequence[SSAValue],
+        result_type: Attribute,
+    ) -> None:
+        super().__init__(
+            operands=[[address], list(sizes), list(strides)], result_types=[result_type]
+        )
+
+
+CPU = Dialect("cpu", [ViewAddressOp])
 XSMM = Dialect("xsmm", [BrgemmOp, PackBOp, PackAOp, BlockGemmOp])

@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type, IntegerType, MemRefType, ModuleOp
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.emitter import Emitter, Strided, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width
+from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
 from xetl_cpu import products
+from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.llvm import define
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
@@ -95,15 +97,10 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> ll.M
 def _scratch_bytes(function: func.FuncOp) -> int:
     """Per-thread scratch: every buffer on its own cache lines."""
     return sum(
-        lines(static_bytes(_memref_type(op.results[0])))
+        lines(static_bytes(memref_type(op.results[0])))
         for op in function.walk()
         if isinstance(op, memref_ops.AllocaOp)
     )
-
-
-def _memref_type(value: SSAValue) -> MemRefType[Attribute]:
-    assert isinstance(value.type, MemRefType)
-    return value.type
 
 
 def lines(count: int) -> int:
@@ -143,7 +140,7 @@ def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
         raise InternalError("memory is reserved after its size was checked")
     b = em.builder
     (count,) = em.all(op.operands)
-    element = _memref_type(op.results[0]).element_type
+    element = memref_type(op.results[0]).element_type
     raw = b.mul(count, constant(byte_width(element)))
     size = b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
     address = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
@@ -153,11 +150,20 @@ def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
 
 def _alloca(em: KernelEmitter, op: memref_ops.AllocaOp) -> None:
     """The next lines of this thread's scratch."""
-    type_ = _memref_type(op.results[0])
+    type_ = memref_type(op.results[0])
     offset = constant(em.scratch_used)
     address = em.builder.gep(em.scratch, [offset], source_etype=I8)
     em.scratch_used += lines(static_bytes(type_))
     em.set(op.results[0], strided_at(address, type_))
+
+
+def _view_address(em: KernelEmitter, op: ViewAddressOp) -> None:
+    """The user vouches for what is there; the type's constants are put in."""
+    address = em.builder.inttoptr(em.get(op.address), PTR)
+    sizes, strides = tuple(em.all(op.sizes)), tuple(em.all(op.strides))
+    type_ = memref_type(op.result)
+    view = Strided(address, sizes, strides, type_.element_type)
+    em.set(op.result, refine(view, type_))
 
 
 def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
@@ -173,5 +179,6 @@ _TABLE: dict[Any, Any] = {
     **products.TABLE,
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
+    ViewAddressOp: _view_address,
     func.ReturnOp: _return,
 }

@@ -20,7 +20,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
@@ -35,12 +35,13 @@ from xetl.dialects.xetile import (
     TileReduceOp,
     TileType,
     UpdateTileOffsetOp,
+    tile_type,
 )
 from xetl.errors import InternalError
 from xetl_cpu.dialect import BrgemmOp
 from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
-from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.build import Index, before
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
 from xetl_cpu.lowering.loops.materialize import materialize
@@ -59,6 +60,7 @@ from xetl_cpu.lowering.loops.state import (
     State,
     TileAt,
     reinterpret,
+    view_address,
     view_of,
 )
 from xetl_cpu.lowering.tiles import may_write, tile_sizes
@@ -133,35 +135,54 @@ def _value(state: State, op: Operation) -> None:
 
 def _init_tile(state: State, op: InitTileOp) -> None:
     state.dead.append(op)
-    build = before(op)
-    if op.indices is not None:
-        size = build.insert(memref.DimOp(op.source, build.value(0)))
-        shape = op.result.type
-        assert isinstance(shape, TileType)
-        rows, cols = (1, *shape.shape)[-2:]
-        state.tiles[op.result] = ScatterTile(op.source, size, op.indices, (rows, cols))
-        return
     type_ = op.result.type
     assert isinstance(type_, TileType)
-    sizes, (row, col) = tile_sizes(op), op.mixed_offsets[-2:]
-    if sizes is None or not isinstance(op.source.type, MemRefType):
-        raise InternalError("a tile of a raw address reached the CPU backend")
-    base = op.source
-    if op.mixed_sizes:
-        offset, steps = view_of(base, build)
-        given = [
-            have if isinstance(have, int) else want
-            for have, want in zip(steps, op.mixed_strides)
-        ]
-        base = reinterpret(build, base, offset, tuple(sizes), tuple(given))  # pyright: ignore
-    rows, cols = type_.shape
-    state.tiles[op.result] = TileAt(
-        Matrix(base, *sizes),
-        row,
-        col,
-        (rows, cols),
-        is_non_negative(row) and is_non_negative(col),
+    rows, cols = (1, *type_.shape)[-2:]
+    if op.indices is not None:
+        base, size = _scatter_base(op)
+        tile = ScatterTile(base, size, op.indices, (rows, cols))
+        state.tiles[op.result] = tile
+        return
+    row, col = op.mixed_offsets[-2:]
+    is_inside = is_non_negative(row) and is_non_negative(col)
+    state.tiles[op.result] = TileAt(_matrix(op), row, col, (rows, cols), is_inside)
+
+
+def _matrix(op: InitTileOp) -> Matrix:
+    """The matrix of a tile, as the operation describes it."""
+    build = before(op)
+    sizes = tile_sizes(op)
+    if sizes is None:
+        raise InternalError("a tile of a matrix of unknown size")
+    rows, cols = sizes
+    if not op.mixed_sizes:
+        return Matrix(op.source, rows, cols)
+    row_step, col_step = op.mixed_strides
+    if not isinstance(op.source.type, MemRefType):
+        extents, steps = (rows, cols), (row_step, col_step)
+        return Matrix(
+            view_address(build, op.source, tile_type(op.result), extents, steps),
+            rows,
+            cols,
+        )
+    offset, (row_known, col_known) = view_of(op.source, build)
+    given = (
+        row_known if isinstance(row_known, int) else row_step,
+        col_known if isinstance(col_known, int) else col_step,
     )
+    return Matrix(
+        reinterpret(build, op.source, offset, (rows, cols), given), rows, cols
+    )
+
+
+def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index]:
+    """The rank-1 array of a scatter tile and its length."""
+    build = before(op)
+    if isinstance(op.source.type, MemRefType):
+        return op.source, build.insert(memref.DimOp(op.source, build.value(0)))
+    (size,), (step,) = op.mixed_sizes, op.mixed_strides
+    base = view_address(build, op.source, tile_type(op.result), (size,), (step,))
+    return base, size
 
 
 def _shared_memory(state: State, op: memref.AllocOp) -> None:

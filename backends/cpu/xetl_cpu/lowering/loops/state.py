@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import (
@@ -16,6 +17,8 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.codegen.memref import static_strides
 from xetl.dialects.upstream import memref
+from xetl.dialects.xetile import TileType
+from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.lowering.loops.build import Build, Index
 from xetl_cpu.targets import Target
 
@@ -206,6 +209,22 @@ def reinterpret(
     return build.insert(
         memref.ReinterpretCastOp(source, [offset], list(sizes), list(strides), result)
     )
+
+
+def view_address(
+    build: Build,
+    address: SSAValue,
+    tile: TileType,
+    sizes: Sequence[Index],
+    strides: Sequence[Index],
+) -> SSAValue:
+    """A view of what stands at an integer address."""
+    layout = StridedLayoutAttr([v if isinstance(v, int) else None for v in strides], 0)
+    shape = [v if isinstance(v, int) else DYNAMIC_INDEX for v in sizes]
+    result = MemRefType(tile.element_type, shape, layout)
+    extents = [build.value(v) for v in sizes]
+    steps = [build.value(v) for v in strides]
+    return build.insert(ViewAddressOp(address, extents, steps, result))
 
 
 def after(value: SSAValue) -> InsertPoint:
