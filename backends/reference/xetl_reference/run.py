@@ -41,7 +41,7 @@ def run_module(
     interpreter = Interpreter(module, kernel, table_with(extra_ops))
     types = interpreter.argument_types[: len(arrays)]
     arguments = [_argument(value, type_) for value, type_ in zip(arrays, types)]
-    x, y, z = (*grid, 1, 1)[:3]
+    x, y, z = (*grid, 1, 1, 1)[:3]
     interpreter.run((x, y, z), arguments, subgroups)
 
 

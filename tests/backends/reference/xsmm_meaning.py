@@ -1,0 +1,128 @@
+"""What the operations of the CPU backend's `xsmm` dialect mean, for the reference.
+
+The layout of a panel is the one of `xetl_cpu.microkernels`: k in groups of `k_pack`,
+a group's elements side by side. What nobody reads is made NaN.
+"""
+
+import numpy as np
+
+from xetl.dialects.xetile import TileType
+from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.targets import find_target
+from xetl_reference.values import dtype_of
+
+
+def _named(op, values):
+    """The operands' values by the values they belong to."""
+    return dict(zip(op.operands, values))
+
+
+def _operand(value, type_, step, along, depth):
+    """An operand of one product: a tile is loaded, moved ``step`` times."""
+    if not isinstance(type_, TileType):
+        return value
+    distance = [0, 0]
+    distance[along] = step * depth
+    return value.moved(*distance).load(*type_.shape)
+
+
+def brgemm(op):
+    trans_a, trans_b = op.trans_a is not None, op.trans_b is not None
+    m, n, depth = op.shape()
+
+    def run(*values):
+        given = _named(op, values)
+        total = np.zeros((m, n), np.float64)
+        if op.acc is not None:
+            total += given[op.acc].astype(np.float64)
+        for step in range(1 if op.count is None else given[op.count]):
+            a = _operand(given[op.a], op.a.type, step, 0 if trans_a else 1, depth)
+            b = _operand(given[op.b], op.b.type, step, 1 if trans_b else 0, depth)
+            a, b = a.T if trans_a else a, b.T if trans_b else b
+            total += a.astype(np.float64) @ b.astype(np.float64)
+        result = total.astype(dtype_of(op.result.type))
+        if op.rows is not None:
+            result[max(given[op.rows], 0) :] = np.nan
+        if op.cols is not None:
+            result[:, max(given[op.cols], 0) :] = np.nan
+        return result
+
+    return run
+
+
+def meanings(target):
+    """The table for `run_module`, for blocks as chosen on a target."""
+    machine = find_target(target)
+
+    def pack_b(op):
+        return _pack_b(choose_blocking(machine, _dtype(op.source), *op.block()))
+
+    def pack_a(op):
+        return _pack_a
+
+    def block_gemm(op):
+        return _block_gemm(choose_blocking(machine, str(op.source_type), *op.block()))
+
+    return {
+        "xsmm.brgemm": brgemm,
+        "xsmm.pack_b": pack_b,
+        "xsmm.pack_a": pack_a,
+        "xsmm.block_gemm": block_gemm,
+    }
+
+
+def _dtype(value):
+    return str(value.type.element_type)
+
+
+def _pack_b(blocking):
+    nr, group = blocking.nr, blocking.k_pack
+
+    def run(source, k0, n0, k_valid, k, n_valid, dest, offset, stride):
+        groups = -(-k // group)
+        block = np.zeros((groups * group, blocking.panels * nr), dest.dtype)
+        rows, columns = min(k_valid, k), min(n_valid, block.shape[1])
+        if rows > 0 and columns > 0:
+            block[:rows, :columns] = _part(source, k0, n0, rows, columns)
+        for number in range(blocking.panels):
+            panel = block[:, number * nr : (number + 1) * nr]
+            order = panel.reshape(groups, group, nr).transpose(0, 2, 1)
+            to = _line(dest, offset + number * stride, panel.size)
+            to[...] = order.reshape(-1)
+
+    return run
+
+
+def _pack_a(source, m0, k0, rows_valid, k_valid, rows, k, dest):
+    to = _part(dest, 0, 0, rows, k)
+    to[...] = 0
+    rows, columns = min(rows_valid, rows), min(k_valid, k)
+    if rows > 0 and columns > 0:
+        to[:rows, :columns] = _part(source, m0, k0, rows, columns)
+
+
+def _block_gemm(blocking):
+    nr, group = blocking.nr, blocking.k_pack
+
+    def run(a, m0, k0, rows, k, b, offset, stride, panels, c):
+        if rows <= 0:
+            return
+        left = np.zeros((rows, -(-k // group) * group))
+        left[:, :k] = _part(a, m0, k0, rows, k)
+        for number in range(panels):
+            line = _line(b, offset + number * stride, left.shape[1] * nr)
+            order = line.reshape(-1, nr, group).transpose(0, 2, 1)
+            panel = order.reshape(-1, nr).astype(np.float64)
+            to = _part(c, 0, number * nr, rows, nr)
+            to += (left @ panel).astype(np.float32)
+
+    return run
+
+
+def _part(view, row, column, rows, columns):
+    offset = view.at((row, column))
+    return view.memory.window(view.dtype, offset, (rows, columns), view.strides)
+
+
+def _line(view, offset, count):
+    return view.memory.window(view.dtype, view.offset + offset, (count,), (1,))
