@@ -21,6 +21,7 @@ from xetl.frontend import build_module
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.remarks import collect_remarks
 from xetl.transforms.stages import check_stage
 
 FIRST_STAGE = "xetile"
@@ -47,12 +48,16 @@ def compile_kernel(
     """
     start = perf_counter()
     module = ModuleOp([])
-    for step in lower(function, signature, backend, target):
-        _dump(step)
-        module = step.module
-    artifact = backend.build(module, signature, target)
-    elapsed = (perf_counter() - start) * 1e3
-    return Artifact(artifact.payload, {**artifact.meta, "compile_ms": elapsed})
+    with collect_remarks() as remarks:
+        for step in lower(function, signature, backend, target):
+            _dump(step)
+            module = step.module
+        artifact = backend.build(module, signature, target)
+    facts = {
+        "compile_ms": (perf_counter() - start) * 1e3,
+        "remarks": [(each.line, each.topic, each.text) for each in remarks],
+    }
+    return Artifact(artifact.payload, {**artifact.meta, **facts})
 
 
 def lower_to_stage(

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, bf16, f32
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl_cpu.dialect import BrgemmOp, PackBOp
@@ -54,7 +55,7 @@ class PackOperandsPass(ModulePass):
         """Rewrite the module in place."""
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
             found = [o for o in loop.walk() if isinstance(o, BrgemmOp)]
-            plans = [(brgemm, _plan(brgemm, loop)) for brgemm in found]
+            plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
             packings = [
                 _reserve(plan, brgemm, loop, self.target)
                 for brgemm, plan in plans
@@ -76,23 +77,44 @@ class _Plan:
     n_dim: int
 
 
-def _plan(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan | None:
-    """What to pack, if it is the same for all programs of the launch."""
+class _NotPackedError(Exception):
+    """Why an operand is not packed for the whole launch."""
+
+
+def _plan_or_say_why(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan | None:
+    try:
+        plan = _plan(op, loop)
+    except _NotPackedError as reason:
+        text = f"b is packed by each program, chunk by chunk: {reason}"
+        remark(op, "packing", text)
+        return None
+    remark(op, "packing", "b is packed once, before the programs run")
+    return plan
+
+
+def _plan(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan:
+    """What to pack.
+
+    Raises:
+        _NotPackedError: it is not the same for all programs of the launch.
+    """
     init = op.b.owner
     if not isinstance(init, InitTileOp) or op.count is None or init.indices is not None:
-        return None
+        raise _NotPackedError("it is not loaded from a tile made for this product")
     sizes = tile_sizes(init)
-    if sizes is None or len(init.mixed_offsets) != 2:
-        return None
+    if sizes is None or len(init.mixed_offsets) != 2 or not is_memref(init.source.type):
+        raise _NotPackedError("its matrix is not an array")
     n_dim = 0 if op.trans_b is not None else 1
     offsets = init.mixed_offsets
     fixed = [init.source, op.count, offsets[1 - n_dim], *sizes, *init.mixed_strides]
     if not all(is_defined_outside(v, loop) for v in fixed):
-        return None
+        raise _NotPackedError("where it starts along k differs between programs")
     if _is_written(init.source, loop):
-        return None
+        raise _NotPackedError("the kernel may write its matrix")
     found, axis = _tile_axis(offsets[n_dim], op.shape()[1], loop)
-    return _Plan(init, offsets[1 - n_dim], axis, n_dim) if found else None
+    if not found:
+        raise _NotPackedError("its place along n is not a program number times BN")
+    return _Plan(init, offsets[1 - n_dim], axis, n_dim)
 
 
 def _is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:

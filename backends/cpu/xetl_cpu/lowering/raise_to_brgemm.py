@@ -28,11 +28,11 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     ModuleOp,
-    VectorType,
 )
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects.base import vector_type
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -42,6 +42,7 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     UpdateTileOffsetOp,
 )
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmOp
 from xetl_cpu.lowering.affine import constant_of, dominates, is_defined_outside
 from xetl_cpu.lowering.demand import demanded_extent
@@ -58,23 +59,42 @@ class RaiseToBrgemmPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for loop in [o for o in op.walk() if isinstance(o, scf.ForOp)]:
-            raised = _match_loop(loop)
+            try:
+                raised = _match_loop(loop)
+            except _NotRaisedError as reason:
+                remark(reason.mma, "brgemm", f"the loop around it stays: {reason}")
+                continue
             if raised is not None:
                 _replace_loop(loop, raised)
         for mma in [o for o in op.walk() if isinstance(o, TileMmaOp)]:
             if _has_micro_kernel(mma):
                 _replace_single(mma)
+            else:
+                element = element_of(mma.a)
+                text = f"plain loops: there is no micro-kernel for {element}"
+                remark(mma, "brgemm", text)
+
+
+class _NotRaisedError(Exception):
+    """Why a loop with a product in it is not a BRGEMM."""
+
+    def __init__(self, mma: TileMmaOp, reason: str) -> None:
+        super().__init__(reason)
+        self.mma = mma
 
 
 def _has_micro_kernel(mma: TileMmaOp) -> bool:
-    type_, acc = mma.a.type, mma.result.type
-    assert isinstance(type_, VectorType)
-    assert isinstance(acc, VectorType)
+    type_ = vector_type(mma.a)
     return (
         len(type_.get_shape()) == 2
-        and isinstance(type_.element_type, _MICRO_KERNELS)
-        and isinstance(acc.element_type, Float32Type)
+        and isinstance(element_of(mma.a), _MICRO_KERNELS)
+        and isinstance(element_of(mma.result), Float32Type)
     )
+
+
+def element_of(value: SSAValue) -> Attribute:
+    """The element type of a vector value."""
+    return vector_type(value).element_type
 
 
 @dataclass
@@ -96,32 +116,43 @@ class Raised:
 
 
 def _match_loop(loop: scf.ForOp) -> Raised | None:
-    """The single product of a loop that does nothing else, or None."""
+    """The single product of a loop that does nothing else; None without a product.
+
+    Raises:
+        _NotRaisedError: there is a product, but more than that happens.
+    """
     body = loop.body.block
     products = [op for op in body.ops if isinstance(op, TileMmaOp)]
-    if len(products) != 1 or not _has_micro_kernel(products[0]):
+    if not products or not _has_micro_kernel(products[0]):
         return None
-    mma = products[0]
-    acc = mma.c
+    mma, acc = products[0], products[0].c
+    if len(products) > 1:
+        raise _NotRaisedError(mma, "it holds several products")
     if not isinstance(acc, BlockArgument) or acc.block is not body or acc.index == 0:
-        return None
+        raise _NotRaisedError(mma, "what is added to is not carried by the loop")
     last = body.last_op
     assert last is not None
     carried = last.operands[acc.index - 1]
     if carried is not mma.result or not _used_once(acc) or not _used_once(mma.result):
-        return None
+        raise _NotRaisedError(mma, "the accumulator is used between the steps")
     k = _depth(mma)
     a = _stream(mma.a, loop, k, k_dim=1)
     b = _stream(mma.b, loop, k, k_dim=0)
-    if a is None or b is None or not _nothing_else(loop, acc.index - 1):
-        return None
+    for name, operand in (("a", a), ("b", b)):
+        if operand is None:
+            text = (
+                f"`{name}` is not simply loaded from a tile that moves by {k} along k"
+            )
+            raise _NotRaisedError(mma, text)
+    if not _nothing_else(loop, acc.index - 1):
+        raise _NotRaisedError(mma, "the loop computes or writes something else, too")
+    assert a is not None
+    assert b is not None
     return Raised(mma, a, b, acc.index - 1)
 
 
 def _depth(mma: TileMmaOp) -> int:
-    type_ = mma.a.type
-    assert isinstance(type_, VectorType)
-    return type_.get_shape()[1]
+    return vector_type(mma.a).get_shape()[1]
 
 
 def _used_once(value: SSAValue) -> bool:
@@ -238,6 +269,7 @@ def _replace_loop(loop: scf.ForOp, raised: Raised) -> None:
         op.location = mma.location
         parent.insert_op_before(op, loop)
     brgemm.result.name_hint = "brgemm"
+    remark(brgemm, "brgemm", "the loop over k is one batch-reduce GEMM")
     result.replace_all_uses_with(brgemm.result)
     loop.detach()
     loop.erase()
@@ -270,6 +302,7 @@ def _replace_single(mma: TileMmaOp) -> None:
         trans_b=b.transposed,
     )
     brgemm.result.name_hint = "brgemm"
+    remark(mma, "brgemm", "a GEMM of its own in each program")
     for op in (one, *demand.ops, brgemm):
         op.location = mma.location
         parent.insert_op_before(op, mma)
