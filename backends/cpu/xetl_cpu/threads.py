@@ -17,6 +17,7 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,9 @@ from types import ModuleType
 
 _POOLS = {"omp": "omppool", "workqueue": "workqueue"}
 """Our name of a layer and its file; in order of preference."""
+
+_FLAGS = 6  # of a process, among the fields of /proc/self/stat behind its name
+_FORKED_WITHOUT_EXEC = 0x40
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def allowed_threads() -> int:
 
 
 def _start(count: int) -> ThreadLayer:
-    if count == 1:
+    if count == 1 or _numba_lost_its_threads(count):
         return SERIAL
     wanted = os.environ.get("NUMBA_THREADING_LAYER", "")
     names = [wanted] if wanted in _POOLS else list(_POOLS)
@@ -139,6 +143,22 @@ def _load_pool(name: str) -> ModuleType | None:
             return None
         return pool
     return None
+
+
+def _numba_lost_its_threads(count: int) -> bool:
+    """Whether numba started the pool we share, and a fork has taken it away since.
+
+    Python tells nobody whether a process was forked, but Linux does.
+    """
+    parallel = sys.modules.get("numba.np.ufunc.parallel")
+    if not getattr(parallel, "_is_initialized", False):
+        return False
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        alive = len(os.listdir("/proc/self/task"))
+    except OSError:
+        return False
+    return bool(int(fields[_FLAGS]) & _FORKED_WITHOUT_EXEC) and alive < count
 
 
 @cache

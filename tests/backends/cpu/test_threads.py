@@ -122,3 +122,21 @@ print("done")
 """
     variables = {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
     assert run(script, **variables) == "done"
+
+
+def test_fork_after_numba_alone_has_started_the_pool() -> None:
+    script = """
+import multiprocessing, numba
+@numba.njit(parallel=True)
+def count(n):
+    total = 0
+    for i in numba.prange(n):
+        total += i
+    return total
+count(100)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    pool.apply(launch)
+launch()
+print(thread_layer().name)
+"""
+    assert run(script, NUMBA_NUM_THREADS="2") == "omp"

@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmOp, PackBOp
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
