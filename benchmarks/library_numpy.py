@@ -1,0 +1,27 @@
+"""What is measured, in NumPy."""
+
+import numpy as np
+from harness import Job
+from operands import integer_matrices, normal_rows
+
+
+def gemm(dtype: str, n: int) -> Job | None:
+    """NumPy multiplies 16-bit matrices without BLAS: no peer."""
+    if dtype != "f32":
+        return None
+    A, B = integer_matrices(n)
+    C = np.empty_like(A)
+    return Job([lambda: np.matmul(A, B, out=C)], 2e-9 * n**3)
+
+
+def softmax(rows: int, columns: int) -> Job:
+    """As few passes as NumPy can do it in, and no large array made anew."""
+    x = normal_rows(rows, columns)
+    y = np.empty_like(x)
+
+    def call() -> None:
+        np.subtract(x, x.max(1, keepdims=True), out=y)
+        np.exp(y, out=y)
+        np.divide(y, y.sum(1, keepdims=True), out=y)
+
+    return Job([call], 2e-9 * x.nbytes)
