@@ -137,9 +137,7 @@ def _multi_reduction(op: Any) -> Function:
 def _contract(op: Any) -> Function:
     """Sums of products in f64 (integers wrap); only the kind `add`."""
     letters = "abcdefghijklmnopqrstuvwxyz"
-    lhs, rhs, acc = (
-        "".join(letters[each.position] for each in part.results) for part in op.maps
-    )
+    lhs, rhs, acc = ("".join(letters[dim] for dim in dims) for dims in op.maps)
     equation = f"{lhs},{rhs}->{acc}"
     type_ = op.result.type
     dtype, scalar = dtype_of(type_), not is_vector(type_)
