@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import Emit, Emitter, Strided, is_constant
-from xetl.codegen.types import llvm_type
+from xetl.codegen.memref import refine
 from xetl.dialects.upstream import scf
 
 
@@ -33,8 +33,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     em.emit_block(body)
     last = body.last_op
     assert last is not None
-    for phi, value in zip(carried, em.all(last.operands)):
-        phi.add_incoming(value, b.block)
+    _close(carried, em.all(last.operands), b.block)
     induction.add_incoming(b.add(induction, step), b.block)
     b.branch(head)
     b.position_at_end(after)
@@ -46,14 +45,29 @@ def _is_positive_constant(step: Any) -> bool:
 
 
 def _phi(em: Emitter, init: Any, block: Any) -> Any:
-    phi = em.builder.phi(init.type)
-    phi.add_incoming(init, block)
-    return phi
+    """A phi that starts with ``init``; one for each part of a memref that varies."""
+
+    def start(part: Any) -> Any:
+        phi = em.builder.phi(part.type)
+        phi.add_incoming(part, block)
+        return phi
+
+    if not isinstance(init, Strided):
+        return start(init)
+    return rebuild(init, [start(part) for part in flatten(init)])
+
+
+def _close(phis: Any, values: list[Any], block: Any) -> None:
+    """Let each phi go on with its value at the end of ``block``."""
+    for phi, value in zip(phis, values):
+        for part, next_part in zip(flatten(phi), flatten(value)):
+            part.add_incoming(next_part, block)
 
 
 def _bind(em: Emitter, values: Any, emitted: list[Any]) -> None:
     for value, item in zip(values, emitted):
-        em.set(value, item)
+        is_memref = isinstance(item, Strided)
+        em.set(value, refine(item, value.type) if is_memref else item)
 
 
 def _if(em: Emitter, op: scf.IfOp) -> None:
@@ -75,10 +89,11 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
         b.branch(after)
     b.position_at_end(after)
     for index, result in enumerate(op.results):
-        phi = b.phi(llvm_type(result.type))
-        for block, values in ends:
-            phi.add_incoming(values[index], block)
-        em.set(result, phi)
+        (block, values), *others = ends
+        phi = _phi(em, values[index], block)
+        for block, values in others:
+            _close([phi], [values[index]], block)
+        _bind(em, [result], [phi])
 
 
 def _while(em: Emitter, op: scf.WhileOp) -> None:
@@ -102,8 +117,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     em.emit_block(op.after.block)
     last = op.after.block.last_op
     assert last is not None
-    for phi, value in zip(carried, em.all(last.operands)):
-        phi.add_incoming(value, b.block)
+    _close(carried, em.all(last.operands), b.block)
     b.branch(head)
     b.position_at_end(after)
     _bind(em, op.results, passed)

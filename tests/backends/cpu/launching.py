@@ -5,7 +5,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-
 BF16 = np.dtype(ml_dtypes.bfloat16)
 EPSILON = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
 """Half a unit in the last place of 1."""

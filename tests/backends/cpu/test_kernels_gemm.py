@@ -5,7 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from launching import launch, laid_out, same, small_integers
+from launching import laid_out, launch, same, small_integers
 
 from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32

@@ -3,82 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import IndexType, VectorType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
-from xetl.errors import InternalError
+from xetl.dialects.xetile import TileType
 from xetl_cpu.dialect import BrgemmOp
-from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.carried import (
+    Carried,
+    moves_forward,
+    same_matrix,
+    stays_in_matrix,
+)
 from xetl_cpu.lowering.loops.matmul import accumulator
 from xetl_cpu.lowering.loops.reads import reads_elsewhere
 from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import Buffer, State, TileAt, shape_of
 
 LowerBlock = Callable[[State, Block], None]
-
-
-@dataclass
-class Carried:
-    """How the carried values of a loop or the results of a conditional are split.
-
-    ``types``: of the values that stay SSA values: scalars as they are, two indices
-    for each tile. Vectors have a buffer instead.
-    """
-
-    values: Sequence[SSAValue]
-    buffers: dict[int, Buffer] = field(default_factory=dict[int, Buffer])
-    tiles: dict[int, TileAt] = field(default_factory=dict[int, TileAt])
-
-    def types(self) -> list[Attribute]:
-        """Types of the values that remain."""
-        types: list[Attribute] = []
-        for index, value in enumerate(self.values):
-            if index in self.tiles:
-                types += [IndexType(), IndexType()]
-            elif index not in self.buffers:
-                types.append(value.type)
-        return types
-
-    def bind(
-        self, state: State, old: Sequence[SSAValue], new: Sequence[SSAValue]
-    ) -> None:
-        """Let old values mean their buffer, their tile or their successor."""
-        remaining = iter(new)
-        for index, value in enumerate(old):
-            if index in self.buffers:
-                state.buffers[value] = self.buffers[index]
-            elif index in self.tiles:
-                tile = self.tiles[index]
-                row, col = next(remaining), next(remaining)
-                state.tiles[value] = replace(tile, row=row, col=col)
-            else:
-                value.replace_all_uses_with(next(remaining))
-
-    def flatten(
-        self, state: State, values: Sequence[SSAValue], op: Operation
-    ) -> list[SSAValue]:
-        """The values that remain, given what the old ones are in front of ``op``."""
-        build, flat = before(op), list[SSAValue]()
-        for index, value in enumerate(values):
-            if index in self.tiles:
-                tile = state.tiles[value]
-                if not isinstance(tile, TileAt) or not _same_matrix(
-                    tile, self.tiles[index]
-                ):
-                    raise InternalError("a carried tile changes its matrix")
-                flat += [build.value(tile.row), build.value(tile.col)]
-            elif index not in self.buffers:
-                flat.append(value)
-        return flat
-
-
-def _same_matrix(left: TileAt, right: TileAt) -> bool:
-    return left.matrix.memref is right.matrix.memref
 
 
 def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
@@ -90,14 +34,12 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     for index, init in enumerate(op.init_args):
         if isinstance(init.type, VectorType):
             carried.buffers[index] = _carried_buffer(state, old, last, index)
-            write(state, init, carried.buffers[index], op)
         elif isinstance(init.type, TileType):
-            tile = state.tiles[init]
-            assert isinstance(tile, TileAt)
-            forward = _moves_forward(last.operands[index], old.args[index + 1])
-            carried.tiles[index] = replace(
-                tile, non_negative=tile.non_negative and forward
-            )
+            end, start = last.operands[index], old.args[index + 1]
+            stays = stays_in_matrix(end, start)
+            carried.add_tile(state, index, init, stays, moves_forward(end, start))
+    for value, buffer in carried.vectors(state, op.init_args):
+        write(state, value, buffer, op)
     inits = carried.flatten(state, list(op.init_args), op)
     new = Block(arg_types=[old.args[0].type, *carried.types()])
     loop = scf.ForOp(op.lower_bound, op.upper_bound, op.step, inits, Region(new))
@@ -111,18 +53,6 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     _end(state, last, carried)
     carried.bind(state, op.results, loop.results)
     state.dead.append(op)
-
-
-def _moves_forward(tile: SSAValue, start: SSAValue) -> bool:
-    """True if one trip of a loop moves a tile by updates that are never negative."""
-    while tile is not start:
-        update = tile.owner
-        if not isinstance(update, UpdateTileOffsetOp):
-            return False
-        if not all(is_non_negative(step) for step in update.mixed_offsets):
-            return False
-        tile = update.tile
-    return True
 
 
 def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) -> Buffer:
@@ -209,19 +139,25 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
 
 def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> None:
     for index, result in enumerate(carried.values):
-        if isinstance(result.type, TileType):
-            tile = state.tiles[lasts[0].operands[index]]
-            assert isinstance(tile, TileAt)
-            carried.tiles[index] = replace(tile, non_negative=False)
+        if not isinstance(result.type, TileType):
+            continue
+        values = [last.operands[index] for last in lasts]
+        first, *others = (state.tiles[value] for value in values)
+        stays = all(
+            isinstance(first, TileAt)
+            and isinstance(other, TileAt)
+            and same_matrix(first, other)
+            for other in others
+        )
+        carried.add_tile(state, index, values[0], stays, forward=False)
 
 
 def _end_branch(state: State, last: scf.YieldOp, carried: Carried) -> None:
-    for index, buffer in carried.buffers.items():
-        write(state, last.operands[index], buffer, last)
+    for value, buffer in carried.vectors(state, last.operands):
+        write(state, value, buffer, last)
     flat = carried.flatten(state, list(last.operands), last)
     before(last).emit(scf.YieldOp(*flat))
-    state.lowered.add(last)
-    state.dead.append(last)
+    _retire(state, last)
 
 
 def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
@@ -235,11 +171,11 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     assert isinstance(repeat, scf.YieldOp)
     for index, init in enumerate(op.inits):
         if isinstance(init.type, VectorType):
-            buffer = state.allocate(shape_of(init), element_of(init))
-            write(state, init, buffer, op)
-            tested.buffers[index] = buffer
+            tested.buffers[index] = state.allocate(shape_of(init), element_of(init))
         elif isinstance(init.type, TileType):
-            tested.tiles[index] = _anywhere(state, init)
+            tested.add_tile(state, index, init, stays=False, forward=False)
+    for value, buffer in tested.vectors(state, op.inits):
+        write(state, value, buffer, op)
     for index, result in enumerate(op.results):
         if isinstance(result.type, VectorType):
             passed.buffers[index] = state.allocate(shape_of(result), element_of(result))
@@ -250,7 +186,7 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     lower_block(state, before_block)
     for index, value in enumerate(condition.arguments):
         if isinstance(value.type, TileType):
-            passed.tiles[index] = _anywhere(state, value)
+            passed.add_tile(state, index, value, stays=False, forward=False)
     _assign_all(state, condition.arguments, passed, condition)
     flat = passed.flatten(state, list(condition.arguments), condition)
     before(condition).emit(scf.ConditionOp(condition.condition, *flat))
@@ -271,21 +207,14 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     state.dead.append(op)
 
 
-def _anywhere(state: State, value: SSAValue) -> TileAt:
-    """A carried tile of which nothing is known but its matrix."""
-    tile = state.tiles[value]
-    assert isinstance(tile, TileAt)
-    return replace(tile, non_negative=False)
-
-
 def _assign_all(
     state: State, values: Sequence[SSAValue], carried: Carried, last: Operation
 ) -> None:
     """Write the vectors of the next region into their buffers."""
     pending = [
-        (values[index], buffer)
-        for index, buffer in carried.buffers.items()
-        if state.buffers.get(values[index]) is not buffer
+        (value, buffer)
+        for value, buffer in carried.vectors(state, values)
+        if state.buffers.get(value) is not buffer
     ]
     _assign(state, pending, last)
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, StoreTileOp
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadGatherOp,
+    LoadTileOp,
+    StoreTileOp,
+    UpdateTileOffsetOp,
+)
 from xetl_cpu.lowering.loops.materialize import materialize
 from xetl_cpu.lowering.loops.reads import leaves
 from xetl_cpu.lowering.loops.state import State
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
+
+_TILE_MAKERS = (InitTileOp, UpdateTileOffsetOp)
 
 
 def snapshot_loads_before(state: State, writer: Operation) -> None:
@@ -35,7 +43,8 @@ def _is_awaited(state: State, value: SSAValue) -> bool:
     """True if something not yet lowered will read the value."""
     for use in value.uses:
         reader = use.operation
-        if reader in state.lowered:
+        # The indices of a scatter tile are read where the tile is.
+        if reader in state.lowered and not isinstance(reader, _TILE_MAKERS):
             continue
         results = [r for r in reader.results if r not in state.buffers]
         if reader.regions or not reader.results:
@@ -62,7 +71,9 @@ def _is_update_in_place(
 def _only_reader(state: State, value: SSAValue, store: Operation) -> bool:
     for use in value.uses:
         reader = use.operation
-        if reader is store or reader in state.lowered:
+        if reader is store:
+            continue
+        if reader in state.lowered and not isinstance(reader, _TILE_MAKERS):
             continue
         results = [r for r in reader.results if r not in state.buffers]
         if reader.regions or not reader.results:

@@ -14,12 +14,17 @@ def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:
     """Compute a value in front of ``op`` into a buffer.
 
     A sum over its rows that is wanted too is taken in the same loop: what is in a
-    register need not be read again.
+    register need not be read again. A value of an outer block is not remembered: what
+    follows a branch or a loop without trips would read what was never written.
     """
     found = state.buffers.get(value)
     if found is not None:
         return found
     buffer = state.allocate(shape_of(value), element_of(value))
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.parent is not op.parent:
+        write(state, value, buffer, op)
+        return buffer
     reduction = _row_reduction(value)
     if reduction is None:
         write(state, value, buffer, op)

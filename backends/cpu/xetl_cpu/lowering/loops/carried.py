@@ -1,0 +1,235 @@
+"""What loops and conditionals carry: scalars, tiles as numbers, vectors in buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.codegen.memref import static_strides
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
+from xetl.errors import InternalError
+from xetl_cpu.lowering.affine import constant_of, is_non_negative
+from xetl_cpu.lowering.loops.build import Build, before
+from xetl_cpu.lowering.loops.sinks import element_of
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    Matrix,
+    ScatterTile,
+    State,
+    TileAt,
+    shape_of,
+)
+
+
+@dataclass
+class Carried:
+    """How the carried values of a loop or the results of a conditional are split.
+
+    Scalars stay what they are. Vectors, and the indices of scatter tiles, have a
+    buffer. A tile is the two indices of its offset; a ``roaming`` one, which may change
+    its matrix, is also that matrix: a memref and its two sizes.
+    """
+
+    values: Sequence[SSAValue]
+    buffers: dict[int, Buffer] = field(default_factory=dict[int, Buffer])
+    tiles: dict[int, TileAt | ScatterTile] = field(
+        default_factory=dict[int, "TileAt | ScatterTile"]
+    )
+    roaming: dict[int, MemRefType[Attribute]] = field(
+        default_factory=dict[int, "MemRefType[Attribute]"]
+    )
+
+    def add_tile(
+        self, state: State, index: int, value: SSAValue, stays: bool, forward: bool
+    ) -> None:
+        """Carry a tile. ``stays``: in its matrix; ``forward``: it never moves back."""
+        tile = state.tiles[value]
+        if isinstance(tile, ScatterTile):
+            indices = tile.indices
+            self.buffers[index] = state.allocate(shape_of(indices), element_of(indices))
+            self.tiles[index] = tile
+            return
+        inside = tile.non_negative and forward and stays
+        self.tiles[index] = replace(tile, non_negative=inside)
+        if not stays:
+            self.roaming[index] = _any_matrix(value, tile)
+
+    def types(self) -> list[Attribute]:
+        """Types of the values that remain."""
+        types: list[Attribute] = []
+        for index, value in enumerate(self.values):
+            if index in self.buffers:
+                continue
+            if index in self.roaming:
+                types += [self.roaming[index], IndexType(), IndexType()]
+            if index in self.tiles:
+                types += [IndexType(), IndexType()]
+            else:
+                types.append(value.type)
+        return types
+
+    def bind(
+        self, state: State, old: Sequence[SSAValue], new: Sequence[SSAValue]
+    ) -> None:
+        """Let old values mean their buffer, their tile or their successor."""
+        remaining = iter(new)
+        for index, value in enumerate(old):
+            tile = self.tiles.get(index)
+            if isinstance(tile, ScatterTile):
+                indices = _stand_in(state, tile.indices)
+                state.buffers[indices] = self.buffers[index]
+                state.tiles[value] = replace(tile, indices=indices)
+            elif isinstance(tile, TileAt):
+                if index in self.roaming:
+                    matrix = Matrix(next(remaining), next(remaining), next(remaining))
+                    tile = replace(tile, matrix=matrix)
+                row, col = next(remaining), next(remaining)
+                state.tiles[value] = replace(tile, row=row, col=col)
+            elif index in self.buffers:
+                state.buffers[value] = self.buffers[index]
+            else:
+                value.replace_all_uses_with(next(remaining))
+
+    def flatten(
+        self, state: State, values: Sequence[SSAValue], op: Operation
+    ) -> list[SSAValue]:
+        """The values that remain, given what the old ones are in front of ``op``."""
+        build, flat = before(op), list[SSAValue]()
+        for index, value in enumerate(values):
+            if index in self.buffers:
+                continue
+            if index not in self.tiles:
+                flat.append(value)
+                continue
+            tile, like = state.tiles[value], self.tiles[index]
+            assert isinstance(tile, TileAt)
+            assert isinstance(like, TileAt)
+            if index in self.roaming:
+                matrix = tile.matrix
+                flat.append(_cast(build, matrix.memref, self.roaming[index]))
+                flat += [build.value(matrix.rows), build.value(matrix.cols)]
+            elif not same_matrix(tile, like):
+                raise InternalError("a carried tile changes its matrix")
+            flat += [build.value(tile.row), build.value(tile.col)]
+        return flat
+
+    def vectors(
+        self, state: State, values: Sequence[SSAValue]
+    ) -> list[tuple[SSAValue, Buffer]]:
+        """The values that belong into buffers, with these."""
+        found: list[tuple[SSAValue, Buffer]] = []
+        for index, buffer in self.buffers.items():
+            value = values[index]
+            if index in self.tiles:
+                tile, like = state.tiles[value], self.tiles[index]
+                assert isinstance(tile, ScatterTile)
+                assert isinstance(like, ScatterTile)
+                if tile.memref is not like.memref:
+                    raise InternalError("a carried scatter tile changes its array")
+                value = tile.indices
+            found.append((value, buffer))
+        return found
+
+
+def same_matrix(left: TileAt, right: TileAt) -> bool:
+    """True for tiles of one matrix."""
+    return left.matrix.memref is right.matrix.memref
+
+
+def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
+    """True if ``tile`` is ``start`` moved by updates, in nested loops and branches too.
+
+    To be asked before the operations between them are lowered.
+    """
+    while tile is not start:
+        op = tile.owner
+        if isinstance(op, UpdateTileOffsetOp):
+            tile = op.tile
+        elif isinstance(op, scf.ForOp):
+            index = op.results.index(tile)  # pyright: ignore[reportArgumentType]
+            body, last = op.body.block, op.body.block.last_op
+            assert last is not None
+            if not stays_in_matrix(last.operands[index], body.args[index + 1]):
+                return False
+            tile = op.init_args[index]
+        else:
+            return False
+    return True
+
+
+def moves_forward(tile: SSAValue, start: SSAValue) -> bool:
+    """True if one trip of a loop moves a tile by updates that are never negative."""
+    while tile is not start:
+        update = tile.owner
+        if not isinstance(update, UpdateTileOffsetOp):
+            return False
+        if not all(is_non_negative(step) for step in update.mixed_offsets):
+            return False
+        tile = update.tile
+    return True
+
+
+def _any_matrix(value: SSAValue, tile: TileAt) -> MemRefType[Attribute]:
+    """A type that holds every matrix a tile of this type may lie in.
+
+    One stride is known to be 1 if it is in all matrices of the function that have
+    tiles of this type.
+    """
+    owner = tile.matrix.memref.owner
+    top = owner if isinstance(owner, Operation) else owner.parent_op()
+    assert top is not None
+    while (parent := top.parent_op()) is not None:
+        top = parent
+    layouts = [
+        _unit_strides(op)
+        for op in top.walk()
+        if isinstance(op, InitTileOp) and op.result.type == value.type
+    ]
+    units = set[int].intersection(*layouts) if layouts else set[int]()
+    strides = [None, 1] if 1 in units else [1 if 0 in units else None, None]
+    type_ = tile.matrix.memref.type
+    assert isinstance(type_, MemRefType)
+    return MemRefType(
+        type_.element_type,
+        [DYNAMIC_INDEX, DYNAMIC_INDEX],
+        StridedLayoutAttr(strides, None),
+        type_.memory_space,
+    )
+
+
+def _unit_strides(op: InitTileOp) -> set[int]:
+    """The dimensions along which elements of the tile's matrix are adjacent."""
+    if op.mixed_strides:
+        return {d for d, s in enumerate(op.mixed_strides) if constant_of(s) == 1}
+    type_ = op.source.type
+    if not isinstance(type_, MemRefType):
+        return set()
+    return {d for d, s in enumerate(static_strides(type_)) if s == 1}
+
+
+def _cast(build: Build, base: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
+    if base.type == type_:
+        return base
+    return build.insert(memref.CastOp(base, type_))
+
+
+def _stand_in(state: State, like: SSAValue) -> SSAValue:
+    """A value that means a buffer."""
+    type_ = like.type
+    assert isinstance(type_, VectorType)
+    op = arith.ConstantOp.splat(0, type_)
+    first = state.scratch.first_op
+    assert first is not None
+    before(first).emit(op)
+    state.dead.append(op)
+    return op.result
