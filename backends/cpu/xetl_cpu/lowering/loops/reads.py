@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, TileConvLayoutOp
-from xetl_cpu.lowering.loops.state import Buffer, State
+from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State
 
 
 def leaves(
@@ -18,7 +18,7 @@ def leaves(
 
     With each: whether its element (i, j) is read only for element (i, j).
     """
-    if not isinstance(value.type, VectorType):
+    if not is_vector(value.type):
         return
     op = value.owner
     if value in state.buffers or not isinstance(op, Operation):
@@ -29,6 +29,9 @@ def leaves(
         return
     if isinstance(op, LoadGatherOp):
         yield value, False
+        tile = state.tiles[op.tile]
+        assert isinstance(tile, ScatterTile)
+        yield from leaves(state, tile.indices, same_place)
     keeps = same_place and _is_elementwise(op)
     for operand in op.operands:
         yield from leaves(state, operand, keeps)
@@ -36,7 +39,7 @@ def leaves(
 
 def _is_elementwise(op: Operation) -> bool:
     return op.name.startswith(("arith.", "math.", "vector.fma")) or isinstance(
-        op, TileConvLayoutOp
+        op, TileConvLayoutOp | LoadGatherOp
     )
 
 
