@@ -91,7 +91,7 @@ def lower_to_stage(
 def lower(
     function: Callable[..., Any], signature: Signature, backend: Backend, target: str
 ) -> Iterator[Step]:
-    """Run the pipeline, one step at a time; the module is the same object throughout."""
+    """Run the pipeline step by step; the module is the same object throughout."""
     context = Context()
     subgroups = getattr(function, SUBGROUPS, None)
     module = build_module(function, signature, subgroups=subgroups)
@@ -124,7 +124,7 @@ def _pass_names(backend: Backend, target: str) -> list[str]:
 
 
 def _dump(step: Step) -> None:
-    """``XETL_DUMP=after:<pass or stage>`` prints the module to stderr; ``all`` always."""
+    """``XETL_DUMP=after:<pass or stage>``: print the module to stderr; ``all`` too."""
     wanted = os.environ.get("XETL_DUMP", "")
     if not wanted:
         return

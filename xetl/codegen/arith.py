@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
-    VectorType,
 )
 from xdsl.ir import Attribute
 
@@ -31,6 +29,7 @@ from xetl.codegen.types import (
     llvm_type,
     scalar_type,
 )
+from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith
 
 _INT = {
@@ -340,8 +339,8 @@ def _constant(em: Emitter, op: arith.ConstantOp) -> None:
     if isinstance(value, IntegerAttr | FloatAttr):
         em.set(op.result, scalar_constant(type_, value.value.data))
         return
-    assert isinstance(value, DenseIntOrFPElementsAttr)
-    assert isinstance(type_, VectorType)
+    assert is_dense(value)
+    assert is_vector(type_)
     values = list(value.get_values())
     count = llvm_type(type_).count
     values = values * count if len(values) == 1 else values

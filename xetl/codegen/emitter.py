@@ -23,7 +23,7 @@ Emit = Callable[["Emitter", Any], None]
 
 @dataclass(frozen=True)
 class Strided:
-    """A memref: address of element 0, sizes and strides (in elements) as LLVM values."""
+    """A memref: address of element 0, sizes and strides (elements) as LLVM values."""
 
     address: Any
     sizes: tuple[Any, ...]
@@ -43,7 +43,7 @@ class Emitter:
         lower_bf16: whether the target converts f32 to bf16 itself.
     """
 
-    module: ll.Module
+    module: Any
     builder: Any
     table: dict[type[Operation], Emit]
     math: Callable[[str, Any, int], Any]

@@ -1,5 +1,7 @@
-"""Emission of ``math``: LLVM's intrinsics where the hardware has the operation, else
-the functions of the backend (`Emitter.math`).
+"""Emission of ``math``.
+
+LLVM's intrinsics where the hardware has the operation, else the functions of the
+backend (`Emitter.math`).
 """
 
 from __future__ import annotations

@@ -10,12 +10,11 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IndexType,
-    IntegerType,
-    VectorType,
 )
 from xdsl.ir import Attribute
 
 from xetl.codegen.llvm import ll
+from xetl.dialects.kinds_of_types import integer_width, is_vector
 
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64, HALF = ll.FloatType(), ll.DoubleType(), ll.HalfType()
@@ -32,22 +31,22 @@ _SCALARS: dict[type[Attribute], Any] = {
 }
 
 
-def int_width(type_: IntegerType) -> int:
-    """Bits of an integer type."""
-    width: Any = type_.width
-    return width.data
+def int_width(type_: Attribute) -> int:
+    """Bits of an integer type; 0 of anything else."""
+    return integer_width(type_) or 0
 
 
 def scalar_type(type_: Attribute) -> Any:
     """The LLVM type of an element type; ``index`` is i64."""
-    if isinstance(type_, IntegerType):
-        return ll.IntType(int_width(type_))
+    width = int_width(type_)
+    if width:
+        return ll.IntType(width)
     return _SCALARS[type(type_)]
 
 
 def llvm_type(type_: Attribute) -> Any:
     """The LLVM type of a scalar or a rank-1 vector."""
-    if isinstance(type_, VectorType):
+    if is_vector(type_):
         (length,) = type_.get_shape()
         return ll.VectorType(scalar_type(type_.element_type), length)
     return scalar_type(type_)
@@ -55,7 +54,7 @@ def llvm_type(type_: Attribute) -> Any:
 
 def memory_type(element: Attribute) -> Any:
     """What an element occupies in memory: an i1 is one byte, as NumPy's bool."""
-    if isinstance(element, IntegerType) and int_width(element) == 1:
+    if int_width(element) == 1:
         return I8
     return scalar_type(element)
 
@@ -80,4 +79,4 @@ def is_bfloat(type_: Attribute) -> bool:
 
 def element_of(type_: Attribute) -> Attribute:
     """The element type of a vector; a scalar type itself."""
-    return type_.element_type if isinstance(type_, VectorType) else type_
+    return type_.element_type if is_vector(type_) else type_

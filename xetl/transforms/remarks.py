@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, LocationAttr
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+from xdsl.ir import Attribute, Operation
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def remark(op: Operation, topic: str, text: str) -> None:
         found.append(new)
 
 
-def line_of(location: LocationAttr) -> int:
+def line_of(location: Attribute) -> int:
     """The innermost line of a location; 0 for an unknown one."""
     while isinstance(location, CallSiteLoc):
         location = location.callee

@@ -1,5 +1,8 @@
-"""The ``cpu`` backend, as the core sees it. Compiling is imported when first needed:
-a launch from the disk cache loads neither xDSL nor LLVM."""
+"""The ``cpu`` backend, as the core sees it.
+
+Compiling is imported when first needed: a launch from the disk cache loads neither
+xDSL nor LLVM.
+"""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.xetile import TileType
 
 _OPERAND = base(TileType) | base(VectorType)
@@ -46,7 +47,7 @@ def operand_shape(value: SSAValue) -> tuple[int, int]:
     if isinstance(type_, TileType):
         rows, cols = type_.shape
     else:
-        assert isinstance(type_, VectorType)
+        assert is_vector(type_)
         rows, cols = type_.get_shape()
     return rows, cols
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from xdsl.dialects.builtin import Float64Type, IntegerType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import Float64Type, ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
@@ -17,6 +17,7 @@ from xetl.codegen.llvm import ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width
 from xetl.dialects.base import memref_type
+from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
@@ -27,7 +28,7 @@ from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 
 KERNEL = "xetl_kernel"
-PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES, GRID, FIRST_ARGUMENT = range(6)
+PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES, GRID = range(5)
 FIRST_ARGUMENT = GRID + 3
 _LINE = 64
 
@@ -65,7 +66,7 @@ class KernelEmitter(Emitter):
         return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
 
 
-def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> ll.Module:
+def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
     """The LLVM module of the only function of a module at the ``loops`` stage.
 
     ``table``: emission of the operations that stand for a whole launch.
@@ -120,7 +121,7 @@ def _bind_arguments(em: KernelEmitter, function: func.FuncOp) -> None:
 
 def _bind_argument(em: KernelEmitter, argument: BlockArgument, slot: int) -> int:
     type_ = argument.type
-    if isinstance(type_, MemRefType):
+    if is_memref(type_):
         rank = len(type_.get_shape())
         sizes = tuple(em.slot(slot + 1 + d) for d in range(rank))
         strides = tuple(em.slot(slot + 1 + rank + d) for d in range(rank))
@@ -128,7 +129,7 @@ def _bind_argument(em: KernelEmitter, argument: BlockArgument, slot: int) -> int
         em.set(argument, refine(base, type_))
         return slot + 1 + 2 * rank
     value = em.slot(slot, F64 if isinstance(type_, Float64Type) else I64)
-    if isinstance(type_, IntegerType) and type_.width.data == 1:
+    if integer_width(type_) == 1:
         value = em.builder.trunc(value, I1)
     em.set(argument, value)
     return slot + 1

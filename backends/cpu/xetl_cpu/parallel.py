@@ -57,7 +57,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _check_workspace(em: KernelEmitter) -> None:
-    """Return the bytes needed when the workspace is too small; nothing is written yet."""
+    """Return the bytes needed if the workspace is too small: nothing is written yet."""
     b = em.builder
     scratch = b.mul(em.slot(THREADS), constant(em.scratch_bytes))
     needed = b.add(em.used, scratch)
@@ -123,7 +123,7 @@ def _fork(em: KernelEmitter, task: Any, context: Any, trips: Any, work: Any) -> 
 
 def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -> Any:
     """``void task(args, dims, steps, context)``: as numba's pool calls it."""
-    name = em.module.get_unique_name("xetl_task")
+    name: str = em.module.get_unique_name("xetl_task")
     params = [(n, PTR) for n in ("args", "dims", "steps", "context")]
     task = define(em.module, name, VOID, params)
     args, dims, _, context = task.args

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xetl.backend import Artifact
+from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import func
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
@@ -63,4 +64,4 @@ def text(module: ModuleOp, target: str, stage: str) -> str:
 def stored_arguments(module: ModuleOp) -> list[int]:
     """Indices of the arguments whose memory the kernel writes."""
     (function,) = [op for op in module.walk() if isinstance(op, func.FuncOp)]
-    return list(function.attributes[STORED].get_values())  # pyright: ignore
+    return list(ints_of(function.attributes[STORED]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.emitter import Strided, constant, is_constant
 from xetl.codegen.types import memory_type
+from xetl.dialects.base import memref_type
+from xetl.dialects.kinds_of_types import is_memref
 from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp
 from xetl_cpu.microkernels import (
     Blocking,
@@ -21,7 +22,7 @@ from xetl_cpu.microkernels import (
 
 def _name(value: SSAValue) -> str:
     """The element type of a memref as micro-kernels call it."""
-    assert isinstance(value.type, MemRefType)
+    assert is_memref(value.type)
     element: Attribute = value.type.element_type
     return str(element)
 
@@ -51,7 +52,7 @@ def _pack_b(em: Any, op: PackBOp) -> None:
     to = em.builder.gep(
         em.strided(op.dest).address,
         [em.get(op.dest_offset)],
-        source_etype=memory_type(op.dest.type.element_type),  # pyright: ignore
+        source_etype=memory_type(memref_type(op.dest).element_type),
     )
     em.builder.call(
         function,
@@ -91,7 +92,7 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     panels = em.builder.gep(
         em.strided(op.b).address,
         [em.get(op.b_offset)],
-        source_etype=memory_type(op.b.type.element_type),  # pyright: ignore
+        source_etype=memory_type(memref_type(op.b).element_type),
     )
     em.builder.call(
         function,

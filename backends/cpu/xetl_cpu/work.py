@@ -7,9 +7,9 @@ it is.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_integer_attr
 from xetl.dialects.upstream import arith, scf
 from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp
 
@@ -50,6 +50,6 @@ def _trips(loop: scf.ForOp) -> int:
 
 def _constant(value: SSAValue) -> int | None:
     owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+    if isinstance(owner, arith.ConstantOp) and is_integer_attr(owner.value):
         return owner.value.value.data
     return None

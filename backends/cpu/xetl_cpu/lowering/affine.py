@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_integer_attr
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 
 _KEEPS_SIGN = (
@@ -24,7 +24,7 @@ def constant_of(value: SSAValue | int) -> int | None:
     if isinstance(value, int):
         return value
     owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+    if isinstance(owner, arith.ConstantOp) and is_integer_attr(owner.value):
         return owner.value.value.data
     return None
 

@@ -15,14 +15,15 @@ Left alone: scalar code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
@@ -55,15 +56,13 @@ from xetl_cpu.lowering.loops.sinks import (
     store_tile,
 )
 from xetl_cpu.lowering.loops.state import (
-    Matrix,
     ScatterTile,
     State,
     TileAt,
-    reinterpret,
+    matrix_of,
     view_address,
-    view_of,
 )
-from xetl_cpu.lowering.tiles import may_write, tile_sizes
+from xetl_cpu.lowering.tiles import may_write
 from xetl_cpu.targets import Target
 
 
@@ -99,7 +98,7 @@ def lower_block(state: State, block: Block) -> None:
         if rule is not None:
             rule(state, op)
             state.lowered.add(op)
-        elif any(isinstance(r.type, VectorType) for r in op.results):
+        elif any(is_vector(r.type) for r in op.results):
             _value(state, op)
 
 
@@ -113,7 +112,7 @@ def _buffer_what_regions_read(state: State, op: Operation) -> None:
     for inner in op.walk():
         for operand in inner.operands:
             owner = operand.owner
-            if inner is op or not isinstance(operand.type, VectorType):
+            if inner is op or not is_vector(operand.type):
                 continue
             if (
                 isinstance(owner, Operation)
@@ -145,40 +144,15 @@ def _init_tile(state: State, op: InitTileOp) -> None:
         return
     row, col = op.mixed_offsets[-2:]
     is_inside = is_non_negative(row) and is_non_negative(col)
-    state.tiles[op.result] = TileAt(_matrix(op), row, col, (rows, cols), is_inside)
-
-
-def _matrix(op: InitTileOp) -> Matrix:
-    """The matrix of a tile, as the operation describes it."""
-    build = before(op)
-    sizes = tile_sizes(op)
-    if sizes is None:
-        raise InternalError("a tile of a matrix of unknown size")
-    rows, cols = sizes
-    if not op.mixed_sizes:
-        return Matrix(op.source, rows, cols)
-    row_step, col_step = op.mixed_strides
-    if not isinstance(op.source.type, MemRefType):
-        extents, steps = (rows, cols), (row_step, col_step)
-        return Matrix(
-            view_address(build, op.source, tile_type(op.result), extents, steps),
-            rows,
-            cols,
-        )
-    offset, (row_known, col_known) = view_of(op.source, build)
-    given = (
-        row_known if isinstance(row_known, int) else row_step,
-        col_known if isinstance(col_known, int) else col_step,
-    )
-    return Matrix(
-        reinterpret(build, op.source, offset, (rows, cols), given), rows, cols
+    state.tiles[op.result] = TileAt(
+        matrix_of(op, before(op)), row, col, (rows, cols), is_inside
     )
 
 
 def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index]:
     """The rank-1 array of a scatter tile and its length."""
     build = before(op)
-    if isinstance(op.source.type, MemRefType):
+    if is_memref(op.source.type):
         return op.source, build.insert(memref.DimOp(op.source, build.value(0)))
     (size,), (step,) = op.mixed_sizes, op.mixed_strides
     base = view_address(build, op.source, tile_type(op.result), (size,), (step,))
@@ -188,7 +162,7 @@ def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index]:
 def _shared_memory(state: State, op: memref.AllocOp) -> None:
     """A program is one thread here: memory its subgroups share is scratch."""
     type_ = op.results[0].type
-    assert isinstance(type_, MemRefType)
+    assert is_memref(type_)
     scratch = state.scratch_memref(
         list(type_.get_shape()), type_.element_type, type_.memory_space
     )
@@ -201,9 +175,10 @@ def _update_tile(state: State, op: UpdateTileOffsetOp) -> None:
     tile, build = state.tiles[op.tile], before(op)
     if isinstance(tile, ScatterTile):
         assert op.indices is not None
-        moved = build.insert(arith.AddiOp(tile.indices, op.indices))
-        state.dead.append(moved.owner)  # pyright: ignore
-        state.tiles[op.result] = ScatterTile(tile.memref, tile.size, moved, tile.shape)
+        moved = arith.AddiOp(tile.indices, op.indices)
+        build.emit(moved)
+        state.dead.append(moved)
+        state.tiles[op.result] = replace(tile, indices=moved.result)
         return
     down, right = op.mixed_offsets
     state.tiles[op.result] = TileAt(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import InitTileOp, StoreTileOp
 from xetl_cpu.lowering.affine import dominates
@@ -15,7 +15,7 @@ from xetl_cpu.lowering.tiles import tile_sizes
 
 @dataclass
 class Demand:
-    """Rows and columns that are read (None: all), and the operations that count them."""
+    """What is read (None: all of it), and the operations that count it."""
 
     rows: SSAValue | None = None
     cols: SSAValue | None = None
@@ -60,8 +60,8 @@ def _is_elementwise(op: Operation, value: SSAValue) -> bool:
     if not op.name.startswith(("arith.", "math.")) or len(op.results) != 1:
         return False
     old, new = value.type, op.results[0].type
-    assert isinstance(old, VectorType)
-    return isinstance(new, VectorType) and new.get_shape() == old.get_shape()
+    assert is_vector(old)
+    return is_vector(new) and new.get_shape() == old.get_shape()
 
 
 def _rest(demand: Demand, size: SSAValue | int, offset: SSAValue | int) -> SSAValue:

@@ -58,6 +58,6 @@ def _is_scalar_code(op: Operation) -> bool:
 
 
 def _inside(value: SSAValue, body: Block) -> bool:
-    """True for values defined directly in the loop's body (deeper ones can't be seen)."""
+    """True for values defined directly in the body; deeper ones can't be seen."""
     owner = value.owner
     return owner is body or (isinstance(owner, Operation) and owner.parent is body)

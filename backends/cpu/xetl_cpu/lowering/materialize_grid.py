@@ -4,7 +4,7 @@ Why first: with the grid as a loop, "once per launch" is "before the loop", and 
 offset is a program's number times a constant" is something a pass can prove.
 
 Before: ``gpu.func @k(args) kernel { %x = gpu.block_id x ... }``
-After:  ``func.func @k(args, %gx, %gy, %gz) { scf.parallel (%x, %y, %z) = 0 to grid {...} }``
+After:  ``func.func @k(args, %gx, %gy, %gz) { scf.parallel (%x, %y, %z) {...} }``
 
 Left alone: functions that are not kernels.
 """
@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FunctionType,
     IndexType,
-    MemRefType,
     ModuleOp,
     i64,
 )
@@ -26,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, gpu, scf
 from xetl_cpu.lowering.tiles import may_write, written_root
 
@@ -95,8 +95,7 @@ def _stored(function: func.FuncOp) -> list[int]:
     return [
         arg.index
         for arg in function.body.block.args
-        if isinstance(arg.type, MemRefType)
-        and any(root is None or root is arg for root in roots)
+        if is_memref(arg.type) and any(root is None or root is arg for root in roots)
     ]
 
 

@@ -32,7 +32,7 @@ from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmOp, PackBOp
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
-from xetl_cpu.lowering.loops.state import Matrix, reinterpret, view_of
+from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking, choose_blocking
 from xetl_cpu.targets import Target
@@ -70,7 +70,7 @@ class PackOperandsPass(ModulePass):
 
 @dataclass
 class _Plan:
-    """Where the packed operand comes from; ``axis``: the grid axis that numbers tiles."""
+    """Where the packed operand comes from; ``axis``: the grid axis of its tiles."""
 
     init: InitTileOp
     k_start: Index
@@ -201,18 +201,7 @@ def _reserve(
 
 def _source(plan: _Plan, build: Build) -> Matrix:
     """The operand as a (k, n) matrix, outside the programs."""
-    init = plan.init
-    sizes = tile_sizes(init)
-    assert sizes is not None
-    base = init.source
-    if init.mixed_sizes:
-        offset, steps = view_of(base, build)
-        given = [
-            have if isinstance(have, int) else want
-            for have, want in zip(steps, init.mixed_strides)
-        ]
-        base = reinterpret(build, base, offset, tuple(sizes), tuple(given))
-    matrix = Matrix(base, *sizes)
+    matrix = matrix_of(plan.init, build)
     return matrix.transposed() if plan.n_dim == 0 else matrix
 
 

@@ -312,7 +312,7 @@ def _replace_single(mma: TileMmaOp) -> None:
 
 
 def _single(value: SSAValue, mma: TileMmaOp) -> Operand:
-    """The tile behind an operand when reading it late reads the same, else the value."""
+    """The tile behind an operand if reading it late reads the same, else the value."""
     transposed, source = False, value
     if isinstance(source.owner, TileTransposeOp):
         transposed, source = True, source.owner.source

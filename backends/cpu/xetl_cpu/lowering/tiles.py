@@ -8,10 +8,11 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
-    MemRefType,
 )
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from xetl.dialects.base import ints_of, vector_type
+from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, memref
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
@@ -32,7 +33,7 @@ def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
     if sizes:
         return sizes
     type_ = init.source.type
-    if isinstance(type_, MemRefType) and all(n >= 0 for n in type_.get_shape()):
+    if is_memref(type_) and all(n >= 0 for n in type_.get_shape()):
         return list(type_.get_shape())[-2:]
     return None
 
@@ -50,7 +51,7 @@ def is_streamable(tile: SSAValue) -> bool:
     init = origin(tile)
     if init is None or init.indices is not None or len(init.mixed_offsets) != 2:
         return False
-    if tile_sizes(init) is None or not isinstance(init.source.type, MemRefType):
+    if tile_sizes(init) is None or not is_memref(init.source.type):
         return False
     offsets = list(init.mixed_offsets)
     owner = tile.owner
@@ -62,7 +63,7 @@ def is_streamable(tile: SSAValue) -> bool:
 
 def loads_zero_padded(load: LoadTileOp) -> bool:
     """True for a load of one rank-2 vector whose outside reads as zero."""
-    if len(load.results) != 1 or len(load.results[0].type.get_shape()) != 2:  # pyright: ignore
+    if len(load.results) != 1 or vector_type(load.results[0]).get_num_dims() != 2:
         return False
     padding = load.padding
     if padding is None:
@@ -136,9 +137,9 @@ def _alias_group(value: SSAValue) -> int | None:
     if not isinstance(value, BlockArgument):
         return None
     function = value.block.parent_op()
-    if not isinstance(function, func.FuncOp) or not isinstance(value.type, MemRefType):
+    if not isinstance(function, func.FuncOp) or not is_memref(value.type):
         return None
     groups = function.attributes.get("xetile.alias_groups")
     if not isinstance(groups, DenseArrayBase):
         return None
-    return groups.get_values()[value.index]  # pyright: ignore
+    return ints_of(groups)[value.index]

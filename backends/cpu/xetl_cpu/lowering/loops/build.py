@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IndexType, IntegerType, VectorType, i1
+from xdsl.dialects.builtin import IndexType, VectorType, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -130,7 +130,8 @@ def for_loop(
 ) -> scf.ForOp:
     """An empty loop (lower, upper, step) that carries ``inits``, without its yield."""
     block = Block(arg_types=[IndexType(), *(value.type for value in inits)])
-    op = scf.ForOp(*bounds, list(inits), Region(block))
+    lower, upper, step = bounds
+    op = scf.ForOp(lower, upper, step, list(inits), Region(block))
     build.emit(op)
     return op
 
@@ -143,8 +144,3 @@ def before(op: Operation) -> Build:
 def at_end(block: Block) -> Build:
     """A builder at the end of a block that has no terminator yet."""
     return Build(InsertPoint.at_end(block))
-
-
-def is_bool(element: object) -> bool:
-    """True for the element type i1."""
-    return isinstance(element, IntegerType) and element.width.data == 1

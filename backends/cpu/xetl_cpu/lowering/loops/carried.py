@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
     StridedLayoutAttr,
-    VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
+from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
@@ -198,7 +198,7 @@ def _any_matrix(value: SSAValue, tile: TileAt) -> MemRefType[Attribute]:
     units = set[int].intersection(*layouts) if layouts else set[int]()
     strides = [None, 1] if 1 in units else [1 if 0 in units else None, None]
     type_ = tile.matrix.memref.type
-    assert isinstance(type_, MemRefType)
+    assert is_memref(type_)
     return MemRefType(
         type_.element_type,
         [DYNAMIC_INDEX, DYNAMIC_INDEX],
@@ -212,7 +212,7 @@ def _unit_strides(op: InitTileOp) -> set[int]:
     if op.mixed_strides:
         return {d for d, s in enumerate(op.mixed_strides) if constant_of(s) == 1}
     type_ = op.source.type
-    if not isinstance(type_, MemRefType):
+    if not is_memref(type_):
         return set()
     return {d for d, s in enumerate(static_strides(type_)) if s == 1}
 
@@ -226,7 +226,7 @@ def _cast(build: Build, base: SSAValue, type_: MemRefType[Attribute]) -> SSAValu
 def _stand_in(state: State, like: SSAValue) -> SSAValue:
     """A value that means a buffer."""
     type_ = like.type
-    assert isinstance(type_, VectorType)
+    assert is_vector(type_)
     op = arith.ConstantOp.splat(0, type_)
     first = state.scratch.first_op
     assert first is not None

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.upstream import arith
 from xetl_cpu.lowering.loops.build import Build
 
@@ -33,9 +34,7 @@ class Combine:
         if self.narrow is None:
             return value
         type_ = value.type
-        to = (
-            VectorType(f32, type_.get_shape()) if isinstance(type_, VectorType) else f32
-        )
+        to = VectorType(f32, type_.get_shape()) if is_vector(type_) else f32
         return build.insert(arith.ExtfOp(value, to))
 
     def narrow_back(self, build: Build, value: SSAValue) -> SSAValue:
@@ -44,7 +43,7 @@ class Combine:
             return value
         type_ = value.type
         to: Attribute = self.narrow
-        if isinstance(type_, VectorType):
+        if is_vector(type_):
             to = VectorType(to, type_.get_shape())
         return build.insert(arith.TruncfOp(value, to))
 
@@ -56,7 +55,7 @@ class Combine:
     def identity(self) -> float:
         """The value that changes nothing."""
         element = self.element
-        bits = element.width.data if isinstance(element, IntegerType) else 64
+        bits = integer_width(element) or 64
         signed_max = 1 if bits == 1 else 2 ** (bits - 1) - 1
         return {
             "add": 0,

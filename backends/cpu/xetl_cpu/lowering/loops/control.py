@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import TileType
 from xetl_cpu.dialect import BrgemmOp
@@ -32,7 +32,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     assert isinstance(last, scf.YieldOp)
     carried = Carried(op.init_args)
     for index, init in enumerate(op.init_args):
-        if isinstance(init.type, VectorType):
+        if is_vector(init.type):
             carried.buffers[index] = _carried_buffer(state, old, last, index)
         elif isinstance(init.type, TileType):
             end, start = last.operands[index], old.args[index + 1]
@@ -112,7 +112,7 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
     """Both branches write vector results into the same buffers."""
     carried = Carried(op.results)
     for index, result in enumerate(op.results):
-        if isinstance(result.type, VectorType):
+        if is_vector(result.type):
             carried.buffers[index] = state.allocate(
                 shape_of(result), element_of(result)
             )
@@ -170,14 +170,14 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     assert isinstance(condition, scf.ConditionOp)
     assert isinstance(repeat, scf.YieldOp)
     for index, init in enumerate(op.inits):
-        if isinstance(init.type, VectorType):
+        if is_vector(init.type):
             tested.buffers[index] = state.allocate(shape_of(init), element_of(init))
         elif isinstance(init.type, TileType):
             tested.add_tile(state, index, init, stays=False, forward=False)
     for value, buffer in tested.vectors(state, op.inits):
         write(state, value, buffer, op)
     for index, result in enumerate(op.results):
-        if isinstance(result.type, VectorType):
+        if is_vector(result.type):
             passed.buffers[index] = state.allocate(shape_of(result), element_of(result))
     inits = tested.flatten(state, list(op.inits), op)
     before_block = Block(arg_types=tested.types())

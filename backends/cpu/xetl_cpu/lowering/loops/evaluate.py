@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -22,6 +21,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, math, memref, vector
 from xetl.dialects.xetile import (
     LoadGatherOp,
@@ -97,7 +99,7 @@ class Evaluator:
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
         """The elements ``at`` of a vector value; a scalar is itself."""
-        if not isinstance(value.type, VectorType):
+        if not is_vector(value.type):
             return value
         key = (id(value), at.key())
         found = self.memo.get(key)
@@ -108,7 +110,7 @@ class Evaluator:
     def _compute(self, value: SSAValue, at: At) -> SSAValue:
         buffer = self.state.buffers.get(value)
         if buffer is not None:
-            return self.read(buffer, value.type.element_type, at)  # pyright: ignore
+            return self.read(buffer, vector_type(value).element_type, at)
         op = value.owner
         if not isinstance(op, Operation):
             raise InternalError("a carried value has no buffer")
@@ -248,9 +250,7 @@ def constant_op(element: Attribute, number: float, lanes: int) -> arith.Constant
         return arith.ConstantOp.splat(number, VectorType(element, [lanes]))
     if isinstance(element, IndexType):
         return arith.ConstantOp.index(int(number))
-    if isinstance(element, IntegerType):
-        return arith.ConstantOp.integer(int(number), element)
-    return arith.ConstantOp.floating(float(number), element)
+    return arith.ConstantOp(make_splat(number, element), element)
 
 
 def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
@@ -262,7 +262,7 @@ def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
         raise InternalError(f"`{op.name}` cannot be evaluated element by element")
     operands = [ev.eval(operand, at) for operand in op.operands]
     type_ = op.results[0].type
-    assert isinstance(type_, VectorType)
+    assert is_vector(type_)
     element = type_.element_type
     result = element if at.lanes == 1 else VectorType(element, [at.lanes])
     cls = math.FmaOp if isinstance(op, vector.FmaOp) else type(op)
@@ -276,17 +276,16 @@ def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 def _constant(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     assert isinstance(op, arith.ConstantOp)
     value, type_ = op.value, op.result.type
-    assert isinstance(type_, VectorType)
-    assert isinstance(value, DenseIntOrFPElementsAttr)
-    if not value.is_splat():
+    assert is_vector(type_)
+    number = splat_value(value)
+    if number is None:
         raise InternalError("a constant vector of different elements has no buffer")
-    (number, *_) = value.get_values()
     return ev.constant(type_.element_type, number, at.lanes)
 
 
 def _broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     (source,) = op.operands
-    if isinstance(source.type, VectorType):
+    if is_vector(source.type):
         raise InternalError("vector.broadcast of a vector reached the loops")
     key = (id(source), "splat", at.lanes)
     if key not in ev.memo:
@@ -341,7 +340,7 @@ def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, TileAt)
     type_ = op.results[0].type
-    assert isinstance(type_, VectorType)
+    assert is_vector(type_)
     wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
     padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
     loaded = ev.load(tile, type_.element_type, wide, padding)
@@ -365,7 +364,7 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
     type_ = op.results[0].type
-    assert isinstance(type_, VectorType)
+    assert is_vector(type_)
     wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
     build = ev.place(at)
     indices, mask = scatter_lanes(ev, tile, op.mask, wide)

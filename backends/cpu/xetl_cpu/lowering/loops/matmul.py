@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
-    MemRefType,
     VectorType,
     bf16,
     f32,
@@ -13,6 +12,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl_cpu.dialect import BlockGemmOp, BrgemmOp, PackAOp, PackBOp
@@ -59,7 +59,7 @@ def blocking_of(state: State, op: BrgemmOp) -> Blocking:
 
 def _element(value: SSAValue) -> Attribute:
     type_ = value.type
-    assert isinstance(type_, VectorType | TileType)
+    assert is_vector(type_) or isinstance(type_, TileType)
     return type_.element_type
 
 
@@ -108,7 +108,7 @@ def _start(state: State, op: BrgemmOp) -> Buffer:
 
 def _zeros(state: State, op: BrgemmOp | TileMmaOp) -> SSAValue:
     type_ = op.result.type
-    assert isinstance(type_, VectorType)
+    assert is_vector(type_)
     zeros = arith.ConstantOp.splat(0, type_)
     before(op).emit(zeros)
     state.dead.append(zeros)
@@ -140,7 +140,7 @@ def _buffer_factor(buffer: Buffer, transposed: bool, build: Build) -> Factor:
     rows, cols = buffer.shape
     base = buffer.memref
     type_ = base.type
-    assert isinstance(type_, MemRefType)
+    assert is_memref(type_)
     if buffer.is_column:
         base = _as_matrix(base, rows, build)
     matrix = Matrix(base, rows, cols)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import (
     LoadGatherOp,
@@ -36,16 +36,14 @@ def cost(state: State, value: SSAValue) -> int:
         return _EXPENSIVE
     own = _COST.get(op.name, 10 if op.name.startswith("math.") else 1)
     own = 0 if isinstance(op, _VIEWS) else own
-    return own + sum(
-        cost(state, v) for v in op.operands if isinstance(v.type, VectorType)
-    )
+    return own + sum(cost(state, v) for v in op.operands if is_vector(v.type))
 
 
 def is_free(value: SSAValue) -> bool:
     """True for values that cost nothing to compute again, even in a loop."""
     op = value.owner
     if isinstance(op, arith.ConstantOp):
-        return isinstance(op.value, DenseIntOrFPElementsAttr) and op.value.is_splat()
+        return is_dense(op.value) and op.value.is_splat()
     if isinstance(op, arith.IndexCastOp):
         return is_free(op.operands[0])
     if isinstance(op, vector.ShapeCastOp | TileConvLayoutOp):

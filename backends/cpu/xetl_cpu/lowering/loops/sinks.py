@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, VectorType
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl_cpu.lowering.loops.build import Build, Index, before
@@ -29,7 +30,7 @@ from xetl_cpu.lowering.loops.state import (
 def element_of(value: SSAValue) -> Attribute:
     """The element type of a vector value."""
     type_ = value.type
-    assert isinstance(type_, VectorType)
+    assert is_vector(type_)
     return type_.element_type
 
 

@@ -10,16 +10,18 @@ from xdsl.dialects.builtin import (
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
-    VectorType,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.codegen.memref import static_strides
+from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import memref
-from xetl.dialects.xetile import TileType
+from xetl.dialects.xetile import InitTileOp, TileType, tile_type
+from xetl.errors import InternalError
 from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.lowering.loops.build import Build, Index
+from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.targets import Target
 
 Shape = tuple[int, int]
@@ -43,7 +45,7 @@ class Matrix:
     def is_contiguous(self) -> bool:
         """True when elements of a row are known to be adjacent."""
         type_ = self.memref.type
-        assert isinstance(type_, MemRefType)
+        assert is_memref(type_)
         return static_strides(type_)[-1] == 1
 
 
@@ -93,7 +95,7 @@ class Buffer:
     def is_column(self) -> bool:
         """True for the rank-1 form."""
         type_ = self.memref.type
-        assert isinstance(type_, MemRefType)
+        assert is_memref(type_)
         return len(type_.get_shape()) == 1
 
 
@@ -151,7 +153,7 @@ class State:
 def shape_of(value: SSAValue) -> Shape:
     """Rows and columns of a value; rank 1 is one row, a scalar is 1 x 1."""
     type_ = value.type
-    if not isinstance(type_, VectorType):
+    if not is_vector(type_):
         return (1, 1)
     shape = type_.get_shape()
     if len(shape) == 2:
@@ -162,7 +164,7 @@ def shape_of(value: SSAValue) -> Shape:
 def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
     """A view of a rank-2 memref with its dimensions exchanged, made right after it."""
     type_ = base.type
-    assert isinstance(type_, MemRefType)
+    assert is_memref(type_)
     point = after(base)
     build = Build(point)
     offset, strides = view_of(base, build)
@@ -196,7 +198,7 @@ def reinterpret(
     owner = base.owner
     source = owner.operands[0] if isinstance(owner, memref.ReinterpretCastOp) else base
     type_ = source.type
-    assert isinstance(type_, MemRefType)
+    assert is_memref(type_)
 
     def static(values: tuple[Index, ...]) -> list[int]:
         return [v if isinstance(v, int) else DYNAMIC_INDEX for v in values]
@@ -209,6 +211,28 @@ def reinterpret(
     return build.insert(
         memref.ReinterpretCastOp(source, [offset], list(sizes), list(strides), result)
     )
+
+
+def matrix_of(op: InitTileOp, build: Build) -> Matrix:
+    """The matrix a tile lies in, as its ``init_tile`` describes it."""
+    sizes = tile_sizes(op)
+    if sizes is None:
+        raise InternalError("a tile of a matrix of unknown size")
+    rows, cols = sizes
+    if not op.mixed_sizes:
+        return Matrix(op.source, rows, cols)
+    row_step, col_step = op.mixed_strides
+    if not is_memref(op.source.type):
+        tile = tile_type(op.result)
+        base = view_address(build, op.source, tile, (rows, cols), (row_step, col_step))
+        return Matrix(base, rows, cols)
+    offset, (row_known, col_known) = view_of(op.source, build)
+    given = (
+        row_known if isinstance(row_known, int) else row_step,
+        col_known if isinstance(col_known, int) else col_step,
+    )
+    base = reinterpret(build, op.source, offset, (rows, cols), given)
+    return Matrix(base, rows, cols)
 
 
 def view_address(
