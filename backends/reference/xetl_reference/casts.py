@@ -18,6 +18,7 @@ from xetl_reference.values import (
     DType,
     Function,
     Meaning,
+    Unary,
     bits_of,
     dtype_of,
     is_narrow,
@@ -87,7 +88,7 @@ _CASTS: dict[str, Any] = {
     "arith.extsi": _extend,
     "arith.extui": _extend_unsigned,
     "arith.trunci": _truncate,
-    "arith.extf": lambda values, dtype: values.astype(dtype),
+    "arith.extf": narrow,
     "arith.truncf": narrow,
     "arith.sitofp": _from_signed,
     "arith.uitofp": _from_unsigned,
@@ -101,17 +102,23 @@ _CASTS: dict[str, Any] = {
 def _cast(function: Any) -> Meaning:
     def meaning(op: Any) -> Function:
         dtype = dtype_of(op.results[0].type)
-        return on_arrays(op, lambda values: function(values, dtype))
+
+        def run(values: Array) -> Array:
+            return function(values, dtype)
+
+        return on_arrays(op, run)
 
     return meaning
 
 
-def _index_cast(op: Any) -> Function:
+def _index_cast(op: Any) -> Unary:
     source, dtype = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
-    if is_vector(op.results[0].type):
-        return lambda values: _resize(values, dtype)
-    if BOOL in (source, dtype):
-        return on_arrays(op, lambda values: _resize(values, dtype))
+    if is_vector(op.results[0].type) or BOOL in (source, dtype):
+
+        def resize(values: Array) -> Array:
+            return _resize(values, dtype)
+
+        return on_arrays(op, resize)
     bits = bits_of(dtype)
     return lambda value: wrap(value, bits)
 
@@ -125,7 +132,7 @@ def _bitcast(op: Any) -> Function:
     return on_arrays(op, run)
 
 
-def _vector_bitcast(op: Any) -> Function:
+def _vector_bitcast(op: Any) -> Unary:
     dtype, shape = dtype_of(op.results[0].type), shape_of(op.results[0].type)
     return lambda values: np.ascontiguousarray(values).view(dtype).reshape(shape)
 

@@ -19,6 +19,7 @@ from xetl_reference.values import (
     BOOL,
     F64,
     Array,
+    Binary,
     DType,
     Function,
     is_narrow,
@@ -63,7 +64,7 @@ def _is_float(dtype: DType) -> bool:
     return dtype.kind == "f" or is_narrow(dtype)
 
 
-def combine(kind: str, dtype: DType) -> Function:
+def combine(kind: str, dtype: DType) -> Binary:
     """The function that combines an old value with a new one, elementwise."""
     name = normalize_kind(kind)
     if name == "assign":
@@ -78,7 +79,7 @@ def combine(kind: str, dtype: DType) -> Function:
     return function
 
 
-def reduction(kind: str, dtype: DType) -> Function:
+def reduction(kind: str, dtype: DType) -> Binary:
     """The function that combines all elements along axes: ``f(values, axes)``.
 
     The axes keep size 1.
@@ -108,6 +109,9 @@ def _float_reduction(name: str, dtype: DType) -> Function:
     reduce = _reduce(_FLOAT_REDUCE[name], F64)
 
     def run(values: Array, axes: Sequence[int]) -> Array:
-        return in_f64(lambda wide: reduce(wide, axes), dtype)(values)
+        def along(wide: Array) -> Array:
+            return reduce(wide, axes)
+
+        return in_f64(along, dtype)(values)
 
     return run

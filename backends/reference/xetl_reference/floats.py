@@ -14,6 +14,7 @@ import numpy as np
 from xetl_reference.rounding import in_f32
 from xetl_reference.values import (
     Array,
+    Binary,
     Function,
     Meaning,
     dtype_of,
@@ -59,7 +60,7 @@ def _unordered(a: Any, b: Any) -> Any:
     return (a != a) | (b != b)
 
 
-_PREDICATES: dict[str, Function] = {
+_PREDICATES: dict[str, Binary] = {
     "oeq": operator.eq,
     "ogt": operator.gt,
     "oge": operator.ge,
@@ -79,7 +80,7 @@ _PREDICATES: dict[str, Function] = {
 }
 
 
-def _cmpf(op: Any) -> Function:
+def _cmpf(op: Any) -> Binary:
     test = _PREDICATES[op.predicate_name]
     if is_vector(op.lhs.type):
         return test
@@ -87,10 +88,12 @@ def _cmpf(op: Any) -> Function:
     return lambda a, b: bool(test(np.asarray(a, dtype), np.asarray(b, dtype))[()])
 
 
+def _choose(condition: bool, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
 def _select(op: Any) -> Function:
-    if not is_vector(op.condition.type):
-        return lambda condition, a, b: a if condition else b
-    return np.where
+    return np.where if is_vector(op.condition.type) else _choose
 
 
 MEANINGS: dict[str, Meaning] = {

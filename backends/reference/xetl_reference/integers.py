@@ -13,6 +13,7 @@ import numpy as np
 from xetl_reference.values import (
     BOOL,
     Array,
+    Binary,
     Function,
     Meaning,
     bits_of,
@@ -104,19 +105,27 @@ def _rem(a: int, b: int) -> int:
     return a - _div(a, b) * b if b else 0
 
 
-_ON_INTS: dict[str, Function] = {
+def _floordiv(a: int, b: int) -> int:
+    return a // b if b else 0
+
+
+def _ceildiv(a: int, b: int) -> int:
+    return -(-a // b) if b else 0
+
+
+_ON_INTS: dict[str, Any] = {
     "addi": operator.add,
     "subi": operator.sub,
     "muli": operator.mul,
-    "andi": operator.and_,
-    "ori": operator.or_,
-    "xori": operator.xor,
+    "andi": int.__and__,
+    "ori": int.__or__,
+    "xori": int.__xor__,
     "maxsi": max,
     "minsi": min,
     "divsi": _div,
     "remsi": _rem,
-    "floordivsi": lambda a, b: a // b if b else 0,
-    "ceildivsi": lambda a, b: -(-a // b) if b else 0,
+    "floordivsi": _floordiv,
+    "ceildivsi": _ceildiv,
 }
 
 
@@ -136,7 +145,7 @@ def _scalar(name: str, bits: int) -> Function | None:
 def binary(name: str) -> Meaning:
     """The meaning of an operation on two integers, called ``name`` in `arith`."""
 
-    def meaning(op: Any) -> Function:
+    def meaning(op: Any) -> Binary:
         type_ = op.results[0].type
         dtype = dtype_of(type_)
         on_arrays = ON_ARRAYS[name]
@@ -145,7 +154,9 @@ def binary(name: str) -> Meaning:
         if is_vector(type_):
             return on_arrays
         fast = _scalar(name, bits_of(dtype))
-        return fast or (lambda a, b: unbox(on_arrays(box(a, dtype), box(b, dtype))))
+        if fast is not None:
+            return fast
+        return lambda a, b: unbox(on_arrays(box(a, dtype), box(b, dtype)))
 
     return meaning
 
@@ -163,7 +174,7 @@ _COMPARE: dict[str, Any] = {
 _BIT_COMPARE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def compare(predicate: str, type_: Any) -> Function:
+def compare(predicate: str, type_: Any) -> Binary:
     """The function of ``cmpi predicate`` on values of a type."""
     dtype = dtype_of(type_)
     kind, sign = predicate[-2:], predicate[:-2]

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, FunctionType, ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Attribute, Operation
 
 from xetl.dialects.base import ints_of
 from xetl.errors import InternalError
@@ -39,11 +39,7 @@ class Interpreter:
     def __init__(
         self, module: ModuleOp, kernel: str | None = None, table: Table = TABLE
     ) -> None:
-        functions = {
-            op.sym_name.data: op  # pyright: ignore[reportUnknownMemberType]
-            for op in module.walk()
-            if op.name in ("gpu.func", "func.func")
-        }
+        functions = functions_of(module)
         self.function = find_kernel(functions, kernel)
         self._plan = Plan(self.function.body, table, functions)
         self._per_program = self.function.name == "gpu.func"
@@ -106,6 +102,14 @@ class Interpreter:
             team.run([lambda each=each: self._plan.run(each) for each in frames])
 
 
+def functions_of(module: ModuleOp) -> dict[str, Any]:
+    """All functions of a module, by name."""
+    found: list[Any] = [
+        op for op in module.walk() if op.name in ("gpu.func", "func.func")
+    ]
+    return {op.sym_name.data: op for op in found}
+
+
 def find_kernel(functions: Mapping[str, Any], name: str | None) -> Any:
     """The kernel called ``name``, or the only one there is."""
     if name is not None and name in functions:
@@ -128,16 +132,16 @@ def subgroups_of(function: Operation) -> Grid:
     A kernel at workgroup level is run as one: a map says who owns which part of a
     value, not what the value is.
     """
-    attributes = {**function.properties, **function.attributes}
+    attributes: dict[str, Attribute] = {**function.properties, **function.attributes}
     level = attributes.get("xetile.level")
     if level is not None and getattr(level, "data", None) != "subgroup":
         return 1, 1, 1
-    found = attributes.get("xetile.subgroups")
-    if isinstance(found, DenseArrayBase):
-        rows, columns = ints_of(found)
+    layout = ints_of(attributes.get("xetile.subgroups"))
+    if layout:
+        rows, columns = layout
         return columns, rows, 1
     known = attributes.get("known_block_size", attributes.get("gpu.known_block_size"))
-    if isinstance(known, DenseArrayBase) and not _has_maps(function):
+    if known is not None and not _has_maps(function):
         x, y, z = (*ints_of(known), 1, 1)[:3]
         return x, y, z
     return 1, 1, 1

@@ -31,6 +31,10 @@ def _round_away(x: Array) -> Array:
     return whole + np.copysign(np.where(np.abs(x - whole) >= 0.5, 1.0, 0.0), x)
 
 
+def _rsqrt(x: Array) -> Array:
+    return 1.0 / np.sqrt(x)
+
+
 _FUNCTIONS: dict[str, Function] = {
     "absf": np.abs,
     "acos": np.arccos,
@@ -55,7 +59,7 @@ _FUNCTIONS: dict[str, Function] = {
     "powf": np.power,
     "round": _round_away,
     "roundeven": np.rint,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "rsqrt": _rsqrt,
     "sin": np.sin,
     "sinh": np.sinh,
     "sqrt": np.sqrt,
@@ -91,7 +95,8 @@ def _leading_zeros(x: Array) -> Array:
 def _trailing_zeros(x: Array) -> Array:
     bits = bits_of(x.dtype)
     lowest = unsigned(x & -x)
-    return np.where(x == 0, bits, bits - 1 - _leading_zeros(lowest.view(x.dtype)))
+    count = bits - 1 - _leading_zeros(lowest.view(x.dtype))
+    return np.where(x == 0, bits, count).astype(x.dtype)
 
 
 def _ones(x: Array) -> Array:
@@ -113,7 +118,7 @@ def _power(x: Array, exponent: Array) -> Array:
 _INTEGER: dict[str, Function] = {
     "absi": np.abs,
     "ctlz": _leading_zeros,
-    "cttz": lambda x: _trailing_zeros(x).astype(x.dtype),
+    "cttz": _trailing_zeros,
     "ctpop": _ones,
     "ipowi": _power,
 }

@@ -22,7 +22,7 @@ from xetl_reference.plan import (
     Step,
 )
 from xetl_reference.team import Team
-from xetl_reference.values import Function, Meaning, constant_value
+from xetl_reference.values import Binary, Meaning, constant_value
 
 SUBGROUP_SIZE = 16
 
@@ -78,7 +78,7 @@ def _barrier(plan: Plan, op: Any) -> Step:
 # Named barriers ---------------------------------------------------------------------
 
 
-def _init_nbarrier(op: Any) -> Function:
+def _init_nbarrier(op: Any) -> Binary:
     return lambda number, participants: (number, participants)
 
 

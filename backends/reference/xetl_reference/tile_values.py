@@ -19,6 +19,7 @@ from xetl_reference.values import (
     DType,
     Function,
     Meaning,
+    Unary,
     dtype_of,
     is_narrow,
     shape_of,
@@ -118,11 +119,11 @@ def _tile_mma(op: Any) -> Function:
 # Shapes -----------------------------------------------------------------------------
 
 
-def _transpose(op: Any) -> Function:
+def _transpose(op: Any) -> Unary:
     return lambda source: source.T
 
 
-def _reduce(op: Any) -> Function:
+def _reduce(op: Any) -> Unary:
     dims = op.dims
     reduce = reduction(op.kind.data, dtype_of(op.result.type))
     if op.reduction_size is None:
@@ -139,12 +140,12 @@ def _reduce(op: Any) -> Function:
     return grouped
 
 
-def _broadcast(op: Any) -> Function:
+def _broadcast(op: Any) -> Unary:
     shape = shape_of(op.result.type)
     return lambda source: np.broadcast_to(source, shape)
 
 
-def _pack(op: Any) -> Function:
+def _pack(op: Any) -> Unary:
     shape = shape_of(op.result.type)
     return lambda source: pack(source, shape)
 
@@ -153,7 +154,7 @@ def _unpack(op: Any) -> Function:
     return unpack
 
 
-def _conv_layout(op: Any) -> Function:
+def _conv_layout(op: Any) -> Unary:
     return lambda source: source
 
 

@@ -13,9 +13,11 @@ import numpy as np
 from xetl_reference.memory import AddressMemory, Memory, View
 from xetl_reference.values import (
     Array,
+    Binary,
     DType,
     Function,
     Meaning,
+    Unary,
     dtype_of,
     padding_value,
     shape_of,
@@ -183,9 +185,13 @@ def _init_scattered(op: Any, dtype: DType) -> Function:
 
 def _update(op: Any) -> Function:
     if op.indices is not None:
-        return lambda tile, distance: tile.moved(distance)
+        return ScatteredTile.moved
     (offsets,) = readers(op.static_offsets)
-    return lambda tile, *operands: tile.moved(*offsets(operands))
+
+    def run(tile: Tile, *operands: int) -> Tile:
+        return tile.moved(*offsets(operands))
+
+    return run
 
 
 def _load_tile(op: Any) -> Function:
@@ -208,13 +214,13 @@ def _load_tile(op: Any) -> Function:
     return load if count == 1 else several
 
 
-def _store_tile(op: Any) -> Function:
+def _store_tile(op: Any) -> Binary:
     if len(shape_of(op.value.type)) == 2:
         return lambda value, tile: tile.store(value)
     return lambda value, tile: tile.store(unpack(value))
 
 
-def _prefetch(op: Any) -> Function:
+def _prefetch(op: Any) -> Unary:
     return lambda tile: None
 
 

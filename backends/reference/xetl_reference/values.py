@@ -22,13 +22,12 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     FloatTF32Type,
-    IndexType,
     IntegerAttr,
-    IntegerType,
     VectorType,
 )
 from xdsl.ir import Attribute, Operation
 
+from xetl.dialects.upstream.elementwise import bit_width, is_integer
 from xetl.errors import InternalError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -36,6 +35,8 @@ DType: TypeAlias = np.dtype[Any]
 Function: TypeAlias = Callable[..., Any]
 """What an operation computes: its operands' values to the value of its result (a tuple
 of several; nothing if it has none)."""
+Unary: TypeAlias = Callable[[Any], Any]
+Binary: TypeAlias = Callable[[Any, Any], Any]
 Meaning: TypeAlias = Callable[[Any], Function]
 """The function of an operation, chosen by its types and attributes once."""
 
@@ -54,6 +55,11 @@ _FLOATS: dict[type[Attribute], DType] = {
     FloatTF32Type: F32,
 }
 
+_INTEGERS: dict[int, DType] = {
+    1: BOOL,
+    **{bits: np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+}
+
 
 def element_type(type_: Attribute) -> Attribute:
     """The element type of a vector or memref, any other type itself."""
@@ -64,15 +70,10 @@ def element_type(type_: Attribute) -> Attribute:
 def dtype_of(type_: Attribute) -> DType:
     """The NumPy dtype of the elements of a type."""
     element = element_type(type_)
-    if isinstance(element, IndexType):
-        return I64
-    if isinstance(element, IntegerType):
-        bits = element.width.data
-        if bits in (8, 16, 32, 64):
-            return np.dtype(f"int{bits}")
-        if bits == 1:
-            return BOOL
-    found = _FLOATS.get(type(element))
+    if is_integer(element):
+        found = _INTEGERS.get(bit_width(element))
+    else:
+        found = _FLOATS.get(type(element))
     if found is None:
         raise InternalError(f"the reference backend has no elements of type {element}")
     return found
@@ -144,7 +145,7 @@ def as_scalar(value: Any, dtype: DType) -> Any:
     return dtype.type(value)
 
 
-def on_arrays(op: Operation, function: Function) -> Function:
+def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
     """``function`` of arrays, also when the operation is one on scalars."""
     if is_vector(op.results[0].type):
         return function

@@ -24,7 +24,11 @@ def _window(view: View, indices: Sequence[int], shape: tuple[int, ...]) -> Array
 
 def _load(op: Any) -> Function:
     shape = shape_of(op.result.type)
-    return lambda base, *indices: _window(base, indices, shape).copy()
+
+    def run(base: View, *indices: int) -> Array:
+        return _window(base, indices, shape).copy()
+
+    return run
 
 
 def _store(op: Any) -> Function:
@@ -109,15 +113,20 @@ def _dims(op: Any) -> list[int]:
     return [each.position for each in op.permutation_map.data.results]
 
 
+def _along(shape: Sequence[int], axis: int) -> Array:
+    """0, 1, ... along an axis, of size 1 along all others."""
+    steps = np.arange(shape[axis])
+    return steps.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+
 def _inside(op: Any, base: View, indices: Sequence[int], shape: Any) -> Array:
     """Which elements of the vector lie in the memref; all along in-bounds dims."""
     inside = np.ones(shape, np.bool_)
     for axis, (dim, flag) in enumerate(zip(_dims(op), op.in_bounds.data)):
         if isinstance(flag, IntegerAttr) and flag.value.data:
             continue
-        place = indices[dim] + np.arange(shape[axis])
-        fits = (place >= 0) & (place < base.sizes[dim])
-        inside &= fits.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        place = indices[dim] + _along(shape, axis)
+        inside &= (place >= 0) & (place < base.sizes[dim])
     return inside
 
 
@@ -125,8 +134,7 @@ def _places(op: Any, base: View, shape: Any) -> Array:
     """The offset of each element from the first, in elements of memory."""
     places = np.zeros(shape, np.int64)
     for axis, dim in enumerate(_dims(op)):
-        along = np.arange(shape[axis]) * base.strides[dim]
-        places += along.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        places += _along(shape, axis) * base.strides[dim]
     return places
 
 

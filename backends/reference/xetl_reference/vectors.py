@@ -12,8 +12,10 @@ from xetl_reference.rounding import in_f64
 from xetl_reference.values import (
     BOOL,
     Array,
+    Binary,
     Function,
     Meaning,
+    Unary,
     dtype_of,
     is_vector,
     shape_of,
@@ -22,13 +24,13 @@ from xetl_reference.values import (
 from xetl_reference.views import readers
 
 
-def _broadcast(op: Any) -> Function:
+def _broadcast(op: Any) -> Unary:
     type_ = op.result.type
     dtype, shape = dtype_of(type_), shape_of(type_)
     return lambda source: np.broadcast_to(np.asarray(source, dtype), shape)
 
 
-def _shape_cast(op: Any) -> Function:
+def _shape_cast(op: Any) -> Unary:
     shape = shape_of(op.result.type)
     return lambda source: source.reshape(shape)
 
@@ -39,7 +41,7 @@ def _step(op: Any) -> Function:
     return lambda: values
 
 
-def _transpose(op: Any) -> Function:
+def _transpose(op: Any) -> Unary:
     dims = op.dims
     return lambda source: source.transpose(dims)
 
@@ -49,9 +51,13 @@ def _transpose(op: Any) -> Function:
 
 def _extract(op: Any) -> Function:
     (position,) = readers(op.static_position)
-    if is_vector(op.result.type):
-        return lambda source, *operands: source[position(operands)]
-    return lambda source, *operands: unbox(source[position(operands)])
+    scalar = not is_vector(op.result.type)
+
+    def run(source: Array, *operands: int) -> Any:
+        part = source[position(operands)]
+        return unbox(part) if scalar else part
+
+    return run
 
 
 def _insert(op: Any) -> Function:
@@ -68,10 +74,14 @@ def _insert(op: Any) -> Function:
 def _from_elements(op: Any) -> Function:
     type_ = op.result.type
     dtype, shape = dtype_of(type_), shape_of(type_)
-    return lambda *values: np.array(values, dtype).reshape(shape)
+
+    def run(*values: Any) -> Array:
+        return np.array(values, dtype).reshape(shape)
+
+    return run
 
 
-def _extract_strided_slice(op: Any) -> Function:
+def _extract_strided_slice(op: Any) -> Unary:
     part = tuple(slice(at, at + n) for at, n in zip(op.offsets, op.sizes))
     return lambda source: source[part]
 
@@ -89,7 +99,7 @@ def _insert_strided_slice(op: Any) -> Function:
     return run
 
 
-def _shuffle(op: Any) -> Function:
+def _shuffle(op: Any) -> Binary:
     rows = np.maximum(ints_of(op.mask), 0)
     return lambda v1, v2: np.concatenate([v1, v2])[rows]
 
@@ -105,7 +115,11 @@ def _mask(shape: tuple[int, ...], bounds: Any) -> Array:
 
 def _create_mask(op: Any) -> Function:
     shape = shape_of(op.result.type)
-    return lambda *bounds: _mask(shape, bounds)
+
+    def run(*bounds: int) -> Array:
+        return _mask(shape, bounds)
+
+    return run
 
 
 def _constant_mask(op: Any) -> Function:

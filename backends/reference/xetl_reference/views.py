@@ -13,7 +13,15 @@ from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl_reference.combining import combine
 from xetl_reference.memory import Memory, View
 from xetl_reference.plan import PROGRAM, Builder, Frame, Plan, Step
-from xetl_reference.values import Function, Meaning, dtype_of, shape_of, unbox
+from xetl_reference.values import (
+    Binary,
+    Function,
+    Meaning,
+    Unary,
+    dtype_of,
+    shape_of,
+    unbox,
+)
 
 SHARED = 3
 _UNINITIALISED = 0xFF
@@ -103,7 +111,7 @@ def _kept(sizes: Sequence[int], result: Sequence[int]) -> list[int]:
 
 
 def _transpose(op: Any) -> Function:
-    dims = op.dims
+    dims: tuple[int, ...] = op.dims
 
     def run(source: View) -> View:
         return View(
@@ -145,11 +153,11 @@ def _metadata(op: Any) -> Function:
     return run
 
 
-def _same(op: Any) -> Function:
+def _same(op: Any) -> Unary:
     return lambda source: source
 
 
-def _dim(op: Any) -> Function:
+def _dim(op: Any) -> Binary:
     return lambda source, dim: source.sizes[dim]
 
 
@@ -214,6 +222,10 @@ def _store(op: Any) -> Function:
     return run
 
 
+def _dealloc(op: Any) -> Unary:
+    return lambda memory: None
+
+
 def _copy(op: Any) -> Function:
     def run(source: View, target: View) -> None:
         if all(source.sizes):
@@ -247,7 +259,7 @@ MEANINGS: dict[str, Meaning] = {
     "memref.load": _load,
     "memref.store": _store,
     "memref.copy": _copy,
-    "memref.dealloc": lambda op: lambda memory: None,
+    "memref.dealloc": _dealloc,
     "memref.atomic_rmw": _atomic_rmw,
 }
 BUILDERS: dict[str, Builder] = {"memref.alloc": _alloc, "memref.alloca": _alloc}
