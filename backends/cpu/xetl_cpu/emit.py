@@ -31,6 +31,7 @@ KERNEL = "xetl_kernel"
 PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES, GRID = range(5)
 FIRST_ARGUMENT = GRID + 3
 _LINE = 64
+_SLACK = 8 * _LINE
 
 
 @dataclass
@@ -96,8 +97,11 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
 
 
 def _scratch_bytes(function: func.FuncOp) -> int:
-    """Per-thread scratch: every buffer on its own cache lines."""
-    return sum(
+    """Per-thread scratch: every buffer on its own cache lines.
+
+    A reduction may read some vectors behind the end of the last one.
+    """
+    return _SLACK + sum(
         lines(static_bytes(memref_type(op.results[0])))
         for op in function.walk()
         if isinstance(op, memref_ops.AllocaOp)

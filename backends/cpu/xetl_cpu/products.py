@@ -36,7 +36,7 @@ def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
 
 
 def _unit(source: Strided, rows: str, cols: str) -> Any:
-    """Which dimension is contiguous, if the type says so: only that road is compiled."""
+    """The contiguous dimension, if the type tells: only that road is compiled."""
     for name, stride in ((cols, source.strides[1]), (rows, source.strides[0])):
         if is_constant(stride, 1):
             return name

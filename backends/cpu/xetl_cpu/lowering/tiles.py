@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     FloatAttr,
     IntegerAttr,
 )
@@ -28,7 +27,7 @@ _WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
 
 
 def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
-    """Rows and columns of the matrix a tile lies in; None if only the type knows not."""
+    """Rows and columns of the matrix a tile lies in; None where nobody says them."""
     sizes = init.mixed_sizes
     if sizes:
         return sizes
@@ -140,6 +139,4 @@ def _alias_group(value: SSAValue) -> int | None:
     if not isinstance(function, func.FuncOp) or not is_memref(value.type):
         return None
     groups = function.attributes.get("xetile.alias_groups")
-    if not isinstance(groups, DenseArrayBase):
-        return None
-    return ints_of(groups)[value.index]
+    return None if groups is None else ints_of(groups)[value.index]

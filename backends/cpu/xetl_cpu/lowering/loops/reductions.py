@@ -17,9 +17,6 @@ from xetl_cpu.lowering.loops.nest import Nest
 from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 
-_UNROLL = 4
-"""Partial sums of a row: enough to hide the latency of an addition."""
-
 
 def reduce_tile(state: State, op: TileReduceOp) -> None:
     """Reduce one or both dimensions into a buffer."""
@@ -70,7 +67,7 @@ def reduce_rows(
     rows, cols = shape_of(source)
     lanes = state.lanes
     combine = Combine(op.kind.data, element_of(source))
-    ways = _UNROLL if cols >= lanes * _UNROLL else 1
+    ways = state.vectors_per_trip(cols)
     is_ragged = cols % (lanes * ways) != 0
     first = constant_op(combine.element, combine.identity(), lanes)
     identity = before(place).insert(first)

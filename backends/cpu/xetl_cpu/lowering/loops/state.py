@@ -26,6 +26,9 @@ from xetl_cpu.targets import Target
 
 Shape = tuple[int, int]
 
+UNROLL = 4
+"""Partial sums of a row: enough to hide the latency of an addition."""
+
 
 @dataclass
 class Matrix:
@@ -131,9 +134,14 @@ class State:
             return Buffer(self.scratch_memref([self.padded(rows)], element), shape)
         return Buffer(self.scratch_memref([rows, self.padded(cols)], element), shape)
 
+    def vectors_per_trip(self, extent: int) -> int:
+        """How many vectors of a row a reduction takes at once."""
+        return UNROLL if extent >= self.lanes * UNROLL else 1
+
     def padded(self, extent: int) -> int:
-        """The extent rounded up to whole vectors."""
-        return -(-extent // self.lanes) * self.lanes
+        """The extent rounded up to what one trip of a loop may write."""
+        step = self.lanes * self.vectors_per_trip(extent)
+        return -(-extent // step) * step
 
     def scratch_memref(
         self, shape: list[int], element: Attribute, space: Attribute | None = None
