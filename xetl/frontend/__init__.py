@@ -8,6 +8,7 @@ handle syntax; build_* say what each operation becomes.
 # Imported for their handlers, which register themselves.
 from xetl.frontend import (
     attributes,
+    blocks,
     build_math,
     build_memory,
     build_mma,
@@ -23,6 +24,7 @@ from xetl.frontend.module import build_module
 
 __all__ = [
     "attributes",
+    "blocks",
     "build_math",
     "build_memory",
     "build_mma",

@@ -293,6 +293,18 @@ def truth(ctx: Context, arg: Arg) -> bool | Scalar:
     raise wrong_kind(ctx, "a condition", "a number or a comparison", arg)
 
 
+def select(
+    ctx: Context, is_and: bool, condition: Scalar, first: Value, second: Value
+) -> Scalar:
+    """``first and second`` (or ``or``) of one kind; ``condition`` is first's truth."""
+    one, other = runtime(ctx, first), runtime(ctx, second)
+    if one.kind == "bool":
+        op = arith.AndiOp if is_and else arith.OriOp
+        return Scalar(ctx.emit(op(one.ssa, other.ssa)), "bool")
+    values = (other.ssa, one.ssa) if is_and else (one.ssa, other.ssa)
+    return Scalar(ctx.emit(arith.SelectOp(condition.ssa, *values)), one.kind)
+
+
 def negate(ctx: Context, condition: Scalar) -> Scalar:
     """``not condition``."""
     return Scalar(ctx.emit(arith.XoriOp(condition.ssa, runtime(ctx, True).ssa)), "bool")

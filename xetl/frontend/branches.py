@@ -1,17 +1,25 @@
-"""``if`` and ternaries whose condition is known at run time only: ``scf.if``."""
+"""What runs on a condition of the run: ``scf.if`` and what its two paths leave."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Block, Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.errors import ControlFlowError
+from xetl.errors import CompileError, ControlFlowError
 from xetl.frontend.casts import to_float
 from xetl.frontend.context import Context
+from xetl.frontend.exits import (
+    Tail,
+    any_value,
+    code_of,
+    disagreement,
+    is_running,
+    stopped,
+)
 from xetl.frontend.merging import (
     can_cross,
     describe_kind,
@@ -21,96 +29,358 @@ from xetl.frontend.merging import (
     same_kind,
     to_ssa,
 )
-from xetl.frontend.scope import Binding, Unset
-from xetl.frontend.types import Scalar, Value, is_scalar, scalar_kind
+from xetl.frontend.scope import (
+    RETURNED,
+    RUNNING,
+    Binding,
+    Exit,
+    State,
+    Unset,
+)
+from xetl.frontend.types import Scalar, Value, is_constant, is_scalar, scalar_kind
 
-Bindings = dict[str, Binding]
-
-
-def run_branches(ctx: Context, condition: Scalar, node: ast.If) -> None:
-    """Compile both branches; names they set become results where they agree."""
-    before = ctx.scope.bindings
-    then_block, then_names = _branch(ctx, node.body, before)
-    else_block, else_names = _branch(ctx, node.orelse, before)
-    ctx.node = node
-    merged: Bindings = dict(before)
-    crossing: list[tuple[str, Binding, Binding]] = []
-    for name in {**then_names, **else_names}:
-        one, other = then_names.get(name), else_names.get(name)
-        why = _why_unset(name, one, other, node)
-        if one is not None and (one is other or _agree(one, other)):
-            merged[name] = one
-        elif why is not None or one is None or other is None:
-            merged[name] = Binding(Unset(why or ""), node)
-        else:
-            crossing.append((name, one, other))
-    values = [_yield(ctx, then_block, [one.value for _, one, _ in crossing])]
-    values.append(_yield(ctx, else_block, [other.value for _, _, other in crossing]))
-    results = iter(_add_if(ctx, condition, then_block, else_block, values[0]))
-    for name, one, other in crossing:
-        where = one if one is not before.get(name) else other
-        merged[name] = Binding(from_ssa(one.value, results), where.node)
-    ctx.scope.bindings = merged
+Work = Callable[[], None]
 
 
-def _branch(
-    ctx: Context, body: Sequence[ast.stmt], before: Bindings
-) -> tuple[Block, Bindings]:
+@dataclass(eq=False, slots=True)
+class Path:
+    """One of two ways: its block and what holds at its end."""
+
+    block: Block
+    state: State
+
+    @property
+    def may_run(self) -> bool:
+        """Whether what follows may still run."""
+        return self.state.exit.may_run
+
+
+def begin_path(ctx: Context, work: Work) -> Path:
+    """Do ``work`` in a new block; the scope is what it was before."""
+    before = ctx.scope.state
     with ctx.into() as block:
-        ctx.scope.bindings = dict(before)
-        ctx.run(body)
-        after = ctx.scope.bindings
-        ctx.scope.bindings = before
-    return block, after
+        work()
+        path = Path(block, ctx.scope.state)
+    ctx.scope.state = before
+    return path
 
 
-def _agree(one: Binding, other: Binding | None) -> bool:
-    return other is not None and same(one.value, other.value)
+def go_on(ctx: Context, path: Path, work: Work) -> None:
+    """Do more ``work`` at the end of a path."""
+    before = ctx.scope.state
+    with ctx.appending(path.block):
+        ctx.scope.state = path.state
+        work()
+        path.state = ctx.scope.state
+    ctx.scope.state = before
+
+
+def is_cheap(block: Block) -> bool:
+    """Whether a block computes a number from numbers in a few steps."""
+    ops = list(block.ops)
+    return len(ops) <= CHEAP and all(op.name.startswith("arith.") for op in ops)
+
+
+CHEAP = 8
+
+
+def splice(ctx: Context, block: Block) -> None:
+    """Let the operations of a block run unconditionally."""
+    for op in list(block.ops):
+        op.detach()
+        ctx.block.add_op(op)
+
+
+def fork(
+    ctx: Context, condition: Scalar, then: Work, otherwise: Work, node: ast.stmt
+) -> None:
+    """Do one of two things; names become results where both agree."""
+    join(ctx, condition, begin_path(ctx, then), begin_path(ctx, otherwise), node)
+
+
+def guard(ctx: Context, work: Work, node: ast.stmt) -> None:
+    """Do ``work`` if the path, whose exit is not known, still runs."""
+    exit_ = ctx.scope.exit
+
+    def run() -> None:
+        ctx.scope.exit = RUNNING
+        work()
+
+    def leave() -> None:
+        ctx.scope.exit = stopped(exit_)
+
+    fork(ctx, is_running(ctx, exit_), run, leave, node)
+
+
+def resume(
+    ctx: Context, rest: Sequence[ast.stmt], tail: Tail | None, node: ast.stmt
+) -> None:
+    """Compile what stands behind ``node``, on a path that may still run."""
+    if ctx.scope.exit.known == 0:
+        ctx.run(rest, tail)
+    elif rest:
+        guard(ctx, lambda: ctx.run(rest, tail), node)
+    elif tail is not None:
+        tail.reach(ctx)
+
+
+def branch(
+    ctx: Context,
+    condition: Scalar,
+    node: ast.If,
+    rest: Sequence[ast.stmt],
+    tail: Tail | None,
+) -> bool:
+    """Compile ``if`` with what stands behind it; whether ``rest`` was taken in.
+
+    Where one path stops for good, the rest belongs to the other one: no flag is
+    needed then, and what only that path sets stays usable.
+    """
+    then = begin_path(ctx, lambda: ctx.run(node.body))
+    otherwise = begin_path(ctx, lambda: ctx.run(node.orelse))
+    taken = not (then.may_run and otherwise.may_run)
+    for path in (then, otherwise):
+        if taken and path.may_run:
+            go_on(ctx, path, lambda: resume(ctx, rest, tail, node))
+        elif tail is not None and (taken or not rest):
+            go_on(ctx, path, lambda: tail.reach(ctx))
+    ctx.node = node
+    join(ctx, condition, then, otherwise, node)
+    return taken
+
+
+# Where two paths meet ---------------------------------------------------------------
+
+
+@dataclass(eq=False, slots=True)
+class _Crossing:
+    """What the two blocks yield, in pairs."""
+
+    one: list[SSAValue] = field(default_factory=list[SSAValue])
+    other: list[SSAValue] = field(default_factory=list[SSAValue])
+
+
+@dataclass(eq=False, slots=True)
+class _Join:
+    """Two paths that meet, and how their values become results."""
+
+    ctx: Context
+    one: Path
+    other: Path
+    node: ast.stmt
+    crossing: _Crossing = field(default_factory=_Crossing)
+    results: list[Callable[[Sequence[SSAValue]], None]] = field(
+        default_factory=list["Callable[[Sequence[SSAValue]], None]"]
+    )
+
+    def cross(
+        self, one: Value, other: Value, use: Callable[[Value], None], name: str
+    ) -> None:
+        """Make a result of two values of one kind; ``_DEAD`` is any value."""
+        like = other if one is _DEAD else one
+        start = len(self.crossing.one)
+        for path, value, found in (
+            (self.one, one, self.crossing.one),
+            (self.other, other, self.crossing.other),
+        ):
+            with self.ctx.appending(path.block):
+                if value is _DEAD:
+                    value = any_value(self.ctx, like, name)
+                found += to_ssa(self.ctx, value)
+        self.results.append(lambda ssa: use(from_ssa(like, iter(ssa[start:]))))
+
+    def finish(self, condition: Scalar) -> None:
+        """Add the ``scf.if`` and hand out its results."""
+        for path, values in (
+            (self.one, self.crossing.one),
+            (self.other, self.crossing.other),
+        ):
+            with self.ctx.appending(path.block):
+                self.ctx.add(scf.YieldOp(*values))
+        types = [value.type for value in self.crossing.one]
+        regions = Region(self.one.block), Region(self.other.block)
+        op = self.ctx.add(scf.IfOp(condition.ssa, types, *regions))
+        for use in self.results:
+            use(op.results)
+
+
+_DEAD = object()
+
+
+def join(
+    ctx: Context,
+    condition: Scalar,
+    one: Path,
+    other: Path,
+    node: ast.stmt,
+    *,
+    keep_exit: bool = False,
+) -> None:
+    """End both paths; names they set become results where they agree.
+
+    A name that only one path has is usable if the other one stopped.  ``keep_exit``
+    says that the exit is afterwards what it was before.
+    """
+    before, scope = ctx.scope.bindings, ctx.scope
+    meeting = _Join(ctx, one, other, node)
+    merged = dict(before)
+    names = {**one.state.bindings, **other.state.bindings}
+    if one.state.exit.known == other.state.exit.known == RETURNED:
+        names = {}  # nothing comes after that could read one
+    for name in names:
+        _join_name(meeting, name, before.get(name), merged)
+    _join_returned(meeting)
+    exit_ = scope.exit if keep_exit else _join_exit(meeting)
+    meeting.finish(condition)
+    scope.bindings = merged
+    if exit_ is not None:
+        scope.exit = exit_
+
+
+def _join_name(
+    meeting: _Join, name: str, before: Binding | None, merged: dict[str, Binding]
+) -> None:
+    one = meeting.one.state.bindings.get(name)
+    other = meeting.other.state.bindings.get(name)
+    if one is not None and other is not None and _agree(one, other):
+        merged[name] = one
+        return
+    alive = _only_alive(meeting, one, other)
+    if alive is not None and is_constant(alive.value):
+        merged[name] = alive
+        return
+    why = None if alive is not None else _why_unset(name, one, other, meeting.node)
+    if why is not None:
+        merged[name] = Binding(Unset(why), meeting.node)
+        return
+    where = alive or (one if one is not before else other)
+    assert where is not None
+
+    def use(value: Value) -> None:
+        merged[name] = Binding(value, where.node)
+
+    if alive is None:
+        assert one is not None
+        assert other is not None
+        meeting.cross(one.value, other.value, use, name)
+    elif alive is one:
+        meeting.cross(alive.value, _DEAD, use, name)
+    else:
+        meeting.cross(_DEAD, alive.value, use, name)
+
+
+def _agree(one: Binding, other: Binding) -> bool:
+    return one is other or same(one.value, other.value)
+
+
+def _only_alive(
+    meeting: _Join, one: Binding | None, other: Binding | None
+) -> Binding | None:
+    """The binding that counts where the other path stopped and has none alike."""
+    for mine, path, theirs in (
+        (one, meeting.other, other),
+        (other, meeting.one, one),
+    ):
+        if mine is None or path.may_run or isinstance(mine.value, Unset):
+            continue
+        # What a loop that was left gives on must be right; a function ends.
+        useless = theirs is None or path.state.exit.known == RETURNED
+        alike = theirs is not None and same_kind(mine.value, theirs.value)
+        if useless and (
+            is_constant(mine.value) or (can_cross(mine.value) and not alike)
+        ):
+            return mine
+    return None
 
 
 def _why_unset(
-    name: str, one: Binding | None, other: Binding | None, node: ast.If
+    name: str, one: Binding | None, other: Binding | None, node: ast.stmt
 ) -> str | None:
     """Why ``name`` has no value after the branches; None if it has one."""
     for binding in (one, other):
         if binding is not None and isinstance(binding.value, Unset):
             return binding.value.why
+    where = f"`{_KEYWORDS.get(type(node), 'if')}` at line {node.lineno}"
     if one is None or other is None:
-        return f"the `if` at line {node.lineno} sets `{name}` on one path only"
+        return f"the {where} sets `{name}` on one path only"
     if same_kind(one.value, other.value) and can_cross(one.value):
         return None
     return (
-        f"after the `if` at line {node.lineno} it is {describe_kind(one.value)}"
+        f"after the {where} it is {describe_kind(one.value)}"
         f" (set{line_of(one.node)}) or {describe_kind(other.value)}"
         f" (set{line_of(other.node)})"
     )
 
 
-@contextmanager
-def _appending(ctx: Context, block: Block) -> Generator[None]:
-    outer, ctx.block = ctx.block, block
-    yield
-    ctx.block = outer
+_KEYWORDS: dict[type[ast.stmt], str] = {ast.For: "for", ast.While: "while"}
 
 
-def _yield(ctx: Context, block: Block, values: Sequence[Value]) -> list[SSAValue]:
-    """End ``block`` with a yield of ``values``."""
-    with _appending(ctx, block):
-        yielded = [ssa for value in values for ssa in to_ssa(ctx, value)]
-        ctx.add(scf.YieldOp(*yielded))
-    return yielded
+def _join_exit(meeting: _Join) -> Exit | None:
+    one, other = meeting.one.state.exit, meeting.other.state.exit
+    codes = one.codes | other.codes
+    if len(codes) == 1:
+        return one
+    if one.ssa is not None and other.ssa is not None and one.ssa is other.ssa:
+        return Exit(codes, one.ssa)
+    ctx = meeting.ctx
+    ends: list[Scalar] = []
+    for path, exit_ in ((meeting.one, one), (meeting.other, other)):
+        with ctx.appending(path.block):
+            ends.append(Scalar(code_of(ctx, exit_), "int"))
+
+    def use(value: Value) -> None:
+        ctx.scope.exit = Exit(codes, value)
+
+    meeting.cross(ends[0], ends[1], use, "return")
+    return None
 
 
-def _add_if(
-    ctx: Context,
-    condition: Scalar,
-    then_block: Block,
-    else_block: Block,
-    yielded: Sequence[SSAValue],
-) -> Sequence[SSAValue]:
-    types = [value.type for value in yielded]
-    op = scf.IfOp(condition.ssa, types, Region(then_block), Region(else_block))
-    return ctx.add(op).results
+def _join_returned(meeting: _Join) -> None:
+    scope = meeting.ctx.scope
+    one, other = meeting.one.state.returned, meeting.other.state.returned
+    if one is None or other is None or _agree(one, other):
+        found = one or other
+        if found is None or is_constant(found.value) or (one and other):
+            scope.returned = found
+            return
+        mine = found.value
+    else:
+        one, other = _as_floats_both(meeting, one, other)
+        found, mine = other, other.value
+        nothing = one.value is None or mine is None
+        if nothing or (can_cross(mine) and not same_kind(one.value, mine)):
+            raise disagreement(meeting.ctx, other, one, meeting.ctx.frame.function)
+
+    def use(value: Value) -> None:
+        scope.returned = Binding(value, found.node)
+
+    if not can_cross(mine):
+        raise _cannot_return(meeting.ctx, found)
+    left = _DEAD if one is None else one.value
+    meeting.cross(left, _DEAD if other is None else other.value, use, "return")
+
+
+def _cannot_return(ctx: Context, returned: Binding) -> CompileError:
+    what = describe_kind(returned.value)
+    return ctx.error(
+        ControlFlowError,
+        "X0609",
+        f"`return` of {what} inside a branch or loop of the run",
+        returned.node,
+        help="return numbers, vectors or tiles there",
+    )
+
+
+def _as_floats_both(
+    meeting: _Join, one: Binding, other: Binding
+) -> tuple[Binding, Binding]:
+    ctx, first, second = meeting.ctx, one.value, other.value
+    first = _as_float(ctx, meeting.one.block, first, second)
+    second = _as_float(ctx, meeting.other.block, second, first)
+    return Binding(first, one.node), Binding(second, other.node)
+
+
+# Ternaries --------------------------------------------------------------------------
 
 
 def choose(ctx: Context, condition: Scalar, node: ast.IfExp) -> Value:
@@ -119,34 +389,51 @@ def choose(ctx: Context, condition: Scalar, node: ast.IfExp) -> Value:
     Raises:
         ControlFlowError: the two are of different kinds.
     """
-    with ctx.into() as then_block:
-        one = ctx.evaluate(node.body)
-    with ctx.into() as else_block:
-        other = ctx.evaluate(node.orelse)
-    if same(one, other) and not isinstance(one, Scalar):
-        return one
-    one, other = _as_floats(ctx, then_block, one, other)
-    other, one = _as_floats(ctx, else_block, other, one)
-    if not same_kind(one, other) or not can_cross(one):
-        raise ctx.error(
-            ControlFlowError,
-            "X0602",
-            f"this is {describe_kind(one)} or {describe_kind(other)}, as the run"
-            " decides",
-            help="make both of one kind, shape and dtype",
-        )
-    yielded = _yield(ctx, then_block, [one])
-    _yield(ctx, else_block, [other])
-    return from_ssa(one, iter(_add_if(ctx, condition, then_block, else_block, yielded)))
+    values: list[Value] = []
+    one = begin_path(ctx, lambda: values.append(ctx.evaluate(node.body)))
+    other = begin_path(ctx, lambda: values.append(ctx.evaluate(node.orelse)))
+    return join_values(ctx, condition, (one, other), values, node)
 
 
-def _as_floats(
-    ctx: Context, block: Block, value: Value, other: Value
-) -> tuple[Value, Value]:
+def join_values(
+    ctx: Context,
+    condition: Scalar,
+    paths: tuple[Path, Path],
+    values: list[Value],
+    node: ast.expr,
+) -> Value:
+    """The value of an expression of two paths; names they set have no value."""
+    (one, other), (first, second) = paths, values
+    if not (same(first, second) and not isinstance(first, Scalar)):
+        first = _as_float(ctx, one.block, first, second)
+        second = _as_float(ctx, other.block, second, first)
+        if not same_kind(first, second) or not can_cross(first):
+            raise ctx.error(
+                ControlFlowError,
+                "X0602",
+                f"this is {describe_kind(first)} or {describe_kind(second)}, as the"
+                " run decides",
+                help="make both of one kind, shape and dtype",
+            )
+    one.state = _with_value(one.state, first)
+    other.state = _with_value(other.state, second)
+    statement = ast.copy_location(ast.If(node, [], []), node)
+    join(ctx, condition, one, other, statement)
+    return ctx.scope.bindings.pop(_VALUE).value
+
+
+_VALUE = "<value>"
+
+
+def _with_value(state: State, value: Value) -> State:
+    return replace(state, bindings=state.bindings | {_VALUE: Binding(value)})
+
+
+def _as_float(ctx: Context, block: Block, value: Value, other: Value) -> Value:
     """``value`` as a float if ``other`` is one."""
     if not (is_scalar(value) and is_scalar(other)):
-        return value, other
+        return value
     if scalar_kind(value) == "int" and scalar_kind(other) == "float":
-        with _appending(ctx, block):
-            return Scalar(to_float(ctx, value), "float"), other
-    return value, other
+        with ctx.appending(block):
+            return Scalar(to_float(ctx, value), "float")
+    return value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from xetl.dialects.upstream import gpu
 from xetl.errors import ControlFlowError, TileShapeError
 from xetl.frontend import arithmetic
@@ -94,7 +92,7 @@ def _static_assert(call: Call) -> None:
 @builds("static_print")
 def _static_print(call: Call) -> None:
     shown = [a.value if is_constant(a.value) else describe(a.value) for a in call.rest]
-    sys.stdout.write(" ".join(map(str, shown)) + "\n")
+    call.ctx.said.append(" ".join(map(str, shown)))
 
 
 @builds("static_range")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import LocationAttr
 
     from xetl.frontend.arguments import Call
+    from xetl.frontend.exits import Tail
 
 Span = tuple[int, int, int]
 """Line and column from 1 and length, in characters."""
@@ -46,8 +47,6 @@ class Frame:
     function: str
     parent: Frame | None = None
     call: ast.AST | None = None
-    regions: int = 0
-    """Run-time loops and branches around the statement being compiled."""
 
     @property
     def depth(self) -> int:
@@ -71,21 +70,16 @@ class Frame:
         return self.source.text(line)[column - 1 : column - 1 + length]
 
 
-@dataclass
-class Returned:
-    """What a function gave back, and the statement that did."""
-
-    value: Value
-    node: ast.AST
-
-
 ExpressionHandler = Callable[["Context", ast.expr], Value]
-StatementHandler = Callable[["Context", ast.stmt], "Returned | None"]
+StatementHandler = Callable[["Context", ast.stmt], None]
+BlockHandler = Callable[["Context", Sequence[ast.stmt], "Tail | None"], None]
 OperationHandler = Callable[["Call"], Value]
 
 EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
 STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}
 OPERATIONS: dict[str, OperationHandler] = {}
+BLOCKS: list[BlockHandler] = []
+"""The one way to run statements one after the other; see ``blocks``."""
 
 
 def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
@@ -108,6 +102,10 @@ class Context:
     frame: Frame
     node: ast.AST
     level: str = "workgroup"
+    leaving: set[ast.stmt] = field(default_factory=set["ast.stmt"])
+    """Loops that a ``break`` or ``return`` was found to leave."""
+    said: list[str] = field(default_factory=list[str])
+    """What ``static_print`` wrote."""
     _locations: dict[tuple[Frame, int, int], LocationAttr] = field(
         default_factory=dict["tuple[Frame, int, int]", "LocationAttr"]
     )
@@ -147,12 +145,19 @@ class Context:
         """Build a new block; the caller puts it into a region."""
         outer = self.block
         self.block = Block(arg_types=arguments)
-        self.frame.regions += 1
         try:
             yield self.block
         finally:
             self.block = outer
-            self.frame.regions -= 1
+
+    @contextmanager
+    def appending(self, block: Block) -> Generator[None]:
+        """Go on at the end of a block."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
 
     # Syntax ----------------------------------------------------------------------
 
@@ -166,17 +171,9 @@ class Context:
         self.node = outer
         return value
 
-    def run(self, body: Sequence[ast.stmt]) -> Returned | None:
-        """Compile statements up to the first that returns."""
-        for statement in body:
-            self.node = statement
-            handler = STATEMENTS.get(type(statement))
-            if handler is None:
-                raise unsupported_statement(self, statement)
-            returned = handler(self, statement)
-            if returned is not None:
-                return returned
-        return None
+    def run(self, body: Sequence[ast.stmt], tail: Tail | None = None) -> None:
+        """Compile statements up to the first that stops; then reach the ``tail``."""
+        BLOCKS[-1](self, body, tail)
 
     # Errors ----------------------------------------------------------------------
 
@@ -229,9 +226,6 @@ _ADVICE = {
     "TryStar": "`try` statements",
     "Raise": "`raise` statements",
     "Match": "`match` statements",
-    "While": "`while` loops",
-    "Break": "`break`",
-    "Continue": "`continue`",
     "Delete": "`del` statements",
     "Global": "`global` statements",
     "Nonlocal": "`nonlocal` statements",
@@ -240,7 +234,6 @@ _ADVICE = {
     "ClassDef": "`class` statements",
     "AsyncFor": "`async` loops",
     "AsyncFunctionDef": "`async` functions",
-    "Assert": "`assert` statements",
     "ListComp": "list comprehensions",
     "SetComp": "set comprehensions",
     "DictComp": "dict comprehensions",
@@ -260,17 +253,12 @@ _INSTEAD = {
     "TryStar": "nothing in a kernel raises: check before, with `if`",
     "Raise": "use xetile.static_assert, or xetile.device_assert at run time",
     "Match": "write `if`/`elif`/`else`",
-    "While": "write `for i in range(...)` with an upper bound",
-    "Break": "leave the work of the remaining iterations out with `if`, or shorten"
-    " the `range`",
-    "Continue": "put the rest of the body into an `if`",
     "Delete": "leave it out: registers are freed when a value is last used",
     "Global": "store results with xetile.store_tile",
     "Nonlocal": "return the value from the inner function",
     "Import": "import at the top of the file",
     "ImportFrom": "import at the top of the file",
     "ClassDef": "define the class outside of the kernel",
-    "Assert": "use xetile.device_assert, or xetile.static_assert when compiling",
     "ListComp": "write a `for` loop over xetile.static_range",
     "SetComp": "write a `for` loop over xetile.static_range",
     "DictComp": "write a `for` loop over xetile.static_range",

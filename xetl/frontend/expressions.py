@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -18,7 +18,14 @@ from xetl.errors import (
 )
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
-from xetl.frontend.branches import choose
+from xetl.frontend.branches import (
+    Path,
+    begin_path,
+    choose,
+    is_cheap,
+    join_values,
+    splice,
+)
 from xetl.frontend.context import (
     EXPRESSIONS,
     OPERATIONS,
@@ -36,6 +43,8 @@ from xetl.frontend.types import (
     describe,
     is_constant,
     is_number,
+    is_scalar,
+    scalar_kind,
 )
 from xetl.frontend.unary import invert, minus
 from xetl.language import ops
@@ -158,22 +167,55 @@ _SIGNS: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert
 
 @expression(ast.BoolOp)
 def _bool(ctx: Context, node: ast.BoolOp) -> Value:
-    """``and``/``or``: what is known when compiling decides early, as in Python."""
-    is_and = isinstance(node.op, ast.And)
-    result: Value = is_and
-    for item in node.values:
-        arg = argument(ctx, item)
-        condition = arithmetic.truth(ctx, arg)
-        if isinstance(condition, bool):
-            if condition != is_and:
-                return condition if isinstance(result, Scalar) else arg.value
-            result = result if isinstance(result, Scalar) else arg.value
-        elif isinstance(result, Scalar):
-            symbol = BINARY[ast.BitAnd if is_and else ast.BitOr]
-            result = arithmetic.binary_scalars(ctx, symbol, result, condition)
-        else:
-            result = condition
-    return result
+    """``and``/``or``: the next operand is computed only if it decides, as in Python."""
+    return _decide(ctx, isinstance(node.op, ast.And), node.values, node)
+
+
+def _decide(
+    ctx: Context, is_and: bool, operands: Sequence[ast.expr], node: ast.BoolOp
+) -> Value:
+    first = argument(ctx, operands[0])
+    if len(operands) == 1:
+        return first.value
+    condition = arithmetic.truth(ctx, first)
+    if isinstance(condition, bool):
+        if condition != is_and:
+            return first.value
+        return _decide(ctx, is_and, operands[1:], node)
+    values: list[Value] = []
+
+    def compute() -> None:
+        values.append(_decide(ctx, is_and, operands[1:], node))
+
+    path = begin_path(ctx, compute)
+    value = values[0]
+    if not is_scalar(value):
+        arithmetic.truth(ctx, Arg(value, operands[1]))  # vectors have none: an error
+    alike = is_scalar(value) and scalar_kind(value) == scalar_kind(first.value)
+    if not alike:  # as conditions: an int and a float have no common kind
+        with ctx.appending(path.block):
+            value = arithmetic.truth(ctx, Arg(value, operands[1]))
+        first = Arg(condition, first.node)
+    if is_cheap(path.block):
+        splice(ctx, path.block)
+        return arithmetic.select(ctx, is_and, condition, first.value, value)
+    return _decide_later(ctx, is_and, condition, path, (first.value, value), node)
+
+
+def _decide_later(
+    ctx: Context,
+    is_and: bool,
+    condition: Scalar,
+    path: Path,
+    values: tuple[Value, Value],
+    node: ast.BoolOp,
+) -> Value:
+    """The second operand inside an ``scf.if``: it reads memory or has effects."""
+    first, second = values
+    other = begin_path(ctx, lambda: None)
+    if is_and:
+        return join_values(ctx, condition, (path, other), [second, first], node)
+    return join_values(ctx, condition, (other, path), [first, second], node)
 
 
 @expression(ast.Compare)

@@ -9,6 +9,7 @@ from typing import Any
 from xetl.errors import SyntaxNotSupportedError
 from xetl.frontend.arguments import Given, Parameter, bind_arguments
 from xetl.frontend.context import MAX_INLINING, Context, Frame
+from xetl.frontend.exits import Tail, returned_value
 from xetl.frontend.scope import MISSING, Environment, Scope
 from xetl.frontend.source import FunctionNode, SourceFile, find_source
 from xetl.frontend.types import LocalFunction, Value
@@ -75,8 +76,8 @@ def _inline(
 def _run_body(ctx: Context, function: FunctionNode) -> Value:
     if isinstance(function, ast.Lambda):
         return ctx.evaluate(function.body)
-    returned = ctx.run(function.body)
-    return None if returned is None else returned.value
+    ctx.run(function.body, Tail(function))
+    return returned_value(ctx, function.name, function)
 
 
 def parameters_of_node(

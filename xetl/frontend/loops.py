@@ -1,39 +1,33 @@
-"""``for`` loops: ``scf.for`` with carried values, or unrolled."""
+"""``for`` loops: ``scf.for`` with carried values, unrolled, or ``scf.while``."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
-from xetl.errors import (
-    CompileError,
-    ControlFlowError,
-    SyntaxNotSupportedError,
-    TileTypeError,
-)
+from xetl.errors import ControlFlowError, SyntaxNotSupportedError, TileTypeError
+from xetl.frontend.assignment import assign, assigned_names
+from xetl.frontend.branches import guard, splice
+from xetl.frontend.carrying import Carried
 from xetl.frontend.casts import index_constant, to_int
-from xetl.frontend.context import Context, Returned
-from xetl.frontend.merging import (
-    can_cross,
-    describe_kind,
-    from_ssa,
-    line_of,
-    same,
-    same_kind,
-    to_ssa,
-)
-from xetl.frontend.scope import Binding, Unset
+from xetl.frontend.context import Context
+from xetl.frontend.exits import Tail, may_leave, remap
+from xetl.frontend.scope import BROKEN, CONTINUED, RUNNING
 from xetl.frontend.types import INDEX, Range, Scalar, Value, describe, items_of
+from xetl.frontend.while_loops import Leaving, run_leaving
 
 MAX_UNROLLED = 4096
 
 
-def run_loop(ctx: Context, node: ast.For) -> Returned | None:
-    """Compile a ``for`` statement."""
+def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
+    """Refuse ``else`` of a loop.
+
+    Raises:
+        SyntaxNotSupportedError: there is one.
+    """
     if node.orelse:
         raise ctx.error(
             SyntaxNotSupportedError,
@@ -42,23 +36,31 @@ def run_loop(ctx: Context, node: ast.For) -> Returned | None:
             node.orelse[0],
             help="put the statements behind the loop",
         )
+
+
+def run_loop(ctx: Context, node: ast.For) -> None:
+    """Compile a ``for`` statement."""
+    refuse_else(ctx, node)
     iterated = ctx.evaluate(node.iter)
     if isinstance(iterated, Range):
         _run_range(ctx, node, iterated)
-        return None
+        return
     items = iterated if isinstance(iterated, range) else items_of(iterated)
-    if items is not None:
-        return _unroll(ctx, node, items)
-    raise ctx.error(
-        TileTypeError,
-        "X0305",
-        f"a loop cannot run over {describe(iterated)}",
-        node.iter,
-        help="write `range(...)`, or xetile.static_range(...) to unroll",
-    )
+    if items is None:
+        raise ctx.error(
+            TileTypeError,
+            "X0305",
+            f"a loop cannot run over {describe(iterated)}",
+            node.iter,
+            help="write `range(...)`, or xetile.static_range(...) to unroll",
+        )
+    _unroll(ctx, node, items)
 
 
-def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> Returned | None:
+# Unrolled ---------------------------------------------------------------------------
+
+
+def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> None:
     if len(items) > MAX_UNROLLED:
         raise ctx.error(
             ControlFlowError,
@@ -69,125 +71,58 @@ def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> Returned | N
         )
     for item in items:
         ctx.node = node
-        assign(ctx, node.target, item, node)
-        returned = ctx.run(node.body)
-        if returned is not None:
-            return returned
-    return None
+        if ctx.scope.exit.known is None:
+            guard(ctx, lambda item=item: _iteration(ctx, node, item), node)
+        else:
+            _iteration(ctx, node, item)
+        ctx.scope.exit = remap(ctx, ctx.scope.exit, {CONTINUED: 0})
+        if not ctx.scope.exit.may_run:
+            break
+    ctx.scope.exit = remap(ctx, ctx.scope.exit, {BROKEN: 0})
 
 
-def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
-    """Bind a name, or the names of a tuple.
-
-    Raises:
-        SyntaxNotSupportedError: the target is an attribute or an element.
-        TileTypeError: not as many values as names.
-    """
-    if isinstance(target, ast.Name):
-        origin = getattr(value, "origin", None)
-        if origin is not None and origin.name is None:
-            origin.name = target.id
-        ctx.scope.bind(target.id, value, node)
-    elif isinstance(target, ast.Tuple | ast.List):
-        _unpack(ctx, target, value, node)
-    else:
-        raise ctx.error(
-            SyntaxNotSupportedError,
-            "X0404",
-            "only names can be assigned to in a kernel",
-            target,
-            help="write memory with xetile.store_tile(value, tile)",
-        )
-
-
-def _unpack(
-    ctx: Context, target: ast.Tuple | ast.List, value: Value, node: ast.AST
-) -> None:
-    count, items = len(target.elts), items_of(value)
-    if items is None or len(items) != count:
-        raise ctx.error(
-            TileTypeError,
-            "X0309",
-            f"{describe(value)} cannot be unpacked into {count} names",
-            target,
-        )
-    for item, part in zip(target.elts, items, strict=True):
-        assign(ctx, item, part, node)
+def _iteration(ctx: Context, node: ast.For, item: Value) -> None:
+    assign(ctx, node.target, item, node)
+    ctx.run(node.body, Tail())
 
 
 # Loops of the run -------------------------------------------------------------------
 
 
 def _run_range(ctx: Context, node: ast.For, bounds: Range) -> None:
-    before = ctx.scope.bindings
+    if not may_leave(node.body):
+        _run_for(ctx, node, bounds)
+        return
+    # A `break` that is pruned when compiling leaves an ordinary loop.
+    if node not in ctx.leaving:
+        start, said = ctx.scope.state, list(ctx.said)
+        with ctx.into() as trial:
+            left = _run_for(ctx, node, bounds)
+        if not left:
+            splice(ctx, trial)
+            return
+        ctx.scope.state, ctx.said[:] = start, said
+        ctx.leaving.add(node)
+    run_leaving(ctx, _LeftRange(ctx, node, _Counter(ctx, bounds)))
+
+
+def _run_for(ctx: Context, node: ast.For, bounds: Range) -> bool:
+    """Compile to ``scf.for``; whether the body turned out to leave the loop."""
     counter = _Counter(ctx, bounds)
-    changing = assigned_names(node.body) | _targets(node)
-    carried = {
-        name: binding
-        for name, binding in before.items()
-        if name in changing and can_cross(binding.value)
-    }
-    starts = [ssa for b in carried.values() for ssa in to_ssa(ctx, b.value)]
+    targets = assigned_names([node.target])
+    carried = Carried(ctx, node, assigned_names(node.body) | targets)
+    starts = carried.starts(ctx)
     with ctx.into([INDEX, *(value.type for value in starts)]) as block:
-        arguments = iter(block.args[1:])
-        inside = {
-            name: Binding(from_ssa(b.value, arguments), b.node)
-            for name, b in carried.items()
-        }
-        ctx.scope.bindings = before | inside
+        carried.enter(ctx, block.args[1:])
         assign(ctx, node.target, counter.value(ctx, block.args[0]), node)
-        ctx.run(node.body)
-        after, ctx.scope.bindings = ctx.scope.bindings, before
-        ctx.node = node
-        ends = {n: _end(ctx, n, b, inside[n], after[n]) for n, b in carried.items()}
-        _check_unchanged(ctx, before, carried.keys() | _targets(node), after)
-        yielded = [ssa for end in ends.values() for ssa in to_ssa(ctx, end.carried)]
-        ctx.add(scf.YieldOp(*yielded))
+        ctx.run(node.body, Tail())
+        if ctx.scope.exit.codes - {0, CONTINUED}:
+            return True
+        ctx.scope.exit, ctx.node = RUNNING, node
+        ctx.add(scf.YieldOp(*carried.ends(ctx, targets)))
     loop = scf.ForOp(*counter.bounds, starts, Region(block))
-    results = iter(ctx.add(loop).results)
-    merged = dict(before)
-    for name, end in ends.items():
-        value = from_ssa(end.carried, results)
-        merged[name] = Binding(end.unset or value, after[name].node)
-    for name in after:
-        if name not in before or name in _targets(node):
-            merged[name] = Binding(Unset(_only_inside(name, node)), node)
-    ctx.scope.bindings = merged
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """What the body gives on, and why the name has no value after the loop."""
-
-    carried: Value
-    unset: Unset | None = None
-
-
-def _end(
-    ctx: Context, name: str, first: Binding, inside: Binding, last: Binding
-) -> _End:
-    """What the body makes of a carried variable.
-
-    A variable that the body sets anew before it reads it may change its kind: only
-    a use after the loop is wrong then.
-
-    Raises:
-        ControlFlowError: the next iteration would read another kind of value.
-    """
-    if same_kind(first.value, last.value):
-        return _End(last.value)
-    error = _change(ctx, name, first, last)
-    if inside.used:
-        raise error
-    return _End(inside.value, Unset("", error))
-
-
-def _targets(node: ast.For) -> set[str]:
-    return assigned_names([node.target])
-
-
-def _only_inside(name: str, node: ast.For) -> str:
-    return f"only the loop at line {node.lineno} sets `{name}`, and it may run no times"
+    carried.leave(ctx, ctx.add(loop).results, targets)
+    return False
 
 
 class _Counter:
@@ -229,60 +164,26 @@ def _guarded(ctx: Context, bounds: Range) -> tuple[SSAValue, SSAValue, SSAValue]
     return start, stop, step
 
 
-def _check_unchanged(
-    ctx: Context,
-    before: dict[str, Binding],
-    changeable: set[str],
-    after: dict[str, Binding],
-) -> None:
-    """What cannot be carried (None, a dtype, an array) must stay what it is."""
-    for name, first in before.items():
-        last = after[name]
-        if name in changeable or isinstance(first.value, Unset) or last is first:
-            continue
-        if not same(first.value, last.value):
-            raise _change(ctx, name, first, last)
+class _LeftRange(Leaving):
+    """A ``for`` that may be left: its counter is carried, the test is its bound."""
 
+    def __init__(self, ctx: Context, node: ast.For, counter: _Counter) -> None:
+        self.ctx, self.node, self.counter = ctx, node, counter
+        self.target = node.target
+        self.targets = assigned_names([node.target])
+        self.changing = assigned_names(node.body) | self.targets
+        self.own_starts = [counter.bounds[0]]
 
-def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileError:
-    if isinstance(last.value, Unset):
-        return ctx.error(
-            ControlFlowError,
-            "X0601",
-            f"`{name}` may have no usable value in the next iteration",
-            last.node,
-            notes=[last.value.why],
-            help=f"keep `{name}` one kind of value on every path",
-        )
-    origin = f" (set{line_of(first.node)})" if first.node else " (a parameter)"
-    before, now = describe_kind(first.value), describe_kind(last.value)
-    advice = "keep one shape and dtype, or use another name in the loop"
-    if (before, now) == ("an int", "a float"):
-        advice = f"start with a float: `{name} = 0.0`"
-    return ctx.error(
-        ControlFlowError,
-        "X0602",
-        f"the loop changes `{name}` from {before} to {now}",
-        last.node,
-        label=f"here it becomes {now}",
-        notes=[f"before the loop `{name}` is {before}{origin}"],
-        help=advice,
-    )
+    def test(self, own: Sequence[SSAValue]) -> Scalar:
+        """Whether another iteration begins."""
+        more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
+        return Scalar(self.ctx.emit(more), "bool")
 
+    def enter(self, own: Sequence[SSAValue]) -> None:
+        """Set the user's counter."""
+        value = self.counter.value(self.ctx, own[0])
+        assign(self.ctx, self.target, value, self.node)
 
-# Names ------------------------------------------------------------------------------
-
-
-def assigned_names(nodes: Sequence[ast.AST]) -> set[str]:
-    """The names that statements assign to, inner functions left out."""
-    return set(_assigned(nodes))
-
-
-def _assigned(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif not isinstance(node, ast.Lambda):
-            yield from _assigned(list(ast.iter_child_nodes(node)))
+    def advance(self, own: Sequence[SSAValue]) -> list[SSAValue]:
+        """The counter of the next iteration."""
+        return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]

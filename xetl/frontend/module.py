@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,10 @@ from xdsl.dialects.builtin import i64 as mlir_i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.upstream import arith, gpu, memref
-from xetl.errors import InternalError, NameLookupError, XetlError
+from xetl.errors import ControlFlowError, InternalError, NameLookupError, XetlError
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.context import Context, Frame
+from xetl.frontend.exits import Tail
 from xetl.frontend.inlining import parameters_of_node, python_defaults
 from xetl.frontend.scope import Environment, Scope
 from xetl.frontend.source import FunctionNode, find_source
@@ -27,6 +29,7 @@ from xetl.frontend.types import (
     Extent,
     Scalar,
     Value,
+    describe,
     element_type,
     items_of,
 )
@@ -96,7 +99,8 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
         if isinstance(node, ast.Lambda):
             ctx.evaluate(node.body)
         else:
-            ctx.run(node.body)
+            ctx.run(node.body, Tail(node))
+            _check_returns(ctx)
     except XetlError:
         raise
     except Exception as problem:
@@ -107,6 +111,25 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
             help="this is a bug of xetl: please report it with this kernel",
         )
         raise ctx.locate_error(error) from problem
+    finally:
+        sys.stdout.writelines(f"{line}\n" for line in ctx.said)
+
+
+def _check_returns(ctx: Context) -> None:
+    """A kernel gives nothing back.
+
+    Raises:
+        ControlFlowError: it returns a value.
+    """
+    returned = ctx.scope.returned
+    if returned is not None and returned.value is not None:
+        raise ctx.error(
+            ControlFlowError,
+            "X0611",
+            f"a kernel returns nothing, but this is {describe(returned.value)}",
+            returned.node,
+            help="store results with xetile.store_tile(value, tile)",
+        )
 
 
 def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xetl.errors import CompileError
-from xetl.frontend.types import Value
+from xetl.frontend.types import Scalar, Value
 
 MISSING = object()
 
@@ -36,16 +36,70 @@ class Unset:
     error: CompileError | None = None
 
 
+CONTINUED, BROKEN, RETURNED = 1, 2, 3
+"""Why a path does not run on; 0 is a path that does."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Exit:
+    """Which of the codes above a path may have; ``ssa`` is the one, if not known."""
+
+    codes: frozenset[int]
+    ssa: Scalar | None = None
+
+    @property
+    def known(self) -> int | None:
+        """The code, if there is only one."""
+        return next(iter(self.codes)) if len(self.codes) == 1 else None
+
+    @property
+    def may_run(self) -> bool:
+        """Whether what follows may still run."""
+        return 0 in self.codes
+
+    @staticmethod
+    def of(code: int) -> Exit:
+        """The exit of a path whose code is known."""
+        return Exit(frozenset((code,)))
+
+
+RUNNING = Exit.of(0)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a path through a function has done so far.
+
+    ``exit`` says whether it still runs, ``returned`` what it gave back if not.
+    """
+
+    bindings: dict[str, Binding]
+    exit: Exit = RUNNING
+    returned: Binding | None = None
+
+
 class Scope:
     """The local names of a function; ``outer`` finds all others.
 
     Bindings are replaced, never changed, so that a branch can be undone by putting
-    the old dict back.
+    the old state back.
     """
 
     def __init__(self, outer: Scope | Mapping[str, Any]) -> None:
         self.outer = outer
         self.bindings: dict[str, Binding] = {}
+        self.exit = RUNNING
+        self.returned: Binding | None = None
+
+    @property
+    def state(self) -> State:
+        """A snapshot; setting it goes back to it."""
+        return State(dict(self.bindings), self.exit, self.returned)
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.bindings = dict(state.bindings)
+        self.exit, self.returned = state.exit, state.returned
 
     def bind(self, name: str, value: Value, node: ast.AST | None = None) -> None:
         """Bind ``name``."""

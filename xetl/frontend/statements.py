@@ -9,21 +9,22 @@ from typing import TypeVar
 from xetl.errors import ControlFlowError, SyntaxNotSupportedError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
-from xetl.frontend.branches import run_branches
+from xetl.frontend.assignment import assign
 from xetl.frontend.context import (
     STATEMENTS,
     Context,
-    Returned,
     StatementHandler,
     unsupported_statement,
 )
 from xetl.frontend.expressions import binary_operation, evaluate_defaults
-from xetl.frontend.loops import assign, run_loop
+from xetl.frontend.loops import refuse_else, run_loop
+from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, Binding, Exit
 from xetl.frontend.types import LocalFunction, Scalar
+from xetl.frontend.while_loops import run_while
 from xetl.language.operation import constexpr, function
 
 NodeT = TypeVar("NodeT", bound=ast.stmt)
-Handler = Callable[[Context, NodeT], Returned | None]
+Handler = Callable[[Context, NodeT], None]
 
 
 def statement(
@@ -80,32 +81,32 @@ def _augmented(ctx: Context, node: ast.AugAssign) -> None:
     assign(ctx, node.target, binary_operation(ctx, node.op, left, node.value), node)
 
 
-@statement(ast.If)
-def _if(ctx: Context, node: ast.If) -> Returned | None:
-    condition = arithmetic.truth(ctx, Arg(ctx.evaluate(node.test), node.test))
-    if isinstance(condition, bool):
-        return ctx.run(node.body if condition else node.orelse)
-    run_branches(ctx, condition, node)
-    return None
-
-
 @statement(ast.For)
-def _for(ctx: Context, node: ast.For) -> Returned | None:
-    return run_loop(ctx, node)
+def _for(ctx: Context, node: ast.For) -> None:
+    run_loop(ctx, node)
+
+
+@statement(ast.While)
+def _while(ctx: Context, node: ast.While) -> None:
+    refuse_else(ctx, node)
+    run_while(ctx, node)
+
+
+@statement(ast.Break)
+def _break(ctx: Context, node: ast.Break) -> None:
+    ctx.scope.exit = Exit.of(BROKEN)
+
+
+@statement(ast.Continue)
+def _continue(ctx: Context, node: ast.Continue) -> None:
+    ctx.scope.exit = Exit.of(CONTINUED)
 
 
 @statement(ast.Return)
-def _return(ctx: Context, node: ast.Return) -> Returned:
-    if ctx.frame.regions:
-        raise ctx.error(
-            SyntaxNotSupportedError,
-            "X0403",
-            "`return` inside a run-time loop or branch is not supported yet",
-            help="put what follows into `else`, or set a variable and return it at"
-            " the end",
-        )
+def _return(ctx: Context, node: ast.Return) -> None:
     value = ctx.evaluate(node.value) if node.value is not None else None
-    return Returned(value, node)
+    ctx.scope.returned = Binding(value, node)
+    ctx.scope.exit = Exit.of(RETURNED)
 
 
 @statement(ast.FunctionDef)

@@ -101,3 +101,124 @@ def wrong_static_assert(X: "f32 2", BM: constexpr = 4):
 
 def wrong_subgroup_id(X: "f32 2"):
     i = xetile.subgroup_id()  # ERROR: X0608 `subgroup_id` has a meaning in subgroup-level kernels only
+
+
+def wrong_endless(X: "f32 2"):
+    # CARET: True
+    # CHECK: = help: leave it with `break` or `return`
+    while True:  # ERROR: X0610 this loop never ends
+        pass
+
+
+def wrong_continue_forever(X: "f32 2", n: "i64"):
+    while 1:  # ERROR: X0610 this loop never ends
+        if n > 3:
+            continue
+
+
+def wrong_change_in_while(X: "f32 2", n: "i64"):
+    acc = xetile.zeros((4, 4), f16)
+    while n > 0:
+        n = n - 1
+        acc = acc + xetile.zeros((4, 4), f32)  # ERROR: X0602 the loop changes `acc` from f16 (4, 4) to f32 (4, 4)
+
+
+def wrong_change_in_test(X: "f32 2", n: "i64"):
+    m = 0
+    while (m := n * 0.5) > 3:  # ERROR: X0602 the loop changes `m` from an int to a float
+        n = n - 1
+
+
+def wrong_set_in_while(X: "f32 2", n: "i64"):
+    while n > 0:
+        n, v = n - 1, n
+    # CHECK: only the loop at line 133 sets `v`
+    w = v + 1  # ERROR: X0601 `v` may have no usable value here
+
+
+def wrong_set_before_break(X: "f32 2", n: "i64"):
+    for i in range(n):
+        if i == 3:
+            found = i
+            break
+    w = found + 1  # ERROR: X0601 `found` may have no usable value here
+
+
+def wrong_value_of_kernel(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CHECK: = help: store results with xetile.store_tile
+    return v  # ERROR: X0611 a kernel returns nothing, but this is f32 (4, 4)
+
+
+def wrong_returns(X: "f32 2", n: "i64"):
+    def pick(k):
+        if k > 3:
+            return xetile.zeros((4, 4), f32)
+        # CARET: return xetile.zeros((8, 4), f32)
+        return xetile.zeros((8, 4), f32)  # ERROR: X0609 `pick` gives f32 (8, 4) here, but f32 (4, 4) at line 156
+
+    v = pick(n)
+
+
+def wrong_returns_sometimes(X: "f32 2", n: "i64"):
+    def pick(k):
+        if k > 3:
+            return k + 1  # ERROR: X0609 `pick` gives an int here, but nothing on another path
+
+    v = pick(n)
+
+
+def wrong_returned_view(X: "f32 3", n: "i64"):
+    def pick(k):
+        if k > 3:
+            return X[k]
+        return X[0]  # ERROR: X0609 `return` of an array of f32, rank 2 inside a branch or loop of the run
+
+    v = pick(n)
+
+
+def wrong_lost_scatter_tile(V: "f32 1", n: "i64"):
+    for i in range(n):
+        if i > 2:
+            if i > 5:  # ERROR: X0403 `t` is a tile here, and nothing where the path was left before
+                break
+            # Nobody reads it where the loop was left, but a value is needed there.
+            t = xetile.init_tile(V, xetile.arange(4))
+        else:
+            t = xetile.init_tile(V, xetile.arange(4))
+        v = xetile.load_gather(t)
+
+
+def wrong_break_outside(X: "f32 2"):
+    # Python itself refuses `break` outside of loops; in helpers, too.
+    for i in range(4):
+        def inner(k):
+            return missing + k  # ERROR: X0101 `missing` is not defined
+
+        if inner(i) > 2:
+            break
+
+
+def wrong_walrus_in_branch(X: "f32 2", n: "i64"):
+    v = (m := n + 1) if n > 3 else 0
+    w = m + 1  # ERROR: X0601 `m` may have no usable value here
+
+
+def wrong_vector_condition_of_while(X: "f32 2"):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (4, 4)))
+    # CARET: v > 3
+    while v > 3:  # ERROR: X0308 a vector has no truth value
+        v = v + 1
+
+
+def wrong_while_else(X: "f32 2", n: "i64"):
+    while n > 3:
+        n = n - 1
+    else:
+        n = 4  # ERROR: X0402 `else` of a loop is not part of the kernel language
+
+
+def wrong_vectors_and(X: "f32 2", n: "i64"):
+    v = xetile.zeros((4, 4), f32)
+    # CHECK: combine masks with `&`, `|`, `~`
+    w = n > 3 and v > 2  # ERROR: X0308 a vector has no truth value

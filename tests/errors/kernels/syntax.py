@@ -36,22 +36,6 @@ def wrong_raise(X: "f32 2"):
     raise ValueError  # ERROR: X0402 `raise` statements are not part of the kernel language
 
 
-def wrong_while(X: "f32 2"):
-    # CHECK: = help: write `for i in range(...)` with an upper bound
-    while True:  # ERROR: X0402 `while` loops are not part of the kernel language
-        pass
-
-
-def wrong_break(X: "f32 2"):
-    for i in range(4):
-        break  # ERROR: X0402 `break` is not part of the kernel language
-
-
-def wrong_continue(X: "f32 2"):
-    for i in range(4):
-        continue  # ERROR: X0402 `continue` is not part of the kernel language
-
-
 def wrong_import(X: "f32 2"):
     import math  # ERROR: X0402 `import` statements are not part of the kernel language
 
@@ -104,12 +88,6 @@ def wrong_global(X: "f32 2"):
 def wrong_delete(X: "f32 2"):
     v = 3
     del v  # ERROR: X0402 `del` statements are not part of the kernel language
-
-
-def wrong_early_return(X: "f32 2", n: "i64"):
-    if n > 3:
-        return  # ERROR: X0403 `return` inside a run-time loop or branch is not supported yet
-    v = 3
 
 
 def wrong_element_assignment(X: "f32 2"):

@@ -1,0 +1,64 @@
+"""Binding names: one, or those of a tuple."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from xetl.errors import SyntaxNotSupportedError, TileTypeError
+from xetl.frontend.context import Context
+from xetl.frontend.types import Value, describe, items_of
+
+
+def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
+    """Bind a name, or the names of a tuple.
+
+    Raises:
+        SyntaxNotSupportedError: the target is an attribute or an element.
+        TileTypeError: not as many values as names.
+    """
+    if isinstance(target, ast.Name):
+        origin = getattr(value, "origin", None)
+        if origin is not None and origin.name is None:
+            origin.name = target.id
+        ctx.scope.bind(target.id, value, node)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(ctx, target, value, node)
+    else:
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0404",
+            "only names can be assigned to in a kernel",
+            target,
+            help="write memory with xetile.store_tile(value, tile)",
+        )
+
+
+def _unpack(
+    ctx: Context, target: ast.Tuple | ast.List, value: Value, node: ast.AST
+) -> None:
+    count, items = len(target.elts), items_of(value)
+    if items is None or len(items) != count:
+        raise ctx.error(
+            TileTypeError,
+            "X0309",
+            f"{describe(value)} cannot be unpacked into {count} names",
+            target,
+        )
+    for item, part in zip(target.elts, items, strict=True):
+        assign(ctx, item, part, node)
+
+
+def assigned_names(nodes: Sequence[ast.AST]) -> set[str]:
+    """The names that statements assign to, inner functions left out."""
+    return set(_assigned(nodes))
+
+
+def _assigned(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif not isinstance(node, ast.Lambda):
+            yield from _assigned(list(ast.iter_child_nodes(node)))

@@ -1,0 +1,176 @@
+"""What a loop of the run carries from one iteration to the next."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from xetl.errors import CompileError, ControlFlowError
+from xetl.frontend.context import Context
+from xetl.frontend.merging import (
+    can_cross,
+    describe_kind,
+    from_ssa,
+    line_of,
+    same,
+    same_kind,
+    to_ssa,
+)
+from xetl.frontend.scope import Binding, Unset
+from xetl.frontend.types import Value
+
+Bindings = dict[str, Binding]
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What the body gives on, and why the name has no value after the loop."""
+
+    carried: Value
+    unset: Unset | None = None
+
+
+class Carried:
+    """The names that a loop changes and that had a value before.
+
+    The order of use is that of the methods: ``starts`` before the loop, ``enter`` in
+    its block, ``ends`` at the end of it, ``leave`` behind the loop.
+    """
+
+    def __init__(
+        self, ctx: Context, node: ast.For | ast.While, changing: Set[str]
+    ) -> None:
+        self.node = node
+        self.before = ctx.scope.bindings
+        self.first: Bindings = {
+            name: binding
+            for name, binding in self.before.items()
+            if name in changing and can_cross(binding.value)
+        }
+        self.inside: Bindings = {}
+        self.after: Bindings = {}
+        self.end: dict[str, _End] = {}
+
+    def starts(self, ctx: Context) -> list[SSAValue]:
+        """The values before the loop."""
+        return [s for b in self.first.values() for s in to_ssa(ctx, b.value)]
+
+    def enter(self, ctx: Context, arguments: Sequence[SSAValue]) -> None:
+        """Let the names mean the arguments of the body."""
+        values = iter(arguments)
+        self.inside = {
+            name: Binding(from_ssa(b.value, values), b.node)
+            for name, b in self.first.items()
+        }
+        ctx.scope.bindings = self.before | self.inside
+
+    def pass_on(self, ctx: Context) -> list[SSAValue]:
+        """What a test gives to the body: the names as they are after it.
+
+        Raises:
+            ControlFlowError: the test changed the kind of one.
+        """
+        for name, first in self.first.items():
+            last = ctx.scope.bindings[name]
+            if not same_kind(first.value, last.value):
+                raise _change(ctx, name, first, last)
+        return [ssa for name in self.first for ssa in to_ssa(ctx, self._now(ctx, name))]
+
+    def _now(self, ctx: Context, name: str) -> Value:
+        return ctx.scope.bindings[name].value
+
+    def enter_body(self, ctx: Context, arguments: Sequence[SSAValue]) -> None:
+        """Let the names mean the arguments of a second block."""
+        values: Iterator[SSAValue] = iter(arguments)
+        tested = dict(ctx.scope.bindings)
+        for name, first in self.first.items():
+            binding = Binding(from_ssa(first.value, values), tested[name].node)
+            binding.used = self.inside[name].used
+            tested[name] = self.inside[name] = binding
+        ctx.scope.bindings = tested
+
+    def ends(self, ctx: Context, targets: Set[str]) -> list[SSAValue]:
+        """The values for the next iteration; the scope is that before the loop.
+
+        Raises:
+            ControlFlowError: a name changes its kind.
+        """
+        self.after = ctx.scope.bindings
+        ctx.scope.bindings = self.before
+        self.end = {name: self._end(ctx, name) for name in self.first}
+        self._check_unchanged(ctx, targets)
+        return [s for end in self.end.values() for s in to_ssa(ctx, end.carried)]
+
+    def _end(self, ctx: Context, name: str) -> _End:
+        """What the body makes of a carried variable.
+
+        A variable that the body sets anew before it reads it may change its kind:
+        only a use after the loop is wrong then.
+
+        Raises:
+            ControlFlowError: the next iteration would read another kind of value.
+        """
+        first, last, inside = self.first[name], self.after[name], self.inside[name]
+        if same_kind(first.value, last.value):
+            return _End(last.value)
+        error = _change(ctx, name, first, last)
+        if inside.used:
+            raise error
+        return _End(inside.value, Unset("", error))
+
+    def _check_unchanged(self, ctx: Context, targets: Set[str]) -> None:
+        """What cannot be carried (None, a dtype, an array) must stay what it is."""
+        changeable = self.first.keys() | targets
+        for name, first in self.before.items():
+            last = self.after[name]
+            if name in changeable or isinstance(first.value, Unset) or last is first:
+                continue
+            if not same(first.value, last.value):
+                raise _change(ctx, name, first, last)
+
+    def leave(
+        self, ctx: Context, results: Sequence[SSAValue], targets: Set[str]
+    ) -> None:
+        """Let the names mean the results; others of the body have no value."""
+        values = iter(results)
+        merged = dict(self.before)
+        for name, end in self.end.items():
+            value = from_ssa(end.carried, values)
+            merged[name] = Binding(end.unset or value, self.after[name].node)
+        for name in self.after:
+            if name not in self.before or name in targets:
+                why = (
+                    f"only the loop at line {self.node.lineno} sets `{name}`, and it"
+                    " may run no times"
+                )
+                merged[name] = Binding(Unset(why), self.node)
+        ctx.scope.bindings = merged
+
+
+def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileError:
+    if isinstance(last.value, Unset):
+        return ctx.error(
+            ControlFlowError,
+            "X0601",
+            f"`{name}` may have no usable value in the next iteration",
+            last.node,
+            notes=[last.value.why],
+            help=f"keep `{name}` one kind of value on every path",
+        )
+    origin = f" (set{line_of(first.node)})" if first.node else " (a parameter)"
+    before, now = describe_kind(first.value), describe_kind(last.value)
+    advice = "keep one shape and dtype, or use another name in the loop"
+    if (before, now) == ("an int", "a float"):
+        advice = f"start with a float: `{name} = 0.0`"
+    return ctx.error(
+        ControlFlowError,
+        "X0602",
+        f"the loop changes `{name}` from {before} to {now}",
+        last.node,
+        label=f"here it becomes {now}",
+        notes=[f"before the loop `{name}` is {before}{origin}"],
+        help=advice,
+    )

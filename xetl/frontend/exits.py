@@ -1,0 +1,209 @@
+"""Paths that stop before the end: ``continue``, ``break`` and ``return``.
+
+Each statement runs on a path that still runs.  Behind an ``if`` in which some paths
+stopped, the exit code is a number of the run; what follows is guarded by it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import arith
+from xetl.errors import ControlFlowError, SyntaxNotSupportedError
+from xetl.frontend.casts import index_constant, splat
+from xetl.frontend.context import Context
+from xetl.frontend.merging import describe_kind, line_of
+from xetl.frontend.scope import (
+    CONTINUED,
+    RETURNED,
+    RUNNING,
+    Binding,
+    Exit,
+)
+from xetl.frontend.types import (
+    I64,
+    Scalar,
+    Tile,
+    Value,
+    Vector,
+    is_scalar,
+    items_of,
+    scalar_kind,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a function or of a loop's body, for blocks that reach it."""
+
+    function: ast.AST | None = None
+    """None: the end of a body, where ``continue`` is what falling through is."""
+
+    def reach(self, ctx: Context) -> None:
+        """Fall off the end on the current path."""
+        scope = ctx.scope
+        if self.function is None:
+            scope.exit = remap(ctx, scope.exit, {CONTINUED: 0})
+        elif scope.exit.known == 0:
+            scope.exit = Exit.of(RETURNED)
+            scope.returned = Binding(None, self.function)
+
+
+def code_of(ctx: Context, exit_: Exit) -> SSAValue:
+    """An exit code as index."""
+    known = exit_.known
+    if known is not None:
+        return index_constant(ctx, known)
+    assert exit_.ssa is not None
+    return exit_.ssa.ssa
+
+
+def is_running(ctx: Context, exit_: Exit) -> Scalar:
+    """Whether a path whose exit is not known still runs."""
+    return _is(ctx, exit_, 0)
+
+
+def _is(ctx: Context, exit_: Exit, code: int) -> Scalar:
+    same = arith.CmpiOp("eq", code_of(ctx, exit_), index_constant(ctx, code))
+    return Scalar(ctx.emit(same), "bool")
+
+
+def remap(ctx: Context, exit_: Exit, codes: Mapping[int, int]) -> Exit:
+    """The exit with some codes replaced, as the end of a loop does."""
+    result = frozenset(codes.get(code, code) for code in exit_.codes)
+    if len(result) == 1:
+        return Exit(result)
+    ssa = code_of(ctx, exit_)
+    for old, new in codes.items():
+        if old in exit_.codes:
+            found = _is(ctx, exit_, old).ssa
+            ssa = ctx.emit(arith.SelectOp(found, index_constant(ctx, new), ssa))
+    return Exit(result, Scalar(ssa, "int"))
+
+
+def stopped(exit_: Exit) -> Exit:
+    """The exit where it is known not to run."""
+    codes = exit_.codes - {0}
+    return Exit(codes, exit_.ssa if len(codes) > 1 else None)
+
+
+def any_value(ctx: Context, like: Value, name: str) -> Value:
+    """A value of the kind of ``like`` for a path on which nobody reads it.
+
+    Raises:
+        SyntaxNotSupportedError: there is none, as of a scatter tile.
+    """
+    if is_scalar(like):
+        return {"int": 0, "float": 0.0, "bool": False}[scalar_kind(like)]
+    if isinstance(like, Vector):
+        return splat(ctx, 0, like.shape, like.dtype)
+    if isinstance(like, Tile):
+        return _any_tile(ctx, like, name)
+    return tuple(any_value(ctx, item, name) for item in items_of(like) or ())
+
+
+def _any_tile(ctx: Context, like: Tile, name: str) -> Tile:
+    type_ = like.ssa.type
+    assert isinstance(type_, xetile.TileType)
+    if like.scattered or type_.memory_space:
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0403",
+            f"`{name}` is a tile here, and nothing where the path was left before",
+            help=f"make `{name}` before, or put what follows into `else`",
+        )
+    nowhere = ctx.emit(arith.ConstantOp.integer(0, I64))
+    strides = (type_.shape[1], 1) if type_.order == (1, 0) else (1, type_.shape[0])
+    op = xetile.InitTileOp(nowhere, (0, 0), type_, (0, 0), strides)
+    return Tile(ctx.emit(op), like.shape, like.dtype, origin=like.origin)
+
+
+def returned_value(ctx: Context, name: str, node: ast.AST) -> Value:
+    """What a function gives, at its end.
+
+    Raises:
+        ControlFlowError: it gives a value on some paths only.
+    """
+    exit_, returned = ctx.scope.exit, ctx.scope.returned
+    if returned is None:
+        return None
+    if exit_.known != RETURNED and returned.value is not None:
+        raise disagreement(ctx, returned, Binding(None, node), name)
+    return returned.value
+
+
+def disagreement(
+    ctx: Context, one: Binding, other: Binding, name: str
+) -> ControlFlowError:
+    """The error for two ``return`` of different kinds."""
+    if one.value is None:
+        one, other = other, one
+    what = describe_kind(one.value)
+    if other.value is None:
+        message = f"`{name}` gives {what} here, but nothing on another path"
+    else:
+        message = (
+            f"`{name}` gives {what} here, but {describe_kind(other.value)}"
+            f"{line_of(other.node)}"
+        )
+    error = ctx.error(
+        ControlFlowError,
+        "X0609",
+        message,
+        one.node,
+        help="return one kind of value, shape and dtype on every path",
+    )
+    assert isinstance(error, ControlFlowError)
+    return error
+
+
+# Syntax -----------------------------------------------------------------------------
+
+
+def has_exit(body: Sequence[ast.AST]) -> bool:
+    """Whether ``break``, ``continue`` or ``return`` stand in statements."""
+    return any(
+        isinstance(node, ast.Break | ast.Continue | ast.Return)
+        or (not _is_function(node) and has_exit(list(ast.iter_child_nodes(node))))
+        for node in body
+    )
+
+
+def may_leave(body: Sequence[ast.AST]) -> bool:
+    """Whether the body of a loop may leave it: its ``break``, or any ``return``."""
+    return any(_may_leave(node, inner=False) for node in body)
+
+
+def _may_leave(node: ast.AST, *, inner: bool) -> bool:
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, ast.Break):
+        return not inner
+    if _is_function(node) or isinstance(node, ast.expr):
+        return False
+    inner = inner or isinstance(node, ast.For | ast.While)
+    return any(_may_leave(child, inner=inner) for child in ast.iter_child_nodes(node))
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef)
+
+
+__all__ = [
+    "RUNNING",
+    "Tail",
+    "any_value",
+    "code_of",
+    "disagreement",
+    "has_exit",
+    "is_running",
+    "may_leave",
+    "remap",
+    "returned_value",
+    "stopped",
+]

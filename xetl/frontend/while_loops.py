@@ -1,0 +1,285 @@
+"""Loops without a fixed number of iterations: ``scf.while``.
+
+These are ``while`` loops, and ``for`` loops that contain ``break`` or ``return``.  The
+exit code is carried; the test runs only while it is 0.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from xdsl.ir import Region, SSAValue
+
+from xetl.dialects.upstream import scf
+from xetl.errors import CompileError, ControlFlowError
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Arg
+from xetl.frontend.assignment import assigned_names
+from xetl.frontend.branches import begin_path, is_cheap, join, splice
+from xetl.frontend.carrying import Carried
+from xetl.frontend.casts import runtime
+from xetl.frontend.context import Context
+from xetl.frontend.exits import (
+    Tail,
+    any_value,
+    code_of,
+    is_running,
+    may_leave,
+    remap,
+    stopped,
+)
+from xetl.frontend.merging import can_cross, from_ssa, to_ssa
+from xetl.frontend.scope import (
+    BROKEN,
+    CONTINUED,
+    RETURNED,
+    RUNNING,
+    Binding,
+    Exit,
+)
+from xetl.frontend.types import Scalar, is_constant
+
+_LEFT = frozenset((0, BROKEN, RETURNED))
+_TEST = "<test>"
+Values = Sequence[SSAValue]
+
+
+class Leaving(ABC):
+    """What a ``for`` and a ``while`` loop do differently.
+
+    ``own_starts`` are values that only the loop itself carries.
+    """
+
+    node: ast.For | ast.While
+    changing: set[str]
+    targets: set[str]
+    own_starts: list[SSAValue]
+
+    @abstractmethod
+    def test(self, own: Values) -> Scalar | bool:
+        """Whether another iteration begins."""
+
+    @abstractmethod
+    def enter(self, own: Values) -> None:
+        """Begin an iteration."""
+
+    @abstractmethod
+    def advance(self, own: Values) -> list[SSAValue]:
+        """The loop's own values of the next iteration."""
+
+
+class _While(Leaving):
+    """A ``while`` statement."""
+
+    def __init__(self, ctx: Context, node: ast.While) -> None:
+        self.ctx, self.node, self.condition = ctx, node, node.test
+        self.changing = assigned_names([*node.body, node.test])
+        self.targets = set()
+        self.own_starts = []
+
+    def test(self, own: Values) -> Scalar | bool:
+        """The user's condition."""
+        value = self.ctx.evaluate(self.condition)
+        return arithmetic.truth(self.ctx, Arg(value, self.condition))
+
+    def enter(self, own: Values) -> None:
+        """Nothing to do."""
+
+    def advance(self, own: Values) -> list[SSAValue]:
+        """Nothing is carried but names."""
+        return []
+
+
+def run_while(ctx: Context, node: ast.While) -> None:
+    """Compile a ``while`` statement."""
+    run_leaving(ctx, _While(ctx, node))
+
+
+def run_leaving(ctx: Context, loop: Leaving) -> None:
+    """Compile a loop to ``scf.while``."""
+    made = _WhileLoop(ctx, loop)
+    made.build_test()
+    made.build_body()
+    made.carry_returned()
+    made.finish()
+
+
+class _WhileLoop:
+    """An ``scf.while`` being made.
+
+    Carried are, in this order: the loop's own values, the names, the exit code if the
+    body can leave, the names that only the test sets, and what ``return`` gives.
+    """
+
+    def __init__(self, ctx: Context, loop: Leaving) -> None:
+        self.ctx, self.loop, self.node = ctx, loop, loop.node
+        self.leaves = may_leave(loop.node.body)
+        self.carried = Carried(ctx, loop.node, loop.changing)
+        self.starts = [*loop.own_starts, *self.carried.starts(ctx)]
+        self.own = len(loop.own_starts)
+        self.names = len(self.starts)
+        if self.leaves:
+            self.starts.append(code_of(ctx, RUNNING))
+        self.passed: list[SSAValue] = []
+        self.yielded: list[SSAValue] = []
+        self.fresh: dict[str, Binding] = {}
+        self.exit = RUNNING
+        self.returned: Binding | None = None
+        self.returned_at: int | None = None
+
+    def build_test(self) -> None:
+        """The first region: whether to go on, and with which values."""
+        ctx, loop = self.ctx, self.loop
+        with ctx.into([value.type for value in self.starts]) as self.before:
+            own = self.before.args[: self.own]
+            self.carried.enter(ctx, self.before.args[self.own : self.names])
+            code = self.before.args[self.names :]
+            if self.leaves:
+                ctx.scope.exit = Exit(_LEFT, Scalar(code[0], "int"))
+            self.going, self.endless = self._go_on(own)
+            ctx.scope.exit = RUNNING
+            self.passed = [*own, *self.carried.pass_on(ctx), *code]
+            for name in sorted(_set_by_test(loop.node)):
+                binding = ctx.scope.bindings.get(name)
+                if name not in self.carried.first and binding is not None:
+                    self._pass_fresh(name, binding)
+
+    def _pass_fresh(self, name: str, binding: Binding) -> None:
+        if can_cross(binding.value):
+            self.fresh[name] = binding
+            self.passed += to_ssa(self.ctx, binding.value)
+
+    def _go_on(self, own: Values) -> tuple[Scalar, bool]:
+        """The condition, and whether only the body can end the loop."""
+        ctx = self.ctx
+        if not self.leaves:
+            condition = self.loop.test(own)
+            if condition is True:
+                raise self._never_ends()
+            return runtime(ctx, condition), False
+        tests: list[Scalar | bool] = []
+        exit_ = ctx.scope.exit
+        running = is_running(ctx, exit_)
+
+        def test() -> None:
+            ctx.scope.exit = RUNNING
+            tests.append(self.loop.test(own))
+            ctx.scope.bind(_TEST, tests[0])
+
+        def leave() -> None:
+            ctx.scope.exit = stopped(exit_)
+            ctx.scope.bind(_TEST, False)
+
+        then, otherwise = begin_path(ctx, test), begin_path(ctx, leave)
+        condition = tests[0]
+        if condition is True:
+            return running, True
+        if is_cheap(then.block) and not self._sets_names():
+            splice(ctx, then.block)
+            both = arithmetic.select(ctx, True, running, running, condition)
+            return both, False
+        join(ctx, running, then, otherwise, self.node, keep_exit=True)
+        return runtime(ctx, ctx.scope.bindings.pop(_TEST).value), False
+
+    def _sets_names(self) -> bool:
+        return bool(_set_by_test(self.node))
+
+    def _never_ends(self) -> CompileError:
+        return self.ctx.error(
+            ControlFlowError,
+            "X0610",
+            "this loop never ends",
+            _test_of(self.node),
+            help="leave it with `break` or `return`, or give it a condition",
+        )
+
+    def build_body(self) -> None:
+        """The second region: one iteration."""
+        ctx, loop = self.ctx, self.loop
+        with ctx.into([value.type for value in self.passed]) as self.after:
+            own = self.after.args[: self.own]
+            self.carried.enter_body(ctx, self.after.args[self.own :])
+            self._bind_fresh(self.after.args)
+            loop.enter(own)
+            ctx.run(self.node.body, Tail())
+            ctx.node = self.node
+            self.exit = remap(ctx, ctx.scope.exit, {CONTINUED: 0})
+            self.returned = ctx.scope.returned
+            ctx.scope.exit, ctx.scope.returned = RUNNING, None
+            self.yielded = loop.advance(own) if self.exit.may_run else list(own)
+            self.yielded += self.carried.ends(ctx, loop.targets)
+            if self.leaves:
+                self.yielded.append(code_of(ctx, self.exit))
+        if self.endless and not self.exit.codes & {BROKEN, RETURNED}:
+            raise self._never_ends()
+
+    def _bind_fresh(self, values: Values) -> None:
+        rest = iter(values[len(self.starts) :])
+        for name, binding in self.fresh.items():
+            value = from_ssa(binding.value, rest)
+            self.ctx.scope.bind(name, value, binding.node)
+
+    def carry_returned(self) -> None:
+        """Let the value of a ``return`` come out with the results.
+
+        Its kind is known only now, so the arguments are added to finished regions.
+        """
+        if self.returned is None or is_constant(self.returned.value):
+            return
+        ctx, value = self.ctx, self.returned.value
+        nothing = any_value(ctx, value, "return")
+        self.returned_at = len(self.passed)
+        # The names that the test sets are passed on, but not carried.
+        for start in to_ssa(ctx, nothing):
+            argument = self.before.insert_arg(start.type, len(self.before.args))
+            self.after.insert_arg(start.type, len(self.after.args))
+            self.starts.append(start)
+            self.passed.append(argument)
+        with ctx.appending(self.after):
+            self.yielded += to_ssa(ctx, value)
+
+    def finish(self) -> None:
+        """End both regions, add the op and hand out its results."""
+        ctx = self.ctx
+        with ctx.appending(self.before):
+            ctx.add(scf.ConditionOp(self.going.ssa, *self.passed))
+        with ctx.appending(self.after):
+            ctx.add(scf.YieldOp(*self.yielded))
+        types = [value.type for value in self.passed]
+        regions = Region(self.before), Region(self.after)
+        results = ctx.add(scf.WhileOp(self.starts, types, *regions)).results
+        self.carried.leave(ctx, results[self.own :], self.loop.targets)
+        if self.fresh and not self.leaves:
+            self._bind_results(results)
+        if self.leaves:
+            self._set_exit(Scalar(results[self.names], "int"))
+        if self.returned is not None:
+            value = self.returned.value
+            if self.returned_at is not None:
+                value = from_ssa(value, iter(results[self.returned_at :]))
+            ctx.scope.returned = Binding(value, self.returned.node)
+
+    def _bind_results(self, results: Values) -> None:
+        at = self.names
+        for name, binding in self.fresh.items():
+            value = from_ssa(binding.value, iter(results[at:]))
+            at += len(to_ssa(self.ctx, value))
+            self.ctx.scope.bind(name, value, binding.node)
+
+    def _set_exit(self, code: Scalar) -> None:
+        """Behind the loop: `break` is over, `return` goes on."""
+        codes = self.exit.codes - {0}
+        if not self.endless:
+            codes |= {0}
+        known = Exit(codes, code if len(codes) > 1 else None)
+        self.ctx.scope.exit = remap(self.ctx, known, {BROKEN: 0})
+
+
+def _set_by_test(node: ast.For | ast.While) -> set[str]:
+    return assigned_names([node.test]) if isinstance(node, ast.While) else set()
+
+
+def _test_of(node: ast.For | ast.While) -> ast.expr:
+    return node.test if isinstance(node, ast.While) else node.iter
