@@ -1,0 +1,257 @@
+"""Reductions and the kernels made of them, for extents that fill no vector."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from launching import agree, launch, same, small_integers
+
+from xetl import xetile
+from xetl.xetile import constexpr
+
+pytestmark = pytest.mark.usefixtures("target")
+SHAPES = [(1, 1), (1, 17), (17, 1), (3, 100), (5, 64), (7, 257), (33, 8)]
+KINDS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@xetile.kernel
+def reduced(X, Y, R: constexpr, C: constexpr, KIND: constexpr, DIM: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)))
+    out = xetile.tile_reduce(KIND, v, [DIM])
+    xetile.store_tile(out, xetile.init_tile(Y, [0, 0], (1, C) if DIM == 0 else (R, 1)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_reductions_of_either_dim(shape: Any, dim: int) -> None:
+    rng = np.random.default_rng(0)
+    for kind, function in KINDS.items():
+        x = small_integers(rng, *shape)
+        if kind == "mul":
+            # Powers of two, few of them not 1: products are exact.
+            x = np.where(abs(x) == 4, x / 2, np.copysign(1, x)).astype(np.float32)
+        expected = function.reduce(x, axis=dim, keepdims=True)
+        constants = {"R": shape[0], "C": shape[1], "KIND": kind, "DIM": dim}
+        out = agree(reduced, 1, x, np.zeros_like(expected), **constants)[1]
+        same(out, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float64])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_reductions_of_other_types(dtype: Any, dim: int) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0 if dtype is np.uint8 else -100, 120, (9, 37)).astype(dtype)
+    kinds = dict(KINDS)
+    if dtype is not np.float64:
+        kinds |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    else:
+        x = x / 64
+    for kind, function in kinds.items():
+        if kind == "mul" and dtype is np.float64:
+            continue
+        expected = (
+            function.reduce(x, axis=dim, keepdims=True, dtype=dtype)
+            if kind in ("add", "mul")
+            else function.reduce(x, axis=dim, keepdims=True)
+        )
+        constants = {"R": 9, "C": 37, "KIND": kind, "DIM": dim}
+        same(agree(reduced, 1, x, np.zeros_like(expected), **constants)[1], expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_narrow_sums_are_rounded_once(dtype: Any, dim: int) -> None:
+    x = np.random.default_rng(0).integers(-64, 65, (33, 41)).astype(dtype)
+    expected = x.astype(np.float32).sum(dim, keepdims=True).astype(dtype)
+    constants = {"R": 33, "C": 41, "KIND": "add", "DIM": dim}
+    same(agree(reduced, 1, x, np.zeros_like(expected), **constants)[1], expected)
+
+
+def test_maxima_propagate_nan() -> None:
+    x = small_integers(np.random.default_rng(0), 5, 70)
+    x[1, 3], x[2, 69], x[3] = np.nan, np.nan, -np.inf
+    for kind in ("max", "min"):
+        expected = KINDS[kind].reduce(x, axis=1, keepdims=True)
+        constants = {"R": 5, "C": 70, "KIND": kind, "DIM": 1}
+        same(agree(reduced, 1, x, np.zeros_like(expected), **constants)[1], expected)
+
+
+@xetile.kernel
+def all_of_it(X, Y, R: constexpr, C: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)))
+    s = v.sum()
+    m = v.max()
+    w = xetile.zeros((1, 4)) + s + xetile.tile_reduce("add", v, [0, 1]) * 2.0
+    xetile.store_tile(w * 3.0 + m, xetile.init_tile(Y, [0, 0], (1, 4)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reductions_to_one_element(shape: Any) -> None:
+    x = small_integers(np.random.default_rng(0), *shape)
+    expected = np.full((1, 4), 9 * x.sum() + x.max(), np.float32)
+    same(agree(all_of_it, 1, x, 0 * expected, R=shape[0], C=shape[1])[1], expected)
+
+
+@xetile.kernel
+def softmax(X, Y, R: constexpr, C: constexpr):
+    r = xetile.program_id(0) * R
+    x = xetile.load_tile(xetile.init_tile(X, [r, 0], (R, C)), padding=-xetile.inf)
+    e = xetile.exp(x - x.max(1, keepdims=True))
+    xetile.store_tile(e / e.sum(1)[:, None], xetile.init_tile(Y, [r, 0], (R, C)))
+
+
+@pytest.mark.parametrize("tile", [(1, 128), (4, 100), (5, 77), (3, 300), (16, 96)])
+def test_softmax(tile: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((33, 77)).astype(np.float32)
+    out = launch(softmax, -(-33 // tile[0]), x, 0 * x, R=tile[0], C=tile[1])[1]
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    # exp within 4 ulp of an argument off by one rounding; 77 additions; a division.
+    bound = (8 + 77 + 2 + abs(x).max() * 2) * 2.0**-24
+    assert (abs(out - e / e.sum(1, keepdims=True)) <= bound).all()
+
+
+@xetile.kernel
+def layer_norm(X, W, B, Y, M, S, eps, R: constexpr, C: constexpr):
+    r = xetile.program_id(0) * R
+    n = X.shape[1]
+    x = xetile.load_tile(xetile.init_tile(X, [r, 0], (R, C)))
+    mean = x.sum(1) / n
+    d = xetile.where(xetile.arange(C)[None, :] < n, x - mean[:, None], 0.0)
+    rstd = xetile.rsqrt((d * d).sum(1) / n + eps)
+    w = xetile.load_tile(xetile.init_tile(W, [0], (C,)))
+    b = xetile.load_tile(xetile.init_tile(B, [0], (C,)))
+    y = d * rstd[:, None]
+    xetile.store_tile(y * w + b, xetile.init_tile(Y, [r, 0], (R, C)))
+    xetile.store_tile(mean, xetile.init_tile(M, [r], (R,)))
+    xetile.store_tile(rstd, xetile.init_tile(S, [r], (R,)))
+
+
+@xetile.kernel
+def layer_norm_backward(X, W, G, M, S, DX, DW, DB, R: constexpr, C: constexpr):
+    """One program: dx row by row, dw and db over all rows."""
+    n = X.shape[1]
+    w = xetile.load_tile(xetile.init_tile(W, [0], (C,)))
+    inside = xetile.arange(C)[None, :] < n
+    dw = xetile.zeros((C,))
+    db = xetile.zeros((C,))
+    for r in range(0, X.shape[0], R):
+        x = xetile.load_tile(xetile.init_tile(X, [r, 0], (R, C)))
+        g = xetile.load_tile(xetile.init_tile(G, [r, 0], (R, C)))
+        mean = xetile.load_tile(xetile.init_tile(M, [r], (R,)))[:, None]
+        rstd = xetile.load_tile(xetile.init_tile(S, [r], (R,)))[:, None]
+        xhat = xetile.where(inside, (x - mean) * rstd, 0.0)
+        wg = w * g
+        c1 = (xhat * wg).sum(1, keepdims=True) / n
+        c2 = wg.sum(1, keepdims=True) / n
+        dx = (wg - (xhat * c1 + c2)) * rstd
+        xetile.store_tile(dx, xetile.init_tile(DX, [r, 0], (R, C)))
+        dw = dw + (g * xhat).sum(0)
+        db = db + g.sum(0)
+    xetile.store_tile(dw, xetile.init_tile(DW, [0], (C,)))
+    xetile.store_tile(db, xetile.init_tile(DB, [0], (C,)))
+
+
+@pytest.mark.parametrize("tile", [(4, 96), (1, 77), (5, 100)])
+def test_layer_norm_forward_and_backward(tile: Any) -> None:
+    rng = np.random.default_rng(0)
+    x, g = (rng.standard_normal((33, 77)).astype(np.float32) for _ in range(2))
+    w, b = (rng.standard_normal(77).astype(np.float32) for _ in range(2))
+    column, row = np.zeros(33, np.float32), np.zeros(77, np.float32)
+    r, c = tile
+    _, _, _, y, mean, rstd, _ = launch(
+        layer_norm, -(-33 // r), x, w, b, 0 * x, column, column.copy(), 1e-5, R=r, C=c
+    )
+    wide = x.astype(np.float64)
+    m, s = wide.mean(1), 1 / np.sqrt(wide.var(1) + 1e-5)
+    hat = (wide - m[:, None]) * s[:, None]
+    # A row has 77 elements: each sum is off by at most 77 roundings of its size.
+    np.testing.assert_allclose(mean, m, atol=77 * 2.0**-24 * abs(x).max())
+    np.testing.assert_allclose(rstd, s, rtol=100 * 2.0**-24)
+    np.testing.assert_allclose(y, hat * w + b, atol=400 * 2.0**-24 * abs(w).max())
+    dx, dw, db = launch(
+        layer_norm_backward, 1, x, w, g, mean, rstd, 0 * x, row, row.copy(), R=r, C=c
+    )[5:]
+    wg = g.astype(np.float64) * w
+    c1, c2 = (hat * wg).mean(1, keepdims=True), wg.mean(1, keepdims=True)
+    exact = (wg - hat * c1 - c2) * s[:, None]
+    np.testing.assert_allclose(dx, exact, atol=1000 * 2.0**-24 * abs(wg).max())
+    np.testing.assert_allclose(dw, (g * hat).sum(0), atol=400 * 2.0**-24 * 10)
+    np.testing.assert_allclose(db, g.sum(0), atol=40 * 2.0**-24 * 33)
+
+
+@xetile.kernel
+def cross_entropy(L, T, P, Loss, R: constexpr, C: constexpr):
+    r = xetile.program_id(0) * R
+    x = xetile.load_tile(xetile.init_tile(L, [r, 0], (R, C)), padding=-xetile.inf)
+    t = xetile.load_tile(xetile.init_tile(T, [r], (R,)))
+    m = x.max(1, keepdims=True)
+    e = xetile.exp(x - m)
+    s = e.sum(1, keepdims=True)
+    hot = xetile.where(xetile.arange(C)[None, :] == t[:, None], 1.0, 0.0)
+    right = xetile.where(hot > 0.5, x, 0.0).sum(1, keepdims=True)
+    xetile.store_tile(e / s - hot, xetile.init_tile(P, [r, 0], (R, C)))
+    loss = xetile.log(s) + m - right
+    xetile.store_tile(loss.reshape((R,)), xetile.init_tile(Loss, [r], (R,)))
+
+
+def test_cross_entropy() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((50, 10)).astype(np.float32)
+    t = rng.integers(0, 10, 50).astype(np.int32)
+    out = launch(cross_entropy, 4, x, t, 0 * x, np.zeros(50, np.float32), R=16, C=16)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    p = e / e.sum(1, keepdims=True)
+    np.testing.assert_allclose(out[2], p - np.eye(10)[t], atol=40 * 2.0**-24)
+    np.testing.assert_allclose(out[3], -np.log(p[np.arange(50), t]), atol=2.0**-20)
+
+
+@xetile.kernel
+def column_sums(X, Y, R: constexpr, C: constexpr):
+    c = xetile.program_id(0) * C
+    acc = xetile.zeros((C,))
+    t = xetile.init_tile(X, [0, c], (R, C))
+    for _ in range(0, X.shape[0], R):
+        acc = acc + xetile.load_tile(t).sum(0)
+        t = xetile.update_tile_offset(t, [R, 0])
+    xetile.store_tile(acc, xetile.init_tile(Y, [c], (C,)))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_column_sums(order: Any) -> None:
+    x = np.array(small_integers(np.random.default_rng(0), 33, 77), order=order)
+    out = agree(column_sums, 3, x, np.zeros(77, np.float32), R=8, C=30)
+    same(out[1], x.sum(0))
+
+
+@xetile.kernel
+def many_reductions(X, Y, R: constexpr, C: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)))
+    a = v * 2.0 + 1.0
+    rows = a.sum(1, keepdims=True)
+    cols = a.max(0, keepdims=True)
+    b = xetile.where(a > rows * 0.01, a, cols - a)
+    again = b.sum(1, keepdims=True) + b.min(1, keepdims=True)
+    xetile.store_tile(b + again - cols + rows, xetile.init_tile(Y, [0, 0], (R, C)))
+
+
+@pytest.mark.parametrize("shape", [(3, 100), (9, 17), (20, 1), (1, 33)])
+def test_values_reduced_both_ways_and_used_again(shape: Any) -> None:
+    x = small_integers(np.random.default_rng(0), *shape)
+    agree(many_reductions, 1, x, 0 * x, R=shape[0], C=shape[1])
+
+
+@xetile.kernel
+def arg_extrema(X, A, B, R: constexpr, C: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)))
+    xetile.store_tile(v.argmax(1), xetile.init_tile(A, [0], (R,)))
+    xetile.store_tile(v.argmin(0), xetile.init_tile(B, [0], (C,)))
+
+
+def test_the_first_extremum_is_found() -> None:
+    x = small_integers(np.random.default_rng(0), 9, 37)
+    out = agree(
+        arg_extrema, 1, x, np.zeros(9, np.int32), np.zeros(37, np.int32), R=9, C=37
+    )
+    same(out[1], x.argmax(1).astype(np.int32))
+    same(out[2], x.argmin(0).astype(np.int32))
