@@ -1,16 +1,31 @@
 """A tile kernel language in Python; see README.md."""
 
 import importlib
+from typing import TYPE_CHECKING
 
 from xetl import errors
 
+if TYPE_CHECKING:
+    from xetl import xetile
+    from xetl.runtime.config import config, no_compile
+
 __version__ = "0.1.0"
 
-__all__ = ["errors"]
+__all__ = ["config", "errors", "no_compile", "xetile"]
+
+_HOMES = {"config": "xetl.runtime.config", "no_compile": "xetl.runtime.config"}
 
 
 def __getattr__(name: str) -> object:
-    """Load the facade on first use: what imports `xetl` need not load the runtime."""
+    """Load what is asked for on first use: importing `xetl` itself costs nothing."""
     if name == "xetile":
         return importlib.import_module("xetl.xetile")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -24,7 +24,7 @@ EMPTY = Signature(())
 
 
 def key(fn: Callable[..., Any], *params: Any, target: str = "host") -> str:
-    return fingerprint(fn, Signature(params), BACKEND, target)
+    return fingerprint(fn, Signature(params), BACKEND, target).digest
 
 
 def module(text: str, tmp_path: Path, name: str = "user") -> Any:
@@ -90,7 +90,7 @@ import made
 from xetl.language.signature import Signature
 from xetl.runtime.fingerprint import fingerprint
 backend = types.SimpleNamespace(name="fake", cache_key=lambda target: "1.0")
-print(fingerprint(made.k, Signature(()), backend, "host"))
+print(fingerprint(made.k, Signature(()), backend, "host").digest)
 """
     keys = {
         subprocess.run(

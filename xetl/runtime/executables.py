@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from threading import Lock
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from xetl.backend import Artifact, Backend, Executable, find_backend
 from xetl.errors import LaunchError, did_you_mean
-from xetl.runtime.cache import disk_cache
+from xetl.language.signature import Signature
+from xetl.runtime.cache import DiskCache, disk_cache
+from xetl.runtime.captured import unchanged_check
+from xetl.runtime.changes import Facts, changes
 from xetl.runtime.config import config
-from xetl.runtime.fingerprint import fingerprint
+from xetl.runtime.fingerprint import Fingerprint, fingerprint
 from xetl.runtime.specialize import Specialization
 
 DEFAULT_BACKEND = "cpu"
@@ -20,15 +25,40 @@ _MOST_KEYS = 4096
 
 
 class Loaded:
-    """An executable with what the runtime must know about it."""
+    """The code of a kernel, and what the runtime must know about it."""
 
     def __init__(
-        self, executable: Executable, artifact: Artifact, backend: Backend
+        self, artifact: Artifact, backend: Backend, signature: Signature
     ) -> None:
-        self.executable = executable
+        self.artifact = artifact
         self.stored = artifact.stored
         self.meta = artifact.meta
         self.backend = backend
+        self._signature = signature
+
+    @cached_property
+    def executable(self) -> Executable:
+        """The code, runnable; made late, since `warmup` needs no device."""
+        return self.backend.load(self.artifact, self._signature)
+
+
+class Found(NamedTuple):
+    """An answer of `Executables`.
+
+    Attributes:
+        loaded: the code.
+        unchanged: says whether the captured globals are still what they were; None:
+            there are none.
+        positions: see `xetl.runtime.fingerprint.Fingerprint`.
+    """
+
+    loaded: Loaded
+    unchanged: Callable[[], bool] | None
+    positions: str
+
+    def holds(self) -> bool:
+        """Whether it is the answer to the same question now."""
+        return self.unchanged is None or self.unchanged()
 
 
 class Executables:
@@ -37,43 +67,30 @@ class Executables:
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
         self._lock = Lock()
-        self._by_key: dict[Hashable, Loaded] = {}
+        self._by_key: dict[Hashable, Found] = {}
         # A lambda made anew for each call is another key, but the same source.
-        self._by_fingerprint: dict[str, Loaded] = {}
+        self._by_digest: dict[str, Loaded] = {}
+        self._compiles = Compiles(fn)
 
-    def get(self, wanted: Specialization, backend: Backend, target: str) -> Loaded:
-        """Find or make the executable for ``wanted``."""
+    def get(self, wanted: Specialization, backend: Backend, target: str) -> Found:
+        """Find or make the code for ``wanted``."""
         key = (backend.name, target, wanted.key)
         found = self._by_key.get(key)
-        if found is not None:
+        if found is not None and found.holds():
             return found
         with self._lock:
             found = self._by_key.get(key)
-            if found is None:
+            if found is None or not found.holds():
                 found = self._find(wanted, backend, target)
                 if len(self._by_key) >= _MOST_KEYS:
                     self._by_key.clear()
                 self._by_key[key] = found
         return found
 
-    def _find(self, wanted: Specialization, backend: Backend, target: str) -> Loaded:
-        digest = fingerprint(self._fn, wanted.signature, backend, target)
-        if digest in self._by_fingerprint:
-            return self._by_fingerprint[digest]
-        cache = disk_cache() if backend.cacheable else None
-        artifact = None if cache is None else cache.load(digest)
-        if artifact is None:
-            artifact = self._compile(wanted, backend, target)
-            if cache is not None:
-                cache.store(digest, artifact)
-        executable = backend.load(artifact, wanted.signature)
-        loaded = Loaded(executable, artifact, backend)
-        self._by_fingerprint[digest] = loaded
-        return loaded
-
-    def _compile(
+    def compile(
         self, wanted: Specialization, backend: Backend, target: str
     ) -> Artifact:
+        """Compile anew, whatever there is."""
         if config.compiling_forbidden:
             raise LaunchError(
                 f"`{self._fn.__name__}` would have to be compiled, "
@@ -82,6 +99,81 @@ class Executables:
                 help="call `warmup` with these arguments first",
             )
         return compiler().compile_kernel(self._fn, wanted.signature, backend, target)
+
+    def why_compiled(self) -> str:
+        """What was different at the last compile from the one before."""
+        return self._compiles.why()
+
+    def _find(self, wanted: Specialization, backend: Backend, target: str) -> Found:
+        while True:
+            asked = fingerprint(self._fn, wanted.signature, backend, target)
+            unchanged = unchanged_check(asked.captured)
+            loaded = self._existing(asked, wanted, backend)
+            new = None
+            if loaded is None:
+                new = self.compile(wanted, backend, target)
+                positions = {"positions": asked.positions}
+                new = Artifact(new.payload, {**new.meta, **positions})
+                loaded = Loaded(new, backend, wanted.signature)
+            if unchanged is not None and not unchanged():
+                continue  # while we compiled: which values were used is unknown
+            if new is not None:
+                self._keep(asked, new, backend)
+            self._by_digest[asked.digest] = loaded
+            return Found(loaded, unchanged, asked.positions)
+
+    def _existing(
+        self, asked: Fingerprint, wanted: Specialization, backend: Backend
+    ) -> Loaded | None:
+        """From memory or disk."""
+        if asked.digest in self._by_digest:
+            return self._by_digest[asked.digest]
+        cache = disk_cache() if backend.cacheable else None
+        artifact = None if cache is None else cache.load(asked.digest)
+        if artifact is None:
+            return None
+        return Loaded(artifact, backend, wanted.signature)
+
+    def _keep(self, asked: Fingerprint, new: Artifact, backend: Backend) -> None:
+        """Remember what was compiled."""
+        cache = disk_cache() if backend.cacheable else None
+        self._compiles.add(asked.facts, cache)
+        if cache is not None:
+            cache.store(asked.digest, new)
+
+
+class Compiles:
+    """The last two compiles of a kernel, also of earlier processes."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        code = fn.__code__
+        self._name = fn.__name__
+        owner = f"{code.co_filename} {fn.__module__}.{fn.__qualname__}"
+        self._key = "last-" + hashlib.sha256(owner.encode()).hexdigest()
+        self._before: Facts | None = None
+        self._last: Facts | None = None
+
+    def add(self, facts: Facts, cache: DiskCache | None) -> None:
+        """Note that code was made for ``facts``."""
+        self._before, self._last = self._last, facts
+        if cache is None:
+            return
+        if self._before is None:
+            kept = cache.load(self._key)
+            self._before = None if kept is None else kept.meta["facts"]
+        cache.store(self._key, Artifact(b"", {"facts": facts}))
+
+    def why(self) -> str:
+        """A line for each reason of the last compile."""
+        name = self._name
+        if self._last is None:
+            return f"`{name}` has not been compiled in this process"
+        if self._before is None:
+            return f"`{name}` was compiled because it had not been compiled before"
+        lines = changes(self._before, self._last)
+        if not lines:
+            lines = ["nothing changed: its code was not in the cache"]
+        return f"`{name}` was compiled because:\n  " + "\n  ".join(lines)
 
 
 def compiler() -> Any:

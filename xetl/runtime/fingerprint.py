@@ -2,7 +2,7 @@
 
 It covers the source of the kernel and of every function it can reach, the values of
 the globals and closure variables they use, the signature with its compile-time values,
-and what the backend adds (versions and processor).
+our own code, and what the backend adds (versions and processor).
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import os
 import pickle
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import xetl
 from xetl.backend import Backend
 from xetl.language import DType, SgMap, WgMap, XeMap
 from xetl.language.operation import operation_name
-from xetl.language.signature import ConstParam, Signature
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.runtime.captured import Captured
+from xetl.runtime.sources import stamp
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Changed whenever the same key would mean something else."""
 
 _PRINTED = (int, float, complex, str, bytes, type(None), DType, WgMap, SgMap, XeMap)
@@ -32,26 +35,86 @@ _FIXED = ("xetl", "numpy", "math", "builtins")
 """Packages whose versions are in the key, or whose contents never change."""
 
 
+@dataclass(frozen=True)
+class Fingerprint:
+    """What identifies the code of a kernel.
+
+    Attributes:
+        digest: the key, in hexadecimal.
+        facts: what went into it, by kind and name, for `xetl.runtime.changes`.
+        captured: the globals and closure variables that were looked at.
+        positions: a text that changes when a function moves within its file.
+    """
+
+    digest: str
+    facts: dict[str, dict[str, str]]
+    captured: tuple[Captured, ...]
+    positions: str
+
+
 def fingerprint(
     fn: Callable[..., Any], signature: Signature, backend: Backend, target: str
-) -> str:
-    """The key of ``fn`` compiled for ``signature`` and ``target``, in hexadecimal."""
-    digest = hashlib.sha256()
-    versions = (_FORMAT, xetl.__version__, backend.name, backend.cache_key(target))
-    digest.update(repr((*versions, target)).encode())
+) -> Fingerprint:
+    """Identify the code of ``fn`` compiled for ``signature`` and ``target``."""
+    owner = type(backend).__module__.partition(".")[0]
+    versions = {
+        "format": _FORMAT,
+        "version": xetl.__version__,
+        "code": f"{stamp('xetl')} {stamp(owner)}",
+        "backend": backend.name,
+        "machine": backend.cache_key(target),
+        "target": target,
+    }
     walker = _Walker()
-    for param in signature.params:
-        value = walker.value(param.value) if isinstance(param, ConstParam) else param
-        digest.update(f"{param.name}={value!r};".encode())
+    params = {p.name: _param(p, walker) for p in signature.params}
+    digest = hashlib.sha256(repr((*versions.items(), *params.items())).encode())
     digest.update(walker.function(cast("types.FunctionType", fn)).encode())
-    return digest.hexdigest()
+    facts = {
+        "versions": versions,
+        "params": {name: _short(text) for name, text in params.items()},
+        "sources": walker.sources,
+        "captured": {name: _short(text) for name, text in walker.values.items()},
+    }
+    positions = hashlib.sha256(repr(walker.positions).encode()).hexdigest()[:16]
+    key = digest.hexdigest()
+    return Fingerprint(key, facts, tuple(walker.captured), positions)
+
+
+def _param(param: ArrayParam | ScalarParam | ConstParam, walker: _Walker) -> str:
+    match param:
+        case ConstParam():
+            return f"constexpr {walker.value(param.value)}"
+        case ScalarParam():
+            return param.kind
+        case ArrayParam():
+            layout = f"unit_dim={param.unit_dim} alias={param.alias}"
+            return f"array dtype={param.dtype.name} rank={param.rank} {layout}"
+
+
+def _short(text: str) -> str:
+    """A text to show to people; of a long one, what tells it apart."""
+    first = text.partition("\n")[0]
+    if text == first and len(text) <= 60:
+        return text
+    return f"{first[:40].strip()}... {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 class _Walker:
-    """Describes values by text; each function once, so that recursion ends."""
+    """Describes values by text; each function once, so that recursion ends.
+
+    Attributes:
+        sources: a digest of each function's own text, by name.
+        values: what each captured name stands for.
+        captured: the same values as objects.
+        positions: where the functions stand.
+    """
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
+        self.sources: dict[str, str] = {}
+        self.values: dict[str, str] = {}
+        self.captured: list[Captured] = []
+        self.positions: list[tuple[str, int]] = []
 
     def value(self, value: object) -> str:
         """A text that is equal for values that mean the same in a kernel."""
@@ -77,33 +140,49 @@ class _Walker:
         used = _Names()
         used.collect(fn.__code__)
         captured = [
-            f"{name}={self._described(found, used)}"
+            f"{name}={self._captured(name, found, used)}"
             for name in sorted(used.variables)
-            for found in _captured(fn, name)
+            for found in _found(fn, name)
         ]
         defaults = (fn.__defaults__, *sorted((fn.__kwdefaults__ or {}).items()))
         level = str(getattr(fn, "__xetl_subgroups__", None))
-        code = _text(fn.__code__)
-        return "\n".join([_source(fn), code, self.value(defaults), level, *captured])
+        own = [_source(fn), _text(fn.__code__), self.value(defaults), level]
+        digest = hashlib.sha256("\n".join(own).encode()).hexdigest()
+        self.sources[fn.__qualname__] = digest[:16]
+        self.positions.append((fn.__code__.co_filename, fn.__code__.co_firstlineno))
+        return "\n".join([f"function {fn.__name__}", *own, *captured])
 
-    def _described(self, value: object, used: _Names) -> str:
-        """As `value`; of modules and classes, the attributes that may be meant."""
+    def _captured(self, name: str, found: Captured, used: _Names) -> str:
+        """Describe a value that is used under ``name``."""
+        value = found.value
         if isinstance(value, types.ModuleType):
             owner = value.__name__
         elif isinstance(value, type):
             owner = value.__module__
         else:
-            return self.value(value)
-        name = f"{type(value).__name__} {value.__name__}"
+            return self._noted(name, found)
+        text = f"{type(value).__name__} {value.__name__}"
         if owner.partition(".")[0] in _FIXED:
-            return name
-        found = [
-            f"{each}={self.value(getattr(value, each))}"
+            if isinstance(value, type):  # such as a dtype; nobody rebinds `np`
+                self.captured.append(found)
+            return text
+        self.captured.append(found)
+        inner = [
+            f"{each}={self._noted(f'{name}.{each}', Captured(value, f'.{each}', has))}"
             for each in sorted(used.attributes)
-            if hasattr(value, each)
-            and not isinstance(getattr(value, each), types.ModuleType)
+            if not isinstance(has := getattr(value, each, _NOTHING), types.ModuleType)
+            and has is not _NOTHING
         ]
-        return f"{name}({', '.join(found)})"
+        return f"{text}({', '.join(inner)})"
+
+    def _noted(self, name: str, found: Captured) -> str:
+        self.captured.append(found)
+        text = self.value(found.value)
+        self.values[name] = text.partition("\n")[0]
+        return text
+
+
+_NOTHING = object()
 
 
 class _Names:
@@ -126,15 +205,18 @@ class _Names:
                 self.collect(constant)
 
 
-def _captured(fn: types.FunctionType, name: str) -> list[object]:
-    """The value of a closure variable or global: one, or none if it has no value."""
+def _found(fn: types.FunctionType, name: str) -> list[Captured]:
+    """The closure variable or global called ``name``: one, or none without a value."""
     free = fn.__code__.co_freevars
     if name in free and fn.__closure__ is not None:
+        cell = fn.__closure__[free.index(name)]
         try:
-            return [fn.__closure__[free.index(name)].cell_contents]
+            return [Captured(cell, ".cell_contents", cell.cell_contents)]
         except ValueError:  # not assigned yet
             return []
-    return [fn.__globals__[name]] if name in fn.__globals__ else []
+    if name not in fn.__globals__:
+        return []
+    return [Captured(fn.__globals__, f"[{name!r}]", fn.__globals__[name])]
 
 
 def _pickled(value: object) -> str:

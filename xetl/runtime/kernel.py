@@ -12,16 +12,17 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, overload
 
-from xetl.backend import Backend
+from xetl.backend import Artifact, Backend
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam
+from xetl.runtime import report
 from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
 from xetl.runtime.caller import at_caller
 from xetl.runtime.config import launch_state
 from xetl.runtime.executables import (
     Executables,
-    Loaded,
+    Found,
     choose_backend,
     choose_target,
     compiler,
@@ -90,7 +91,10 @@ class Kernel:
         self._declared(*args, **keywords)
 
     def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
-        """Check and compile now; calling the plan launches with the same arguments."""
+        """Check and compile now; calling the plan launches with the same arguments.
+
+        A plan keeps the values that captured globals have now.
+        """
         try:
             spec = self.grid if grid is None else grid
             if spec is None:
@@ -101,7 +105,7 @@ class Kernel:
                 sizes = fixed(spec)
             backend, values = self._bind(args, keywords)
             found = specialize(self._parameters, values)
-            loaded = self._load(found, backend, choose_target(backend))
+            loaded = self._load(found, backend, choose_target(backend)).loaded
             seen = tensors_as_arrays(values) or values
             return Plan(loaded.executable, sizes, found.args, seen)
         except XetlError as error:
@@ -142,11 +146,38 @@ class Kernel:
             keywords: compile-time values.
         """
         try:
-            backend, values = self._bind_any([signature], keywords)
-            found = specialize(self._parameters, values)
-            self._executables.get(found, backend, choose_target(backend, target))
+            self._found([signature], keywords, target)
         except XetlError as error:
             raise at_caller(error) from None
+
+    def explain(
+        self, *args: Any, target: str | None = None, **keywords: Any
+    ) -> report.Explanation:
+        """What became of each line: raised to BRGEMM, packed, or why not.
+
+        Args:
+            args: as in a launch, or the signature string of `warmup`; no grid.
+            target: the machine; by default the one launches use.
+            keywords: arguments by name, and ``backend=``.
+        """
+        try:
+            found = self._found(args, keywords, target, with_lines=True)
+            return report.explain(self.fn, *found)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def stats(
+        self, *args: Any, target: str | None = None, **keywords: Any
+    ) -> report.Stats:
+        """Time to compile and sizes; arguments as for `explain`."""
+        try:
+            return report.stats(self.fn, *self._found(args, keywords, target))
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def why_recompiled(self) -> str:
+        """What was different at the last compile from the one before, a line each."""
+        return self._executables.why_compiled()
 
     def launch(
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -161,13 +192,13 @@ class Kernel:
         state = launch_state()
         backend, values = self._bind(args, keywords)
         found = specialize(self._parameters, values)
-        loaded = self._load(found, backend, choose_target(backend))
+        loaded, unchanged, _ = self._load(found, backend, choose_target(backend))
         loaded.executable.launch(grid, found.args)
         fast = loaded.executable.fast
         if fast is not None:
             rest = self._rest(found, len(args), bool(keywords))
             known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
-            new = Shortcut(fast, len(args), known, rest, state)
+            new = Shortcut(fast, len(args), known, rest, state, unchanged)
             self.shortcuts = remember(self.shortcuts, new)
 
     def grid_of(
@@ -244,11 +275,32 @@ class Kernel:
             return tuple((parameter.name, parameter.default) for parameter in each)
         return tuple(parameter.default for parameter in each)
 
-    def _load(self, found: Specialization, backend: Backend, target: str) -> Loaded:
-        """The executable, after the checks that need to know what it writes."""
-        loaded = self._executables.get(found, backend, target)
-        check_stored(found.names, found.args, loaded.stored)
-        return loaded
+    def _load(self, wanted: Specialization, backend: Backend, target: str) -> Found:
+        """The code, after the checks that need to know what it writes."""
+        found = self._executables.get(wanted, backend, target)
+        check_stored(wanted.names, wanted.args, found.loaded.stored)
+        return found
+
+    def _found(
+        self,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        target: str | None,
+        with_lines: bool = False,
+    ) -> tuple[str, str, Artifact]:
+        """The names of backend and target, and the code for them: not loaded.
+
+        ``with_lines`` asks for the lines as they are now: code from the disk may have
+        been made when the kernel stood elsewhere in its file.
+        """
+        backend, values = self._bind_any(args, keywords)
+        machine = choose_target(backend, target)
+        wanted = specialize(self._parameters, values)
+        found = self._executables.get(wanted, backend, machine)
+        artifact = found.loaded.artifact
+        if with_lines and artifact.meta.get("positions") != found.positions:
+            artifact = self._executables.compile(wanted, backend, machine)
+        return backend.name, machine, artifact
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
         return LaunchError(

@@ -29,6 +29,8 @@ class Shortcut(NamedTuple):
         rest: the values of the further parameters if there are no keywords, else their
             names and defaults; without the compile-time values at the end.
         state: the settings that held.
+        unchanged: says whether captured globals are what they were; None: there are
+            none.
     """
 
     fast: Callable[..., int]
@@ -36,6 +38,7 @@ class Shortcut(NamedTuple):
     keywords: Mapping[str, Any]
     rest: tuple[Any, ...]
     state: object
+    unchanged: Callable[[], bool] | None
 
     def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> int:
         """Try it on a call with as many arguments; 0: done."""
@@ -101,11 +104,12 @@ class Launcher:
                 grid = kernel.grid_of(self._function, args, keywords)
             shortcuts = kernel.shortcuts
             if shortcuts and not keywords:  # the likely case, without another call
-                fast, given, known, rest, state = shortcuts[0]
+                fast, given, known, rest, state, unchanged = shortcuts[0]
                 if (
                     not known
                     and given == len(args)
                     and state == launch_state()
+                    and (unchanged is None or unchanged())
                     and fast(*grid, *args, *rest) == 0
                 ):
                     return
@@ -127,6 +131,7 @@ def try_shortcuts(
         if (
             shortcut.given == len(args)
             and shortcut.state == state
+            and (shortcut.unchanged is None or shortcut.unchanged())
             and shortcut.run(grid, args, keywords) == 0
         ):
             return True
