@@ -203,3 +203,148 @@ def in_place_scan(X, N: constexpr = 16):
         total += xetile.load_tile(tile)
         xetile.store_tile(total, tile)
         tile = xetile.update_tile_offset(tile, [1, 0])
+
+
+def integer_gemm(A, B, C, BM: constexpr = 16, BN: constexpr = 16):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.init_tile(A, [m, 0], (BM, 16))
+    b = xetile.init_tile(B, [0, n], (16, BN))
+    acc = xetile.zeros((BM, BN), xetile.i32)
+    for _ in range(0, A.shape[1], 16):
+        acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        a = xetile.update_tile_offset(a, [0, 16])
+        b = xetile.update_tile_offset(b, [16, 0])
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+def double_gemm(A, B, C, BM: constexpr = 16, BN: constexpr = 16):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.init_tile(A, [m, 0], (BM, 16))
+    b = xetile.init_tile(B, [0, n], (16, BN))
+    acc = xetile.zeros((BM, BN), xetile.f64)
+    for _ in range(0, A.shape[1], 16):
+        acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        a = xetile.update_tile_offset(a, [0, 16])
+        b = xetile.update_tile_offset(b, [16, 0])
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+def weight_gradient(
+    X, DY, DW, BM: constexpr = 32, BN: constexpr = 32, BK: constexpr = 16
+):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.init_tile(X.T, [m, 0], (BM, BK))
+    b = xetile.init_tile(DY, [0, n], (BK, BN))
+    acc = xetile.zeros((BM, BN))
+    for _ in range(cdiv(X.shape[0], BK)):
+        acc += xetile.load_tile(a) @ xetile.load_tile(b)
+        a = xetile.update_tile_offset(a, [0, BK])
+        b = xetile.update_tile_offset(b, [BK, 0])
+    xetile.store_tile(acc, xetile.init_tile(DW, [m, n], (BM, BN)))
+
+
+def mma_of_values(A, B, C, BM: constexpr = 8, BN: constexpr = 16, K: constexpr = 40):
+    """Both operands are computed; one of them is a transposed value."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.load_tile(xetile.init_tile(A, [m, 0], (BM, K)))
+    b = xetile.load_tile(xetile.init_tile(B, [n, 0], (BN, K)))
+    product = xetile.tile_mma(a + a, b.T) - 3.0
+    xetile.store_tile(product, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+def online_softmax(X, Y, BM: constexpr = 4, BN: constexpr = 16):
+    row = xetile.program_id(0) * BM
+    t = xetile.init_tile(X, [row, 0], (BM, BN))
+    m = xetile.full((BM, 1), -xetile.inf, f32)
+    s = xetile.zeros((BM, 1))
+    for _ in range(0, X.shape[1], BN):
+        x = xetile.load_tile(t, padding=-xetile.inf)
+        new = xetile.maximum(m, x.max(1, keepdims=True))
+        s = s * xetile.exp(m - new) + xetile.exp(x - new).sum(1, keepdims=True)
+        m = new
+        t = xetile.update_tile_offset(t, [0, BN])
+    # From the back, and over the front edge.
+    for k in range(X.shape[1] - BN, -BN, -BN):
+        x = xetile.load_tile(xetile.init_tile(X, [row, k], (BM, BN)))
+        out = xetile.init_tile(Y, [row, k], (BM, BN))
+        xetile.store_tile(xetile.exp(x - m) / s, out)
+
+
+def log_softmax_backward(L, T, OUT, G, N: constexpr = 10):
+    i = xetile.program_id(0)
+    tile = xetile.init_tile(L, [i, 0], (1, N))
+    x = xetile.load_tile(tile, padding=-xetile.inf)
+    hit = xetile.arange(N)[None, :] == T[i]
+    m = xetile.max(x, 1, keepdims=True)
+    lse = xetile.log(xetile.sum(xetile.exp(x - m), 1, keepdims=True)) + m
+    loss = lse - xetile.where(hit, x, 0.0).sum()
+    xetile.store_tile(loss, xetile.init_tile(OUT, [i, 0], (1, 1)))
+    g = (xetile.exp(x - lse) - xetile.where(hit, 1.0, 0.0)) / L.shape[0]
+    xetile.store_tile(g, xetile.init_tile(G, [i, 0], (1, N)))
+
+
+ALL_REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
+
+
+def reduction(X, OUT, KIND: constexpr, DIM: constexpr, SHAPE: constexpr):
+    m, n = xetile.program_id(0) * 24, xetile.program_id(1) * 20
+    x = xetile.load_tile(xetile.init_tile(X, [m, n], (24, 20)), padding=1)
+    reduced = xetile.tile_reduce(KIND, x, [DIM])
+    at = [0, n] if DIM == 0 else [m, 0]
+    xetile.store_tile(reduced, xetile.init_tile(OUT, at, SHAPE))
+
+
+def arg_extremum(X, OUT, BM: constexpr = 8, N: constexpr = 40):
+    m = xetile.program_id(0) * BM
+    x = xetile.load_tile(xetile.init_tile(X, [m, 0], (BM, N)))
+    found = x.argmax(1) * 100 + x.argmin(1)
+    xetile.store_tile(found, xetile.init_tile(OUT, [m], (BM,)))
+
+
+def outer_product(X, Y, OUT, BM: constexpr = 8, BN: constexpr = 24):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    x = xetile.load_tile(xetile.init_tile(X, [m], (BM,)))
+    y = xetile.load_tile(xetile.init_tile(Y, [n], (BN,)))
+    z = x[:, None] * y[None, :] + xetile.arange(BN).to(f32)
+    xetile.store_tile(z, xetile.init_tile(OUT, [m, n], (BM, BN)))
+
+
+def reshaped(X, OUT):
+    x = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 12)))
+    y = xetile.reshape(x, (6, 16)) * 2.0
+    y = y.T + xetile.reshape(x, (16, 6))
+    xetile.store_tile(xetile.reshape(y, (96,)), xetile.init_tile(OUT, [0], (96,)))
+
+
+def nested_loops(X, OUT, BM: constexpr = 8, BN: constexpr = 16):
+    for m in range(0, X.shape[0], BM):
+        total = xetile.zeros((BM, 1), f32)
+        for n in range(0, X.shape[1], BN):
+            x = xetile.load_tile(xetile.init_tile(X, [m, n], (BM, BN)))
+            total += x.sum(1, keepdims=True)
+        for n in range(0, X.shape[1], BN):
+            x = xetile.load_tile(xetile.init_tile(X, [m, n], (BM, BN)))
+            xetile.store_tile(x - total, xetile.init_tile(OUT, [m, n], (BM, BN)))
+
+
+def swapped_tiles(X, Y, OUT, STEPS, BM: constexpr = 8, BN: constexpr = 16):
+    """Loop-carried tiles of two matrices change places in each trip."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.init_tile(X, [m, n], (BM, BN))
+    b = xetile.init_tile(Y, [m, n], (BM, BN))
+    total = xetile.zeros((BM, BN), f32)
+    for step in range(STEPS):
+        total = total * 2.0 + xetile.load_tile(a) + step
+        a, b = b, a
+    xetile.store_tile(total, xetile.init_tile(OUT, [m, n], (BM, BN)))
+
+
+def shared_memory(X, OUT, BM: constexpr = 8, BN: constexpr = 16):
+    """A transpose by way of shared memory."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    shared = xetile.slm((BM, BN), f32)
+    x = xetile.load_tile(xetile.init_tile(X, [m, n], (BM, BN)))
+    xetile.store_tile(x, xetile.init_tile(shared, [0, 0], (BM, BN)))
+    xetile.barrier()
+    turned = xetile.load_tile(xetile.init_tile(shared.T, [0, 0], (BN, BM)))
+    xetile.store_tile(turned + 1.0, xetile.init_tile(OUT, [n, m], (BN, BM)))

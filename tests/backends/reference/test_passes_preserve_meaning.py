@@ -6,29 +6,42 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_family import (
+    ALL_REDUCTIONS,
     Scalar,
+    arg_extremum,
     attention,
     batched,
     column_sums,
+    double_gemm,
     elementwise,
     gather_rows,
     gemm,
     gemm_bias_relu,
     gemm_transposed,
     in_place_scan,
+    integer_gemm,
     integers,
     layer_norm,
+    log_softmax_backward,
     loop_and_branch,
+    mma_of_values,
+    nested_loops,
+    online_softmax,
+    outer_product,
+    reduction,
+    reshaped,
     runtime_values,
+    shared_memory,
     signature_of,
     softmax,
+    swapped_tiles,
     transpose,
+    weight_gradient,
 )
 from xsmm_meaning import meanings
 
 from xetl.backend import find_backend
 from xetl.compiler import lower
-from xetl.errors import InternalError
 from xetl_reference.run import run_module
 
 TARGETS = ["avx2", "avx512_bf16"]
@@ -117,10 +130,6 @@ def test_elementwise(dtype, m, n, seed):
     check(elementwise, (cdiv(m, 8), cdiv(n, 32)), args)
 
 
-@pytest.mark.xfail(
-    raises=InternalError,
-    reason="convert-xetile-to-loops: four vectors a trip store past a 4x80 buffer",
-)
 @few
 @given(m=sizes, n=sizes, seed=seeds)
 def test_softmax(m, n, seed):
@@ -202,3 +211,120 @@ def test_attention(dtype, m, n, seed):
 def test_stores_that_loads_see(m, n, seed):
     rng = np.random.default_rng(seed)
     check(in_place_scan, (1,), [whole(rng, (m, n))])
+
+
+@few
+@given(m=small, n=small, k=small, seed=seeds)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_integer_gemm(dtype, m, n, k, seed):
+    rng = np.random.default_rng(seed)
+    info = np.iinfo(dtype)
+    a, b = (rng.integers(info.min, info.max, s, dtype) for s in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.int32)
+    check(integer_gemm, (cdiv(m, 16), cdiv(n, 16)), [a, b, c])
+
+
+@few
+@given(m=small, n=small, k=small, seed=seeds)
+def test_double_gemm(m, n, k, seed):
+    rng = np.random.default_rng(seed)
+    shapes = (m, k), (k, n), (m, n)
+    args = [whole(rng, shape, np.float64) for shape in shapes]
+    check(double_gemm, (cdiv(m, 16), cdiv(n, 16)), args)
+
+
+@few
+@given(m=small, n=small, k=small, seed=seeds)
+def test_weight_gradient(m, n, k, seed):
+    rng = np.random.default_rng(seed)
+    args = [whole(rng, (k, m)), whole(rng, (k, n)), whole(rng, (m, n))]
+    check(weight_gradient, (cdiv(m, 32), cdiv(n, 32)), args)
+
+
+@few
+@given(m=small, n=small, k=small, seed=seeds)
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_products_of_values(dtype, m, n, k, seed):
+    rng = np.random.default_rng(seed)
+    args = [whole(rng, (m, k), dtype), whole(rng, (n, k), dtype), whole(rng, (m, n))]
+    check(mma_of_values, (cdiv(m, 8), cdiv(n, 16)), args)
+
+
+@few
+@given(m=st.integers(1, 12), n=sizes, seed=seeds)
+def test_online_softmax(m, n, seed):
+    rng = np.random.default_rng(seed)
+    args = [rng.standard_normal((m, n)).astype(np.float32) for _ in range(2)]
+    check(online_softmax, (cdiv(m, 4),), args, tolerance=2e-6)
+
+
+@few
+@given(m=st.integers(1, 12), n=st.integers(1, 10), seed=seeds)
+def test_log_softmax_backward(m, n, seed):
+    rng = np.random.default_rng(seed)
+    logits, grad = (rng.standard_normal((m, n)).astype(np.float32) for _ in range(2))
+    labels = rng.integers(0, n, m).astype(np.int64)
+    args = [logits, labels, np.zeros((m, 1), np.float32), grad]
+    check(log_softmax_backward, (m,), args, tolerance=2e-6)
+
+
+@few
+@given(m=small, n=small, seed=seeds)
+@pytest.mark.parametrize("kind", ALL_REDUCTIONS)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_reductions(dim, kind, m, n, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-4, 5, (m, n)).astype(np.int32)
+    out = np.zeros((1, n) if dim == 0 else (m, 1), np.int32)
+    shape = (1, 20) if dim == 0 else (24, 1)
+    args = [x, out, kind, dim, shape]
+    check(reduction, (cdiv(m, 24), cdiv(n, 20)), args)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@few
+@given(m=small, n=small, seed=seeds)
+def test_arg_extremum(dtype, m, n, seed):
+    rng = np.random.default_rng(seed)
+    args = [whole(rng, (m, n), dtype), np.zeros(m, np.int32)]
+    check(arg_extremum, (cdiv(m, 8),), args)
+
+
+@few
+@given(m=small, n=small, seed=seeds)
+def test_outer_product(m, n, seed):
+    rng = np.random.default_rng(seed)
+    args = [whole(rng, m), whole(rng, n), whole(rng, (m, n))]
+    check(outer_product, (cdiv(m, 8), cdiv(n, 24)), args)
+
+
+@few
+@given(m=small, n=small, seed=seeds)
+def test_reshaped(m, n, seed):
+    rng = np.random.default_rng(seed)
+    args = [whole(rng, (m, n)), np.zeros(96, np.float32)]
+    check(reshaped, (1,), args)
+
+
+@few
+@given(m=small, n=small, seed=seeds)
+def test_nested_loops(m, n, seed):
+    rng = np.random.default_rng(seed)
+    check(nested_loops, (1,), [whole(rng, (m, n)), whole(rng, (m, n))])
+
+
+@few
+@given(m=small, n=small, steps=st.integers(0, 5), seed=seeds)
+def test_tiles_that_swap_places(m, n, steps, seed):
+    rng = np.random.default_rng(seed)
+    x, y = whole(rng, (m, n)), whole(rng, (m, n))
+    args = [x, y, whole(rng, (m, n)), Scalar(steps, "i64")]
+    check(swapped_tiles, (cdiv(m, 8), cdiv(n, 16)), args)
+
+
+@few
+@given(m=small, n=small, seed=seeds)
+def test_shared_memory(m, n, seed):
+    rng = np.random.default_rng(seed)
+    args = [whole(rng, (m, n)), whole(rng, (n, m))]
+    check(shared_memory, (cdiv(m, 8), cdiv(n, 16)), args)
