@@ -29,7 +29,7 @@ RESERVED = 15
 TERMINATORS = frozenset(
     [
         *("gpu.return", "func.return", "scf.yield", "scf.condition"),
-        *("scf.reduce", "scf.reduce.return"),
+        *("scf.reduce", "scf.reduce.return", "cf.br", "cf.cond_br"),
     ]
 )
 
@@ -93,11 +93,7 @@ class Plan:
 
     def steps(self, block: Block) -> list[Step]:
         """The steps of a block, without its terminator's."""
-        made = [
-            self.step(op)
-            for op in block.ops
-            if op.name not in TERMINATORS and not op.name.startswith("cf.")
-        ]
+        made = [self.step(op) for op in block.ops if op.name not in TERMINATORS]
         return [step for step in made if step is not None]
 
     def step(self, op: Operation) -> Step | None:

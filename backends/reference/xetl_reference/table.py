@@ -32,6 +32,7 @@ TABLE = Table(
         **tiles.MEANINGS,
         **tile_values.MEANINGS,
         **programs.MEANINGS,
+        **control.MEANINGS,
     },
     builders={**control.BUILDERS, **views.BUILDERS, **programs.BUILDERS},
 )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from xetl.dialects.parser import parse_module
-from xetl.errors import InternalError
+from xetl.errors import InternalError, LaunchError
 from xetl_reference.run import register_op, run_module
 from xetl_reference.table import TABLE
 
@@ -134,6 +134,16 @@ def test_branches_between_blocks():
     out = np.zeros(1, np.int64)
     run(text, out, 10)
     assert out[0] == 55
+
+
+def test_an_assertion_that_fails():
+    body = """
+      %is = arith.cmpi eq, %n, %c2 : index
+      cf.assert %is, "n is two"
+      memref.store %n, %out[%c0] : memref<?xindex>"""
+    assert results(body, n=2)[0] == 2
+    with pytest.raises(LaunchError, match="assertion failed: n is two"):
+        results(body, n=3)
 
 
 # Programs ---------------------------------------------------------------------------
