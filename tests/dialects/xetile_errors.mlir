@@ -174,3 +174,33 @@ func.func @f(%t: !xetile.tile<1x8xf16, #scatter>, %m: vector<8x4xi1>) {
   %v = xetile.load_gather %t, %m : !xetile.tile<1x8xf16, #scatter>, vector<8x4xi1> -> vector<1x8xf16>
   return
 }
+// -----
+// CHECK: has 2 fields for 1 values
+func.func @f(%i: index) {
+  xetile.print "{} {}"(%i) : index
+  return
+}
+// -----
+// CHECK: is no text with fields {}
+func.func @f(%i: index, %c: i1) {
+  xetile.assert %c, "{name}"(%i) : index
+  return
+}
+// -----
+// CHECK: `unsigned` names values that are not there: [1]
+func.func @f(%i: i8) {
+  xetile.print "{}"(%i) {unsigned = array<i64: 1>} : i8
+  return
+}
+// -----
+// CHECK: the dimension is 0 or 1, found [2]
+func.func @f(%v: vector<4x8xf16>) {
+  %s = xetile.tile_scan <add>, %v [2] : vector<4x8xf16> -> vector<4x8xf16>
+  return
+}
+// -----
+// CHECK: `maximumf` does not combine elements of i8
+func.func @f(%v: vector<4x8xi8>) {
+  %s = xetile.tile_scan <maximumf>, %v [1] : vector<4x8xi8> -> vector<4x8xi8>
+  return
+}

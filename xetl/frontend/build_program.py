@@ -85,7 +85,10 @@ def _static_assert(call: Call) -> None:
             help="use xetile.device_assert",
         )
     if not condition:
-        message = f"assertion failed: {call.value('msg')}"
+        text = call.value("msg")
+        message = (
+            f"assertion failed: {text if isinstance(text, str) else describe(text)}"
+        )
         raise call.error(ControlFlowError, "X0607", message.rstrip(": "), "cond")
 
 

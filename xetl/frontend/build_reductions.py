@@ -8,7 +8,7 @@ from xetl.errors import TileShapeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.build_vectors import arange
-from xetl.frontend.casts import broadcast, extract, shape_cast, splat
+from xetl.frontend.casts import broadcast, count, extract, shape_cast, splat
 from xetl.frontend.context import builds
 from xetl.frontend.kinds import combining_kind, kind_of
 from xetl.frontend.map_attributes import mapped
@@ -100,3 +100,16 @@ def _along(call: Call, extent: int, shape: Shape, dim: int) -> Vector:
     column = len(shape) == 2 and dim == 0
     line = shape_cast(call.ctx, row, (extent, 1) if column else row.shape)
     return broadcast(call.ctx, line, shape)
+
+
+@builds("cumsum")
+def _cumsum(call: Call) -> Vector:
+    """A sum up to each element; without an axis, of the elements row by row."""
+    ctx, value = call.ctx, call.vector("v")
+    kind = kind_of(call, "add", value.dtype)
+    if call.value("axis") is None:
+        value, dim = shape_cast(ctx, value, (count(value.shape),)), 1
+    else:
+        dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
+    scan = xetile.TileScanOp(kind, value.ssa, dim)
+    return Vector(ctx.emit(scan), value.shape, value.dtype)

@@ -38,6 +38,7 @@ from xetl.frontend.scope import Unset
 from xetl.frontend.types import (
     LocalFunction,
     Scalar,
+    Text,
     Value,
     Vector,
     describe,
@@ -290,17 +291,46 @@ def _walrus(ctx: Context, node: ast.NamedExpr) -> Value:
 
 @expression(ast.JoinedStr)
 def _f_string(ctx: Context, node: ast.JoinedStr) -> Value:
-    return "".join(str(ctx.evaluate(part)) for part in node.values)
+    """Constants as Python prints them; values of the run become fields."""
+    template, shown = "", ""
+    values: list[Value] = []
+    for part in node.values:
+        value = ctx.evaluate(part)
+        if isinstance(value, Text):
+            template, shown = template + value.template, shown + value.shown
+            values += value.values
+        else:
+            template, shown = template + escaped(value), shown + value
+    return Text(template, tuple(values), shown) if values else shown
+
+
+def escaped(text: str) -> str:
+    """``text`` as part of a template."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 @expression(ast.FormattedValue)
 def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
-    """Constants as Python prints them; of other values what they are."""
     value = ctx.evaluate(node.value)
+    spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
+    if isinstance(value, Vector) and spec:
+        raise ctx.error(
+            TileTypeError,
+            "X0315",
+            f"{describe(value)} is printed as it is: a vector takes no format",
+            help="write `{}` without a format",
+        )
+    if isinstance(value, Scalar | Vector) and isinstance(spec, str):
+        field = f"{{:{spec}}}" if spec else "{}"
+        return Text(field, (value,), describe(value))
     if not is_constant(value):
         return describe(value)
-    spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
-    return format(_CONVERSIONS[node.conversion](value), spec)
+    try:
+        return format(_CONVERSIONS[node.conversion](value), spec)
+    except (TypeError, ValueError) as problem:
+        raise ctx.error(
+            TileTypeError, "X0307", f"formatting failed: {problem}"
+        ) from None
 
 
 def _as_it_is(value: Value) -> Value:

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from xetl.errors import ControlFlowError, SyntaxNotSupportedError
-from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg
+from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.assignment import assign
 from xetl.frontend.context import (
+    OPERATIONS,
     STATEMENTS,
     Context,
     StatementHandler,
-    unsupported_statement,
 )
-from xetl.frontend.expressions import binary_operation, evaluate_defaults
+from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
 from xetl.frontend.loops import refuse_else, run_loop
 from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, Binding, Exit
 from xetl.frontend.types import LocalFunction, Scalar
@@ -126,11 +125,9 @@ def _function(ctx: Context, node: ast.FunctionDef) -> None:
 
 @statement(ast.Assert)
 def _assert(ctx: Context, node: ast.Assert) -> None:
-    condition = arithmetic.truth(ctx, Arg(ctx.evaluate(node.test), node.test))
-    if isinstance(condition, Scalar):
-        raise unsupported_statement(ctx, node)
-    if not condition:
-        message = ctx.evaluate(node.msg) if node.msg is not None else ""
-        raise ctx.error(
-            ControlFlowError, "X0607", f"assertion failed: {message}".rstrip(": ")
-        )
+    """``assert c, "msg"`` is ``device_assert(c, "msg")``."""
+    message = Arg(None, node)
+    if node.msg is not None:
+        message = argument(ctx, node.msg)
+    args = {"cond": argument(ctx, node.test), "msg": message}
+    OPERATIONS["device_assert"](Call(ctx, "assert", node, args))

@@ -154,8 +154,20 @@ class Range:
     step: Value
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An f-string with values of the run: fields ``{}`` in ``template`` for them.
+
+    ``shown`` is the text with descriptions in place of the values.
+    """
+
+    template: str
+    values: tuple[Value, ...]
+    shown: str
+
+
 RUNTIME = (Scalar, Vector, Tile, Array)
-FRONTEND_ONLY = (*RUNTIME, LocalFunction, BoundMethod, Range)
+FRONTEND_ONLY = (*RUNTIME, LocalFunction, BoundMethod, Range, Text)
 
 
 def items_of(value: Value) -> list[Value] | None:
@@ -249,6 +261,8 @@ def _describe_constant(value: Value) -> str:
         return f"the method `{value.name}`"
     if isinstance(value, Range):
         return "a range"
+    if isinstance(value, Text):
+        return value.shown
     if isinstance(value, DType):
         return f"the dtype {value}"
     items = items_of(value)

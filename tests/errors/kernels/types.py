@@ -133,3 +133,35 @@ def wrong_number_as_vector(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (4, 4))
     # CHECK: = help: xetile.full(shape, value, dtype) makes a vector of a number
     xetile.store_tile(0.0, t)  # ERROR: X0303 `value` of `store_tile` must be a vector, not the constant 0.0
+
+
+def wrong_print_count(X: "f32 2", n: "i64"):
+    # CARET: "n = {}, m = {}"
+    xetile.device_print("n = {}, m = {}", n)  # ERROR: X0315 the text has 2 fields `{}`, but 1 value is given
+
+
+def wrong_print_field(X: "f32 2", n: "i64"):
+    xetile.device_print("n = {n}", n)  # ERROR: X0315 this text has a field that is not `{}`
+
+
+def wrong_print_value(X: "f32 2"):
+    # CARET: X
+    xetile.device_print("X = {}", X)  # ERROR: X0303 a value of `device_print` must be a vector or a number, not an array of f32, rank 2
+
+
+def wrong_print_text(X: "f32 2", n: "i64"):
+    xetile.device_print(n)  # ERROR: X0303 `fmt` of `device_print` must be a text, not an int
+
+
+def wrong_print_format(X: "f32 2"):
+    v = xetile.zeros((4, 4))
+    xetile.device_print(f"v = {v:.3f}")  # ERROR: X0315 f32 (4, 4) is printed as it is: a vector takes no format
+
+
+def wrong_assert_of_vector(X: "f32 2"):
+    v = xetile.zeros((4, 4))
+    assert v + 1, "v"  # ERROR: X0308 a vector has no truth value
+
+
+def wrong_assert_always(X: "f32 2", n: "i64"):
+    assert X.ndim == 3, f"rank {X.ndim} of {n}"  # ERROR: X0607 assertion failed: rank 2 of an int

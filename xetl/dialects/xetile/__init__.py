@@ -1,8 +1,8 @@
 """The XeTile dialect: tiles in memory, and operations on tile values.
 
 Source: the two XeTile RFCs.  `attributes` and `types` say what a tile is;
-`memory_ops`, `access_ops` and `value_ops` hold the operations, `*syntax` their text,
-`*verifier*` their rules.
+`memory_ops`, `access_ops`, `value_ops`, `scan_op` and `debug_ops` hold the operations,
+`*syntax` their text, `*verifier*` their rules.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from xdsl.ir import Dialect
 
 from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr, wg_map_of
+from .debug_ops import AssertOp, PrintOp, count_fields
 from .memory_ops import (
     InitTileOp,
     LoadTileOp,
@@ -19,6 +20,7 @@ from .memory_ops import (
     UpdateTileOffsetOp,
     tile_type,
 )
+from .scan_op import TileScanOp
 from .types import TileAttr, TileType
 from .value_ops import (
     TileBroadcastOp,
@@ -48,6 +50,9 @@ XeTile = Dialect(
         TileConvLayoutOp,
         TilePackOp,
         TileUnpackOp,
+        TileScanOp,
+        PrintOp,
+        AssertOp,
     ],
     [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, CacheHintAttr],
 )
@@ -66,12 +71,14 @@ OTHER_SPELLINGS = {
 
 __all__ = [
     "OTHER_SPELLINGS",
+    "AssertOp",
     "AtomicRmwTileOp",
     "CacheHintAttr",
     "InitTileOp",
     "LoadGatherOp",
     "LoadTileOp",
     "PrefetchTileOp",
+    "PrintOp",
     "SgMapAttr",
     "StoreScatterOp",
     "StoreTileOp",
@@ -81,6 +88,7 @@ __all__ = [
     "TileMmaOp",
     "TilePackOp",
     "TileReduceOp",
+    "TileScanOp",
     "TileTransposeOp",
     "TileType",
     "TileUnpackOp",
@@ -88,6 +96,7 @@ __all__ = [
     "WgMapAttr",
     "XeMapAttr",
     "XeTile",
+    "count_fields",
     "tile_type",
     "wg_map_of",
 ]

@@ -1,0 +1,146 @@
+"""What ``device_print``, ``device_assert`` and ``assert`` become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import vector
+from xetl.errors import ControlFlowError, TileTypeError
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Arg, Call, wrong_kind
+from xetl.frontend.casts import extract, runtime
+from xetl.frontend.context import builds
+from xetl.frontend.expressions import escaped
+from xetl.frontend.types import (
+    Scalar,
+    Text,
+    Value,
+    Vector,
+    describe,
+    element_type,
+    is_constant,
+    is_number,
+)
+
+
+@dataclass(eq=False, slots=True)
+class _Line:
+    """A text with its values as the ops take them."""
+
+    template: str
+    values: list[SSAValue] = field(default_factory=list["SSAValue"])
+    unsigned: list[int] = field(default_factory=list[int])
+
+
+@builds("device_print")
+def _device_print(call: Call) -> None:
+    text, values = _text(call, "fmt")
+    values = [*values, *call.rest]
+    wanted = xetile.count_fields(text)
+    if wanted is None:
+        raise call.error(
+            TileTypeError,
+            "X0315",
+            "this text has a field that is not `{}`",
+            "fmt",
+            help="write `{}`, or `{:.3f}`, once for each value, and `{{` for a brace",
+        )
+    if wanted != len(values):
+        raise call.error(
+            TileTypeError,
+            "X0315",
+            f"the text has {_plural(wanted, 'field')} `{{}}`, but"
+            f" {_plural(len(values), 'value')} {'is' if len(values) == 1 else 'are'}"
+            " given",
+            "fmt",
+            help="write `{}` once for each value",
+        )
+    line = _line(call, text, values)
+    call.ctx.add(xetile.PrintOp(line.template, line.values, line.unsigned))
+
+
+@builds("device_assert")
+def _device_assert(call: Call) -> None:
+    condition = call.value("cond")
+    text, values = "", []
+    if call.value("msg") is not None:
+        text, values = _text(call, "msg")
+    if is_constant(condition):
+        if not condition:
+            raise _fails_always(call)
+        return
+    holds = _condition(call)
+    line = _line(call, text or escaped(_source(call)), values)
+    call.ctx.add(xetile.AssertOp(holds, line.template, line.values, line.unsigned))
+
+
+def _fails_always(call: Call) -> ControlFlowError:
+    message = call.value("msg")
+    shown = "" if message is None else describe(message)
+    if isinstance(message, str):
+        shown = message
+    error = call.error(
+        ControlFlowError, "X0607", f"assertion failed: {shown}".rstrip(": "), "cond"
+    )
+    assert isinstance(error, ControlFlowError)
+    return error
+
+
+def _source(call: Call) -> str:
+    return call.ctx.frame.text(call.args["cond"].node)
+
+
+def _condition(call: Call) -> SSAValue:
+    """Argument ``cond``; of a mask all lanes must hold."""
+    value = call.value("cond")
+    if isinstance(value, Vector) and value.dtype.is_bool:
+        every = xetile.TileReduceOp("and", value.ssa, [0, 1])
+        held = Vector(call.ctx.emit(every), (1, 1), value.dtype)
+        return extract(call.ctx, held).ssa
+    holds = arithmetic.truth(call.ctx, call.args["cond"])
+    return runtime(call.ctx, holds).ssa
+
+
+def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
+    """A text argument as template, with the values of an f-string."""
+    arg = call.args[name]
+    if isinstance(arg.value, Text):
+        return arg.value.template, [Arg(value, arg.node) for value in arg.value.values]
+    if not isinstance(arg.value, str):
+        raise wrong_kind(call.ctx, f"`{name}` of `{call.name}`", "a text", arg)
+    # Only `device_print` takes values, so only there braces are fields.
+    return arg.value if name == "fmt" else escaped(arg.value), []
+
+
+def _line(call: Call, template: str, values: Sequence[Arg]) -> _Line:
+    """The values as SSA values."""
+    line = _Line(template)
+    for arg in values:
+        value = arg.value
+        if not (is_number(value) or isinstance(value, Scalar | Vector)):
+            raise wrong_kind(
+                call.ctx, f"a value of `{call.name}`", "a vector or a number", arg
+            )
+        if isinstance(value, Vector) and value.dtype.kind == "u":
+            line.unsigned.append(len(line.values))
+        line.values.append(_shown(call, value))
+    return line
+
+
+def _shown(call: Call, value: Value) -> SSAValue:
+    """A value as it is printed: a rank-1 vector has rank 1."""
+    if not isinstance(value, Vector):
+        return runtime(call.ctx, value).ssa
+    if len(value.shape) != 1:
+        return value.ssa
+    line = VectorType(element_type(value.dtype), value.shape)
+    return call.ctx.emit(vector.ShapeCastOp(value.ssa, line))
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
