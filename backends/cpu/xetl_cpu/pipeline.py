@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.passes import ModulePass
 
 from xetl.backend import Artifact
+from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
-from xetl.dialects.upstream import func
+from xetl.dialects.upstream import func, memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
-from xetl_cpu.image import build_image
+from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
@@ -21,12 +24,17 @@ from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.targets import find_target
 
+_SHARED = 3
+"""The memory space of shared local memory."""
+
+_LIBM = frozenset({"fmod", "fmodf"})
+"""Remainders are exact: no vector code is as good, and kernels rarely need them."""
+
 STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 
 
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
-    machine = find_target(target)
     return [
         MaterializeGridPass(),
         HoistLaunchInvariantsPass(),
@@ -34,23 +42,28 @@ def passes(target: str) -> list[ModulePass]:
         # known when B is packed.
         RaiseToBrgemmPass(),
         HoistLaunchInvariantsPass(),
-        PackOperandsPass(machine),
-        ConvertXetileToLoopsPass(machine),
+        PackOperandsPass(target),
+        ConvertXetileToLoopsPass(target),
         CanonicalizePass(),
     ]
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
-    """By name; those that need a target take it as an option."""
+    """By name; those that need a target take it as an option: ``{target=avx2}``."""
     return {each.name: type(each) for each in passes("host")}
 
 
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     """Machine code and the facts the runtime needs."""
     machine = find_target(target)
-    code = build_image(assemble(llvm_text(module, machine), machine), [KERNEL])
-    image = with_entry(code)
-    meta = {"stored": stored_arguments(module), "code_bytes": len(image.code)}
+    code = assemble(llvm_text(module, machine), machine)
+    image = with_entry(build_image(code, [KERNEL], DEFAULT_IMPORTS | _LIBM))
+    meta = {
+        "stored": stored_arguments(module),
+        "target": target,
+        "code_bytes": len(image.code),
+        "slm_bytes": shared_bytes(module),
+    }
     return Artifact(image.to_bytes(), meta)
 
 
@@ -65,3 +78,22 @@ def stored_arguments(module: ModuleOp) -> list[int]:
     """Indices of the arguments whose memory the kernel writes."""
     (function,) = [op for op in module.walk() if isinstance(op, func.FuncOp)]
     return list(ints_of(function.attributes[STORED]))
+
+
+def shared_bytes(module: ModuleOp) -> int:
+    """Bytes of shared local memory that a program asks for."""
+    types = [
+        op.result.type
+        for op in module.walk()
+        if isinstance(op, memref.AllocOp | memref.AllocaOp)
+    ]
+    return sum(_size(type_) for type_ in types if _is_shared(type_))
+
+
+def _is_shared(type_: MemRefType) -> bool:
+    space = type_.memory_space
+    return isinstance(space, IntegerAttr) and space.value.data == _SHARED
+
+
+def _size(type_: MemRefType) -> int:
+    return byte_width(type_.element_type) * prod(type_.get_shape())

@@ -63,22 +63,23 @@ from xetl_cpu.lowering.loops.state import (
     view_address,
 )
 from xetl_cpu.lowering.tiles import may_write
-from xetl_cpu.targets import Target
+from xetl_cpu.targets import find_target
 
 
 @dataclass(frozen=True)
 class ConvertXetileToLoopsPass(ModulePass):
     """See the module docstring."""
 
-    target: Target
+    target: str = "host"
 
     name = "convert-xetile-to-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every parallel loop of the module in place."""
+        machine = find_target(self.target)
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
             body = loop.body.block
-            state = State(self.target, body, self.target.lanes("f32"))
+            state = State(machine, body, machine.lanes("f32"))
             lower_block(state, body)
             for dead in reversed(state.dead):
                 dead.detach()

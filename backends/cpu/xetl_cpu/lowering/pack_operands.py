@@ -35,7 +35,7 @@ from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking, choose_blocking
-from xetl_cpu.targets import Target
+from xetl_cpu.targets import Target, find_target
 
 _LINE = 32
 """Panels start at multiples of this many elements: whole cache lines."""
@@ -48,17 +48,18 @@ _CHUNK = 256
 class PackOperandsPass(ModulePass):
     """See the module docstring."""
 
-    target: Target
+    target: str = "host"
 
     name = "pack-operands"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
+        machine = find_target(self.target)
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
             found = [o for o in loop.walk() if isinstance(o, BrgemmOp)]
             plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
             packings = [
-                _reserve(plan, brgemm, loop, self.target)
+                _reserve(plan, brgemm, loop, machine)
                 for brgemm, plan in plans
                 if plan is not None
             ]
