@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from xetl import errors
 
 if TYPE_CHECKING:
-    from xetl import xetile
     from xetl.runtime.config import config, no_compile
 
 __version__ = "0.1.0"

@@ -13,7 +13,7 @@ _VERSIONS = {
     "version": "the version of xetl",
     "code": "the code of xetl or of the backend",
     "backend": "the backend",
-    "machine": "the processor or the version of LLVM",
+    "machine": "the processor, or the version of LLVM or of the backend",
     "target": "the target",
 }
 _HIDDEN = ("code", "machine", "format")
@@ -25,6 +25,10 @@ _PARTS = {"unit_dim": "layout", "alias": "sharing of memory"}
 def changes(before: Facts, now: Facts) -> list[str]:
     """A line for each difference."""
     found: list[str] = []
+    if before["versions"].get("target") != now["versions"]["target"]:
+        # It is in the description of the machine, too.
+        now = {**now, "versions": {**now["versions"], "machine": ""}}
+        before = {**before, "versions": {**before["versions"], "machine": ""}}
     for kind, describe in _KINDS.items():
         old, new = before.get(kind, {}), now.get(kind, {})
         for name in dict.fromkeys([*new, *old]):
