@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl_reference.rounding import narrow
+from xetl_reference.rounding import narrow, round_to_tf32
 from xetl_reference.values import (
     BOOL,
     F32,
@@ -22,6 +22,7 @@ from xetl_reference.values import (
     bits_of,
     dtype_of,
     is_narrow,
+    is_tf32,
     is_vector,
     on_arrays,
     shape_of,
@@ -89,7 +90,6 @@ _CASTS: dict[str, Any] = {
     "arith.extui": _extend_unsigned,
     "arith.trunci": _truncate,
     "arith.extf": narrow,
-    "arith.truncf": narrow,
     "arith.sitofp": _from_signed,
     "arith.uitofp": _from_unsigned,
     "arith.fptosi": _to_signed,
@@ -123,6 +123,19 @@ def _index_cast(op: Any) -> Unary:
     return lambda value: wrap(value, bits)
 
 
+def _truncf(op: Any) -> Function:
+    type_ = op.results[0].type
+    dtype = dtype_of(type_)
+
+    def run(values: Array) -> Array:
+        return narrow(values, dtype)
+
+    def to_tf32(values: Array) -> Array:
+        return round_to_tf32(narrow(values, dtype))
+
+    return on_arrays(op, to_tf32 if is_tf32(type_) else run)
+
+
 def _bitcast(op: Any) -> Function:
     dtype = dtype_of(op.results[0].type)
 
@@ -139,6 +152,7 @@ def _vector_bitcast(op: Any) -> Unary:
 
 MEANINGS: dict[str, Meaning] = {
     **{name: _cast(function) for name, function in _CASTS.items()},
+    "arith.truncf": _truncf,
     "arith.index_cast": _index_cast,
     "index.casts": _index_cast,
     "arith.bitcast": _bitcast,

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl.dialects.base import ints_of
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.errors import InternalError
 from xetl_reference.plan import (
     BLOCK_DIM,
@@ -27,10 +28,9 @@ from xetl_reference.plan import (
 from xetl_reference.programs import Program
 from xetl_reference.table import TABLE
 from xetl_reference.team import Team
+from xetl_reference.views import SHARED, allocate
 
 Grid = tuple[int, int, int]
-_GRID_SIZES = 3
-"""Arguments that materialize-grid of the CPU backend adds: the sizes of the grid."""
 
 
 class Interpreter:
@@ -42,7 +42,9 @@ class Interpreter:
         functions = functions_of(module)
         self.function = find_kernel(functions, kernel)
         self._plan = Plan(self.function.body, table, functions)
-        self._per_program = self.function.name == "gpu.func"
+        arguments = self.function.body.blocks[0].args
+        self._memory = arguments[len(self.argument_types) :]
+        """Memory that the function asks for in its head: of the workgroup or its own"""
 
     @property
     def argument_types(self) -> Sequence[Any]:
@@ -63,10 +65,10 @@ class Interpreter:
         """
         team = subgroups or subgroups_of(self.function)
         with np.errstate(all="ignore"):
-            if not self._per_program:
+            if len(self.argument_types) == len(arguments) + len(grid):
                 self._run_whole(grid, arguments)
                 return
-            frame = self._plan.frame(arguments)
+            frame = self._plan.frame([*arguments, *[None] * len(self._memory)])
             frame[GRID : GRID + 3] = grid
             frame[BLOCK_DIM : BLOCK_DIM + 3] = team
             for z, y, x in product(*map(range, reversed(grid))):
@@ -74,16 +76,26 @@ class Interpreter:
                 self._run_program(frame, team)
 
     def _run_whole(self, grid: Grid, arguments: Sequence[Any]) -> None:
-        """A function that runs the grid itself takes its sizes last."""
-        given = list(arguments)
-        if len(self.argument_types) == len(given) + _GRID_SIZES:
-            given += grid
-        frame = self._plan.frame(given)
+        """A function that runs the grid itself, whose sizes it takes last.
+
+        The CPU backend's materialize-grid makes such functions.
+        """
+        frame = self._plan.frame([*arguments, *grid])
         frame[PROGRAM] = Program()
         frame[THREAD_ID : THREAD_ID + 3] = 0, 0, 0
         frame[BLOCK_DIM : BLOCK_DIM + 3] = 1, 1, 1
         frame[SUBGROUP_ID], frame[SUBGROUPS] = 0, 1
         self._plan.run(frame)
+
+    def _allocate(self, frame: Frame, program: Program) -> None:
+        slots = self._plan.slots(self._memory)
+        for argument, slot in zip(self._memory, slots):
+            if memory_space_of(argument.type) != SHARED:
+                frame[slot] = allocate(argument.type, ())
+                continue
+            if argument not in program.shared:
+                program.shared[argument] = allocate(argument.type, ())
+            frame[slot] = program.shared[argument]
 
     def _run_program(self, frame: Frame, counts: Grid) -> None:
         total = counts[0] * counts[1] * counts[2]
@@ -95,6 +107,7 @@ class Interpreter:
             each[THREAD_ID : THREAD_ID + 3] = x, y, z
             each[SUBGROUP_ID], each[SUBGROUPS] = number, total
             each[PROGRAM] = program
+            self._allocate(each, program)
             frames.append(each)
         if team is None:
             self._plan.run(frames[0])

@@ -31,7 +31,7 @@ class Program:
     """What the subgroups of one program share.
 
     Attributes:
-        shared: memory of the workgroup, by the operation that allocates it.
+        shared: memory of the workgroup, by the operation or argument for it.
         team: the subgroups, if there are several.
     """
 

@@ -40,6 +40,14 @@ def round_to_odd(values: Array) -> Array:
     return np.where(wrong, np.nextafter(near, away), near)
 
 
+def round_to_tf32(values: Array) -> Array:
+    """f32 with 10 bits of fraction, to nearest even."""
+    bits = values.astype(F32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
+    special = ~np.isfinite(values)
+    return np.where(special, values, rounded.astype(np.uint32).view(F32))
+
+
 def in_f32(function: Function, dtype: DType) -> Function:
     """``function`` of floats, computed in f32 for the 16-bit types."""
     if not is_narrow(dtype):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xetl_reference.combining import combine, reduction
+from xetl_reference.rounding import round_to_tf32
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
 from xetl_reference.values import (
     BF16,
@@ -22,19 +23,12 @@ from xetl_reference.values import (
     Unary,
     dtype_of,
     is_narrow,
+    is_tf32,
     shape_of,
     unsigned,
 )
 
 # Products ---------------------------------------------------------------------------
-
-
-def round_to_tf32(values: Array) -> Array:
-    """f32 with 10 bits of fraction, to nearest even."""
-    bits = values.astype(F32).view(np.uint32).astype(np.uint64)
-    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
-    special = ~np.isfinite(values)
-    return np.where(special, values, rounded.astype(np.uint32).view(F32))
 
 
 def _product_f64(a: Array, b: Array) -> Array:
@@ -100,8 +94,9 @@ def _integer_product(result: DType, a_unsigned: bool, b_unsigned: bool) -> Funct
 
 def _tile_mma(op: Any) -> Function:
     type_ = op.result.type
+    precision = "tf32" if is_tf32(op.a.type) else None
     function = product(
-        None if op.precision is None else op.precision.data,
+        precision if op.precision is None else op.precision.data,
         dtype_of(type_),
         op.a_unsigned is not None,
         op.b_unsigned is not None,

@@ -99,6 +99,11 @@ def is_narrow(dtype: DType) -> bool:
     return dtype in (F16, BF16)
 
 
+def is_tf32(type_: Attribute) -> bool:
+    """Whether the elements are f32 of which the products see 10 bits of fraction."""
+    return isinstance(element_type(type_), FloatTF32Type)
+
+
 def unsigned(values: Array) -> Array:
     """The same bits without sign; i1 stays."""
     if values.dtype == BOOL:

@@ -210,6 +210,41 @@ def test_subgroups_share_memory_and_meet_at_barriers():
     assert out.tolist() == [1, 2, 3, 4, 5, 6, 7, 0]
 
 
+def test_memory_in_the_head_of_a_function():
+    """workgroup(...) is shared by the subgroups of a program, private(...) is not."""
+    text = """
+    gpu.module @m { gpu.func @k(%out: memref<?x2xindex>) workgroup(%w: memref<8xindex, 3>)
+        private(%p: memref<1xindex>) kernel attributes {known_block_size = array<i32: 4, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %me = gpu.subgroup_id : index
+      memref.store %me, %w[%me] : memref<8xindex, 3>
+      memref.store %me, %p[%c0] : memref<1xindex>
+      gpu.barrier
+      %next = arith.addi %me, %c1 : index
+      %other = arith.remsi %next, %c4 : index
+      %v = memref.load %w[%other] : memref<8xindex, 3>
+      %u = memref.load %p[%c0] : memref<1xindex>
+      memref.store %v, %out[%me, %c0] : memref<?x2xindex>
+      memref.store %u, %out[%me, %c1] : memref<?x2xindex>
+      gpu.return
+    } }"""
+    out = np.zeros((4, 2), np.int64)
+    run(text, out, grid=(2,))
+    assert out.tolist() == [[1, 0], [2, 1], [3, 2], [0, 3]]
+
+
+def test_a_function_with_block_ids_is_a_kernel():
+    text = """func.func @k(%out: memref<?xindex>) {
+      %x = gpu.block_id x
+      memref.store %x, %out[%x] : memref<?xindex>
+      return }"""
+    out = np.full(4, -1, np.int64)
+    run(text, out, grid=(3,))
+    assert out.tolist() == [0, 1, 2, -1]
+
+
 def test_a_kernel_at_workgroup_level_runs_once():
     text = SHARED.replace(
         "ATTRIBUTES",

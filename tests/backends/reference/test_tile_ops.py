@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from op_harness import FLOATS, INTEGERS, evaluate, type_name
 
 from xetl.dialects.parser import parse_module
+from xetl_reference.rounding import round_to_tf32
 from xetl_reference.run import run_module
-from xetl_reference.tile_values import round_to_tf32
 
 few = settings(max_examples=30, deadline=None)
 sizes = st.integers(1, 70)
@@ -232,6 +232,20 @@ def test_reduced_precision():
     x = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-10, np.inf], np.float32)
     wanted = [1, 1 + 2.0**-9, -1 - 2.0**-10, np.inf]
     assert round_to_tf32(x).tolist() == wanted
+
+
+def test_tf32_operands():
+    x = np.array([[1 + 2.0**-11, 1 + 3 * 2.0**-11]], np.float32)
+    out = np.zeros((1, 1), np.float32)
+    body = """
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<1x2xf32>, vector<1x2xf32>
+      %t = arith.truncf %v : vector<1x2xf32> to vector<1x2xtf32>
+      %u = xetile.tile_transpose %t, [1, 0] : vector<1x2xtf32> -> vector<2x1xtf32>
+      %r = xetile.tile_mma %t, %u : vector<1x2xtf32>, vector<2x1xtf32> -> vector<1x1xf32>
+      vector.store %r, %out[%c0, %c0] : memref<1x1xf32>, vector<1x1xf32>"""
+    run("%x: memref<1x2xf32>, %out: memref<1x1xf32>", body, x, out)
+    assert out[0, 0] == np.float32(1 + (1 + 2.0**-9) ** 2)
 
 
 # Values -----------------------------------------------------------------------------
