@@ -73,19 +73,20 @@ def lower_to_stage(
         LaunchError: there is no such stage or pass.
     """
     known = [FIRST_STAGE, *_pass_names(backend, target), *backend.stages]
+    if stage not in known:
+        near = difflib.get_close_matches(stage, known, 1)
+        raise LaunchError(
+            f"there is no stage or pass called `{stage}`",
+            code="X0812",
+            notes=[f"there are {', '.join(known)}"],
+            help=f"did you mean `{near[0]}`?" if near else None,
+        )
     module = ModuleOp([])
     for step in lower(function, signature, backend, target):
         module = step.module
         if stage in (step.name, step.stage):
             return str(module)
-    if stage in backend.stages:
-        return backend.text(module, signature, target, stage)
-    near = difflib.get_close_matches(stage, known, 1)
-    raise LaunchError(
-        f"there is no stage or pass called `{stage}`",
-        code="X0812",
-        help=f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}",
-    )
+    return backend.text(module, signature, target, stage)
 
 
 def lower(

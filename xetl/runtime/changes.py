@@ -100,7 +100,7 @@ def _plain(text: str | None) -> str:
 
 _KINDS = {
     "versions": _version,
-    "sources": _source,
-    "captured": _captured,
     "params": _param,
+    "captured": _captured,
+    "sources": _source,
 }
