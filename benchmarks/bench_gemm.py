@@ -15,5 +15,5 @@ if __name__ == "__main__":
         "gemm",
         [{"dtype": t, "n": n} for t in ("f32", "bf16", "f16") for n in SIZES],
         unit="GFLOP/s",
-        limit="f32 FMA in registers",
+        limit="fma",
     )

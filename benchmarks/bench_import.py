@@ -39,7 +39,6 @@ PROGRAMS = {
         f"import numpy as np{FIRST_RESULT}",
         False,
     ),
-    "wall: python, torch": ("import torch", False),
 }
 
 

@@ -12,5 +12,5 @@ if __name__ == "__main__":
         "softmax",
         [{"rows": rows, "columns": columns} for rows, columns in SHAPES],
         unit="GB/s",
-        limit="a copy",
+        limit="copy",
     )

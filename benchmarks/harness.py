@@ -20,14 +20,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(
+    os.environ.get("XETL_BENCHMARK_RESULTS", Path(__file__).parent / "results")
+)
 SLOWING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS")
 """Variables that environments set and that hold a library to code for older CPUs."""
 
@@ -85,7 +87,10 @@ class Worker:
     def turn(self, case: Case, seconds: float) -> tuple[float, float] | None:
         """The best time of a call in this turn, and the work of it."""
         request = json.dumps({"case": case, "seconds": seconds})
-        print(request, file=self._process.stdin, flush=True)
+        try:
+            print(request, file=self._process.stdin, flush=True)
+        except BrokenPipeError:  # its own message says why
+            raise SystemExit("a worker did not start") from None
         answer = self._process.stdout.readline()
         if not answer:
             raise SystemExit(f"a worker failed on {case}")
@@ -94,7 +99,13 @@ class Worker:
 
 def serve(library: str, operation: str) -> None:
     """A worker's life: a turn for every line of input."""
-    prepare = getattr(importlib.import_module(f"library_{library}"), operation)
+    try:
+        prepare = getattr(importlib.import_module(f"library_{library}"), operation)
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":  # the only one that no extra for tests installs
+            raise
+        print(f"{library} is left out: no torch here", file=sys.stderr)
+        prepare = _unavailable
     current: Case | None = None
     job: Job | None = None
     for line in sys.stdin:
@@ -109,12 +120,19 @@ def serve(library: str, operation: str) -> None:
         print(json.dumps(answer), flush=True)
 
 
+def _unavailable(**_: object) -> None:
+    """No job."""
+
+
 def _best_seconds(call: Callable[[], object], seconds: float) -> float:
     call()
-    best, end = float("inf"), perf_counter() + seconds
-    while (start := perf_counter()) < end:
+    best, now = float("inf"), perf_counter()
+    end = now + seconds
+    while best == float("inf") or now < end:
+        start = perf_counter()
         call()
-        best = min(best, perf_counter() - start)
+        now = perf_counter()
+        best = min(best, now - start)
     return best
 
 
@@ -123,8 +141,8 @@ def compare(
     cases: Iterable[Case],
     *,
     unit: str,
+    limit: str,
     peers: Sequence[str] = ("numpy", "torch"),
-    limit: str = "limit",
 ) -> None:
     """Run all cases, print a table, write ``results/<script>.csv``.
 
@@ -132,8 +150,8 @@ def compare(
         operation: the function to call in the modules of the libraries.
         cases: what to measure; shown in the table.
         unit: of a job's work per second.
+        limit: a "library" that shows the most that the machine can do.
         peers: libraries that xetl is compared with; the best of them counts.
-        limit: what ``library_limit`` measures, the most that the machine can do.
     """
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
     parser.add_argument("--worker", metavar="LIBRARY", help=argparse.SUPPRESS)
@@ -146,55 +164,53 @@ def compare(
         serve(options.worker, operation)
         return
     cases = [case for case in cases if options.only in _text(case)]
-    libraries = ["xetl", *peers, "limit"]
+    libraries = ["xetl", *peers, limit]
+    print(f"in {unit}; ratio: xetl to the best of {' and '.join(peers)}")
+    _print_row(["threads", "case", *libraries, "ratio", f"of {limit}"])
     rows: list[dict[str, object]] = []
-    print(
-        f"in {unit}; ratio: xetl to the best of {' and '.join(peers)}; limit: {limit}"
-    )
-    _print_row(["threads", "case", *libraries, "ratio", "of limit"])
-    with tempfile.TemporaryDirectory() as scratch:
-        for count in options.threads:
-            if count > len(os.sched_getaffinity(0)):
-                continue
-            with ExitStack() as stack:
-                workers = {
-                    name: stack.enter_context(Worker(name, count, Path(scratch)))
-                    for name in libraries
-                }
-                for case in cases:
-                    rates = _rates(workers, case, options.rounds, options.seconds)
-                    rows += _report(count, case, rates, peers, unit)
+    for threads in options.threads:
+        if threads > len(os.sched_getaffinity(0)):
+            continue
+        for case, rates in _measure(libraries, cases, threads, options):
+            _print_row([str(threads), _text(case), *_cells(rates, libraries)])
+            rows += [
+                {"threads": threads, **case, "library": name, unit: round(rate, 3)}
+                for name, rate in rates.items()
+            ]
     write_csv(Path(sys.argv[0]).stem, rows)
 
 
-def _rates(
-    workers: dict[str, Worker], case: Case, rounds: int, seconds: float
-) -> dict[str, float]:
-    """The best rate of each library that can do the case."""
-    rates: dict[str, float] = {}
-    for _ in range(rounds):
-        for name, worker in workers.items():
-            answer = worker.turn(case, seconds)
-            if answer is not None:
-                rates[name] = max(rates.get(name, 0), answer[1] / answer[0])
-        workers = {name: w for name, w in workers.items() if name in rates}
-    return rates
+def _measure(
+    libraries: Sequence[str],
+    cases: Iterable[Case],
+    threads: int,
+    options: argparse.Namespace,
+) -> Iterator[tuple[Case, dict[str, float]]]:
+    """For each case, the best rate of each library that can do it."""
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        workers = {
+            name: stack.enter_context(Worker(name, threads, scratch))
+            for name in libraries
+        }
+        for case in cases:
+            rates: dict[str, float] = {}
+            for _ in range(options.rounds):
+                for name, worker in workers.items():
+                    answer = worker.turn(case, options.seconds)
+                    if answer is not None:
+                        rates[name] = max(rates.get(name, 0), answer[1] / answer[0])
+            yield case, rates
 
 
-def _report(
-    threads: int, case: Case, rates: dict[str, float], peers: Sequence[str], unit: str
-) -> list[dict[str, object]]:
-    ours, known = rates["xetl"], [rates[name] for name in peers if name in rates]
-    shown = [
-        f"{rates[n]:.0f}" if n in rates else "-" for n in ("xetl", *peers, "limit")
-    ]
-    ratio = f"{ours / max(known):.2f}" if known else "-"
-    share = f"{ours / rates['limit']:.0%}"
-    _print_row([str(threads), _text(case), *shown, ratio, share])
-    return [
-        {"threads": threads, **case, "library": name, unit: round(rate, 3)}
-        for name, rate in rates.items()
-    ]
+def _cells(rates: dict[str, float], libraries: Sequence[str]) -> list[str]:
+    """The rate of each, the ratio to the best peer, the share of the limit."""
+    ours, *peers, limit = libraries
+    best = max((rates[name] for name in peers if name in rates), default=None)
+    cells = [f"{rates[name]:.0f}" if name in rates else "-" for name in libraries]
+    cells.append(f"{rates[ours] / best:.2f}" if best else "-")
+    cells.append(f"{rates[ours] / rates[limit]:.0%}" if limit in rates else "-")
+    return cells
 
 
 def _text(case: Case) -> str:

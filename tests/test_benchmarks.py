@@ -1,0 +1,35 @@
+"""Every benchmark runs; what it measures is nobody's business here."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+QUICK = {
+    "bench_gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
+    "bench_softmax": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=256"],
+    "bench_import": ["--rounds=1"],
+    "bench_compile": ["--rounds=1"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+def test_benchmark_runs_and_writes_its_figures(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / f"{name}.py", *QUICK[name]],
+        cwd=tmp_path,
+        env={**os.environ, "XETL_BENCHMARK_RESULTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    with (tmp_path / f"{name}.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert len(rows) > 2
+    assert all(float(row[-1]) >= 0 for row in rows[1:])
