@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from xetl import __version__
 from xetl.backend import Artifact, Executable
+from xetl.errors import LaunchError
 from xetl.language.signature import Signature
 from xetl_cpu.executable import CpuExecutable
 from xetl_cpu.image import Image
-from xetl_cpu.targets import TARGETS, host_fingerprint
+from xetl_cpu.targets import TARGETS, find_target, host_fingerprint
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -64,7 +65,18 @@ class CpuBackend:
         return _pipeline().text(module, target, stage)
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
-        """Map the machine code."""
+        """Map the machine code.
+
+        Raises:
+            LaunchError: this processor cannot run it.
+        """
+        target = artifact.meta["target"]
+        if not find_target(target).runs_here:
+            raise LaunchError(
+                f"this processor cannot run code for target `{target}`",
+                code="X0811",
+                help="launch for `host`; `ir`, `explain` and `stats` take any target",
+            )
         image = Image.from_bytes(artifact.payload)
         return CpuExecutable(image, artifact.meta, signature)
 
