@@ -95,6 +95,27 @@ def reduction(kind: str, dtype: DType) -> Binary:
     return reduce
 
 
+def scan(kind: str, dtype: DType) -> Binary:
+    """The function that combines up to and with each element: ``f(values, axis)``."""
+    name = normalize_kind(kind)
+    if _is_float(dtype):
+        return _float_scan(_FLOAT_REDUCE[name], dtype)
+    ufunc = _BITS[name] if dtype == BOOL else _INTEGER[name]
+    if name in ("minui", "maxui"):
+        return lambda values, axis: signed(ufunc.accumulate(unsigned(values), axis))
+    return lambda values, axis: ufunc.accumulate(values, axis, dtype=dtype)
+
+
+def _float_scan(ufunc: Any, dtype: DType) -> Binary:
+    def run(values: Array, axis: int) -> Array:
+        def along(wide: Array) -> Array:
+            return ufunc.accumulate(wide, axis)
+
+        return in_f64(along, dtype)(values)
+
+    return run
+
+
 def _reduce(ufunc: Any, dtype: DType | None) -> Function:
     def run(values: Array, axes: Sequence[int]) -> Array:
         kept = values.dtype if dtype is None else dtype

@@ -7,9 +7,8 @@ from typing import Any
 
 from xdsl.ir import Block
 
-from xetl.errors import InternalError, LaunchError
+from xetl.errors import InternalError
 from xetl_reference.plan import BLOCK_ID, RESERVED, Builder, Frame, Plan, Step
-from xetl_reference.values import Meaning, Unary
 
 
 def move(sources: Sequence[int], targets: Sequence[int]) -> Step:
@@ -171,17 +170,6 @@ def _call(plan: Plan, op: Any) -> Step:
     return run
 
 
-def _assert(op: Any) -> Unary:
-    message = op.msg.data
-
-    def run(holds: bool) -> None:
-        if not holds:
-            raise LaunchError(f"assertion failed: {message}", code="X0800")
-
-    return run
-
-
-MEANINGS: dict[str, Meaning] = {"cf.assert": _assert}
 BUILDERS: dict[str, Builder] = {
     "scf.for": _for,
     "scf.if": _if,

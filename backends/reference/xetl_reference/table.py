@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from xetl_reference import (
     casts,
     control,
+    debugging,
     floats,
     integers,
     mathematics,
@@ -32,7 +33,7 @@ TABLE = Table(
         **tiles.MEANINGS,
         **tile_values.MEANINGS,
         **programs.MEANINGS,
-        **control.MEANINGS,
+        **debugging.MEANINGS,
     },
     builders={**control.BUILDERS, **views.BUILDERS, **programs.BUILDERS},
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl_reference.combining import combine, reduction
+from xetl_reference.combining import combine, reduction, scan
 from xetl_reference.rounding import round_to_tf32
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
 from xetl_reference.values import (
@@ -135,6 +135,11 @@ def _reduce(op: Any) -> Unary:
     return grouped
 
 
+def _scan(op: Any) -> Unary:
+    dim, function = op.dim, scan(op.kind.data, dtype_of(op.result.type))
+    return lambda source: function(source, dim)
+
+
 def _broadcast(op: Any) -> Unary:
     shape = shape_of(op.result.type)
     return lambda source: np.broadcast_to(source, shape)
@@ -209,6 +214,7 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.tile_mma": _tile_mma,
     "xetile.tile_transpose": _transpose,
     "xetile.tile_reduce": _reduce,
+    "xetile.tile_scan": _scan,
     "xetile.tile_broadcast": _broadcast,
     "xetile.tile_pack": _pack,
     "xetile.tile_unpack": _unpack,

@@ -146,6 +146,28 @@ def test_an_assertion_that_fails():
         results(body, n=3)
 
 
+def test_printing(capsys):
+    body = """
+      %v = arith.constant dense<[-1, 2]> : vector<2xi8>
+      %f = arith.constant 0.5 : f64
+      %b = arith.constant true
+      %small = arith.constant -1 : i8
+      xetile.print "n={} {:.2f} {} {} {}"(%n, %f, %b, %v, %v) {unsigned = array<i64: 4>} : index, f64, i1, vector<2xi8>, vector<2xi8>
+      xetile.print "{:>5}{{}}"(%small) {unsigned = array<i64: 0>} : i8"""
+    results(body, n=7)
+    assert capsys.readouterr().out == "n=7 0.50 True [-1  2] [255   2]\n  255{}\n"
+
+
+def test_an_assertion_with_values():
+    body = """
+      %is = arith.cmpi eq, %n, %c2 : index
+      xetile.assert %is, "n is {}"(%n) : index"""
+    results(body, n=2)
+    with pytest.raises(LaunchError, match="assertion failed: n is 3") as caught:
+        results(body, n=3)
+    assert caught.value.line is not None
+
+
 # Programs ---------------------------------------------------------------------------
 
 

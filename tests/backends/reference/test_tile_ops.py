@@ -286,6 +286,27 @@ def test_reduce_in_groups(size, dim):
     assert (evaluate(text, x, shape=wanted.shape) == wanted).all()
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.int8])
+def test_scan(dtype, dim):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-100, 100, (5, 9)).astype(dtype)
+    wide = np.float64 if dtype in FLOATS else np.int64
+    for kind, ufunc in {"add": np.add, "mul": np.multiply}.items():
+        found = evaluate(
+            f"xetile.tile_scan <{kind}>, {{0}} [{dim}] : {{t0}} -> {{r}}", x
+        )
+        with np.errstate(all="ignore"):
+            wanted = ufunc.accumulate(x.astype(wide), dim)
+            if dtype in FLOATS and dtype != np.float64:
+                wanted = wanted.astype(np.float32)
+            assert (found == wanted.astype(dtype)).all(), kind
+    if dtype == np.int32:
+        text = f"xetile.tile_scan <maxui>, {{0}} [{dim}] : {{t0}} -> {{r}}"
+        wanted = np.maximum.accumulate(x.view(np.uint32), dim).view(np.int32)
+        assert (evaluate(text, x) == wanted).all()
+
+
 def test_conv_layout_keeps_values():
     x = np.arange(32 * 32, dtype=np.float32).reshape(32, 32)
     text = "xetile.tile_conv_layout {0} {{map = #xetile.wg_map<sg_layout = [2, 2], sg_data = [16, 16]>}} : {t0}"
