@@ -74,7 +74,10 @@ def store_tile(state: State, op: StoreTileOp) -> None:
             (target.matrix.cols, target.col, target.shape[1]),
         )
     )
-    outer: Index = 1 if target.shape[0] == 1 and tile.non_negative else row_to
+    # A loop that does not start at the first row must stay one.
+    outer: Index = row_to if tile.non_negative else start.value(row_to)
+    if target.shape[0] == 1 and tile.non_negative:
+        outer = 1
     # A single row that lies outside must not be written: no columns then.
     inner = col_to
     if isinstance(outer, int):
@@ -89,7 +92,7 @@ def store_tile(state: State, op: StoreTileOp) -> None:
 
     nest = over_chunks(state, op, (outer, inner), body, limit=inner)
     if nest.outer_loop is not None and row_from != 0:
-        nest.outer_loop.operands[0] = start.value(row_from)
+        nest.outer_loop.operands[0] = before(nest.outer_loop).value(row_from)
 
 
 def _inside(
