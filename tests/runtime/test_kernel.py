@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from xetl import xetile
-from xetl.errors import CompileError
+from xetl.errors import CompileError, LaunchError
 from xetl.language import constexpr, dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam
 from xetl.runtime.kernel import Kernel, kernel
@@ -332,3 +332,42 @@ def test_errors_of_kernels_end_at_the_line_of_the_kernel() -> None:
     assert "nothing" in (entries[-1].line or "")
     ours = [entry for entry in entries if "xetl/runtime" in entry.filename]
     assert len(ours) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "seen"),
+    [
+        (("a",), {}, ("a", None, 1, 32)),
+        (("a", "b", 7), {}, ("a", "b", 7, 32)),
+        ((), {"A": "a", "n": 2}, ("a", None, 2, 32)),
+        (("a",), {"BM": 5, "backend": "cpu", "wait": True}, ("a", None, 1, 5)),
+    ],
+)
+def test_what_a_grid_function_sees(args: Any, keywords: Any, seen: Any) -> None:
+    def grid(m: Any) -> int:
+        found.append((m.A, m.B, m.n, m.BM))
+        assert vars(m).keys() == {"__kernel__", "A", "B", "n", "EPILOGUE", "BM"}
+        return 1
+
+    found: list[Any] = []
+    k = make()
+    for _ in range(2):
+        assert k.grid_of(grid, args, keywords) == (1, 1, 1)
+    assert found == [seen] * 2
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "message"),
+    [
+        ((), {}, "without `A`"),
+        ((), {"n": 1}, "without `A`"),
+        ((1,), {"A": 1}, "by position and by keyword"),
+        ((1,), {"x": 1}, "no parameter `x`"),
+        ((1, 2, 3, 4, 5, 6), {}, "takes 5 positional arguments"),
+    ],
+)
+def test_wrong_calls_are_noticed_before_the_grid_function_runs(
+    args: Any, keywords: Any, message: str
+) -> None:
+    with pytest.raises(LaunchError, match=message):
+        make().grid_of(lambda m: 1 / 0, args, keywords)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from xetl.errors import LaunchError, did_you_mean
+from xetl.runtime.parameters import MISSING, Parameters
 
 Grid = tuple[int, int, int]
 GridSpec = int | Sequence[int] | Callable[[Any], Any]
@@ -14,14 +15,16 @@ GridSpec = int | Sequence[int] | Callable[[Any], Any]
 
 _FORMS = "a grid is an int, a tuple of up to 3 ints, or a function of the arguments"
 _LARGEST = (1 << 31) - 1
+_ONES = ((), (1, 1), (1,), ())
+"""What fills a grid of so many sizes up to three."""
 
 
 class BoundArguments:
     """What a grid function is given: the arguments of the call by name."""
 
-    def __init__(self, kernel: str, values: Mapping[str, Any]) -> None:
-        self.__dict__.update(values)
-        self.__dict__["__kernel__"] = kernel
+    def __init__(self, values: dict[str, Any]) -> None:
+        """Take ``values``, in which ``__kernel__`` is the name of the kernel."""
+        self.__dict__ = values
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python itself asks, for copies and the like
@@ -36,24 +39,56 @@ class BoundArguments:
         )
 
 
-def resolve(spec: object, arguments: Callable[[], BoundArguments]) -> Grid:
-    """Turn what the user wrote into three sizes.
+class Binder:
+    """Makes the `BoundArguments` of one kernel: at each launch, so in half a us."""
 
-    Args:
-        spec: an int, up to three of them, or a function.
-        arguments: makes what the function is given, if there is one.
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        self._names = parameters.names
+        each = parameters.each
+        self._defaults: dict[str, Any] = {"__kernel__": parameters.kernel}
+        self._defaults.update((p.name, p.default) for p in each)
+        # What may and what must come by name after so many arguments by position.
+        given = range(parameters.positional + 1)
+        self._may = [frozenset(p.name for p in each[n:]) for n in given]
+        self._must = [
+            frozenset(p.name for p in each[n:] if p.default is MISSING) for n in given
+        ]
 
-    Raises:
-        LaunchError: it is something else, or a size is not positive.
-        Exception: whatever the function raises.
-    """
-    if callable(spec):
-        return fixed(cast("Callable[[Any], object]", spec)(arguments()))
-    return fixed(spec)
+    def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> BoundArguments:
+        """The arguments of a call, options left out.
+
+        Raises:
+            LaunchError: an argument is missing, unknown, given twice or too many.
+        """
+        values = self._defaults.copy()
+        given, named = len(args), keywords.keys()
+        if given < len(self._may) and self._must[given] <= named <= self._may[given]:
+            values.update(zip(self._names, args))
+            values.update(keywords)
+        else:  # there is something wrong
+            values.update(zip(self._names, self._parameters.bind(args, keywords)))
+        return BoundArguments(values)
 
 
 def fixed(spec: object) -> Grid:
-    """As `resolve`, for a grid that is no function."""
+    """Turn a grid that is no function into three sizes.
+
+    Raises:
+        LaunchError: it is something else, or a size is not positive.
+    """
+    if type(spec) is tuple:  # what nearly all are, and at each launch
+        given = cast("tuple[int, ...]", spec)
+        for size in given:
+            if type(size) is not int or not 0 < size <= _LARGEST:
+                break
+        else:
+            if 1 <= len(given) <= 3:
+                return cast("Grid", given + _ONES[len(given)])
+    return _any_fixed(cast("object", spec))
+
+
+def _any_fixed(spec: object) -> Grid:
     if isinstance(spec, tuple | list):
         sizes = list(cast("Sequence[object]", spec))
     else:

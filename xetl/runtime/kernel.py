@@ -27,7 +27,7 @@ from xetl.runtime.executables import (
     choose_target,
     compiler,
 )
-from xetl.runtime.grid import BoundArguments, Grid, GridSpec, fixed
+from xetl.runtime.grid import Binder, Grid, GridSpec, fixed
 from xetl.runtime.launcher import OPTIONS, Launcher, Shortcut, remember, try_shortcuts
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
@@ -66,6 +66,7 @@ class Kernel:
         functools.update_wrapper(cast("Callable[..., Any]", self), fn)
         self.shortcuts: tuple[Shortcut, ...] = ()
         self._parameters = Parameters.of(fn)
+        self._binder = Binder(self._parameters)
         self._executables = Executables(fn)
         self._launchers: dict[object, Launcher] = {}
         self._declared = None if grid is None else self._new_launcher(grid)
@@ -212,17 +213,17 @@ class Kernel:
         Raises:
             Exception: whatever the function raises.
         """
-        rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
-        values = self._parameters.bind(args, rest)
-        names = self._parameters.names
-        arguments = BoundArguments(self.fn.__name__, dict(zip(names, values)))
+        rest = keywords
+        if keywords:
+            rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
+        arguments = self._binder.bind(args, rest)
         try:
             return fixed(function(arguments))
         except LaunchError:
             raise
         except Exception:
             # An argument of a wrong kind explains it better, if there is one.
-            specialize(self._parameters, values)
+            specialize(self._parameters, self._parameters.bind(args, rest))
             raise
 
     def _new_launcher(self, grid: GridSpec) -> Launcher:
