@@ -89,18 +89,16 @@ class Call:
             kind, code, message, node, label=label, notes=notes, help=help
         )
 
-    def vector(self, name: str) -> Vector:
-        """A parameter that must be a vector."""
+    def vector(self, name: str, *, blocked: bool = False) -> Vector:
+        """A parameter that must be a vector, of rank 1 or 2 unless ``blocked``."""
         value = self.value(name)
         if not isinstance(value, Vector):
             raise wrong_kind(
                 self.ctx, f"`{name}` of `{self.name}`", "a vector", self.args[name]
             )
+        if not blocked:
+            refuse_blocked(self.ctx, self.name, self.args[name])
         return value
-
-    def optional_vector(self, name: str) -> Vector | None:
-        """A parameter that must be a vector or None."""
-        return None if self.value(name) is None else self.vector(name)
 
     def tile(self, name: str, scattered: bool | None = None) -> Tile:
         """A parameter that must be a tile; ``scattered`` says of which sort."""
@@ -138,6 +136,19 @@ class Call:
                 help="for example xetile.f32",
             )
         return value
+
+    def memory_dtype(self, name: str) -> DType:
+        """A parameter that must be a dtype of values: all but tf32."""
+        dtype = self.dtype(name)
+        if dtype.name == "tf32":
+            raise self.error(
+                TileTypeError,
+                "X0313",
+                "tf32 is not a dtype of vectors",
+                name,
+                help='say `precision="tf32"` at tile_mma',
+            )
+        return dtype
 
     def constant(self, name: str, wanted: str) -> Value:
         """A parameter that must be known when compiling."""
@@ -228,6 +239,23 @@ class Call:
                 help=f"dims run from 0 to {rank - 1}, or from {-rank} to -1",
             )
         return axis % rank
+
+
+def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
+    """Refuse a blocked vector, which few operations know.
+
+    Raises:
+        TileShapeError: ``arg`` is one.
+    """
+    if isinstance(arg.value, Vector) and len(arg.value.shape) > 2:
+        raise ctx.error(
+            TileShapeError,
+            "X0210",
+            f"`{name}` does not take a blocked vector",
+            arg.node,
+            label=f"is {describe(arg.value)}",
+            help="unpack it first: xetile.tile_unpack(v)",
+        )
 
 
 _LOAD = "load it first: xetile.load_tile(...)"

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import arith, math
 from xetl.errors import CompileError, TileShapeError, TileTypeError
-from xetl.frontend.arguments import Arg, wrong_kind
+from xetl.frontend.arguments import Arg, refuse_blocked, wrong_kind
 from xetl.frontend.casts import (
     broadcast,
     broadcast_shapes,
@@ -85,6 +85,7 @@ def check_operands(ctx: Context, symbol: str, args: Sequence[Arg]) -> None:
         if not is_scalar(arg.value) and not isinstance(arg.value, Vector):
             what = f"an operand of `{symbol}`"
             raise wrong_kind(ctx, what, "a vector or a number", arg)
+        refuse_blocked(ctx, symbol, arg)
 
 
 # Vectors ----------------------------------------------------------------------------

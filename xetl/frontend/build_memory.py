@@ -40,7 +40,7 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
 def _load_tile(call: Call) -> Vector:
     tile = call.tile("tile", scattered=False)
     op = xetile.LoadTileOp(tile.ssa, _padding(call, tile.dtype))
-    return Vector(call.ctx.emit(op), tile.shape, tile.dtype, tile.origin)
+    return Vector(call.ctx.emit(op), tile.value_shape, tile.dtype, tile.origin)
 
 
 @builds("store_tile")
@@ -52,14 +52,14 @@ def _store_tile(call: Call) -> None:
 
 def _fitting(call: Call, tile: Tile) -> Vector:
     """Argument ``value``, which has exactly the tile's shape and dtype."""
-    value = call.vector("value")
+    value = call.vector("value", blocked=True)
     origin = tile.origin.note() if tile.origin else None
-    if value.shape != tile.shape:
+    if value.shape != tile.value_shape:
         raise call.error(
             TileShapeError,
             "X0208",
             f"`{call.name}` cannot store {show_shape(value.shape)} to a tile of"
-            f" {show_shape(tile.shape)}",
+            f" {show_shape(tile.value_shape)}",
             "value",
             label=f"is {describe(value)}",
             notes=[origin],
@@ -158,4 +158,4 @@ def _atomic_rmw_tile(call: Call) -> Vector:
     combining = "assign" if kind == "xchg" else combining_kind(call, tile.dtype)
     mask = None if call.value("mask") is None else _mask(call, tile).ssa
     op = xetile.AtomicRmwTileOp(combining, value.ssa, tile.ssa, mask)
-    return Vector(call.ctx.emit(op), tile.shape, tile.dtype)
+    return Vector(call.ctx.emit(op), tile.value_shape, tile.dtype)

@@ -7,7 +7,7 @@ from xetl.errors import CompileError, NameLookupError, TileShapeError, TileTypeE
 from xetl.frontend.arguments import Call
 from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import maps_of
-from xetl.frontend.types import Vector, describe, element_type, show_shape
+from xetl.frontend.types import Shape, Vector, describe, element_type, show_shape
 from xetl.language.dtypes import DType, f32, f64, i32
 
 _ACCUMULATORS = {
@@ -23,9 +23,10 @@ _PRECISIONS = (None, "tf32", "bf16x3")
 
 @builds("tile_mma")
 def _tile_mma(call: Call) -> Vector:
-    a, b, c = call.vector("a"), call.vector("b"), call.optional_vector("c")
+    a, b = call.vector("a", blocked=True), call.vector("b", blocked=True)
+    c = None if call.value("c") is None else call.vector("c", blocked=True)
     accumulator = _check(call, a, b)
-    shape = (a.shape[0], b.shape[1])
+    shape = _product(a.shape, b.shape)
     if c is not None:
         _check_c(call, c, shape, accumulator)
     wg, _ = maps_of(call, "wg_map", shape)
@@ -56,10 +57,16 @@ def _matmul(call: Call) -> Vector:
     return Vector(call.ctx.emit(op), (a.shape[0], b.shape[1]), accumulator)
 
 
+def _product(a: Shape, b: Shape) -> Shape:
+    """The shape of ``a @ b``; of blocked ones, that of their blocks behind it."""
+    pairs = zip(a[0::2], b[1::2], strict=True)
+    return tuple(extent for pair in pairs for extent in pair)
+
+
 def _check(call: Call, a: Vector, b: Vector) -> DType:
     """Check both operands; gives the accumulator's dtype."""
     for name, operand in (("a", a), ("b", b)):
-        if len(operand.shape) != 2:
+        if len(operand.shape) == 1:
             raise call.error(
                 TileShapeError,
                 "X0210",
@@ -68,7 +75,9 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
                 label=f"is {describe(operand)}",
                 help="make it a matrix with `v[None, :]` or `v[:, None]`",
             )
-    if a.shape[1] != b.shape[0]:
+    if len(a.shape) != len(b.shape):
+        raise _one_blocked(call, a, b)
+    if a.shape[1::2] != b.shape[0::2]:
         raise _inner_extents(call, a, b)
     accumulator = _ACCUMULATORS.get(a.dtype.name)
     mixed = {a.dtype.name, b.dtype.name} == {"i8", "u8"}
@@ -86,6 +95,17 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
     return accumulator
 
 
+def _one_blocked(call: Call, a: Vector, b: Vector) -> CompileError:
+    return call.error(
+        TileShapeError,
+        "X0210",
+        f"`{call.name}` cannot multiply a blocked vector by one that is not",
+        "b",
+        label=f"is {describe(b)}, but the left side is {describe(a)}",
+        help="pack both with xetile.tile_pack, or neither",
+    )
+
+
 def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:
     first, second = (call.ctx.frame.text(call.args[n].node) for n in "ab")
     return call.error(
@@ -93,11 +113,16 @@ def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:
         "X0201",
         f"`{call.name}` cannot multiply {show_shape(a.shape)} by {show_shape(b.shape)}",
         "b",
-        label=f"{describe(b)}, but the left tile has {a.shape[1]} columns",
+        label=f"{describe(b)}, but the left tile has {_extent(a.shape[1::2])} columns",
         notes=[_made(call, "b", b)],
-        help=f"K of {_short(a, first, 'a')} ({a.shape[1]}) and of"
-        f" {_short(b, second, 'b')} ({b.shape[0]}) must agree",
+        help=f"K of {_short(a, first, 'a')} ({_extent(a.shape[1::2])}) and of"
+        f" {_short(b, second, 'b')} ({_extent(b.shape[0::2])}) must agree",
     )
+
+
+def _extent(extents: Shape) -> str:
+    """``64``; of a blocked vector ``4 blocks of 16``."""
+    return " blocks of ".join(map(str, extents))
 
 
 def _short(operand: Vector, text: str, name: str) -> str:
@@ -113,15 +138,17 @@ def _made(call: Call, name: str, operand: Vector) -> str | None:
     return operand.origin.note() if operand.origin else None
 
 
-def _check_c(call: Call, c: Vector, shape: tuple[int, int], dtype: DType) -> None:
+def _check_c(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
     if c.shape != shape:
+        blocked = "" if len(shape) == 2 else ", packed alike"
         raise call.error(
             TileShapeError,
             "X0201",
             f"`tile_mma` gives {show_shape(shape)}, but adds to {show_shape(c.shape)}",
             "c",
             label=f"is {describe(c)}",
-            help=f"make the accumulator with xetile.zeros({shape}, {dtype})",
+            help=f"make the accumulator with xetile.zeros({_flat(shape)}, {dtype})"
+            f"{blocked}",
         )
     if c.dtype != dtype:
         raise call.error(
@@ -133,6 +160,11 @@ def _check_c(call: Call, c: Vector, shape: tuple[int, int], dtype: DType) -> Non
             help=f"make the accumulator with xetile.zeros({shape}, {dtype}) and"
             " convert the result with `.to(...)`",
         )
+
+
+def _flat(shape: Shape) -> Shape:
+    rows, columns, *blocks = shape
+    return (rows * blocks[0], columns * blocks[1]) if blocks else shape
 
 
 def _precision(call: Call, dtype: DType) -> str | None:

@@ -21,7 +21,7 @@ _SUGAR = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 @builds("tile_reduce")
 def _tile_reduce(call: Call) -> Vector:
-    value = call.vector("v")
+    value = call.vector("v", blocked=True)
     kind = combining_kind(call, value.dtype)
     rank = len(value.shape)
     dims = [call.checked_axis("dims", dim, rank) for dim in call.int_list("dims")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
 from xdsl.ir import SSAValue
 
@@ -10,14 +12,14 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref
 from xetl.errors import (
     CompileError,
-    SyntaxNotSupportedError,
     TileMapError,
     TileShapeError,
     TileTypeError,
 )
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base, row_base
-from xetl.frontend.casts import convert, to_int
+from xetl.frontend.blocked import inner_blocks
+from xetl.frontend.casts import convert, count, to_int
 from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import maps_of
 from xetl.frontend.types import (
@@ -38,7 +40,7 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.language.dtypes import index
+from xetl.language.dtypes import DType, index
 
 SHARED = 3
 """The memory space of SLM (xetile.md, section 2)."""
@@ -48,13 +50,6 @@ SHARED = 3
 def _init_tile(call: Call) -> Tile:
     if isinstance(call.value("offsets"), Vector):
         return _scatter_tile(call)
-    if call.value("inner_blocks") is not None:
-        raise call.error(
-            SyntaxNotSupportedError,
-            "X0405",
-            "`inner_blocks` is not supported yet",
-            "inner_blocks",
-        )
     if call.value("shape") is None:
         raise call.error(
             TileShapeError,
@@ -66,12 +61,20 @@ def _init_tile(call: Call) -> Tile:
     shape = call.shape("shape")
     offsets = _offsets(call, shape)
     wg, sg = maps_of(call, "wg_map", shape)
+    blocks = None
+    if call.value("inner_blocks") is not None:
+        blocks = inner_blocks(call, shape)
     encoding = xetile.TileAttr(
-        wg_map=wg, sg_map=sg, order=_order(call, base), memory_space=space
+        wg_map=wg,
+        sg_map=sg,
+        order=_order(call, base),
+        memory_space=space,
+        inner_blocks=blocks or (),
     )
     type_ = xetile.TileType(matrix_shape(shape), element_type(dtype), encoding)
     op = xetile.InitTileOp(base.source, offsets, type_, base.sizes, base.strides)
-    return Tile(call.ctx.emit(op), shape, dtype, origin=_origin(call, shape))
+    origin = _origin(call, shape)
+    return Tile(call.ctx.emit(op), shape, dtype, origin=origin, blocks=blocks)
 
 
 def _origin(call: Call, shape: Shape) -> Origin:
@@ -86,7 +89,7 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
     """The matrix behind a tile, its dtype and its memory space."""
     value = call.value("base")
     if is_scalar(value) and scalar_kind(value) == "int":
-        return _address_base(call), call.dtype("dtype"), 0
+        return _address_base(call), call.memory_dtype("dtype"), 0
     if not isinstance(value, Array):
         raise wrong_kind(
             call.ctx, "`base` of `init_tile`", "an array", call.args["base"]
@@ -264,7 +267,7 @@ def _update_tile_offset(call: Call) -> Tile:
     else:
         offsets = _offsets(call, tile.shape)
         moved = call.ctx.emit(xetile.UpdateTileOffsetOp(tile.ssa, offsets))
-    return Tile(moved, tile.shape, tile.dtype, tile.scattered, tile.origin)
+    return replace(tile, ssa=moved)
 
 
 def _move_scattered(call: Call, tile: Tile) -> SSAValue:
@@ -287,9 +290,28 @@ def _move_scattered(call: Call, tile: Tile) -> SSAValue:
 
 @builds("slm")
 def _slm(call: Call) -> Array:
-    shape, dtype = call.shape("shape"), call.dtype("dtype")
+    shape, dtype = call.shape("shape"), call.memory_dtype("dtype")
+    _check_size(call, shape, dtype)
     space = IntegerAttr(SHARED, I64)
     type_ = MemRefType(element_type(dtype), shape, memory_space=space)
     memory = call.ctx.emit(memref.AllocOp(type_))
     strides = (1,) if len(shape) == 1 else (shape[1], 1)
     return Array("slm", memory, dtype, 0, shape, strides, len(shape) - 1)
+
+
+def _check_size(call: Call, shape: Shape, dtype: DType) -> None:
+    """Count the SLM of the kernel against what the target has."""
+    ctx, size = call.ctx, count(shape) * dtype.itemsize
+    before = ctx.slm_bytes
+    ctx.slm_bytes += size
+    if ctx.slm_bytes <= ctx.slm_limit:
+        return
+    earlier = f" beside {before} bytes of other arrays" if before else ""
+    raise call.error(
+        TileShapeError,
+        "X0211",
+        f"`slm` asks for {size} bytes{earlier}, but {ctx.slm_limit} are allowed",
+        "shape",
+        label=f"{show_shape(shape)} of {dtype}, {dtype.itemsize} bytes each",
+        help="use a smaller shape or dtype, or read the array from memory",
+    )

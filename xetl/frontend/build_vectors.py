@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
-from xetl.errors import SyntaxNotSupportedError, TileShapeError, TileTypeError
+from xetl.errors import TileShapeError
 from xetl.frontend.arguments import Call
 from xetl.frontend.arrays import stride_of
 from xetl.frontend.casts import (
@@ -34,7 +34,7 @@ from xetl.frontend.types import (
     show_shape,
     vector_type,
 )
-from xetl.language.dtypes import DType, i32
+from xetl.language.dtypes import i32
 
 
 def _with_map(call: Call, made: Vector) -> Vector:
@@ -46,13 +46,13 @@ def _with_map(call: Call, made: Vector) -> Vector:
 
 @builds("zeros")
 def _zeros(call: Call) -> Vector:
-    shape, dtype = call.shape("shape"), call.dtype("dtype")
+    shape, dtype = call.shape("shape"), call.memory_dtype("dtype")
     return _with_map(call, splat(call.ctx, 0, shape, dtype))
 
 
 @builds("full")
 def _full(call: Call) -> Vector:
-    shape, dtype = call.shape("shape"), call.dtype("dtype")
+    shape, dtype = call.shape("shape"), call.memory_dtype("dtype")
     return _with_map(call, splat(call.ctx, call.scalar("value"), shape, dtype))
 
 
@@ -89,24 +89,12 @@ def arange(ctx: Context, start: int, stop: int) -> Vector:
 
 @builds(".to")
 def _to(call: Call) -> Value:
-    value, dtype = call.value("v"), call.dtype("dtype")
-    _refuse_tf32(call, dtype)
+    value, dtype = call.value("v"), call.memory_dtype("dtype")
     if isinstance(value, Scalar):
         # By way of the element, so that the value is rounded as the dtype says.
         element = to_element(call.ctx, value, dtype)
         return from_element(call.ctx, element, dtype)
     return convert(call.ctx, call.vector("v"), dtype)
-
-
-def _refuse_tf32(call: Call, dtype: DType) -> None:
-    if dtype.name == "tf32":
-        raise call.error(
-            TileTypeError,
-            "X0313",
-            "tf32 is not a dtype of vectors",
-            "dtype",
-            help='say `precision="tf32"` at tile_mma',
-        )
 
 
 @builds(".stride")
@@ -166,14 +154,15 @@ def _tile_transpose(call: Call) -> Vector:
 
 @builds("tile_broadcast")
 def _tile_broadcast(call: Call) -> Vector:
-    value, shape = call.vector("v"), call.shape("shape")
-    dims = [call.checked_axis("dims", d, 2) for d in call.int_list("dims")]
+    value, shape = call.vector("v", blocked=True), _target_shape(call)
+    rank = max(len(value.shape), 2)
+    dims = [call.checked_axis("dims", d, rank) for d in call.int_list("dims")]
     if len(value.shape) == 1:
         value = shape_cast(call.ctx, value, (1, *value.shape))
     expected = tuple(
         shape[d] if d in dims and e == 1 else e for d, e in enumerate(value.shape)
     )
-    if len(shape) != 2 or expected != shape or not dims:
+    if len(shape) != rank or expected != shape or not dims:
         raise call.error(
             TileShapeError,
             "X0202",
@@ -190,6 +179,12 @@ def _tile_broadcast(call: Call) -> Vector:
     return Vector(call.ctx.emit(mapped(call, op, shape)), shape, value.dtype)
 
 
+def _target_shape(call: Call) -> Shape:
+    """Argument ``shape`` of tile_broadcast: rank 4 for a blocked vector."""
+    shape = tuple(call.int_list("shape"))
+    return shape if len(shape) == 4 else call.shape("shape")
+
+
 @builds("tile_conv_layout")
 def _tile_conv_layout(call: Call) -> Vector:
     value = call.vector("v")
@@ -199,10 +194,3 @@ def _tile_conv_layout(call: Call) -> Vector:
         return value
     op = xetile.TileConvLayoutOp(value.ssa, wg, source)
     return Vector(call.ctx.emit(op), value.shape, value.dtype)
-
-
-@builds("tile_pack", "tile_unpack")
-def _tile_pack(call: Call) -> Value:
-    raise call.error(
-        SyntaxNotSupportedError, "X0405", f"`{call.name}` is not supported yet"
-    )

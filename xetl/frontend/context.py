@@ -93,6 +93,15 @@ def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
     return register
 
 
+@dataclass(frozen=True, slots=True)
+class FirstMap:
+    """The first map of a kernel: all others have as many subgroups."""
+
+    subgroups: int
+    line: int
+    shown: str
+
+
 @dataclass(eq=False)
 class Context:
     """Everything the handlers share."""
@@ -104,6 +113,10 @@ class Context:
     level: str = "workgroup"
     leaving: set[ast.stmt] = field(default_factory=set["ast.stmt"])
     """Loops that a ``break`` or ``return`` was found to leave."""
+    slm_limit: int = 1 << 20
+    slm_bytes: int = 0
+    """What the SLM arrays made so far take."""
+    first_map: FirstMap | None = None
     said: list[str] = field(default_factory=list[str])
     """What ``static_print`` wrote."""
     _locations: dict[tuple[Frame, int, int], LocationAttr] = field(

@@ -43,7 +43,6 @@ from xetl.frontend.types import (
     Vector,
     describe,
     is_constant,
-    is_number,
     is_scalar,
     scalar_kind,
 )
@@ -151,11 +150,7 @@ def _unary(ctx: Context, node: ast.UnaryOp) -> Value:
         if isinstance(condition, Scalar):
             return arithmetic.negate(ctx, condition)
         return not condition
-    arithmetic_kinds = is_number(operand.value) or isinstance(
-        operand.value, Scalar | Vector
-    )
-    if not arithmetic_kinds:
-        arithmetic.check_operands(ctx, _SIGNS[type(node.op)], [operand])
+    arithmetic.check_operands(ctx, _SIGNS[type(node.op)], [operand])
     if isinstance(node.op, ast.USub):
         return minus(ctx, operand.value)
     if isinstance(node.op, ast.Invert):

@@ -43,6 +43,7 @@ def build_module(
     signature: Signature,
     *,
     subgroups: tuple[int, int] | None = None,
+    slm_limit: int = 1 << 20,
 ) -> ModuleOp:
     """Compile a kernel to XeTile IR (docs/design/0001-seams.md, section 2).
 
@@ -51,12 +52,13 @@ def build_module(
         signature: what its parameters are specialised for, in its order.
         subgroups: rows and columns of subgroups of a subgroup-level kernel; None for
             a workgroup-level one.
+        slm_limit: bytes of shared local memory that the target has.
 
     Raises:
         CompileError: the kernel is wrong; the traceback ends at the user's line.
     """
     try:
-        return _build(function, signature, subgroups)
+        return _build(function, signature, subgroups, slm_limit)
     except InternalError:
         raise
     except XetlError as error:
@@ -68,6 +70,7 @@ def _build(
     function: Callable[..., Any],
     signature: Signature,
     subgroups: tuple[int, int] | None,
+    slm_limit: int,
 ) -> ModuleOp:
     source = find_source(function)
     name = function.__name__.replace("<lambda>", "lambda")
@@ -76,7 +79,7 @@ def _build(
     scope = Scope(Environment(function))
     frame = Frame(source.file, name)
     level = "workgroup" if subgroups is None else "subgroup"
-    ctx = Context(block, scope, frame, source.node, level)
+    ctx = Context(block, scope, frame, source.node, level, slm_limit=slm_limit)
     values = iter(block.args)
     for param in signature.params:
         scope.bind(param.name, _bind(ctx, param, values))

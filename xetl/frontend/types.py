@@ -95,6 +95,13 @@ class Tile:
     dtype: DType
     scattered: bool = False
     origin: Origin | None = None
+    blocks: Shape | None = None
+    """Rows and columns of ``inner_blocks``: a load gives a blocked vector."""
+
+    @property
+    def value_shape(self) -> Shape:
+        """The shape of what is loaded from the tile and stored to it."""
+        return self.shape if self.blocks is None else packed(self.shape, self.blocks)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -207,6 +214,11 @@ def scalar_kind(value: Value) -> ScalarKind:
 def matrix_shape(shape: Shape) -> Shape:
     """The shape in the IR: a rank-1 one is a row."""
     return (1, *shape) if len(shape) == 1 else shape
+
+
+def packed(shape: Shape, blocks: Shape) -> Shape:
+    """The shape of a matrix in blocks."""
+    return (shape[0] // blocks[0], shape[1] // blocks[1], *blocks)
 
 
 @functools.cache

@@ -43,3 +43,10 @@ def wrong_order_list(X: "f32 2"):
 
 def wrong_kind_of_map(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (4, 4), wg_map=[2, 2])  # ERROR: X0504 `wg_map` of `init_tile` must be a map
+
+
+def wrong_subgroup_counts(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (64, 64), wg_map=WRONG_MAP)
+    # CARET: wg_map=xetile.wg_map([4, 2], [16, 32])
+    # CHECK: the map at line 49 is wg_map(sg_layout=[2, 2], sg_data=[32, 32])
+    v = xetile.zeros((64, 64), f32, wg_map=xetile.wg_map([4, 2], [16, 32]))  # ERROR: X0505 this map has 8 subgroups, another one of the kernel 4

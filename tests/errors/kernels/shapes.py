@@ -139,3 +139,68 @@ def wrong_constexpr_missing(X: "f32 2", BM: "i64"):
 
 def wrong_shape_left_out(X: "f32 2", BM: constexpr = 4):
     t = xetile.init_tile(X, [0, BM])  # ERROR: X0204 `init_tile` misses its argument `shape`
+
+
+def wrong_slm(X: "f32 2"):
+    a = xetile.slm((256, 512), f32)
+    # CARET: (512, 512)
+    # CHECK: (512, 512) of f32, 4 bytes each
+    b = xetile.slm((512, 512), f32)  # ERROR: X0211 `slm` asks for 1048576 bytes beside 524288 bytes of other arrays, but 1048576 are allowed
+
+
+def wrong_blocks(X: "f32 2"):
+    v = xetile.zeros((16, 16), f32)
+    # CARET: [3, 8]
+    w = xetile.tile_pack(v, [3, 8])  # ERROR: X0204 blocks of (3, 8) do not divide (16, 16)
+
+
+def wrong_inner_blocks(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (16, 16), inner_blocks=[8])  # ERROR: X0204 `inner_blocks` of `init_tile` must be two positive extents
+
+
+def wrong_blocked_operand(X: "f32 2"):
+    v = xetile.tile_pack(xetile.zeros((16, 16), f32), [8, 8])
+    # CARET: v
+    # CHECK: = help: unpack it first: xetile.tile_unpack(v)
+    w = v + 1  # ERROR: X0210 `+` does not take a blocked vector
+
+
+def wrong_blocked_function(X: "f32 2"):
+    v = xetile.tile_pack(xetile.zeros((16, 16), f32), [8, 8])
+    w = xetile.exp(v)  # ERROR: X0210 `exp` does not take a blocked vector
+
+
+def wrong_blocked_sum(X: "f32 2"):
+    v = xetile.tile_pack(xetile.zeros((16, 16), f32), [8, 8])
+    w = v.sum(0)  # ERROR: X0210 `sum` does not take a blocked vector
+
+
+def wrong_blocked_transpose(X: "f32 2"):
+    v = xetile.tile_pack(xetile.zeros((16, 16), f32), [8, 8])
+    w = v.T  # ERROR: X0210 `.T` swaps the axes of a matrix, not of (2, 2, 8, 8)
+
+
+def wrong_unpack(X: "f32 2"):
+    v = xetile.tile_unpack(xetile.zeros((16, 16), f32))  # ERROR: X0210 `tile_unpack` takes a blocked vector, not f32 (16, 16)
+
+
+def wrong_half_packed_mma(X: "f16 2"):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (16, 16)))
+    w = xetile.tile_mma(xetile.tile_pack(v, [8, 8]), v)  # ERROR: X0210 `tile_mma` cannot multiply a blocked vector by one that is not
+
+
+def wrong_blocks_of_mma(X: "f16 2"):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (16, 16)))
+    # CHECK: K of a (2 blocks of 8) and of b (4 blocks of 4) must agree
+    w = xetile.tile_mma(xetile.tile_pack(v, [8, 8]), xetile.tile_pack(v, [4, 8]))  # ERROR: X0201 `tile_mma` cannot multiply (2, 2, 8, 8) by (4, 2, 4, 8)
+
+
+def wrong_blocked_accumulator(X: "f16 2"):
+    v = xetile.tile_pack(xetile.load_tile(xetile.init_tile(X, [0, 0], (16, 16))), [8, 8])
+    # CHECK: xetile.zeros((16, 16), f32), packed alike
+    w = xetile.tile_mma(v, v, xetile.zeros((16, 16)))  # ERROR: X0201 `tile_mma` gives (2, 2, 8, 8), but adds to (16, 16)
+
+
+def wrong_store_of_blocked(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (16, 16), inner_blocks=[8, 8])
+    xetile.store_tile(xetile.zeros((16, 16), f32), t)  # ERROR: X0208 `store_tile` cannot store (16, 16) to a tile of (2, 2, 8, 8)

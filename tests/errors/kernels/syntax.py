@@ -107,8 +107,3 @@ def wrong_recursion(X: "f32 2"):
 def wrong_vector_index(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     w = v[0]  # ERROR: X0407 a vector cannot be indexed with `[0]`
-
-
-def wrong_not_yet(X: "f32 2"):
-    v = xetile.zeros((4, 4), f32)
-    w = v.cumsum(0)  # ERROR: X0405 `.cumsum` is not supported yet
