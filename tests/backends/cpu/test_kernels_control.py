@@ -272,3 +272,20 @@ def test_attention(shape: Any, blocks: Any) -> None:
     scores = (d + 8) * 2.0**-24 * (abs(q) @ abs(k).T).max()
     bound = (2 * scores + (2 * n + 64) * 2.0**-24) * abs(v).max()
     assert abs(out - exact).max() <= bound
+
+
+@xetile.kernel
+def given_from_outside(X, Y, n, C: constexpr):
+    a = xetile.load_tile(xetile.init_tile(X, [0, 0], (1, C)))
+    b = a.max(1, keepdims=True) + a
+    for _ in range(n):
+        a = b
+    xetile.store_tile(a * 100.0 + b, xetile.init_tile(Y, [0, 0], (1, C)))
+
+
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_value_from_outside_assigned_in_a_loop(n: int) -> None:
+    x = small_integers(np.random.default_rng(0), 1, 37)
+    b = x.max() + x
+    expected = (b if n else x) * 100 + b
+    same(agree(given_from_outside, 1, x, 0 * x, n, C=37)[1], expected)

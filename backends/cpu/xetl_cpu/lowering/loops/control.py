@@ -98,6 +98,7 @@ def _assign(
     straight = all(
         not reads_elsewhere(state, value, buffer, targets) for value, buffer in pending
     )
+    known = dict(state.buffers)
     if not straight:
         for value, _ in pending:
             snapshot = state.allocate(shape_of(value), element_of(value))
@@ -105,7 +106,9 @@ def _assign(
             state.buffers[value] = snapshot
     for value, buffer in pending:
         write(state, value, buffer, last)
-        state.buffers[value] = buffer
+    # A value from outside is in none of these where the region does not run.
+    state.buffers.clear()
+    state.buffers.update(known)
 
 
 def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
