@@ -49,8 +49,10 @@ def compile_kernel(
     start = perf_counter()
     module = ModuleOp([])
     with collect_remarks() as remarks:
+        wanted = _wanted_dumps(backend, target)
         for step in lower(function, signature, backend, target):
-            _dump(step)
+            if wanted & {step.name, step.stage, "all"}:
+                _print(f"// after {step.name}\n{step.module}")
             module = step.module
         artifact = backend.build(module, signature, target)
     facts = {
@@ -72,7 +74,7 @@ def lower_to_stage(
     Raises:
         LaunchError: there is no such stage or pass.
     """
-    known = [FIRST_STAGE, *_pass_names(backend, target), *backend.stages]
+    known = list(dict.fromkeys([*_dumpable(backend, target), *backend.stages]))
     if stage not in known:
         near = difflib.get_close_matches(stage, known, 1)
         raise LaunchError(
@@ -119,16 +121,31 @@ def _check(module: ModuleOp, stage: str | None, after: str) -> None:
         raise InternalError(f"pass `{after}` left a wrong module: {error}") from error
 
 
-def _pass_names(backend: Backend, target: str) -> list[str]:
+def _dumpable(backend: Backend, target: str) -> list[str]:
+    """The stages and passes that leave a module, in order."""
     passes: list[ModulePass] = backend.passes(target)
-    return ["frontend", "cse", *(each.name for each in passes)]
+    names = ["frontend", "cse", FIRST_STAGE]
+    for each in passes:
+        stage = backend.stage_after(each.name)
+        names += [each.name] if stage is None else [each.name, stage]
+    return list(dict.fromkeys(names))
 
 
-def _dump(step: Step) -> None:
-    """``XETL_DUMP=after:<pass or stage>``: print the module to stderr; ``all`` too."""
-    wanted = os.environ.get("XETL_DUMP", "")
-    if not wanted:
-        return
-    names = {part.strip().removeprefix("after:") for part in wanted.split(",")}
-    if names & {step.name, step.stage, "all"}:
-        print(f"// after {step.name}\n{step.module}", file=sys.stderr)  # noqa: T201 - asked for
+def _wanted_dumps(backend: Backend, target: str) -> set[str]:
+    """``XETL_DUMP=after:<pass or stage>`` prints the module to stderr; ``all`` always.
+
+    A name that is not there is no error: another backend may have it.
+    """
+    text = os.environ.get("XETL_DUMP", "")
+    if not text:
+        return set()
+    wanted = {part.strip().removeprefix("after:") for part in text.split(",")}
+    known = _dumpable(backend, target)
+    for name in sorted(wanted - {*known, "all"}):
+        listed = ", ".join(known)
+        _print(f"// XETL_DUMP: `{backend.name}` has no `{name}`; there are {listed}")
+    return wanted
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201 - asked for

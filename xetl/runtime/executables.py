@@ -128,7 +128,7 @@ class Executables:
         """From memory or disk."""
         if asked.digest in self._by_digest:
             return self._by_digest[asked.digest]
-        cache = disk_cache() if backend.cacheable else None
+        cache = disk_cache() if backend.cacheable and not config.dump else None
         artifact = None if cache is None else cache.load(asked.digest)
         if artifact is None:
             return None
