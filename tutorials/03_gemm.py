@@ -112,6 +112,15 @@ brgemm = next(line for line in after.splitlines() if "xsmm.brgemm" in line)
 print(brgemm.strip().split(" <{")[0])
 
 # %% [markdown]
+# `explain` says the same without IR: for each line of yours, what became of it, or why
+# not.
+
+# %%
+report = str(gemm.explain(A, B, C))
+assert "brgemm" in report
+print(report)
+
+# %% [markdown]
 # ## Change one thing: the order
 # `B.T` of NumPy is a view: the same memory, read the other way.  A tile takes its order
 # from the strides of the array it looks at, so the kernel stays as it is, and another
