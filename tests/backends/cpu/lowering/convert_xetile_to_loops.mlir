@@ -1,0 +1,112 @@
+// RUN: xetl-opt %s -p 'convert-xetile-to-loops{target=avx512_bf16}' --verify-stage=loops | filecheck %s
+// RUN: xetl-opt %s -p 'convert-xetile-to-loops{target=avx2}' --verify-stage=loops | filecheck %s --check-prefix=AVX2
+
+!matrix = memref<?x?xf32, strided<[?, 1]>>
+!tile = !xetile.tile<8x40xf32>
+
+// One loop of whole vectors without masks, one with masks for what is left of a row;
+// everything elementwise is computed inside.
+// CHECK-LABEL: @elementwise
+// CHECK-NOT:   memref.alloca
+// CHECK:       scf.for
+// CHECK:       scf.for
+// CHECK-NOT:   mask
+// CHECK:       vector.load {{.*}} vector<16xf32>
+// CHECK-NEXT:  arith.addf
+// CHECK-NEXT:  math.exp
+// CHECK:       vector.store
+// CHECK:       scf.for
+// CHECK:       vector.maskedload
+// CHECK:       vector.maskedstore
+// AVX2-LABEL:  @elementwise
+// AVX2:        vector.load {{.*}} vector<8xf32>
+func.func @elementwise(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
+    %w = arith.addf %v, %v : vector<8x40xf32>
+    %e = math.exp %w : vector<8x40xf32>
+    xetile.store_tile %e, %y : vector<8x40xf32>, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// A tile that may begin before its matrix: masks everywhere. (The last three arguments
+// are the grid, which is positive.)
+// CHECK-LABEL: @may_be_negative
+// CHECK-NOT:   vector.load
+// CHECK-NOT:   vector.store
+// CHECK:       vector.maskedload
+// CHECK:       vector.maskedstore
+// CHECK:       func.return
+func.func @may_be_negative(%X: !matrix, %Y: !matrix, %o: index, %n: index, %gx: index, %gy: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[0, %o], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %Y[0, %o], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
+    xetile.store_tile %v, %y : vector<8x40xf32>, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// The first store may change what the second one still needs: the load is done before
+// it, into scratch.
+// CHECK-LABEL: @stored_twice
+// CHECK:       memref.alloca
+// CHECK:       vector.load %{{.*}} memref<?x?xf32, strided<[?, 1]>>
+// CHECK:       vector.store %{{.*}} memref<8x48xf32>
+// AVX2-LABEL:  @stored_twice
+// AVX2:        memref.alloca() : memref<8x64xf32>
+func.func @stored_twice(%X: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %y = xetile.init_tile %X[%p, 1], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
+    xetile.store_tile %v, %y : vector<8x40xf32>, !tile
+    xetile.store_tile %v, %x : vector<8x40xf32>, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// Changed in place, each element read right before it is written: no scratch.
+// CHECK-LABEL: @in_place
+// CHECK-NOT:   memref.alloca
+// CHECK:       func.return
+func.func @in_place(%X: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> vector<8x40xf32>
+    %w = arith.addf %v, %v : vector<8x40xf32>
+    xetile.store_tile %w, %x : vector<8x40xf32>, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// Scalar code stays as it is.
+// CHECK-LABEL: @scalars
+// CHECK:       %[[SUM:.*]] = arith.addi %p, %n
+// CHECK-NEXT:  arith.muli %[[SUM]], %[[SUM]]
+// CHECK-NEXT:  scf.reduce
+func.func @scalars(%n: index, %grid: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %s = arith.addi %p, %n : index
+    %t = arith.muli %s, %s : index
+    scf.reduce
+  }
+  func.return
+}

@@ -1,0 +1,43 @@
+// RUN: xetl-opt %s -p hoist-launch-invariants | filecheck %s
+
+// Sizes, constants and what is computed from them move before the loop.
+// CHECK-LABEL: @moves
+// CHECK:       memref.extract_strided_metadata
+// CHECK:       arith.constant 32
+// CHECK:       %[[N:.*]] = arith.muli
+// CHECK:       scf.parallel
+// CHECK-NEXT:  arith.addi %program_x, %[[N]]
+func.func @moves(%X: memref<?xf32, strided<[1]>>, %grid: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  scf.parallel (%program_x) = (%zero) to (%grid) step (%one) {
+    %base, %offset, %size, %stride = memref.extract_strided_metadata %X : memref<?xf32, strided<[1]>> -> memref<f32>, index, index, index
+    %c = arith.constant 32 : index
+    %n = arith.muli %size, %c : index
+    %own = arith.addi %program_x, %n : index
+    scf.reduce
+  }
+  func.return
+}
+
+// Stay: vectors, what reads memory, and what stands in a nested loop, which may run no
+// times and then must not trap.
+// CHECK-LABEL: @stays
+// CHECK:       scf.parallel
+// CHECK:       arith.constant dense
+// CHECK:       memref.load
+// CHECK:       scf.for
+// CHECK:       arith.divsi
+func.func @stays(%X: memref<?xf32, strided<[1]>>, %n: index, %grid: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  scf.parallel (%program_x) = (%zero) to (%grid) step (%one) {
+    %v = arith.constant dense<1.0> : vector<4x4xf32>
+    %x = memref.load %X[%zero] : memref<?xf32, strided<[1]>>
+    scf.for %i = %zero to %n step %one {
+      %q = arith.divsi %one, %n : index
+    }
+    scf.reduce
+  }
+  func.return
+}

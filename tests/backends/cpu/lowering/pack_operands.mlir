@@ -1,0 +1,82 @@
+// RUN: xetl-opt %s -p 'raise-to-brgemm,hoist-launch-invariants,pack-operands{target=avx512_bf16}' | filecheck %s
+
+!matrix = memref<?x?xbf16, strided<[?, 1]>>
+!a = !xetile.tile<16x32xbf16>
+!b = !xetile.tile<32x64xbf16>
+!c = !xetile.tile<16x64xf32>
+
+// B is the same for all programs of a column of the grid: packed before they run, all
+// memory reserved before the first loop. One tile more than B has stands for the rest.
+// CHECK-LABEL: @packed
+// CHECK:       %[[B:.*]] = memref.reinterpret_cast %B
+// CHECK:       %packed = memref.alloc
+// CHECK:       scf.parallel
+// CHECK:       "xsmm.pack_b"(%[[B]]
+// CHECK:       scf.parallel
+// CHECK:       %[[TILE:.*]] = arith.minsi %y
+// CHECK:       "xsmm.brgemm"({{.*}}%packed, %[[TILE]]
+func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %c64 = arith.constant 64 : index
+    %col = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[%x, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %c = xetile.init_tile %C[%x, %col], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    xetile.store_tile %d, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}
+
+// The programs write B, or an argument that may be the same memory: not packed ahead.
+// CHECK-LABEL: @written
+// CHECK-NOT:   memref.alloc
+// CHECK-NOT:   pack_b
+// CHECK:       "xsmm.brgemm"
+// CHECK:       func.return
+func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: 0, 0, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %c64 = arith.constant 64 : index
+    %col = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[%x, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %c = xetile.init_tile %A[%x, %col], [%m, %n], [%n, 1] : !matrix -> !xetile.tile<16x64xbf16>
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    %e = arith.truncf %d : vector<16x64xf32> to vector<16x64xbf16>
+    xetile.store_tile %e, %c : vector<16x64xbf16>, !xetile.tile<16x64xbf16>
+    scf.reduce
+  }
+  func.return
+}
+
+// The column is no program's number times the tile: packed by each program.
+// CHECK-LABEL: @other_columns
+// CHECK-NOT:   memref.alloc
+// CHECK:       "xsmm.brgemm"
+// CHECK:       func.return
+func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %c32 = arith.constant 32 : index
+    %col = arith.muli %y, %c32 : index
+    %a = xetile.init_tile %A[%x, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %c = xetile.init_tile %C[%x, %col], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    xetile.store_tile %d, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}
