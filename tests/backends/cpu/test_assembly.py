@@ -1,0 +1,98 @@
+"""What the machine code looks like, where speed depends on it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from xetl import xetile
+from xetl.xetile import constexpr, f32
+from xetl_cpu import BACKEND
+
+FIXED = [name for name in BACKEND.targets if name != "host"]
+
+
+@xetile.kernel
+def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.init_tile(A, [m, 0], (BM, BK))
+    b = xetile.init_tile(B, [0, n], (BK, BN))
+    acc = xetile.zeros((BM, BN), f32)
+    for _ in range(0, A.shape[1], BK):
+        acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        a = xetile.update_tile_offset(a, [0, BK])
+        b = xetile.update_tile_offset(b, [BK, 0])
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@xetile.kernel
+def scaled(X, Y, Z, B: constexpr = 1024):
+    i = xetile.program_id(0) * B
+    x = xetile.load_tile(xetile.init_tile(X, [i], (B,)))
+    y = xetile.load_tile(xetile.init_tile(Y, [i], (B,)))
+    xetile.store_tile(x * 2.0 + y, xetile.init_tile(Z, [i], (B,)))
+
+
+def inner_loops(assembly: str) -> list[list[str]]:
+    """Runs of instructions from a label to the last jump back to it, none inside."""
+    lines = [line.strip() for line in assembly.splitlines()]
+    place = {
+        m[1]: i for i, line in enumerate(lines) if (m := re.match(r"(\.L\w+):", line))
+    }
+    loops: list[list[str]] = []
+    for end, line in enumerate(lines):
+        jump = re.match(r"j\w+\s+(\.L\w+)", line)
+        start = place.get(jump[1], end) if jump else end
+        body = [x for x in lines[start + 1 : end] if x and x[0] not in "#."]
+        if start < end and not any(x.startswith("j") for x in body):
+            loops.append(body)
+    return loops
+
+
+def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing() -> None:
+    array = np.zeros((256, 256), np.float32)
+    loops = inner_loops(gemm.ir("asm", array, array, array, target="avx512"))
+    fma = [loop for loop in loops if sum("vfmadd" in x for x in loop) >= 8]
+    assert len(fma) == 1, "there is one micro-kernel loop"
+    (loop,) = fma
+    assert all("%zmm" in x for x in loop if "vfmadd" in x)
+    assert not any("(%rsp" in x or "(%rbp" in x for x in loop), "\n".join(loop)
+    # A step of 8 x 32: 16 FMAs, 2 loads of B, 8 elements of A, and the loop itself.
+    assert len(loop) <= 16 + 2 + 8 + 3, "\n".join(loop)
+
+
+def test_bf16_dot_products() -> None:
+    bf16 = np.zeros((256, 256), np.float32).astype("bfloat16")
+    c = np.zeros((256, 256), np.float32)
+    loops = inner_loops(gemm.ir("asm", bf16, bf16, c, target="avx512_bf16"))
+    assert any(sum("vdpbf16ps" in x for x in loop) >= 8 for loop in loops)
+    assert "vdpbf16ps" not in gemm.ir("asm", bf16, bf16, c, target="avx512")
+
+
+@pytest.mark.parametrize(("target", "register"), [("avx512", "%zmm"), ("avx2", "%ymm")])
+def test_the_main_loop_of_elementwise_kernels_has_no_masks(
+    target: str, register: str
+) -> None:
+    x = np.zeros(4096, np.float32)
+    loops = inner_loops(scaled.ir("asm", x, x, x, target=target))
+    main = [
+        loop
+        for loop in loops
+        if any("vfmadd" in x for x in loop)
+        and not any("mask" in x for x in loop)
+        and not any("{%k" in x for x in loop)
+    ]
+    assert len(main) == 1
+    assert all(register in x for x in main[0] if "vfmadd" in x)
+    assert len(main[0]) <= 8, "\n".join(main[0])
+
+
+@pytest.mark.parametrize("target", FIXED)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_every_target_compiles_here(target: str, dtype: str) -> None:
+    a, c = np.zeros((64, 64), dtype), np.zeros((64, 64), np.float32)
+    assert "ret" in gemm.ir("asm", a, a, c, target=target)
+    x = np.zeros(64, dtype)
+    assert "ret" in scaled.ir("asm", x, x, x, target=target)
