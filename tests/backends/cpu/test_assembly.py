@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
+from launching import BF16
 
 from xetl import xetile
 from xetl.xetile import constexpr, f32
@@ -64,7 +66,7 @@ def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing() -> None:
 
 
 def test_bf16_dot_products() -> None:
-    bf16 = np.zeros((256, 256), np.float32).astype("bfloat16")
+    bf16 = np.zeros((256, 256), np.float32).astype(BF16)
     c = np.zeros((256, 256), np.float32)
     loops = inner_loops(gemm.ir("asm", bf16, bf16, c, target="avx512_bf16"))
     assert any(sum("vdpbf16ps" in x for x in loop) >= 8 for loop in loops)
@@ -90,8 +92,8 @@ def test_the_main_loop_of_elementwise_kernels_has_no_masks(
 
 
 @pytest.mark.parametrize("target", FIXED)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_every_target_compiles_here(target: str, dtype: str) -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])
+def test_every_target_compiles_here(target: str, dtype: Any) -> None:
     a, c = np.zeros((64, 64), dtype), np.zeros((64, 64), np.float32)
     assert "ret" in gemm.ir("asm", a, a, c, target=target)
     x = np.zeros(64, dtype)

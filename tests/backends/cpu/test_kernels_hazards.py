@@ -230,3 +230,19 @@ def test_values_half_used_before_a_store() -> None:
     one = launch(partial_reads, 1, x, 0 * x)
     e = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(one[1], e / e.sum(1, keepdims=True) + x, rtol=1e-5)
+
+
+@xetile.kernel
+def reshaped_across_a_store(X, Y, N: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (1, N))).reshape((N, 1))
+    other = xetile.load_tile(xetile.init_tile(Y, [0, 0], (N, 2)))
+    xetile.store_tile(other, xetile.init_tile(X, [0, 0], (N, 2)))
+    xetile.store_tile(v.T, xetile.init_tile(X, [0, 0], (1, N)))
+
+
+def test_a_reshaped_load_before_a_store() -> None:
+    rng = np.random.default_rng(0)
+    x, y = small_integers(rng, 20, 20), small_integers(rng, 20, 2)
+    expected = x.copy()
+    expected[:, :2], expected[0] = y, x[0]
+    same(agree(reshaped_across_a_store, 1, x, y, N=20)[0], expected)

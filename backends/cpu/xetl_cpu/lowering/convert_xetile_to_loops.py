@@ -26,14 +26,17 @@ from xdsl.passes import ModulePass
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.xetile import (
+    AssertOp,
     AtomicRmwTileOp,
     InitTileOp,
     LoadTileOp,
     PrefetchTileOp,
+    PrintOp,
     StoreScatterOp,
     StoreTileOp,
     TileMmaOp,
     TileReduceOp,
+    TileScanOp,
     TileType,
     UpdateTileOffsetOp,
     tile_type,
@@ -45,11 +48,13 @@ from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.build import Index, before
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
+from xetl_cpu.lowering.loops.logging import log
 from xetl_cpu.lowering.loops.materialize import materialize
 from xetl_cpu.lowering.loops.matmul import lower_brgemm, lower_mma
 from xetl_cpu.lowering.loops.policy import is_coordinate_swap, is_free, wants_buffer
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.reshape import reshape
+from xetl_cpu.lowering.loops.scans import scan_tile
 from xetl_cpu.lowering.loops.sinks import (
     extract,
     store_scatter,
@@ -98,9 +103,15 @@ def lower_block(state: State, block: Block) -> None:
         rule = _RULES.get(type(op))
         if rule is not None:
             rule(state, op)
-            state.lowered.add(op)
+            if not _is_deferred(state, op):
+                state.lowered.add(op)
         elif any(is_vector(r.type) for r in op.results):
             _value(state, op)
+
+
+def _is_deferred(state: State, op: Operation) -> bool:
+    """True for a value that will be computed wherever it is read."""
+    return any(is_vector(r.type) and r not in state.buffers for r in op.results)
 
 
 def _is_terminator(op: Operation) -> bool:
@@ -235,6 +246,9 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     LoadTileOp: _load,
     StoreTileOp: _sink(store_tile),
     StoreScatterOp: _sink(store_scatter),
+    PrintOp: _sink(log),
+    AssertOp: _sink(log),
+    TileScanOp: _sink(scan_tile),
     AtomicRmwTileOp: _sink(atomic_rmw),
     TileReduceOp: _sink(reduce_tile),
     TileMmaOp: _sink(lower_mma),

@@ -1,0 +1,72 @@
+"""The rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (".py", ".c", ".h", ".cpp", ".mlir", ".cmake")
+LIMIT = 500
+"""Lines of a file; functions have the limits of ruff (pyproject.toml)."""
+
+
+def tracked() -> list[Path]:
+    """What git knows; outside of a checkout, everything in the two trees and tests."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode == 0 and listed.stdout:
+        files = [ROOT / name for name in listed.stdout.splitlines()]
+        return [file for file in files if file.is_file()]
+    folders = [ROOT / name for name in ("xetl", "backends", "tests", "tutorials")]
+    return [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+
+
+def passes() -> list[Path]:
+    trees = (ROOT / "xetl", ROOT / "backends")
+    files = [file for tree in trees for file in tree.rglob("*.py")]
+    return sorted(file for file in files if "(ModulePass)" in file.read_text("utf-8"))
+
+
+def test_no_file_is_long() -> None:
+    found = [file for file in tracked() if file.suffix in SOURCES]
+    assert len(found) > 100
+    lines = {file: len(file.read_text("utf-8").splitlines()) for file in found}
+    long = [f"{f.relative_to(ROOT)}: {n}" for f, n in lines.items() if n > LIMIT]
+    assert not long
+
+
+@pytest.mark.parametrize("file", passes(), ids=lambda file: file.stem)
+def test_each_pass_is_a_file_with_a_lit_test_of_its_name(file: Path) -> None:
+    text = file.read_text("utf-8")
+    assert text.count("(ModulePass)") == 1, "one pass a file"
+    name = re.search(r'^    name = "([\w-]+)"', text, re.MULTILINE)
+    assert name is not None
+    assert name[1] == file.stem.replace("_", "-")
+    tests = list((ROOT / "tests").rglob(f"{file.stem}.mlir"))
+    assert len(tests) == 1
+    run = tests[0].read_text("utf-8").splitlines()[0]
+    assert re.search(rf"// RUN: xetl-opt .*\b{name[1]}\b.*\| filecheck", run)
+
+
+def test_the_index_names_every_folder() -> None:
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    packages = {
+        file.relative_to(ROOT).parts[:2]
+        for file in tracked()
+        if file.relative_to(ROOT).parts[0] in ("xetl", "backends")
+        and len(file.relative_to(ROOT).parts) > 2
+    }
+    tops = {
+        (file.relative_to(ROOT).parts[0],)
+        for file in tracked()
+        if len(file.relative_to(ROOT).parts) > 1
+        and not file.relative_to(ROOT).parts[0].startswith(".")
+    }
+    names = {"/".join(parts) + "/" for parts in packages | tops}
+    missing = sorted(name for name in names if f"`{name}" not in index)
+    assert not missing
