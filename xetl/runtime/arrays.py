@@ -1,7 +1,8 @@
 """What can be passed as an array, and where its elements are.
 
-NumPy arrays and torch tensors are read directly, everything else through DLPack: 8 us
-an array, so only a fallback (users.md, section 1.5). Nothing is ever copied.
+NumPy arrays, torch tensors and SYCL's unified memory are read directly, everything
+else through DLPack: 8 us an array, so only a fallback (users.md, section 1.5). Nothing
+is ever copied.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TileTypeError
 from xetl.language.dtypes import DType, bf16
-from xetl.runtime import dlpack
+from xetl.runtime import dlpack, usm
 
 __all__ = [
     "ArrayView",
@@ -33,7 +34,8 @@ def describe(obj: object, name: str = "the array") -> ArrayView:
     """Say where the elements of ``obj`` are.
 
     Args:
-        obj: a NumPy array, a torch tensor on the CPU, or anything with ``__dlpack__``.
+        obj: a NumPy array, a torch tensor on the CPU, anything with ``__dlpack__``, or
+            SYCL's unified memory that the host can reach.
         name: what an error calls it.
 
     Raises:
@@ -54,6 +56,8 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
     torch = sys.modules.get("torch")  # whoever passes a tensor has imported it
     if torch is not None and isinstance(obj, torch.Tensor):
         return _describe_torch(obj, name)
+    if hasattr(obj, usm.INTERFACE):
+        return _describe_usm(obj, name)
     if hasattr(obj, "__dlpack__"):
         return _describe_dlpack(obj, name)
     return None
@@ -205,6 +209,17 @@ def _of_torch(name: str) -> DType | None:
         return DType.of(name)
     except TileTypeError:
         return None
+
+
+def _describe_usm(obj: Any, name: str) -> ArrayView:
+    found = usm.read(obj, name)
+    dtype = _of_numpy(found.dtype)
+    if dtype is None:
+        raise _unsupported_numpy(found.dtype, name)
+    _check_rank(len(found.shape), name)
+    return ArrayView(
+        found.address, dtype, found.shape, found.strides, found.readonly, obj
+    )
 
 
 def _describe_dlpack(obj: Any, name: str) -> ArrayView:

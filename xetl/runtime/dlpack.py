@@ -10,6 +10,8 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
+from xetl.runtime.strides import row_major
+
 CPU = 1
 _READONLY, _COPIED = 1, 2
 _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "i"}
@@ -68,7 +70,7 @@ def read(obj: Any) -> Described:
     flags, tensor = _open(capsule)
     shape = tuple(tensor.shape[: tensor.rank])
     strides = (
-        tuple(tensor.strides[: tensor.rank]) if tensor.strides else _row_major(shape)
+        tuple(tensor.strides[: tensor.rank]) if tensor.strides else row_major(shape)
     )
     return Described(
         (tensor.data or 0) + tensor.byte_offset,
@@ -96,12 +98,3 @@ def _dtype_name(tensor: Any) -> str | None:
     name = f"{_CODES[tensor.code]}{bits}"
     known = "i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"
     return name if name in known.split() else None
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return tuple(strides)
