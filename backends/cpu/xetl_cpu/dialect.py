@@ -13,11 +13,15 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     I64,
+    ArrayAttr,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
     MemRefType,
+    StringAttr,
     UnitAttr,
     VectorType,
+    i1,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
@@ -268,5 +272,39 @@ class ViewAddressOp(IRDLOperation):
         )
 
 
-CPU = Dialect("cpu", [ViewAddressOp])
+@irdl_op_definition
+class LogOp(IRDLOperation):
+    """Write a line, or a failed assertion, to the log of the launch.
+
+    Values are scalars, or memrefs for vectors (their first ``shape`` elements count).
+    With a condition it writes only if that is false, and ends the program then.
+    """
+
+    name = "cpu.log"
+    condition = opt_operand_def(i1)
+    values = var_operand_def(Attribute)
+    template = prop_def(StringAttr)
+    types = prop_def(ArrayAttr[Attribute])
+    unsigned = opt_prop_def(DenseArrayBase)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        template: StringAttr,
+        condition: SSAValue | None,
+        values: Sequence[SSAValue],
+        types: Sequence[Attribute],
+        unsigned: Attribute | None,
+    ) -> None:
+        super().__init__(
+            operands=[[] if condition is None else [condition], list(values)],
+            properties={
+                "template": template,
+                "types": ArrayAttr(types),
+                "unsigned": unsigned,
+            },
+        )
+
+
+CPU = Dialect("cpu", [ViewAddressOp, LogOp])
 XSMM = Dialect("xsmm", [BrgemmOp, PackBOp, PackAOp, BlockGemmOp])

@@ -5,11 +5,12 @@ The slots are those of docs/design/0001-seams.md, section 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type, ModuleOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.emitter import Emitter, Strided, constant
@@ -22,8 +23,10 @@ from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
 from xetl_cpu import products
-from xetl_cpu.dialect import ViewAddressOp
+from xetl_cpu.dialect import LogOp, ViewAddressOp
 from xetl_cpu.llvm import define
+from xetl_cpu.log import LOG_BYTES
+from xetl_cpu.logging import emit_log, log_operations
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 
@@ -46,6 +49,10 @@ class KernelEmitter(Emitter):
         scratch: address of this thread's scratch; only in tasks.
         scratch_used: how much of it the task's buffers take so far.
         is_checked: whether the workspace is known to be large enough.
+        log: address of the log of the launch (only in tasks).
+        log_ids: the number of each operation that writes to it.
+        program: the numbers of the program that is running (only in tasks).
+        next_trip: where a program ends early (only in tasks).
     """
 
     target: Target | None = None
@@ -55,6 +62,10 @@ class KernelEmitter(Emitter):
     scratch: Any = None
     scratch_used: int = 0
     is_checked: bool = False
+    log: Any = None
+    log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    program: Sequence[Any] = ()
+    next_trip: Any = None
 
     def slot(self, index: int, type_: Any = I64) -> Any:
         """Load a slot."""
@@ -80,6 +91,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
 
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
     kernel.linkage = ""
+    log_ids = {op: number for number, op in enumerate(log_operations(module))}
     em = KernelEmitter(
         llvm,
         ll.IRBuilder(kernel.append_basic_block("entry")),
@@ -88,7 +100,8 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
         target.has_bf16_dot,
         target=target,
         slots=kernel.args[0],
-        used=constant(0),
+        used=constant(LOG_BYTES if log_ids else 0),
+        log_ids=log_ids,
         scratch_bytes=_scratch_bytes(function),
     )
     _bind_arguments(em, function)
@@ -185,5 +198,6 @@ _TABLE: dict[Any, Any] = {
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     ViewAddressOp: _view_address,
+    LogOp: emit_log,
     func.ReturnOp: _return,
 }

@@ -16,6 +16,7 @@ from xetl.errors import InternalError
 from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl_cpu import fastcall
 from xetl_cpu.image import Image, load_image
+from xetl_cpu.log import read_records, show
 from xetl_cpu.threads import thread_layer
 from xetl_cpu.workspace import thread_workspace
 
@@ -35,7 +36,8 @@ class CpuExecutable:
         self._loaded = load_image(image)
         self._native = _Native(self._loaded[KERNEL])
         self._fast: Callable[..., int] | None = None
-        if fastcall.ENTRY in image.entries:
+        # A kernel with a log takes the road on which the log is read.
+        if fastcall.ENTRY in image.entries and not meta.get("log"):
             self._fast = fastcall.make_fast(
                 self._loaded[KERNEL],
                 self._loaded[fastcall.ENTRY],
@@ -79,8 +81,11 @@ class CpuExecutable:
                 slots[_WORKSPACE] = workspace.address
                 slots[_WORKSPACE_BYTES] = workspace.size
                 needed = self._native(slots)
+            log = self.meta.get("log")
+            records = read_records(workspace.address, log) if log else []
         if needed != 0:
             raise InternalError(f"a kernel ended with {needed}")
+        show(records)
 
 
 def _slots_of(param: object) -> int:

@@ -2,10 +2,13 @@
 
 All values the body needs are put into a context in the launching thread's stack:
 
-    context = [counter, trips, scratch, captured values ...]   (8 bytes each)
+    context = [trips, threads, scratch, log, captured values ...]   (8 bytes each)
 
-Every thread takes the next trip from the counter until none is left, so a slow thread
-holds up nobody. The thread's number selects its scratch.
+The trips are dealt out in ranges, one for each thread, so that a thread meets the same
+data again in the next launch (its cache holds it: a copy of 16 MB runs 2 to 3 times as
+fast as with trips handed out one by one). Whoever is done goes on with the ranges of
+the others, so a slow thread holds up nobody. The next trip of a range stands in the
+first line of its thread's scratch.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from xetl_cpu.emit import (
 from xetl_cpu.llvm import VOID, counted_loop, define, minimum
 from xetl_cpu.work import SMALL, nanoseconds
 
-_COUNTER, _TRIPS, _SCRATCH, _CAPTURED = range(4)
+_TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
+_HEADER = 64
 _POOL = ll.FunctionType(VOID, [PTR, PTR, PTR, PTR, PTR, I64, I64, I64])
 
 
@@ -46,10 +50,11 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     parts = [part for value in outside for part in flatten(em.get(value))]
     parts = [part for part in parts if not isinstance(part, ll.Constant)]
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
-    context = _store_context(em, [constant(0), trips, scratch, *parts])
-    task = _emit_task(em, op, outside)
-    work = b.mul(trips, constant(nanoseconds(op.body.block)))
-    _fork(em, task, context, trips, work)
+    threads = _threads(em, trips, nanoseconds(op.body.block))
+    log = em.slot(WORKSPACE, PTR)
+    context = _store_context(em, [trips, threads, scratch, log, *parts])
+    _deal(em, scratch, trips, threads)
+    _fork(em, _emit_task(em, op, outside), context, threads)
 
 
 def _is_constant(value: Any) -> bool:
@@ -59,7 +64,7 @@ def _is_constant(value: Any) -> bool:
 def _check_workspace(em: KernelEmitter) -> None:
     """Return the bytes needed if the workspace is too small: nothing is written yet."""
     b = em.builder
-    scratch = b.mul(em.slot(THREADS), constant(em.scratch_bytes))
+    scratch = b.mul(em.slot(THREADS), constant(_stride(em)))
     needed = b.add(em.used, scratch)
     is_small = b.icmp_signed(">", needed, em.slot(WORKSPACE_BYTES))
     small, enough = (b.append_basic_block(f"workspace.{n}") for n in ("small", "ok"))
@@ -67,7 +72,15 @@ def _check_workspace(em: KernelEmitter) -> None:
     b.position_at_end(small)
     b.ret(needed)
     b.position_at_end(enough)
+    if em.log_ids:
+        # The log is empty but for the word that counts its words.
+        b.store(constant(1), em.slot(WORKSPACE, PTR), align=8)
     em.is_checked = True
+
+
+def _stride(em: KernelEmitter) -> int:
+    """Bytes from one thread's scratch to the next."""
+    return _HEADER + em.scratch_bytes
 
 
 def _store_context(em: KernelEmitter, parts: list[Any]) -> Any:
@@ -91,29 +104,48 @@ def _field(b: Any, context: Any, index: int) -> Any:
     return b.gep(context, [constant(index)], source_etype=I64)
 
 
-def _fork(em: KernelEmitter, task: Any, context: Any, trips: Any, work: Any) -> None:
-    """One trip, one thread or little work: do it here; else hand it to the pool."""
+def _threads(em: KernelEmitter, trips: Any, nanoseconds_each: int) -> Any:
+    """How many threads to use: one where there is no pool or little work."""
+    b = em.builder
+    none = b.icmp_signed("==", em.slot(PARALLEL_FOR), constant(0))
+    work = b.mul(trips, constant(nanoseconds_each))
+    little = b.icmp_signed("<", work, constant(SMALL))
+    threads = minimum(b, em.slot(THREADS), trips)
+    one = b.or_(b.or_(none, little), b.icmp_signed("<", threads, constant(1)))
+    return b.select(one, constant(1), threads)
+
+
+def _deal(em: KernelEmitter, scratch: Any, trips: Any, threads: Any) -> None:
+    """Give each thread its range: where it starts."""
+    b = em.builder
+    with counted_loop(b, threads, name="deal") as thread:
+        first = b.udiv(b.mul(trips, thread.index), threads)
+        b.store(first, _own(em, b, scratch, thread.index), align=8)
+
+
+def _own(em: KernelEmitter, b: Any, scratch: Any, thread: Any) -> Any:
+    """The scratch of a thread; its first word is the next trip of its range."""
+    skip = b.mul(thread, constant(_stride(em)))
+    return b.gep(scratch, [skip], source_etype=I8)
+
+
+def _fork(em: KernelEmitter, task: Any, context: Any, threads: Any) -> None:
+    """One thread: call the task here; else hand it to the pool."""
     b = em.builder
     args, dims, steps = (_stack(b, 1) for _ in range(3))
-    threads = minimum(b, em.slot(THREADS), trips)
     b.store(constant(0), args)
     b.store(threads, dims)
     b.store(constant(1), steps)
-    # llvmlite calls only what has a function's type; in the text it is a `ptr`.
-    pool = em.slot(PARALLEL_FOR, _POOL.as_pointer())
-    none = b.icmp_unsigned("==", b.ptrtoint(pool, I64), constant(0))
-    alone = b.icmp_signed("<=", threads, constant(1))
-    little = b.icmp_signed("<", work, constant(SMALL))
-    serial = b.or_(none, b.or_(alone, little))
     here, fork, after = (
         b.append_basic_block(f"tasks.{n}") for n in ("here", "fork", "end")
     )
-    b.cbranch(serial, here, fork)
+    b.cbranch(b.icmp_signed("==", threads, constant(1)), here, fork)
     b.position_at_end(here)
-    b.store(constant(1), dims)
     b.call(task, [args, dims, steps, context])
     b.branch(after)
     b.position_at_end(fork)
+    # llvmlite calls only what has a function's type; in the text it is a `ptr`.
+    pool = em.slot(PARALLEL_FOR, _POOL.as_pointer())
     # The pool's own arguments: no inner dimensions, one array, this many threads.
     tail = [constant(0), constant(1), threads]
     b.call(pool, [task, args, dims, steps, context, *tail])
@@ -129,14 +161,15 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     args, dims, _, context = task.args
     inner = em.inside(task, _constants(em, op))
     b = inner.builder
-    trips = b.load(_field(b, context, _TRIPS), typ=I64)
+    words = [b.load(_field(b, context, n), typ=I64) for n in (_TRIPS, _THREADS)]
     scratch = b.load(_field(b, context, _SCRATCH), typ=PTR)
+    inner.log = b.load(_field(b, context, _LOG), typ=PTR)
     _load_captured(em, inner, context, outside)
     first, count = b.load(args, typ=I64), b.load(dims, typ=I64)
     with counted_loop(b, b.add(first, count), start=first, name="thread") as thread:
-        own = b.mul(thread.index, constant(em.scratch_bytes))
-        inner.scratch = b.gep(scratch, [own], source_etype=I8)
-        _take_trips(inner, op, context, trips)
+        own = _own(em, b, scratch, thread.index)
+        inner.scratch = b.gep(own, [constant(_HEADER)], source_etype=I8)
+        _take_ranges(inner, op, scratch, thread.index, words)
     b.ret_void()
     return task
 
@@ -162,25 +195,38 @@ def _load_captured(
         inner.set(value, rebuild(like, parts))
 
 
-def _take_trips(
-    inner: KernelEmitter, op: scf.ParallelOp, context: Any, trips: Any
+def _take_ranges(
+    inner: KernelEmitter, op: scf.ParallelOp, scratch: Any, own: Any, words: list[Any]
 ) -> None:
-    """``while (trip = counter++) < trips: body``; the first extent runs fastest."""
+    """The thread's own range first, then what is left of the others'."""
+    b, (trips, threads) = inner.builder, words
+    with counted_loop(b, threads, name="range") as turn:
+        turned = b.add(own, turn.index)
+        whose = b.urem(turned, threads)
+        end = b.udiv(b.mul(trips, b.add(whose, constant(1))), threads)
+        _take_trips(inner, op, _own(inner, b, scratch, whose), end)
+
+
+def _take_trips(
+    inner: KernelEmitter, op: scf.ParallelOp, counter: Any, end: Any
+) -> None:
+    """``while (trip = counter++) < end: body``; the first extent runs fastest."""
     b = inner.builder
     head, body, after = (
         b.append_basic_block(f"trip.{n}") for n in ("next", "run", "end")
     )
     b.branch(head)
     b.position_at_end(head)
-    counter = _field(b, context, _COUNTER)
+    inner.next_trip = head
     trip = b.atomic_rmw("add", counter, constant(1), "monotonic")
-    b.cbranch(b.icmp_signed("<", trip, trips), body, after)
+    b.cbranch(b.icmp_signed("<", trip, end), body, after)
     b.position_at_end(body)
     *fast, slowest = list(op.body.block.args)
     for index, extent in zip(fast, inner.all(op.upper_bounds)):
         inner.set(index, b.urem(trip, extent))
         trip = b.udiv(trip, extent)
     inner.set(slowest, trip)
+    inner.program = inner.all(op.body.block.args)
     inner.emit_block(op.body.block)
     b.branch(head)
     b.position_at_end(after)

@@ -17,6 +17,7 @@ from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
+from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
@@ -63,6 +64,7 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
         "target": target,
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
+        "log": [entry_of(op) for op in log_operations(module)],
     }
     return Artifact(image.to_bytes(), meta)
 

@@ -1,0 +1,106 @@
+"""Read the log of a launch: prints in the order of programs, the first failed check.
+
+The layout is that of `xetl_cpu.logging`, which is not imported here: a launch from the
+disk cache prints without loading a compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from xetl.errors import LaunchError
+
+LOG_WORDS = 1 << 17
+LOG_BYTES = 8 * LOG_WORDS
+HEADER_WORDS = 4
+
+FAILED = "X0820"
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the log: what wrote it, in which program, the finished text."""
+
+    program: tuple[int, int, int]
+    entry: Entry
+    text: str
+
+
+def read_records(address: int, entries: Sequence[Entry]) -> list[Record]:
+    """The records of the last launch in the order of its programs, x fastest."""
+    words = np.frombuffer((ctypes.c_char * LOG_BYTES).from_address(address), np.int64)
+    used, at, found = int(words[0]), 1, list[Record]()
+    while at < min(used, LOG_WORDS):
+        entry = entries[int(words[at])]
+        sizes = [prod(value["shape"] or [1]) for value in entry["values"]]
+        end = at + HEADER_WORDS + sum(sizes)
+        if end > LOG_WORDS:
+            break
+        found.append(_record(words[at:end], entry, sizes))
+        at = end
+    found.sort(key=lambda record: record.program[::-1])
+    if used > LOG_WORDS:
+        sys.stderr.write("xetl: the log of prints is full; the rest is left out\n")
+    return found
+
+
+def _record(words: Any, entry: Entry, sizes: Sequence[int]) -> Record:
+    x, y, z = (int(word) for word in words[1:HEADER_WORDS])
+    values: list[Any] = []
+    at = HEADER_WORDS
+    for value, size in zip(entry["values"], sizes):
+        values.append(_value(words[at : at + size], value))
+        at += size
+    return Record((x, y, z), entry, entry["template"].format(*values))
+
+
+def _value(words: Any, value: Mapping[str, Any]) -> Any:
+    """A scalar as Python has it, a vector as NumPy."""
+    name: str = value["dtype"]
+    is_float = "f" in name
+    numbers = words.view(np.float64) if is_float else words
+    if value["shape"] is None:
+        return _scalar(numbers[0], name, value["unsigned"])
+    return numbers.astype(_numpy(name, value["unsigned"])).reshape(value["shape"])
+
+
+def _scalar(number: Any, name: str, unsigned: bool) -> Any:
+    if name == "i1":
+        return bool(number)
+    if "f" in name:
+        return float(number)
+    return int(number) % (1 << 64) if unsigned else int(number)
+
+
+def _numpy(name: str, unsigned: bool) -> Any:
+    if name == "bf16":
+        import ml_dtypes  # noqa: PLC0415 - only for a printed bf16 vector
+
+        return ml_dtypes.bfloat16
+    if name in ("i1", "index"):
+        return {"i1": np.bool_, "index": np.int64}[name]
+    kind = "float" if name[0] == "f" else "uint" if unsigned else "int"
+    return np.dtype(f"{kind}{name[1:]}")
+
+
+def show(records: Sequence[Record]) -> None:
+    """Print the lines.
+
+    Raises:
+        LaunchError: a check failed; the first one, in the order of programs.
+    """
+    for record in records:
+        if record.entry["check"]:
+            raise LaunchError(
+                f"assertion failed: {record.text}", code=FAILED, **record.entry["where"]
+            )
+        sys.stdout.write(record.text + "\n")

@@ -1,0 +1,138 @@
+"""Emission of ``cpu.log``: prints and failed assertions go to a log in memory.
+
+The log is the start of the workspace: a word that counts its words, then records
+
+    [number of the operation, program x, y, z, values ...]    (8 bytes each)
+
+Integers are i64, floats the bits of an f64. A record that does not fit is left out.
+`xetl_cpu.log` reads them when the launch is over, so kernels call nothing.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.codegen.arith import widen
+from xetl.codegen.emitter import constant
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import F64, I64, is_narrow_float, memory_type
+from xetl.dialects.base import ints_of
+from xetl.dialects.kinds_of_types import is_vector
+from xetl_cpu.dialect import LogOp
+from xetl_cpu.llvm import counted_loop
+from xetl_cpu.log import HEADER_WORDS, LOG_WORDS
+
+
+def log_operations(module: ModuleOp) -> list[LogOp]:
+    """All operations that write to the log; their order numbers them."""
+    return [op for op in module.walk() if isinstance(op, LogOp)]
+
+
+def entry_of(op: LogOp) -> dict[str, Any]:
+    """What is needed to make text of a record, as JSON."""
+    unsigned = ints_of(op.unsigned)
+    values = [
+        {"dtype": _dtype(type_), "shape": _shape(type_), "unsigned": index in unsigned}
+        for index, type_ in enumerate(op.types.data)
+    ]
+    where: dict[str, Any] = {}
+    location = op.location
+    if isinstance(location, FileLineColLoc):
+        where = {
+            "file": location.filename.data,
+            "line": location.line.data,
+            "column": location.column.data,
+        }
+    is_check = op.condition is not None
+    return {
+        "template": op.template.data,
+        "check": is_check,
+        "values": values,
+        "where": where,
+    }
+
+
+def _dtype(type_: Attribute) -> str:
+    return str(type_.element_type if is_vector(type_) else type_)
+
+
+def _shape(type_: Attribute) -> list[int] | None:
+    return list(type_.get_shape()) if is_vector(type_) else None
+
+
+def emit_log(em: Any, op: LogOp) -> None:
+    """Write a record; a failed assertion then ends the program."""
+    b = em.builder
+    after = None
+    if op.condition is not None:
+        failed, after = (b.append_basic_block(f"check.{n}") for n in ("no", "yes"))
+        b.cbranch(em.get(op.condition), after, failed)
+        b.position_at_end(failed)
+    words = HEADER_WORDS + sum(prod(_shape(type_) or [1]) for type_ in op.types.data)
+    first = b.atomic_rmw("add", em.log, constant(words), "monotonic")
+    write, done = (b.append_basic_block(f"log.{n}") for n in ("write", "end"))
+    fits = b.icmp_signed("<=", b.add(first, constant(words)), constant(LOG_WORDS))
+    b.cbranch(fits, write, done)
+    b.position_at_end(write)
+    record = b.gep(em.log, [first], source_etype=I64)
+    for index, word in enumerate([constant(em.log_ids[op]), *em.program]):
+        b.store(word, _word(b, record, constant(index)), align=8)
+    _write_values(em, op, record)
+    b.branch(done)
+    b.position_at_end(done)
+    if after is not None:
+        b.branch(em.next_trip)
+        b.position_at_end(after)
+
+
+def _word(b: Any, record: Any, index: Any) -> Any:
+    return b.gep(record, [index], source_etype=I64)
+
+
+def _write_values(em: Any, op: LogOp, record: Any) -> None:
+    at = HEADER_WORDS
+    for value, type_ in zip(op.values, op.types.data):
+        shape = _shape(type_)
+        if shape is None:
+            word = _bits(em, em.get(value), type_)
+            em.builder.store(word, _word(em.builder, record, constant(at)), align=8)
+        else:
+            _write_vector(em, value, type_, record, at)
+        at += prod(shape or [1])
+
+
+def _write_vector(em: Any, value: SSAValue, type_: Any, record: Any, at: int) -> None:
+    """Row by row out of its buffer."""
+    b, base = em.builder, em.strided(value)
+    rows, cols = [1, *type_.get_shape()][-2:]
+    element = type_.element_type
+    stored = memory_type(element)
+    with (
+        counted_loop(b, constant(rows), name="rows") as row,
+        counted_loop(b, constant(cols), name="cols") as col,
+    ):
+        # A single column has a buffer of rank 1.
+        indices = [row.index, col.index] if len(base.strides) > 1 else [row.index]
+        address = em.element_address(base, indices)
+        loaded = b.load(address, typ=stored)
+        place = b.add(b.mul(row.index, constant(cols)), col.index)
+        word = _bits(em, loaded, element)
+        target = _word(b, record, b.add(constant(at), place))
+        b.store(word, target, align=8)
+
+
+def _bits(em: Any, value: Any, type_: Attribute) -> Any:
+    """A number as a word."""
+    b = em.builder
+    if isinstance(value.type, ll.IntType) and not is_narrow_float(type_):
+        if value.type.width == I64.width:
+            return value
+        wide = b.zext if str(type_) == "i1" else b.sext
+        return wide(value, I64)
+    if is_narrow_float(type_):
+        value = widen(em, value)
+    return b.bitcast(value if value.type == F64 else b.fpext(value, F64), I64)

@@ -1,0 +1,85 @@
+"""``tile_scan``: running sums (or other combinations) along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from xetl.dialects.upstream import memref, vector
+from xetl.dialects.xetile import TileScanOp
+from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
+from xetl_cpu.lowering.loops.combine import Combine
+from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
+from xetl_cpu.lowering.loops.materialize import materialize
+from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.sinks import element_of
+from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+
+
+def scan_tile(state: State, op: TileScanOp) -> None:
+    """Down the columns a row at a time; along a row element by element."""
+    result = state.allocate(shape_of(op.source), element_of(op.result))
+    source = materialize(state, op.source, op)
+    combine = Combine(op.kind.data, element_of(op.source))
+    if op.dim == 1:
+        _along_rows(state, op, source, result, combine)
+    else:
+        _down_columns(state, op, result, combine)
+    state.buffers[op.result] = result
+
+
+def _along_rows(
+    state: State, op: TileScanOp, source: Buffer, to: Buffer, combine: Combine
+) -> None:
+    rows, cols = shape_of(op.source)
+    first = before(op).insert(constant_op(combine.element, combine.identity(), 1))
+    nest = open_nest(op, rows, cols, 1, [first])
+    ev, build = Evaluator(state, nest), nest.places[2]
+    at = At(nest.outer, nest.inner, COLUMNS, 1)
+    value = combine.widen(build, ev.read(source, element_of(op.source), at))
+    total = combine.apply(build, nest.carried[0], value)
+    where = [at.row] if to.is_column else [at.row, at.col]
+    rounded = combine.narrow_back(build, total)
+    build.emit(memref.StoreOp(rounded, to.memref, [build.value(i) for i in where]))
+    nest.close(total)
+
+
+def _down_columns(state: State, op: TileScanOp, to: Buffer, combine: Combine) -> None:
+    """The running row is kept as wide as it is summed; each row is a rounded copy."""
+    rows, cols = shape_of(op.source)
+    partial = state.allocate((1, max(cols, 2)), combine.element)
+    type_ = VectorType(combine.element, [state.lanes])
+
+    def at_partial(ev: Evaluator) -> At:
+        return At(0, ev.nest.inner, COLUMNS, state.lanes)
+
+    def fill(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        value = ev.constant(combine.element, combine.identity(), state.lanes)
+        put(ev, value, partial, at_partial(ev))
+        return []
+
+    def add(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        build = ev.nest.places[2]
+        value = combine.widen(build, ev.eval(op.source, chunk_at(ev)))
+        indices = [build.value(0), build.value(ev.nest.inner)]
+        have = build.insert(vector.LoadOp(partial.memref, indices, type_))
+        total = combine.apply(build, have, value)
+        put(ev, total, partial, at_partial(ev))
+        _put_row(ev, combine.narrow_back(build, total), to)
+        return []
+
+    over_chunks(state, op, (1, cols), fill)
+    over_chunks(state, op, (rows, cols), add)
+
+
+def _put_row(ev: Evaluator, value: SSAValue, to: Buffer) -> None:
+    """A chunk of a row; of a single column its one element."""
+    if not to.is_column:
+        put(ev, value, to, chunk_at(ev))
+        return
+    build = ev.nest.places[2]
+    element = build.insert(vector.ExtractOp(value, [0]))
+    build.emit(memref.StoreOp(element, to.memref, [build.value(ev.nest.outer)]))
