@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING
 
 from xetl import errors
 
-if TYPE_CHECKING:
-    from xetl.runtime.config import config, no_compile
-
 __version__ = "0.1.0"
 
-__all__ = ["config", "errors", "no_compile", "xetile"]
+__all__ = ["config", "errors", "no_compile"]
 
 _HOMES = {"config": "xetl.runtime.config", "no_compile": "xetl.runtime.config"}
 
+if TYPE_CHECKING:
+    from xetl.runtime.config import config, no_compile
+else:  # a checker would take any name to be there
 
-def __getattr__(name: str) -> object:
-    """Load what is asked for on first use: importing `xetl` itself costs nothing."""
-    if name == "xetile":
-        return importlib.import_module("xetl.xetile")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        """Load what is asked for on first use: importing `xetl` costs nothing."""
+        if name == "xetile":
+            return importlib.import_module("xetl.xetile")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "xetile"})

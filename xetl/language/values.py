@@ -7,7 +7,7 @@ of the front end, and on the host an operation raises before it could return one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xetl.language.dtypes import DType
 
@@ -27,7 +27,7 @@ class Array:
         """Distance of neighbours along ``dim``, in elements."""
         ...
 
-    def __getitem__(self, index: int | tuple[int, ...]) -> Array:
+    def __getitem__(self, index: int | tuple[int, ...]) -> Any:
         """The view at an index; outside, an empty one.  All dims: a scalar."""
         ...
 

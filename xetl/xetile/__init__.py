@@ -106,13 +106,13 @@ from xetl.language import (
 
 if TYPE_CHECKING:
     from xetl.runtime.kernel import kernel
+else:  # a checker would take any name to be there
 
-
-def __getattr__(name: str) -> object:
-    """Find the decorator late: the runtime may itself use the facade's names."""
-    if name == "kernel":
-        return importlib.import_module("xetl.runtime.kernel").kernel
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """Find the decorator late: the runtime may itself use the facade's names."""
+        if name == "kernel":
+            return importlib.import_module("xetl.runtime.kernel").kernel
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
