@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    IntegerAttr,
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
+    StringAttr,
 )
 from xdsl.ir import Attribute, Region, SSAValue
 
@@ -104,9 +106,12 @@ def index_array(ctx: Context, array: Array, indices: Sequence[Arg]) -> Value:
 def _inside(ctx: Context, array: Array, indices: Sequence[Value]) -> SSAValue:
     """Whether all indices are inside; negative ones are huge as unsigned."""
     found: SSAValue | None = None
-    for index, size in zip(indices, array.sizes, strict=False):
-        extent = extent_value(ctx, size)
-        here = ctx.emit(arith.CmpiOp("ult", to_int(ctx, index), extent))
+    for dim, (index, size) in enumerate(zip(indices, array.sizes, strict=False)):
+        compared = arith.CmpiOp("ult", to_int(ctx, index), extent_value(ctx, size))
+        # What `interpret` reports if it does not hold.
+        compared.attributes["xetile.bounds"] = StringAttr(array.name)
+        compared.attributes["xetile.dim"] = IntegerAttr.from_index_int_value(dim)
+        here = ctx.emit(compared)
         found = here if found is None else ctx.emit(arith.AndiOp(found, here))
     return found if found is not None else runtime(ctx, True).ssa
 

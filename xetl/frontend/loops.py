@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
@@ -158,7 +159,9 @@ def _guarded(ctx: Context, bounds: Range) -> tuple[SSAValue, SSAValue, SSAValue]
     """A step of the run that is not positive runs the loop no times."""
     start, stop = to_int(ctx, bounds.start), to_int(ctx, bounds.stop)
     step = to_int(ctx, bounds.step)
-    positive = ctx.emit(arith.CmpiOp("sgt", step, index_constant(ctx, 0)))
+    compared = arith.CmpiOp("sgt", step, index_constant(ctx, 0))
+    compared.attributes["xetile.step"] = UnitAttr()  # `interpret` reports it
+    positive = ctx.emit(compared)
     stop = ctx.emit(arith.SelectOp(positive, stop, start))
     step = ctx.emit(arith.MaxsiOp(step, index_constant(ctx, 1)))
     return start, stop, step
