@@ -141,6 +141,35 @@ class MissingKernelError(LaunchError, KeyError):
     """X08xx: a module has no kernel of that name."""
 
 
+class CheckError(XetlError):
+    """X082x: a check of `kernel.interpret` found something wrong in a kernel.
+
+    Attributes:
+        array: the name of the array it is about, if any.
+        index: of the element, in the array (of a scatter tile: in its base).
+        programs: (x, y, z) of the programs that take part, the earlier one first.
+    """
+
+    family = "X08"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        label: str = "",
+        notes: Sequence[str] = (),
+        help: str | None = None,
+        array: str | None = None,
+        index: tuple[int, ...] = (),
+        programs: Sequence[tuple[int, int, int]] = (),
+    ) -> None:
+        super().__init__(message, code=code, label=label, notes=notes, help=help)
+        self.array = array
+        self.index = index
+        self.programs = tuple(programs)
+
+
 class InternalError(XetlError):
     """X09xx: an invariant of xetl itself is broken; please report it."""
 

@@ -15,7 +15,7 @@ from typing import Any, cast, overload
 from xetl.backend import Artifact, Backend
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam
-from xetl.runtime import report
+from xetl.runtime import interpret, report
 from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
 from xetl.runtime.caller import at_caller
@@ -97,18 +97,46 @@ class Kernel:
         A plan keeps the values that captured globals have now.
         """
         try:
-            spec = self.grid if grid is None else grid
-            if spec is None:
-                raise self._no_grid("bound", "bind(..., grid=...)")
-            if callable(spec):
-                sizes = self.grid_of(spec, args, keywords)
-            else:
-                sizes = fixed(spec)
+            instead = self._no_grid("bound", "bind(..., grid=...)")
+            sizes = self._sizes(grid, args, keywords, instead)
             backend, values = self._bind(args, keywords)
             found = specialize(self._parameters, values)
             loaded = self._load(found, backend, choose_target(backend)).loaded
             seen = tensors_as_arrays(values) or values
             return Plan(loaded.executable, sizes, found.args, seen)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def interpret(
+        self,
+        *args: Any,
+        grid: GridSpec | None = None,
+        check: str = interpret.ALL,
+        **keywords: Any,
+    ) -> None:
+        """Run in the interpreter, and look for what is wrong with the kernel.
+
+        Args:
+            args: as in a launch.
+            grid: by default the declared one.
+            check: any of ``oob`` (indices outside of their array), ``uninit`` (shared
+                memory read before it is written) and ``race`` (two programs, or two
+                subgroups without a barrier between, touch an element, not both only to
+                read it and not both by atomics).
+            keywords: arguments by name.
+
+        Raises:
+            CheckError: the first thing found; all arrays are as they were.
+        """
+        try:
+            checks = interpret.checks_of(check)
+            interpret.refuse_other_backend(keywords)
+            instead = self._no_grid("interpreted", "interpret(..., grid=...)")
+            sizes = self._sizes(grid, args, keywords, instead)
+            backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
+            wanted = specialize(self._parameters, values)
+            loaded = self._load(wanted, backend, choose_target(backend)).loaded
+            interpret.run_checked(loaded.executable, sizes, wanted.args, checks)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -225,6 +253,25 @@ class Kernel:
             # An argument of a wrong kind explains it better, if there is one.
             specialize(self._parameters, self._parameters.bind(args, rest))
             raise
+
+    def _sizes(
+        self,
+        grid: GridSpec | None,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        missing: LaunchError,
+    ) -> Grid:
+        """The grid of a call, or the declared one.
+
+        Raises:
+            LaunchError: ``missing``, if there is neither.
+        """
+        spec = self.grid if grid is None else grid
+        if spec is None:
+            raise missing
+        if callable(spec):
+            return self.grid_of(spec, args, keywords)
+        return fixed(spec)
 
     def _new_launcher(self, grid: GridSpec) -> Launcher:
         if callable(grid):

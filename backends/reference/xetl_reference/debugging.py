@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import FileLineColLoc
-
 from xetl.dialects.base import ints_of
 from xetl.errors import LaunchError
 from xetl_reference.values import (
@@ -21,6 +19,7 @@ from xetl_reference.values import (
     is_vector,
     unsigned,
 )
+from xetl_reference.where import at_operation
 
 
 def _shown(type_: Any, is_unsigned: bool) -> Function:
@@ -65,16 +64,8 @@ def _print(op: Any) -> Function:
 
 def _failure(op: Any, text: str) -> LaunchError:
     """The error of an assertion, at the user's line where that is known."""
-    location = op.location
-    if not isinstance(location, FileLineColLoc):
-        return LaunchError(f"assertion failed: {text}", code="X0820")
-    return LaunchError(
-        f"assertion failed: {text}",
-        code="X0820",
-        file=location.filename.data,
-        line=location.line.data,
-        column=location.column.data,
-    )
+    error = LaunchError(f"assertion failed: {text}", code="X0820")
+    return at_operation(error, op)
 
 
 def _assert(op: Any) -> Function:

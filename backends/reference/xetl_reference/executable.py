@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -10,9 +10,11 @@ from xdsl.ir import Attribute
 
 from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
-from xetl_reference.interpreter import Interpreter
-from xetl_reference.memory import argument_view
+from xetl_reference.checks import Guard, Run
+from xetl_reference.interpreter import Interpreter, subgroups_of
+from xetl_reference.memory import Memory, View, argument_view
 from xetl_reference.stored import stored_arguments
+from xetl_reference.table import TABLE
 from xetl_reference.values import as_scalar, dtype_of
 
 
@@ -20,7 +22,9 @@ class ReferenceExecutable:
     """See `xetl.backend.Executable`."""
 
     def __init__(self, module: ModuleOp) -> None:
+        self._module = module
         self._interpreter = Interpreter(module)
+        self._guarded: dict[frozenset[str], tuple[Interpreter, Guard]] = {}
         self.stored = stored_arguments(self._interpreter.function)
 
     @property
@@ -30,13 +34,78 @@ class ReferenceExecutable:
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out)."""
+        self._interpreter.run(grid, self._values(args))
+
+    def check(
+        self,
+        grid: tuple[int, int, int],
+        args: Sequence[Argument],
+        checks: Collection[str],
+    ) -> None:
+        """Run the kernel on copies with checks; keep the results if all is well.
+
+        Raises:
+            CheckError: a check found something; the arrays are as they were.
+        """
+        interpreter, guard = self._with_guard(frozenset(checks))
+        values = self._values(args)
+        copies, written = self._copies(values)
+        several = subgroups_of(interpreter.function) != (1, 1, 1)
+        run = Run(guard.checks, guard.sites, several)
+        names = _names(interpreter.function, len(values))
+        for name, value in zip(names, copies):
+            if isinstance(value, View):
+                run.watch_argument(name, value, value.memory in written)
+        interpreter.run(grid, copies, checks=run)
+        for index in self.stored:
+            if all(values[index].sizes):
+                values[index].whole()[...] = copies[index].whole()
+
+    def _with_guard(self, checks: frozenset[str]) -> tuple[Interpreter, Guard]:
+        found = self._guarded.get(checks)
+        if found is None:
+            guard = Guard(checks)
+            table = TABLE.guarded(guard)
+            found = Interpreter(self._module, table=table), guard
+            self._guarded[checks] = found
+        return found
+
+    def _copies(self, values: Sequence[Any]) -> tuple[list[Any], set[Memory]]:
+        """The arguments with copies of what is stored; the very same view stays one."""
+        copies: dict[tuple[int, int], Memory] = {}
+        for index in self.stored:
+            memory = values[index].memory
+            copies[_place(memory)] = Memory(memory.data.copy(), memory.origin)
+        made: list[Any] = []
+        for value in values:
+            if isinstance(value, View):
+                memory = copies.get(_place(value.memory), value.memory)
+                value = View(
+                    memory, value.dtype, value.offset, value.sizes, value.strides
+                )
+            made.append(value)
+        return made, set(copies.values())
+
+    def _values(self, args: Sequence[Argument]) -> list[Any]:
         types = self._interpreter.argument_types
         if len(types) != len(args):
             raise InternalError(
                 f"a kernel of {len(types)} arguments was given {len(args)}"
             )
-        values = [_value(arg, type_) for arg, type_ in zip(args, types)]
-        self._interpreter.run(grid, values)
+        return [_value(arg, type_) for arg, type_ in zip(args, types)]
+
+
+def _place(memory: Memory) -> tuple[int, int]:
+    return memory.data.__array_interface__["data"][0], len(memory.data)
+
+
+def _names(function: Any, count: int) -> list[str]:
+    """The names of the arguments, as the user calls them."""
+    attributes = {**function.properties, **function.attributes}
+    given: Any = attributes.get("xetile.arg_names")
+    if given is None:
+        return [f"argument {number}" for number in range(count)]
+    return [each.data for each in given.data]
 
 
 def _value(argument: Argument, type_: Attribute) -> Any:

@@ -13,11 +13,13 @@ from xdsl.ir import Attribute, Operation
 from xetl.dialects.base import ints_of
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.errors import InternalError
+from xetl_reference.checks import Run
 from xetl_reference.plan import (
     BLOCK_DIM,
     BLOCK_ID,
     GRID,
     PROGRAM,
+    RUN,
     SUBGROUP_ID,
     SUBGROUPS,
     THREAD_ID,
@@ -53,7 +55,11 @@ class Interpreter:
         return type_.inputs.data
 
     def run(
-        self, grid: Grid, arguments: Sequence[Any], subgroups: Grid | None = None
+        self,
+        grid: Grid,
+        arguments: Sequence[Any],
+        subgroups: Grid | None = None,
+        checks: Run | None = None,
     ) -> None:
         """Run all programs of a grid.
 
@@ -62,6 +68,7 @@ class Interpreter:
             arguments: a `View` for each memref, else a scalar (values.py).
             subgroups: of a program, for kernels at subgroup level; by default what
                 the kernel says, else one.
+            checks: what the guard of the table asks, if there is one.
         """
         team = subgroups or subgroups_of(self.function)
         with np.errstate(all="ignore"):
@@ -71,8 +78,11 @@ class Interpreter:
             frame = self._plan.frame([*arguments, *[None] * len(self._memory)])
             frame[GRID : GRID + 3] = grid
             frame[BLOCK_DIM : BLOCK_DIM + 3] = team
+            frame[RUN] = checks
             for z, y, x in product(*map(range, reversed(grid))):
                 frame[BLOCK_ID : BLOCK_ID + 3] = x, y, z
+                if checks is not None:
+                    checks.begin_program((x, y, z))
                 self._run_program(frame, team)
 
     def _run_whole(self, grid: Grid, arguments: Sequence[Any]) -> None:
@@ -110,9 +120,15 @@ class Interpreter:
             self._allocate(each, program)
             frames.append(each)
         if team is None:
-            self._plan.run(frames[0])
+            self._run_frame(frames[0])
         else:
-            team.run([lambda each=each: self._plan.run(each) for each in frames])
+            team.run([lambda each=each: self._run_frame(each) for each in frames])
+
+    def _run_frame(self, frame: Frame) -> None:
+        """Run one subgroup."""
+        if frame[RUN] is not None:
+            frame[RUN].begin_turn(frame[SUBGROUP_ID])
+        self._plan.run(frame)
 
 
 def functions_of(module: ModuleOp) -> dict[str, Any]:

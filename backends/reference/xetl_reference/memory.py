@@ -7,12 +7,15 @@ what the IR says of clipping happens before (tiles.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xetl.errors import InternalError
 from xetl_reference.values import Array, DType
+
+if TYPE_CHECKING:
+    from xetl_reference.shadow import Shadow
 
 
 class Memory:
@@ -22,13 +25,15 @@ class Memory:
         data: all bytes.
         origin: the byte that offset 0 means; an array with negative strides has
             elements before it.
+        shadow: what checks know of it (shadow.py); None: nothing is checked.
     """
 
-    __slots__ = ("data", "origin")
+    __slots__ = ("data", "origin", "shadow")
 
     def __init__(self, data: Array, origin: int = 0) -> None:
         self.data = data
         self.origin = origin
+        self.shadow: Shadow | None = None
 
     def window(
         self, dtype: DType, offset: int, shape: Sequence[int], strides: Sequence[int]

@@ -20,11 +20,13 @@ Step: TypeAlias = Callable[[Frame], None]
 Builder: TypeAlias = Callable[["Plan", Any], Step | None]
 """Makes the step of an operation that is more than a function of its operands: control
 flow, constants, the position in the grid."""
+Guard: TypeAlias = Callable[["Plan", Any, Step], Step]
+"""Puts checks around the step of an operation: see checks.py."""
 
 # Places every frame begins with: see programs.py.
 BLOCK_ID, GRID, THREAD_ID, BLOCK_DIM = 0, 3, 6, 9
-SUBGROUP_ID, SUBGROUPS, PROGRAM = 12, 13, 14
-RESERVED = 15
+SUBGROUP_ID, SUBGROUPS, PROGRAM, RUN = 12, 13, 14, 15
+RESERVED = 16
 
 TERMINATORS = frozenset(
     [
@@ -38,14 +40,22 @@ class Table:
     """What is known of operations, by name."""
 
     def __init__(
-        self, meanings: Mapping[str, Meaning], builders: Mapping[str, Builder]
+        self,
+        meanings: Mapping[str, Meaning],
+        builders: Mapping[str, Builder],
+        guard: Guard | None = None,
     ) -> None:
         self.meanings = dict(meanings)
         self.builders = dict(builders)
+        self.guard = guard
 
     def extended(self, more: Mapping[str, Meaning]) -> Table:
         """The same with more operations, or others of the same name."""
-        return Table({**self.meanings, **more}, self.builders)
+        return Table({**self.meanings, **more}, self.builders, self.guard)
+
+    def guarded(self, guard: Guard) -> Table:
+        """The same with checks."""
+        return Table(self.meanings, self.builders, guard)
 
 
 class Plan:
@@ -98,6 +108,10 @@ class Plan:
 
     def step(self, op: Operation) -> Step | None:
         """The step of one operation."""
+        step, guard = self._step(op), self.table.guard
+        return step if step is None or guard is None else guard(self, op, step)
+
+    def _step(self, op: Operation) -> Step | None:
         builder = self.table.builders.get(op.name)
         if builder is not None:
             return builder(self, op)

@@ -62,15 +62,21 @@ class Tile:
 
     def inside(self, rows: int, columns: int) -> tuple[Array, tuple[slice, slice]]:
         """Of ``rows`` x ``columns``: the elements in the matrix, and where they are."""
+        offset, shape, where = self.clipped(rows, columns)
+        if 0 in shape:
+            return np.empty(shape), where
+        return self.memory.window(self.dtype, offset, shape, self.strides), where
+
+    def clipped(
+        self, rows: int, columns: int
+    ) -> tuple[int, tuple[int, int], tuple[slice, slice]]:
+        """Of ``rows`` x ``columns``: offset and shape of what is in the matrix."""
         top, bottom = _clip(self.row, rows, self.sizes[0])
         left, right = _clip(self.column, columns, self.sizes[1])
-        where = slice(top, bottom), slice(left, right)
-        if top >= bottom or left >= right:
-            return np.empty((max(bottom - top, 0), max(right - left, 0))), where
         down, along = self.strides
         offset = self.base + (self.row + top) * down + (self.column + left) * along
-        shape = bottom - top, right - left
-        return self.memory.window(self.dtype, offset, shape, self.strides), where
+        where = slice(top, bottom), slice(left, right)
+        return offset, (bottom - top, right - left), where
 
     def load(self, rows: int, columns: int, padding: Any = 0) -> Array:
         """The elements, ``padding`` where there are none."""
@@ -113,7 +119,7 @@ class ScatteredTile:
 
         An index outside the base is masked off.
         """
-        low, high, stride = self._bounds()
+        low, high, stride = self.bounds()
         mask = mask & (self.indices >= low) & (self.indices < high)
         chosen = self.indices[mask]
         if not chosen.size:
@@ -125,7 +131,19 @@ class ScatteredTile:
         window = view.memory.window(view.dtype, offset, shape, (stride,))
         return window, chosen - first, mask
 
-    def _bounds(self) -> tuple[int, int, int]:
+    def offsets(self, mask: Array) -> Array:
+        """The offsets of the elements, from the memory's origin."""
+        low, high, stride = self.bounds()
+        mask = mask & (self.indices >= low) & (self.indices < high)
+        return self.view.offset + self.indices[mask].astype(np.int64) * stride
+
+    def outside(self, mask: Array) -> Array:
+        """Which elements of a mask have an index outside the base."""
+        low, high, _ = self.bounds()
+        return mask & ((self.indices < low) | (self.indices >= high))
+
+    def bounds(self) -> tuple[int, int, int]:
+        """The first index, the first one behind the last, and the stride."""
         view = self.view
         if view.sizes:
             return 0, view.sizes[0], view.strides[0]

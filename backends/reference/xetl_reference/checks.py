@@ -1,0 +1,220 @@
+"""The checks of `kernel.interpret`: ``oob``, ``uninit`` and ``race``.
+
+A plan made with a `Guard` asks, before each operation that touches memory, whether it
+may; the answers come from the tables of shadow.py, which each memory carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xetl_reference import findings
+from xetl_reference.accesses import accesses_of, lanes_of
+from xetl_reference.memory import View
+from xetl_reference.plan import PROGRAM, RUN, SUBGROUP_ID, Frame, Plan, Step
+from xetl_reference.shadow import READ, WRITE, Access, Clock, Shadow
+from xetl_reference.where import line_of
+
+OOB, UNINIT, RACE = "oob", "uninit", "race"
+CHECKS = (OOB, UNINIT, RACE)
+
+Position: TypeAlias = tuple[int, int, int]
+_SITES = 1 << 20
+"""More than the operations of a kernel: a code is turn * _SITES + operation."""
+
+
+class Run:
+    """What the checks know of one launch.
+
+    Args:
+        checks: which are on.
+        sites: the guarded operations.
+        several: whether programs have several subgroups.
+    """
+
+    def __init__(
+        self, checks: Collection[str], sites: list[Any], several: bool
+    ) -> None:
+        self.several = several
+        self._sites = sites
+        self._uninit = UNINIT in checks
+        self._race = RACE in checks
+        self._turns: list[tuple[Position, int | None]] = []
+        self._position: Position = (0, 0, 0)
+        self._barriers: dict[int, int] = {}
+        self._clock = Clock(0, 0, 0)
+
+    # Who runs -----------------------------------------------------------------------
+
+    def begin_program(self, position: Position) -> None:
+        """A program begins; the one before it has ended."""
+        now = len(self._turns) * _SITES
+        self._position, self._barriers = position, {}
+        self._clock = Clock(now, now, now)
+
+    def begin_turn(self, subgroup: int) -> None:
+        """A subgroup begins; the one before it has ended, or waits at a barrier."""
+        now = len(self._turns) * _SITES
+        number = subgroup if self.several else None
+        self._turns.append((self._position, number))
+        self._clock = self._clock._replace(turn=now)
+
+    def pass_barrier(self, subgroup: int) -> None:
+        """A subgroup goes on after a barrier that all have reached."""
+        passed = self._barriers.get(subgroup, 0) + 1
+        if passed > max(self._barriers.values(), default=0):
+            self._clock = self._clock._replace(stretch=len(self._turns) * _SITES)
+        self._barriers[subgroup] = passed
+        self.begin_turn(subgroup)
+
+    @property
+    def who(self) -> findings.Who:
+        """The program that runs."""
+        return findings.Who(*self._turns[-1])
+
+    # Memory -------------------------------------------------------------------------
+
+    def watch_argument(self, name: str, view: View, stored: bool) -> None:
+        """Let the checks see an array; races are looked for where one is written."""
+        shared = self.several
+        tracked = self._race and stored
+        shadow = Shadow(name, view, fresh=False, shared=shared, tracked=tracked)
+        view.memory.shadow = shadow
+
+    def watch_allocation(self, op: Any, view: View) -> None:
+        """Let the checks see memory that the kernel has made."""
+        if view.memory.shadow is None:
+            name = f"the shared memory of line {line_of(op)}"
+            view.memory.shadow = Shadow(
+                name,
+                view,
+                fresh=self._uninit,
+                shared=self.several,
+                tracked=self._race and self.several,
+            )
+
+    def access(self, site: int, access: Access) -> None:
+        """Check what an operation is about to do, and note it.
+
+        Raises:
+            CheckError: it reads what was never written, or it is a race.
+        """
+        shadow = access.memory.shadow
+        if shadow is None or not shadow.covers(access):
+            return
+        kind, places = access.kind, access.places
+        if kind != WRITE:
+            offset = shadow.unwritten(places)
+            if offset is not None:
+                raise findings.unwritten(self._sites[site], shadow, offset, self.who)
+        if kind != READ:
+            shadow.write(places)
+        if not shadow.tracked:
+            return
+        clash = shadow.clash(kind, places, self._clock)
+        if clash is not None:
+            turn, other = divmod(clash.code, _SITES)
+            raise findings.race(
+                findings.Touch(self._sites[site], kind, self.who),
+                findings.Touch(
+                    self._sites[other], clash.kind, findings.Who(*self._turns[turn])
+                ),
+                shadow,
+                clash.offset,
+            )
+        shadow.touch(kind, places, self._clock, self._clock.turn + site)
+
+
+class Guard:
+    """Puts checks before the operations of a kernel.
+
+    Attributes:
+        checks: which are on.
+        sites: the operations that touch memory.
+    """
+
+    def __init__(self, checks: Collection[str]) -> None:
+        self.checks = frozenset(checks)
+        self.sites: list[Any] = []
+
+    def __call__(self, plan: Plan, op: Any, step: Step) -> Step:
+        """The step of ``op`` with its checks."""
+        if op.name in ("memref.alloc", "memref.alloca"):
+            return _allocation(plan, op, step)
+        if op.name == "gpu.barrier":
+            return _barrier(step)
+        if self.checks & {UNINIT, RACE}:
+            step = self._access(plan, op, step)
+        if OOB in self.checks:
+            step = _lanes(plan, op, _marked(plan, op, step))
+        return step
+
+    def _access(self, plan: Plan, op: Any, step: Step) -> Step:
+        find = accesses_of(op)
+        if find is None:
+            return step
+        operands, site = plan.slots(op.operands), len(self.sites)
+        self.sites.append(op)
+
+        def run(frame: Frame) -> None:
+            check = frame[RUN].access
+            for access in find(*[frame[slot] for slot in operands]):
+                check(site, access)
+            step(frame)
+
+        return run
+
+
+def _allocation(plan: Plan, op: Any, step: Step) -> Step:
+    result = plan.slot(op.results[0])
+
+    def run(frame: Frame) -> None:
+        step(frame)
+        frame[RUN].watch_allocation(op, frame[result])
+
+    return run
+
+
+def _barrier(step: Step) -> Step:
+    def run(frame: Frame) -> None:
+        step(frame)
+        if frame[PROGRAM].team is not None:
+            frame[RUN].pass_barrier(frame[SUBGROUP_ID])
+
+    return run
+
+
+def _lanes(plan: Plan, op: Any, step: Step) -> Step:
+    """Each active index of a scattered access must be inside its base."""
+    find = lanes_of(op)
+    if find is None:
+        return step
+    operands = plan.slots(op.operands)
+
+    def run(frame: Frame) -> None:
+        tile, mask = find(*[frame[slot] for slot in operands])
+        outside = tile.outside(mask)
+        if outside.any():
+            lane = tuple(int(i) for i in np.argwhere(outside)[0])
+            raise findings.outside_base(op, tile, lane, frame[RUN].who)
+        step(frame)
+
+    return run
+
+
+def _marked(plan: Plan, op: Any, step: Step) -> Step:
+    """A comparison that the front end has marked must hold."""
+    report = findings.marked(op)
+    if report is None:
+        return step
+    operands, result = plan.slots(op.operands), plan.slot(op.results[0])
+
+    def run(frame: Frame) -> None:
+        step(frame)
+        if not frame[result]:
+            raise report(frame[RUN].who, *[frame[slot] for slot in operands])
+
+    return run

@@ -1,0 +1,165 @@
+"""What the checks of `kernel.interpret` say when they find something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xetl.errors import CheckError
+from xetl_reference.shadow import Shadow
+from xetl_reference.tiles import ScatteredTile
+from xetl_reference.where import at_operation, line_of
+
+BOUNDS, DIM = "xetile.bounds", "xetile.dim"
+"""Attributes of the comparison that guards an index: the array's name and dimension."""
+STEP = "xetile.step"
+"""Attribute of the comparison that guards a step of a loop."""
+
+
+class Who(NamedTuple):
+    """A program, and one of its subgroups if it has several."""
+
+    program: tuple[int, int, int]
+    subgroup: int | None
+
+    def __str__(self) -> str:
+        if self.subgroup is None:
+            return f"program {self.program}"
+        return f"subgroup {self.subgroup} of program {self.program}"
+
+
+class Touch(NamedTuple):
+    """What an operation did to an element."""
+
+    op: Any
+    kind: str
+    who: Who
+
+
+def _plain(op: Any) -> str:
+    """An operation as the user calls it."""
+    return f"`{op.name.removeprefix('xetile.')}`"
+
+
+def _element(shadow: Shadow, index: Sequence[int]) -> str:
+    if shadow.name.startswith("the "):
+        return f"element {tuple(index)} of {shadow.name}"
+    return f"`{shadow.name}[{', '.join(map(str, index))}]`"
+
+
+# oob --------------------------------------------------------------------------------
+
+
+def outside_base(
+    op: Any, tile: ScatteredTile, lane: tuple[int, ...], who: Who
+) -> CheckError:
+    """An index of a scatter tile is outside its base."""
+    index = int(tile.indices[lane])
+    _, high, _ = tile.bounds()
+    shadow = tile.view.memory.shadow
+    name = shadow.name if shadow is not None else "the base"
+    shown = name if name.startswith("the ") else f"`{name}`"
+    error = CheckError(
+        f"{_plain(op)} uses index {index} of {shown}, which has {high} elements there",
+        code="X0821",
+        label=f"element {lane[-1] if lane[0] == 0 else lane} of the tile",
+        notes=[f"in {who}"],
+        help="mask these elements off; unchecked, they read as padding and are not"
+        " written",
+        array=name,
+        index=(index,),
+        programs=(who.program,),
+    )
+    return at_operation(error, op)
+
+
+def marked(op: Any) -> Callable[..., CheckError] | None:
+    """What to raise if a comparison of the front end does not hold; None: nothing."""
+    if STEP in op.attributes:
+
+        def step(who: Who, value: int, limit: int) -> CheckError:
+            return _bad_step(op, who, value)
+
+        return step
+    name = op.attributes.get(BOUNDS)
+    if name is None:
+        return None
+    dim = op.attributes[DIM].value.data
+
+    def index(who: Who, at: int, size: int) -> CheckError:
+        return _bad_index(op, name.data, dim, at, size, who)
+
+    return index
+
+
+def _bad_index(
+    op: Any, name: str, dim: int, index: int, size: int, who: Who
+) -> CheckError:
+    error = CheckError(
+        f"index {index} is outside of `{name}`, whose dimension {dim} has size {size}",
+        code="X0821",
+        label="selects nothing: loads give padding, stores do nothing",
+        notes=[f"in {who}"],
+        help="negative indices do not wrap" if index < 0 else None,
+        array=name,
+        index=(index,),
+        programs=(who.program,),
+    )
+    return at_operation(error, op)
+
+
+def _bad_step(op: Any, who: Who, step: int) -> CheckError:
+    error = CheckError(
+        f"the step of this `range` is {step}, so the loop runs no times",
+        code="X0821",
+        notes=[f"in {who}"],
+        help="a step that is known only at run time must be positive",
+        programs=(who.program,),
+    )
+    return at_operation(error, op)
+
+
+# uninit -----------------------------------------------------------------------------
+
+
+def unwritten(op: Any, shadow: Shadow, offset: int, who: Who) -> CheckError:
+    """Memory is read before it was written."""
+    index = shadow.index(offset)
+    error = CheckError(
+        f"{_plain(op)} reads {_element(shadow, index)} before anything was written"
+        " there",
+        code="X0822",
+        notes=[f"in {who}"],
+        help="shared memory starts without values: store to it first",
+        array=shadow.name,
+        index=index,
+        programs=(who.program,),
+    )
+    return at_operation(error, op)
+
+
+# race -------------------------------------------------------------------------------
+
+
+def race(now: Touch, before: Touch, shadow: Shadow, offset: int) -> CheckError:
+    """Two programs, or two subgroups, touch an element in no order."""
+    index = shadow.index(offset)
+    same = now.who.program == before.who.program
+    advice = "separate them by xetile.barrier()"
+    if not same:
+        advice = (
+            "programs run in any order: give each its own elements, or use"
+            " xetile.atomic_rmw_tile"
+        )
+    error = CheckError(
+        f"{_element(shadow, index)} is {now.kind} by {now.who}, and was"
+        f" {before.kind} by {before.who}",
+        code="X0823",
+        label=f"{now.kind} here",
+        notes=[f"{before.kind} at line {line_of(before.op)} by {before.who}"],
+        help=advice,
+        array=shadow.name,
+        index=index,
+        programs=(before.who.program, now.who.program),
+    )
+    return at_operation(error, now.op)

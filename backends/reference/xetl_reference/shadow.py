@@ -1,0 +1,211 @@
+"""What the checks know of each element of a memory: who touched it, is it written.
+
+All programs run one after the other, and so do the subgroups of a program between two
+barriers. So each stretch of the run by one subgroup between two barriers, a *turn*, has
+a number, and the numbers grow. It is enough to keep, for each element and each way of
+touching it, the first turn that did so, and the first one since the last barrier: two
+turns are a race if they belong to two programs, or to the same stretch between two
+barriers of one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from xetl_reference.memory import Memory, View
+from xetl_reference.values import Array, DType
+
+READ, WRITE, ATOMIC = "read", "written", "updated"
+"""The ways of touching an element, as findings call them."""
+_CONFLICTS = {
+    READ: (WRITE, ATOMIC),
+    WRITE: (WRITE, READ, ATOMIC),
+    ATOMIC: (WRITE, READ),
+}
+_NEVER = np.iinfo(np.int64).max
+_SIZE = np.dtype(np.int64).itemsize
+
+
+class Window(NamedTuple):
+    """Elements of a memory in equal steps; ``offset`` counts from its origin."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def element(self, index: Sequence[int]) -> int:
+        """The offset of one of them."""
+        return self.offset + sum(i * s for i, s in zip(index, self.strides))
+
+
+Places: TypeAlias = Window | Array
+"""Which elements: a window, or the offset of each."""
+
+
+class Access(NamedTuple):
+    """What an operation is about to do."""
+
+    kind: str
+    memory: Memory
+    dtype: DType
+    places: Places
+
+
+class Clock(NamedTuple):
+    """The codes (turn and site in one number) from which things are now.
+
+    Attributes:
+        program: the first code of this program.
+        stretch: the first code since the last barrier.
+        turn: the first code of this turn.
+    """
+
+    program: int
+    stretch: int
+    turn: int
+
+
+class Clash(NamedTuple):
+    """Two touches of one element that are a race.
+
+    Attributes:
+        offset: of the element, from the origin.
+        kind: what the earlier one did.
+        code: who it was.
+    """
+
+    offset: int
+    kind: str
+    code: int
+
+
+class Shadow:
+    """The tables of one memory.
+
+    Attributes:
+        name: what findings call it.
+        view: the array as it was given or made.
+        tracked: whether races are looked for.
+
+    Args:
+        name: see above.
+        view: see above.
+        fresh: nothing is in it at first, and reading that is looked for.
+        shared: several subgroups of a program see it.
+        tracked: see above.
+    """
+
+    def __init__(
+        self, name: str, view: View, *, fresh: bool, shared: bool, tracked: bool
+    ) -> None:
+        self.name = name
+        self.view = view
+        self.tracked = tracked
+        size = view.dtype.itemsize
+        self._size = size
+        self._origin = view.memory.origin // size
+        self._count = len(view.memory.data) // size
+        self._written = np.zeros(self._count, np.bool_) if fresh else None
+        self._shared = shared
+        self._first: dict[str, Array] = {}
+        self._recent: dict[str, Array] = {}
+
+    def covers(self, access: Access) -> bool:
+        """Whether the access is to elements as the tables count them."""
+        places = access.places
+        shape = places.shape
+        return 0 not in shape and access.dtype.itemsize == self._size
+
+    # Is it written? -----------------------------------------------------------------
+
+    def unwritten(self, places: Places) -> int | None:
+        """The offset of an element that was never written; None if there is none."""
+        if self._written is None:
+            return None
+        written = self._part(self._written, places)
+        return None if written.all() else self._where(~written, places)
+
+    def write(self, places: Places) -> None:
+        """Note that elements hold something now."""
+        if self._written is None:
+            return
+        if isinstance(places, Window):
+            self._part(self._written, places)[...] = True
+        else:
+            self._written[places + self._origin] = True
+
+    # Who touched it? ----------------------------------------------------------------
+
+    def clash(self, kind: str, places: Places, clock: Clock) -> Clash | None:
+        """An earlier touch that makes this one a race."""
+        for other in _CONFLICTS[kind]:
+            for bad, codes in self._clashes(other, places, clock):
+                if bad.any():
+                    code = int(codes[bad].flat[0])
+                    return Clash(self._where(bad, places), other, code)
+        return None
+
+    def _clashes(
+        self, kind: str, places: Places, clock: Clock
+    ) -> Iterator[tuple[Array, Array]]:
+        table = self._first.get(kind)
+        if table is not None:
+            codes = self._part(table, places)
+            if codes.size and codes.min() < clock.program:
+                yield codes < clock.program, codes
+        table = self._recent.get(kind)
+        if table is not None:
+            codes = self._part(table, places)
+            yield (codes >= clock.stretch) & (codes < clock.turn), codes
+
+    def touch(self, kind: str, places: Places, clock: Clock, code: int) -> None:
+        """Note a touch."""
+        table = self._table(self._first, kind, _NEVER)
+        if isinstance(places, Window):
+            part = self._part(table, places)
+            np.minimum(part, code, out=part)
+        else:
+            at = places + self._origin
+            table[at] = np.minimum(table[at], code)
+        if self._shared:
+            table = self._table(self._recent, kind, -1)
+            old = self._part(table, places)
+            new = np.where(old < clock.stretch, code, old)
+            if isinstance(places, Window):
+                old[...] = new
+            else:
+                table[places + self._origin] = new
+
+    # Elements -----------------------------------------------------------------------
+
+    def index(self, offset: int) -> tuple[int, ...]:
+        """The index of an element; slow, for findings."""
+        offsets = np.full(self.view.sizes, self.view.offset, np.int64)
+        for axis, (size, stride) in enumerate(zip(self.view.sizes, self.view.strides)):
+            shape = [-1 if i == axis else 1 for i in range(len(self.view.sizes))]
+            offsets += (np.arange(size) * stride).reshape(shape)
+        found = np.argwhere(offsets == offset)
+        return tuple(int(i) for i in found[0]) if len(found) else (offset,)
+
+    def _table(self, tables: dict[str, Array], kind: str, empty: int) -> Array:
+        found = tables.get(kind)
+        if found is None:
+            found = tables[kind] = np.full(self._count, empty, np.int64)
+        return found
+
+    def _part(self, table: Array, places: Places) -> Array:
+        """Elements of a table: of a window they are the table's own."""
+        if not isinstance(places, Window):
+            return table[places + self._origin]
+        size = table.itemsize
+        start = (self._origin + places.offset) * size
+        steps = [stride * size for stride in places.strides]
+        return np.ndarray(places.shape, table.dtype, table, start, steps)
+
+    def _where(self, bad: Any, places: Places) -> int:
+        """The offset of the first element that is bad."""
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        return places.element(at) if isinstance(places, Window) else int(places[at])
