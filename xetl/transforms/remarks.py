@@ -22,11 +22,13 @@ class Remark:
         line: line of the user's file; 0 where it is not known.
         topic: what it is about, such as ``brgemm`` or ``packing``.
         text: what was done, or why not.
+        file: where the line is; a helper may come from another file than the kernel.
     """
 
     line: int
     topic: str
     text: str
+    file: str = ""
 
 
 _collected: ContextVar[list[Remark] | None] = ContextVar("remarks", default=None)
@@ -48,13 +50,17 @@ def remark(op: Operation, topic: str, text: str) -> None:
     found = _collected.get()
     if found is None:
         return
-    new = Remark(line_of(op.location), topic, text)
+    place = innermost(op.location)
+    if isinstance(place, FileLineColLoc):
+        new = Remark(place.line.data, topic, text, place.filename.data)
+    else:
+        new = Remark(0, topic, text)
     if new not in found:
         found.append(new)
 
 
-def line_of(location: Attribute) -> int:
-    """The innermost line of a location; 0 for an unknown one."""
+def innermost(location: Attribute) -> Attribute:
+    """The line itself, of an operation that came through inlined calls."""
     while isinstance(location, CallSiteLoc):
         location = location.callee
-    return location.line.data if isinstance(location, FileLineColLoc) else 0
+    return location

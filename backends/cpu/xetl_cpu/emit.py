@@ -91,7 +91,9 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
 
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
     kernel.linkage = ""
-    log_ids = {op: number for number, op in enumerate(log_operations(module))}
+    log_ids: dict[Operation, int] = {
+        op: number for number, op in enumerate(log_operations(module))
+    }
     em = KernelEmitter(
         llvm,
         ll.IRBuilder(kernel.append_basic_block("entry")),

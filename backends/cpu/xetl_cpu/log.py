@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xetl.errors import LaunchError
+from xetl.frames import at_frames, frame_at
 
 LOG_WORDS = 1 << 17
 LOG_BYTES = 8 * LOG_WORDS
@@ -37,8 +38,10 @@ class Record:
 
 def read_records(address: int, entries: Sequence[Entry]) -> list[Record]:
     """The records of the last launch in the order of its programs, x fastest."""
-    words = np.frombuffer((ctypes.c_char * LOG_BYTES).from_address(address), np.int64)
-    used, at, found = int(words[0]), 1, list[Record]()
+    used = ctypes.c_int64.from_address(address).value
+    memory = ctypes.string_at(address, 8 * min(used, LOG_WORDS))
+    words: Any = np.frombuffer(memory, np.int64)
+    at, found = 1, list[Record]()
     while at < min(used, LOG_WORDS):
         entry = entries[int(words[at])]
         sizes = [prod(value["shape"] or [1]) for value in entry["values"]]
@@ -100,7 +103,7 @@ def show(records: Sequence[Record]) -> None:
     """
     for record in records:
         if record.entry["check"]:
-            raise LaunchError(
-                f"assertion failed: {record.text}", code=FAILED, **record.entry["where"]
-            )
+            error = LaunchError(f"assertion failed: {record.text}", code=FAILED)
+            frames = [frame_at(*position) for position in record.entry["where"]]
+            raise at_frames(error, frames)
         sys.stdout.write(record.text + "\n")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import widen
@@ -22,6 +22,7 @@ from xetl.codegen.llvm import ll
 from xetl.codegen.types import F64, I64, is_narrow_float, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.transforms.remarks import positions_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.llvm import counted_loop
 from xetl_cpu.log import HEADER_WORDS, LOG_WORDS
@@ -39,20 +40,14 @@ def entry_of(op: LogOp) -> dict[str, Any]:
         {"dtype": _dtype(type_), "shape": _shape(type_), "unsigned": index in unsigned}
         for index, type_ in enumerate(op.types.data)
     ]
-    where: dict[str, Any] = {}
-    location = op.location
-    if isinstance(location, FileLineColLoc):
-        where = {
-            "file": location.filename.data,
-            "line": location.line.data,
-            "column": location.column.data,
-        }
-    is_check = op.condition is not None
     return {
         "template": op.template.data,
-        "check": is_check,
+        "check": op.condition is not None,
         "values": values,
-        "where": where,
+        "where": [
+            (at.filename.data, at.line.data, at.column.data)
+            for at in positions_of(op.location)
+        ],
     }
 
 
