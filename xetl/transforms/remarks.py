@@ -5,7 +5,7 @@ A pass calls `remark`; nothing happens unless somebody collects.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -50,17 +50,20 @@ def remark(op: Operation, topic: str, text: str) -> None:
     found = _collected.get()
     if found is None:
         return
-    place = innermost(op.location)
-    if isinstance(place, FileLineColLoc):
-        new = Remark(place.line.data, topic, text, place.filename.data)
-    else:
+    place = next(positions_of(op.location), None)
+    if place is None:
         new = Remark(0, topic, text)
+    else:
+        new = Remark(place.line.data, topic, text, place.filename.data)
     if new not in found:
         found.append(new)
 
 
-def innermost(location: Attribute) -> Attribute:
-    """The line itself, of an operation that came through inlined calls."""
+def positions_of(location: Attribute) -> Iterator[FileLineColLoc]:
+    """The positions of a location: the innermost, then the calls it came through."""
     while isinstance(location, CallSiteLoc):
-        location = location.callee
-    return location
+        if isinstance(location.callee, FileLineColLoc):
+            yield location.callee
+        location = location.caller
+    if isinstance(location, FileLineColLoc):
+        yield location
