@@ -21,7 +21,7 @@ from xetl.frontend import build_module
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
-from xetl.transforms.remarks import collect_remarks
+from xetl.transforms.remarks import Remark, collect_remarks
 from xetl.transforms.stages import check_stage
 
 FIRST_STAGE = "xetile"
@@ -57,9 +57,16 @@ def compile_kernel(
         artifact = backend.build(module, signature, target)
     facts = {
         "compile_ms": (perf_counter() - start) * 1e3,
-        "remarks": [(each.line, each.topic, each.text) for each in remarks],
+        "remarks": [_described(each, function) for each in remarks],
     }
     return Artifact(artifact.payload, {**artifact.meta, **facts})
+
+
+def _described(remark: Remark, function: Callable[..., Any]) -> list[int | str]:
+    """``[line, topic, text]``, and the file if it is not the kernel's."""
+    found = [remark.line, remark.topic, remark.text]
+    elsewhere = remark.file and remark.file != function.__code__.co_filename
+    return [*found, remark.file] if elsewhere else found
 
 
 def lower_to_stage(

@@ -113,6 +113,29 @@ def test_lines_of_helpers_and_of_code_that_moved(tmp_path: Path) -> None:
             assert remark.source.strip() == "return xetile.tile_mma(a, b)"
 
 
+def test_a_helper_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text(
+        "from xetl import xetile\n@xetile.function\ndef product(a, b):\n"
+        "    return a @ b\n"
+    )
+    scope: dict[str, Any] = {"__name__": "helpers"}
+    text = (tmp_path / "helpers.py").read_text()
+    exec(compile(text, str(tmp_path / "helpers.py"), "exec"), scope)
+    product = scope["product"]
+
+    @kernel
+    def k(A, C):
+        a = xetile.load_tile(xetile.init_tile(A, [0, 0], (16, 16)))
+        xetile.store_tile(product(a, a), xetile.init_tile(C, [0, 0], (16, 16)))
+
+    for _ in range(2):
+        found = k.explain("f32[M,N] f32[M,N]")
+        (remark, *_) = found.remarks
+        assert (remark.line, remark.source) == (4, "    return a @ b")
+        assert remark.file == str(tmp_path / "helpers.py")
+        assert f"--> {remark.file}" in str(found)
+
+
 def test_wrong_kernels_and_calls_are_errors() -> None:
     with pytest.raises(LaunchError, match="has no target `avx3`"):
         gemm.explain(SIGNATURE, target="avx3")

@@ -20,7 +20,7 @@ def gemm(
     BM: constexpr = 256,
     BN: constexpr = 256,
     BK: constexpr = 32,
-    WG: constexpr = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64]),
+    WG: constexpr = xetile.wg_map([8, 4], [32, 64]),  # noqa: B008 - a constant
 ) -> None:
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     a = xetile.init_tile(A, [m, 0], (BM, BK))
