@@ -123,6 +123,15 @@ def test_a_tile_chosen_by_an_if(flag: int) -> None:
     same(out[2], x[1:3, :20] if flag else y[:2, 1:21])
 
 
+@pytest.mark.parametrize("flag", [0, 1])
+@pytest.mark.parametrize("x_step", [1, 2])
+def test_the_chosen_tile_may_have_gaps(flag: int, x_step: int) -> None:
+    x, y = small_integers(np.random.default_rng(0), 2, 8, 74)
+    x, y = x[::2, ::x_step], y[:, :: 3 - x_step]
+    out = agree(chosen_tile, 1, x, y, np.zeros((2, 20), np.float32), flag, C=20)
+    same(out[2], np.ascontiguousarray(x[1:3, :20] if flag else y[:2, 1:21]))
+
+
 @xetile.kernel
 def if_in_loop(X, Y, C: constexpr):
     total = xetile.zeros((2, C))
@@ -289,3 +298,53 @@ def test_a_value_from_outside_assigned_in_a_loop(n: int) -> None:
     b = x.max() + x
     expected = (b if n else x) * 100 + b
     same(agree(given_from_outside, 1, x, 0 * x, n, C=37)[1], expected)
+
+
+@xetile.kernel
+def while_loop(X, Y, limit, C: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (2, C)))
+    total, steps = v.sum(), 0
+    while total < limit:
+        v = v + 1.0
+        total = v.sum()
+        steps += 1
+        if steps > 50:
+            break
+    xetile.store_tile(v * 10.0 + steps, xetile.init_tile(Y, [0, 0], (2, C)))
+
+
+def test_while_loops() -> None:
+    x = small_integers(np.random.default_rng(0), 2, 37)
+    v, steps = x.copy(), 0
+    while v.sum() < 500:
+        v, steps = v + 1, steps + 1
+    same(agree(while_loop, 1, x, 0 * x, 500.0, C=37)[1], v * 10 + np.float32(steps))
+
+
+@xetile.kernel
+def while_tiles(X, Y, limit, C: constexpr):
+    """Doubles rows until one is large; tiles and vectors are carried."""
+    t = xetile.init_tile(X, [0, 0], (1, C))
+    a = xetile.load_tile(t)
+    b = a + 1.0
+    row = 0
+    while row < X.shape[0]:
+        v = xetile.load_tile(t)
+        if v.max() > limit:
+            break
+        a, b = b, a + v
+        row += 1
+        t = xetile.update_tile_offset(t, [1, 0])
+    xetile.store_tile(a, xetile.init_tile(Y, [0, 0], (1, C)))
+    xetile.store_tile(b + row, xetile.init_tile(Y, [1, 0], (1, C)))
+
+
+@pytest.mark.parametrize("limit", [-5.0, 3.0, 3.5, 9.0])
+def test_while_loops_that_carry_tiles(limit: float) -> None:
+    x = small_integers(np.random.default_rng(3), 6, 37)
+    x[:3] = np.minimum(x[:3], 3)
+    a, b, row = x[0], x[0] + 1, 0
+    while row < 6 and x[row].max() <= limit:
+        a, b, row = b, a + x[row], row + 1
+    out = agree(while_tiles, 1, x, np.zeros((2, 37), np.float32), limit, C=37)
+    same(out[1], np.stack([a, b + np.float32(row)]))

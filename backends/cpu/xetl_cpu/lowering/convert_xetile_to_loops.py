@@ -46,6 +46,7 @@ from xetl_cpu.dialect import BrgemmOp
 from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.build import Index, before
+from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
 from xetl_cpu.lowering.loops.logging import log
@@ -84,7 +85,8 @@ class ConvertXetileToLoopsPass(ModulePass):
         machine = find_target(self.target)
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
             body = loop.body.block
-            state = State(machine, body, machine.lanes("f32"))
+            lanes, adjacent = machine.lanes("f32"), adjacent_dims(loop)
+            state = State(machine, body, lanes, adjacent=adjacent)
             lower_block(state, body)
             for dead in reversed(state.dead):
                 dead.detach()

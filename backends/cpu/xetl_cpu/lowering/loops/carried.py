@@ -62,7 +62,7 @@ class Carried:
         inside = tile.non_negative and forward and stays
         self.tiles[index] = replace(tile, non_negative=inside)
         if not stays:
-            self.roaming[index] = _any_matrix(value, tile)
+            self.roaming[index] = _any_matrix(state, value, tile)
 
     def types(self) -> list[Attribute]:
         """Types of the values that remain."""
@@ -179,23 +179,22 @@ def moves_forward(tile: SSAValue, start: SSAValue) -> bool:
     return True
 
 
-def _any_matrix(value: SSAValue, tile: TileAt) -> MemRefType[Attribute]:
-    """A type that holds every matrix a tile of this type may lie in.
+def adjacent_dims(program: Operation) -> dict[Attribute, set[int]]:
+    """By tile type: the dims whose elements are adjacent in all matrices of its tiles.
 
-    One stride is known to be 1 if it is in all matrices of the function that have
-    tiles of this type.
+    To be asked before the program is lowered: blocks are out of it for a while then.
     """
-    owner = tile.matrix.memref.owner
-    top = owner if isinstance(owner, Operation) else owner.parent_op()
-    assert top is not None
-    while (parent := top.parent_op()) is not None:
-        top = parent
-    layouts = [
-        _unit_strides(op)
-        for op in top.walk()
-        if isinstance(op, InitTileOp) and op.result.type == value.type
-    ]
-    units = set[int].intersection(*layouts) if layouts else set[int]()
+    found: dict[Attribute, set[int]] = {}
+    for op in program.walk():
+        if isinstance(op, InitTileOp):
+            dims = _unit_strides(op)
+            found[op.result.type] = found.get(op.result.type, dims) & dims
+    return found
+
+
+def _any_matrix(state: State, value: SSAValue, tile: TileAt) -> MemRefType[Attribute]:
+    """A type that holds every matrix a tile of this type may lie in."""
+    units = state.adjacent.get(value.type, set())
     strides = [None, 1] if 1 in units else [1 if 0 in units else None, None]
     type_ = tile.matrix.memref.type
     assert is_memref(type_)

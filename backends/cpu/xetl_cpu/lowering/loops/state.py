@@ -114,6 +114,7 @@ class State:
         in_place: carried values that their only reader may overwrite.
         lowered: readers whose code has been written.
         dead: operations to erase at the end.
+        adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
     """
 
     target: Target
@@ -126,6 +127,9 @@ class State:
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
     lowered: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
+    adjacent: dict[Attribute, set[int]] = field(
+        default_factory=dict[Attribute, "set[int]"]
+    )
 
     def allocate(self, shape: Shape, element: Attribute) -> Buffer:
         """Scratch for a value; rows and columns are padded to whole vectors."""
