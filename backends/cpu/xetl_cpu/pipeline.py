@@ -23,6 +23,7 @@ from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
+from xetl_cpu.lowering.unblock_values import UnblockValuesPass
 from xetl_cpu.targets import find_target
 
 _SHARED = 3
@@ -37,6 +38,7 @@ STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
+        UnblockValuesPass(),
         MaterializeGridPass(),
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
