@@ -1,7 +1,8 @@
 """Random kernels as source text: integer-valued, so that every backend agrees exactly.
 
 Values are kept within [-8, 8] after each step; sums of a row then stay exact in every
-element type. Loads and stores go anywhere in three arrays, so that they overlap.
+element type. Kernels of one program load and store anywhere in three arrays, so that
+accesses overlap; those of many programs store only their own part of the third.
 """
 
 from __future__ import annotations
@@ -23,11 +24,18 @@ class Generator:
     """Writes one kernel; `values` are the variables in scope and their shapes."""
 
     random: random.Random
+    programs: bool = False
+    multiplies: bool = False
     lines: list[str] = field(default_factory=list[str])
     values: dict[str, Shape] = field(default_factory=dict[str, Shape])
     tiles: dict[str, Shape] = field(default_factory=dict[str, Shape])
     indent: int = 1
     count: int = 0
+
+    @property
+    def cast(self) -> str:
+        """What makes an operand of a product: nothing, where the arrays' type does."""
+        return "" if self.multiplies else ".to(xetile.f32)"
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
@@ -47,7 +55,14 @@ class Generator:
 
     def offset(self) -> str:
         number = self.random.choice((0, 0, 0, 1, 2, -1, -3, 7))
-        return self.random.choice((f"{number}", f"n + {number}", f"{number}"))
+        kinds = [f"{number}", f"n + {number}", f"{number}"]
+        if self.programs:
+            kinds += [f"row + {number}", f"col + {number}"]
+        return self.random.choice(kinds)
+
+    def array(self) -> str:
+        """One to read; programs read no array that another one writes."""
+        return self.random.choice(ARRAYS[:2] if self.programs else ARRAYS)
 
     def any_value(self, shape: Shape | None = None) -> str:
         """A variable of a shape, made if there is none."""
@@ -59,11 +74,21 @@ class Generator:
     def generate(self, statements: int) -> str:
         r, c, k = (self.random.choice(EXTENTS) for _ in range(3))
         self.shapes = [(r, c), (r, c), (c, r), (r, 1), (1, c), (r, k), (k, c)]
+        if self.programs:
+            self.write(
+                f"row, col = xetile.program_id(0) * {r}, xetile.program_id(1) * {c}"
+            )
         self.load((r, c))
         for _ in range(statements):
             self.statement()
-        for name in list(self.values)[-3:]:
-            self.store(name)
+        if self.programs:
+            tile = f"xetile.init_tile(Z, [row, col], {(r, c)})"
+            self.write(
+                f"xetile.store_tile({self.any_value((r, c))}.to(Z.dtype), {tile})"
+            )
+        else:
+            for name in list(self.values)[-3:]:
+                self.store(name)
         head = "def generated(X, Y, Z, n):"
         return "\n".join([head, *self.lines]) + "\n"
 
@@ -71,14 +96,16 @@ class Generator:
         kinds = [
             *(["elementwise"] * 5),
             *(["load", "reduce", "store"] * 2),
-            *("transpose", "product", "reshape", "gather", "moved", "used_up"),
+            *("transpose", "product", "reshape", "gather", "moved", "used_up", "gemm"),
             *(["loop", "branch"] if self.indent < 3 else []),
         ]
-        getattr(self, self.random.choice(kinds))()
+        kind = self.random.choice(kinds)
+        if not (self.programs and kind == "store"):
+            getattr(self, kind)()
 
     def load(self, shape: Shape | None = None) -> str:
         shape = shape or self.shape()
-        array = self.random.choice(ARRAYS)
+        array = self.array()
         place = f"[{self.offset()}, {self.offset()}]"
         padding = self.random.choice(("", ", padding=1", ", padding=-2"))
         tile = f"xetile.init_tile({array}, {place}, {shape})"
@@ -138,19 +165,47 @@ class Generator:
         r, k = self.values[name]
         n = self.random.choice((r, k, 1, 17))
         other = self.any_value((k, n))
-        both = f"{name}.to(xetile.f32), {other}.to(xetile.f32)"
+        both = f"{name}{self.cast}, {other}{self.cast}"
         self.clamped(f"xetile.tile_mma({both}).to(X.dtype)", (r, n))
+
+    def gemm(self) -> None:
+        """A K loop over two arrays, either of them transposed."""
+        (m, n), k = self.shape(), self.random.choice((1, 8, 17, 32))
+        acc, count, step = self.name("v"), self.count, self.random.choice((k, k, 5))
+        start = self.random.choice(("0", "0", "n", "-2"))
+        row = self.random.choice(("0", "row" if self.programs else "n"))
+        col = self.random.choice(("0", "col" if self.programs else "1"))
+        self.write(
+            f"{acc} = xetile.full({(m, n)}, {self.random.randrange(3)}, xetile.f32)"
+        )
+        self.write(f"for k{count} in range({start}, {self.array()}.shape[1], {step}):")
+        self.indent += 1
+        names: list[str] = []
+        for place, shape in (
+            ((row, f"k{count}"), (m, k)),
+            ((f"k{count}", col), (k, n)),
+        ):
+            flip = self.random.choice(("", "", ".T"))
+            order = place[::-1] if flip else place
+            size = shape[::-1] if flip else shape
+            tile = f"xetile.init_tile({self.array()}, [{', '.join(order)}], {size})"
+            names.append(f"xetile.load_tile({tile}){flip}{self.cast}")
+        self.write(f"{acc} = xetile.tile_mma({', '.join(names)}, {acc})")
+        self.indent -= 1
+        self.values[acc] = (m, n)
+        self.clamped(f"{acc}.to(X.dtype)", (m, n))
+        del self.values[acc]
 
     def gather(self) -> None:
         name = self.any_value()
         shape = self.values[name]
         index = f"({name} * 3).to(xetile.i32) + n"
-        tile = f"xetile.init_tile({self.random.choice(ARRAYS)}[n], {index})"
+        tile = f"xetile.init_tile({self.array()}[n], {index})"
         self.define(f"xetile.load_gather({tile}, padding=2)", shape)
 
     def moved(self) -> None:
         """A tile that a loop moves: loaded, changed and stored on its way."""
-        shape, array = self.shape(), self.random.choice(ARRAYS)
+        shape, array = self.shape(), self.array()
         tile, total = self.name("t"), self.any_value(shape)
         place = f"[{self.offset()}, {self.offset()}]"
         self.write(f"{tile} = xetile.init_tile({array}, {place}, {shape})")
@@ -160,7 +215,7 @@ class Generator:
         self.indent += 1
         added = f"{kept} + xetile.load_tile({tile})"
         self.write(f"{kept} = xetile.maximum(xetile.minimum({added}, 8), -8)")
-        if self.random.random() < 0.5:
+        if not self.programs and self.random.random() < 0.5:
             self.write(f"xetile.store_tile({kept}, {tile})")
         step = self.random.choice(("[1, 0]", "[0, 1]", "[-1, 2]", "[2, -3]"))
         self.write(f"{tile} = xetile.update_tile_offset({tile}, {step})")
@@ -201,9 +256,16 @@ class Generator:
         self.values = outside
 
 
-def random_kernel(seed: int, statements: int = 12) -> tuple[Any, str]:
-    """A kernel and its source, which tracebacks and the front end can read."""
-    source = Generator(random.Random(seed)).generate(statements)
+def random_kernel(
+    seed: int, multiplies: bool = False, statements: int = 12
+) -> tuple[Any, str]:
+    """A kernel and its source, which tracebacks and the front end can read.
+
+    Odd seeds make kernels of many programs; ``multiplies``: elements of the arrays
+    may be multiplied into f32 as they are.
+    """
+    make = Generator(random.Random(seed), seed % 2 == 1, multiplies)
+    source = make.generate(statements)
     file = f"<kernel {seed}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     names: dict[str, Any] = {"xetile": xetile}

@@ -23,21 +23,23 @@ def arrays(seed: int) -> list[Any]:
         laid_out(rng.integers(-4, 5, rng.integers(4, 60, 2)).astype(dtype), layout)
         for layout in layouts
     ]
-    if seed % 5 == 0:
+    if seed % 10 == 0:
         found[1] = found[0]  # the very same view twice
     return found
 
 
 def check(seed: int, target: str) -> None:
-    kernel, source = random_kernel(seed)
+    dtype = DTYPES[seed % len(DTYPES)]
+    kernel, source = random_kernel(seed, dtype in (np.float32, np.float16, BF16))
     config.target, config.cache = target, False
     try:
+        grid = (3, 4) if seed % 2 else (1, 1)
         for n in (0, 1, 3):
             ours = copied([*arrays(seed), n])
             theirs = copied([*arrays(seed), n])
-            kernel[1](*ours)
+            kernel[grid](*ours)
             del config.target
-            kernel[1](*theirs, backend="reference")
+            kernel[grid](*theirs, backend="reference")
             config.target = target
             for one, other in zip(ours[:3], theirs[:3]):
                 same(one, other, f"n = {n}, {arrays(seed)[0].dtype}\n{source}")
@@ -47,10 +49,10 @@ def check(seed: int, target: str) -> None:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_random_kernels(seed: int) -> None:
-    check(seed, ("host", "avx2")[seed % 2])
+    check(seed, ("host", "avx2")[seed // 2 % 2])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(50, 400))
 def test_more_random_kernels(seed: int) -> None:
-    check(seed, ("avx2", "host")[seed % 2])
+    check(seed, ("avx2", "host")[seed // 2 % 2])
