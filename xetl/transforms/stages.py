@@ -140,7 +140,7 @@ XETILE = register_stage(
     )
 )
 XSMM = register_stage(
-    StageSpec("xsmm", _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf"})
+    StageSpec("xsmm", _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf", "cpu"})
 )
 LOOPS = register_stage(
     StageSpec(

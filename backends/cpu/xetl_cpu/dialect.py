@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -34,9 +34,12 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
+    region_def,
     result_def,
+    traits_def,
     var_operand_def,
 )
+from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.kinds_of_types import is_vector
@@ -306,5 +309,33 @@ class LogOp(IRDLOperation):
         )
 
 
-CPU = Dialect("cpu", [ViewAddressOp, LogOp])
+@irdl_op_definition
+class FibersOp(IRDLOperation):
+    """Run the region ``count`` times at once: each takes its number.
+
+    They take turns on one thread: a fiber runs until it meets ``cpu.barrier`` or ends.
+    Buffers inside belong to one fiber.
+    """
+
+    name = "cpu.fibers"
+    count = prop_def(IntegerAttr[I64])
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, count: int, body: Region) -> None:
+        super().__init__(properties={"count": _i64(count)}, regions=[body])
+
+    def fibers(self) -> int:
+        """How many."""
+        return self.count.value.data
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """Wait until all fibers of the program are here."""
+
+    name = "cpu.barrier"
+
+
+CPU = Dialect("cpu", [ViewAddressOp, LogOp, FibersOp, BarrierOp])
 XSMM = Dialect("xsmm", [BrgemmOp, PackBOp, PackAOp, BlockGemmOp])

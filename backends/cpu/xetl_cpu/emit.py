@@ -23,7 +23,7 @@ from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
 from xetl_cpu import products
-from xetl_cpu.dialect import LogOp, ViewAddressOp
+from xetl_cpu.dialect import FibersOp, LogOp, ViewAddressOp
 from xetl_cpu.llvm import define
 from xetl_cpu.log import LOG_BYTES
 from xetl_cpu.logging import emit_log, log_operations
@@ -35,6 +35,7 @@ PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES, GRID = range(5)
 FIRST_ARGUMENT = GRID + 3
 _LINE = 64
 _SLACK = 8 * _LINE
+STACK_BYTES = 1 << 16
 
 
 @dataclass
@@ -52,7 +53,8 @@ class KernelEmitter(Emitter):
         log: address of the log of the launch (only in tasks).
         log_ids: the number of each operation that writes to it.
         program: the numbers of the program that is running (only in tasks).
-        next_trip: where a program ends early (only in tasks).
+        next_trip: where a program (or a fiber of it) ends early.
+        fiber: in fibers, where the program's stack pointer is kept and the fiber's.
     """
 
     target: Target | None = None
@@ -66,6 +68,7 @@ class KernelEmitter(Emitter):
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     program: Sequence[Any] = ()
     next_trip: Any = None
+    fiber: tuple[Any, Any] | None = None
 
     def slot(self, index: int, type_: Any = I64) -> Any:
         """Load a slot."""
@@ -116,11 +119,24 @@ def _scratch_bytes(function: func.FuncOp) -> int:
 
     A reduction may read some vectors behind the end of the last one.
     """
+    fibers = [op for op in function.walk() if isinstance(op, FibersOp)]
+    return buffer_bytes(function) + sum(
+        room_for(op) - buffer_bytes(op) for op in fibers
+    )
+
+
+def buffer_bytes(inside: Operation) -> int:
+    """Bytes of all buffers in an operation, and some behind them."""
     return _SLACK + sum(
         lines(static_bytes(memref_type(op.results[0])))
-        for op in function.walk()
+        for op in inside.walk()
         if isinstance(op, memref_ops.AllocaOp)
     )
+
+
+def room_for(op: FibersOp) -> int:
+    """Bytes of the scratch, the stacks and the switchboard of fibers."""
+    return op.fibers() * (buffer_bytes(op) + STACK_BYTES) + lines(8 * op.fibers() + 16)
 
 
 def lines(count: int) -> int:

@@ -21,6 +21,7 @@ from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
+from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.unblock_values import UnblockValuesPass
@@ -40,6 +41,7 @@ def passes(target: str) -> list[ModulePass]:
     return [
         UnblockValuesPass(),
         MaterializeGridPass(),
+        MaterializeSubgroupsPass(),
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
         # known when B is packed.

@@ -42,7 +42,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.errors import InternalError
-from xetl_cpu.dialect import BrgemmOp
+from xetl_cpu.dialect import BarrierOp, BrgemmOp, FibersOp
 from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.build import Index, before
@@ -215,6 +215,17 @@ def _nothing(state: State, op: Operation) -> None:
     state.dead.append(op)
 
 
+def _fibers(state: State, op: FibersOp) -> None:
+    """Each fiber has scratch of its own: its values live across barriers."""
+    outside, state.scratch = state.scratch, op.body.block
+    lower_block(state, op.body.block)
+    state.scratch = outside
+
+
+def _keep(state: State, op: Operation) -> None:
+    """Emitted as it is."""
+
+
 def _sink(lower: Callable[[State, Any], None]) -> Callable[[State, Any], None]:
     def rule(state: State, op: Operation) -> None:
         lower(state, op)
@@ -245,6 +256,8 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     PrefetchTileOp: _nothing,
     memref.AllocOp: _shared_memory,
     gpu.BarrierOp: _nothing,
+    BarrierOp: _keep,
+    FibersOp: _fibers,
     LoadTileOp: _load,
     StoreTileOp: _sink(store_tile),
     StoreScatterOp: _sink(store_scatter),

@@ -21,6 +21,7 @@ from xetl.dialects.xetile import (
     StoreTileOp,
     UpdateTileOffsetOp,
 )
+from xetl_cpu.dialect import BarrierOp
 from xetl_cpu.lowering.affine import is_non_negative
 
 _WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
@@ -81,11 +82,11 @@ def writes_between(first: Operation, last: Operation) -> bool:
 
 
 def may_write(op: Operation) -> bool:
-    """True for operations that write memory.
+    """True for operations that write memory, or let other fibers write it.
 
-    A barrier is none: a program is one thread here, in program order anyway.
+    ``gpu.barrier`` is none: a program is one thread here, in program order anyway.
     """
-    return isinstance(op, (*_WRITERS, memref.StoreOp))
+    return isinstance(op, (*_WRITERS, memref.StoreOp, BarrierOp))
 
 
 def root(base: SSAValue) -> SSAValue:

@@ -62,7 +62,7 @@ def _values(op: Operation) -> list[SSAValue]:
 def _is_blocked(type_: Attribute) -> bool:
     if isinstance(type_, TileType):
         return type_.inner_blocks is not None
-    return is_vector(type_) and type_.get_num_dims() == 4  # noqa: PLR2004
+    return is_vector(type_) and type_.get_num_dims() == 4
 
 
 def _unblocked(type_: Attribute) -> Attribute:

@@ -1,0 +1,187 @@
+"""Emission of ``cpu.fibers``: the subgroups of a program take turns on one thread.
+
+Each fiber has a stack and scratch of its own in the thread's scratch:
+
+    [switchboard | fiber 0: scratch, stack | fiber 1: scratch, stack | ...]
+    switchboard = [saved stack pointer of the program, of fiber 0, of fiber 1, ...]
+
+The program resumes every fiber in turn until each has said (by a stack pointer of 0)
+that it is over. A barrier is a switch back to the program: when a fiber is resumed
+all others have been there. So barriers work inside any control flow.
+
+A switch saves the registers that the System V ABI (x86-64) wants kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from xetl.codegen.emitter import constant
+from xetl.codegen.llvm import ll
+from xetl.codegen.scf import captured, flatten, rebuild
+from xetl.codegen.types import I8, I64, PTR
+from xetl_cpu.dialect import BarrierOp, FibersOp
+from xetl_cpu.emit import STACK_BYTES, KernelEmitter, buffer_bytes, lines, room_for
+from xetl_cpu.llvm import VOID, counted_loop, define
+
+# Bytes, not assembly: so no assembler need be loaded to compile a kernel.
+_SWITCH = bytes.fromhex(
+    "55 53 4154 4155 4156 4157"  # push rbp, rbx, r12, r13, r14, r15
+    "488927 488b26"  # mov [rdi], rsp; mov rsp, [rsi]
+    "415f 415e 415d 415c 5b 5d c3"  # pop r15, r14, r13, r12, rbx, rbp; ret
+)
+"""``switch(save, load)``: keep where we are, go on where somebody else was."""
+
+_START = bytes.fromhex(
+    "4c89e7 4c89ee"  # mov rdi, r12; mov rsi, r13
+    "41ffd6 0f0b"  # call r14; ud2
+)
+"""A new fiber begins here; its first registers hold function and arguments."""
+
+_SWITCHBOARD, _BUFFERS, _LOG, _PROGRAM, _CAPTURED = 0, 1, 2, 3, 6
+
+
+def _machine_code(em: KernelEmitter, name: str, code: bytes) -> Any:
+    """The address of some instructions among the code."""
+    known = em.module.globals.get(name)
+    if known is None:
+        type_ = ll.ArrayType(I8, len(code))
+        known = ll.GlobalVariable(em.module, type_, name)
+        known.global_constant, known.linkage = True, "internal"
+        known.initializer = ll.Constant(type_, bytearray(code))
+        known.section, known.align = ".text", 16
+    return known
+
+
+def _switch(em: KernelEmitter, b: Any, save: Any, load: Any) -> None:
+    address = b.ptrtoint(_machine_code(em, "xetl_switch", _SWITCH), I64)
+    # Through an integer: llvmlite calls only what has a function's type.
+    function = b.inttoptr(address, ll.FunctionType(VOID, [PTR, PTR]).as_pointer())
+    b.call(function, [save, load])
+
+
+def _word(b: Any, base: Any, index: Any) -> Any:
+    index = constant(index) if isinstance(index, int) else index
+    return b.gep(base, [index], source_etype=I64)
+
+
+def emit_fibers(em: KernelEmitter, op: FibersOp) -> None:
+    """Make the fibers, then resume them in turn until all are over."""
+    b, count = em.builder, op.fibers()
+    board = b.gep(em.scratch, [constant(em.scratch_used)], source_etype=I8)
+    em.scratch_used += room_for(op)
+    outside = [v for v in captured(op) if not isinstance(em.get(v), ll.Constant)]
+    parts = [p for v in outside for p in flatten(em.get(v))]
+    parts = [p for p in parts if not isinstance(p, ll.Constant)]
+    buffers = b.gep(board, [constant(lines(8 * count + 16))], source_etype=I8)
+    with b.goto_entry_block():
+        context = b.alloca(ll.ArrayType(I64, _CAPTURED + len(parts)))
+    context.type = PTR
+    for index, part in enumerate([board, buffers, em.log, *em.program, *parts]):
+        b.store(part, _word(b, context, index), align=8)
+    body = _emit_body(em, op, outside)
+    with counted_loop(b, constant(count), name="fiber") as fiber:
+        _prepare(em, op, (context, board, buffers), body, fiber.index)
+    _take_turns(em, board, count)
+
+
+def _stride(op: FibersOp) -> int:
+    return buffer_bytes(op) + STACK_BYTES
+
+
+def _prepare(
+    em: KernelEmitter,
+    op: FibersOp,
+    places: tuple[Any, Any, Any],
+    body: Any,
+    number: Any,
+) -> None:
+    """A stack that looks as if the fiber had just been switched away from."""
+    b, (context, board, buffers) = em.builder, places
+    end = b.mul(b.add(number, constant(1)), constant(_stride(op)))
+    address = b.ptrtoint(b.gep(buffers, [end], source_etype=I8), I64)
+    top = b.inttoptr(b.and_(address, constant(-16)), PTR)
+    start = b.ptrtoint(_machine_code(em, "xetl_fiber_start", _START), I64)
+    frame = {-1: start, -4: context, -5: number, -6: body}
+    for index in range(-7, 0):
+        value = frame.get(index, constant(0))
+        b.store(value, _word(b, top, index), align=8)
+    pointer = _word(b, top, -7)
+    b.store(pointer, _word(b, board, b.add(number, constant(1))), align=8)
+
+
+def _take_turns(em: KernelEmitter, board: Any, count: int) -> None:
+    """Rounds over all fibers until a round resumes none."""
+    b = em.builder
+    again, after = (b.append_basic_block(f"round.{n}") for n in ("next", "end"))
+    b.branch(again)
+    b.position_at_end(again)
+    zero = constant(0)
+    with counted_loop(b, constant(count), carried=[zero], name="turn") as turn:
+        own = _word(b, board, b.add(turn.index, constant(1)))
+        alive = b.icmp_signed("!=", b.load(own, typ=I64), zero)
+        with b.if_then(alive):
+            _switch(em, b, board, own)
+        turn.next = [b.add(turn.values[0], b.zext(alive, I64))]
+    (resumed,) = turn.results
+    b.cbranch(b.icmp_signed("!=", resumed, zero), again, after)
+    b.position_at_end(after)
+
+
+def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Any:
+    """``void fiber(context, number)``; it never returns but switches away for good."""
+    name = str(em.module.get_unique_name("xetl_fiber"))
+    body = define(em.module, name, VOID, [("context", PTR), ("number", I64)])
+    body.attributes.add("noinline")
+    context, number = body.args
+    constants = {
+        v: em.get(v) for v in captured(op) if isinstance(em.get(v), ll.Constant)
+    }
+    inner = em.inside(body, constants)
+    b = inner.builder
+
+    def field(index: int, type_: Any) -> Any:
+        return b.load(_word(b, context, index), typ=type_, align=8)
+
+    board, buffers = field(_SWITCHBOARD, PTR), field(_BUFFERS, PTR)
+    inner.log = field(_LOG, PTR)
+    inner.program = [field(_PROGRAM + axis, I64) for axis in range(3)]
+    skip = b.mul(number, constant(_stride(op)))
+    inner.scratch = b.gep(buffers, [skip], source_etype=I8)
+    index = _CAPTURED
+    for value in outside:
+        parts: list[Any] = []
+        for part in flatten(em.get(value)):
+            if not isinstance(part, ll.Constant):
+                part = field(index, part.type)
+                index += 1
+            parts.append(part)
+        inner.set(value, rebuild(em.get(value), parts))
+    own = _word(b, board, b.add(number, constant(1)))
+    inner.fiber = (board, own)
+    over = b.append_basic_block("over")
+    inner.next_trip = over
+    inner.set(op.body.block.args[0], number)
+    inner.emit_block(op.body.block)
+    b.branch(over)
+    b.position_at_end(over)
+    with b.goto_entry_block():
+        nowhere = b.alloca(I64)
+    nowhere.type = PTR
+    b.store(constant(0), own, align=8)
+    # What is saved here is never loaded: the program sees the 0.
+    _switch(inner, b, nowhere, board)
+    b.unreachable()
+    return body
+
+
+def emit_barrier(em: KernelEmitter, op: BarrierOp) -> None:
+    """Back to the program, which resumes this fiber after the others."""
+    assert em.fiber is not None
+    board, own = em.fiber
+    _switch(em, em.builder, own, board)
+
+
+TABLE: dict[Any, Any] = {FibersOp: emit_fibers, BarrierOp: emit_barrier}
