@@ -54,6 +54,12 @@ def test_names_and_sizes_count(folder: Path) -> None:
     assert len(set(stamps)) == 4
 
 
+def test_files_that_vanish_do_not_matter(folder: Path) -> None:
+    before = stamp_of_folder(str(folder))
+    (folder / ".#a.py").symlink_to(folder / "nowhere")  # as editors leave
+    assert stamp_of_folder(str(folder)) == before
+
+
 def test_a_package_without_files() -> None:
     assert stamp("nowhere") == "nowhere"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from contextlib import suppress
 from functools import cache
 
 _INSTALLED = ("site-packages", "dist-packages")
@@ -20,9 +21,10 @@ def stamp(package: str) -> str:
 
     Taken once in a process, which goes on with the code it has.
     """
-    file = sys.modules[package].__file__ if package in sys.modules else None
-    if file is None:  # made by hand, as tests do
-        return package
+    module = sys.modules.get(package)
+    file = getattr(module, "__file__", None)
+    if file is None or not hasattr(module, "__path__"):
+        return package  # no package: made by hand, as tests do
     folder = os.path.dirname(file)
     if os.path.basename(os.path.dirname(folder)) in _INSTALLED:
         # The version tells; the time tells two installations of one version apart.
@@ -44,8 +46,9 @@ def _files(folder: str, prefix: str) -> list[tuple[str, int, int]]:
         for entry in entries:
             name = prefix + entry.name
             if entry.name.endswith(".py"):
-                status = entry.stat()
-                found.append((name, status.st_size, status.st_mtime_ns))
+                with suppress(FileNotFoundError):  # an editor's, gone by now
+                    status = entry.stat()
+                    found.append((name, status.st_size, status.st_mtime_ns))
             elif entry.name != "__pycache__" and entry.is_dir():
                 found += _files(entry.path, f"{name}/")
     return found
