@@ -1,18 +1,10 @@
 """Run functions on ints as Python, and as kernels of a backend."""
 
 import numpy as np
-import pytest
 
 from xetl import xetile
 
 BACKENDS = ["reference", "cpu"]
-
-
-def cpu_lacks(what):
-    """Both backends; `what` the cpu one has to learn (then the mark may go)."""
-    reason = f"the cpu backend does not know {what} yet"
-    mark = pytest.mark.xfail(reason=reason, strict=False)
-    return ["reference", pytest.param("cpu", marks=mark)]
 
 
 @xetile.kernel

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from building import build, ops
-from programs import cpu_lacks
+from programs import BACKENDS
 
 from xetl import xetile
 from xetl.frontend.context import OPERATIONS
@@ -30,7 +30,7 @@ def blocked_gemm(A, B, OUT, SUMS):
     )
 
 
-@pytest.mark.parametrize("backend", cpu_lacks("tile_pack"))
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_product_of_blocks(backend):
     rng = np.random.default_rng(1)
     A, B = (rng.integers(-4, 5, s).astype(np.float32) for s in ((15, 32), (32, 24)))

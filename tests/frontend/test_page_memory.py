@@ -414,7 +414,7 @@ def test_maps_disagree():
 
 
 @proves("rule: rank 4")
-@cpu_lacks("tile_pack")
+@both
 def test_pack_and_unpack(backend):
     @xetile.kernel(grid=1)
     def kernel(X, OUT):

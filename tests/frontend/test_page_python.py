@@ -5,7 +5,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from page import both, cpu_lacks, matrix, proves
+from page import both, matrix, proves
 
 from xetl import xetile
 from xetl.errors import CompileError, ControlFlowError, LaunchError
@@ -132,6 +132,42 @@ def test_choices_of_scalars(backend):
 
 @proves("Python subset")
 @both
+def test_sequences(backend):
+    agrees(loops_over_tuples, backend)
+    agrees(loops_over_tuples, backend, n=0)
+    agrees(tuples_of_numbers, backend)
+    agrees(tuples_of_numbers, backend, n=-3, x=-0.5, flag=False)
+
+
+def loops_over_tuples(n, x, flag):
+    total, pairs = 0, ()
+    for i, factor in enumerate(TABLE, 1):
+        total = total * 10 + i * factor
+        pairs = pairs + (n + i,)  # noqa: RUF005
+    for a, b in zip(TABLE, reversed(pairs)):
+        total = total + a * b
+    first, *rest = pairs
+    last = -1
+    for last in range(n):  # noqa: B007
+        pass
+    return (total, first, rest[0], len(rest), sum(pairs), last, (pairs * 2)[3])
+
+
+def tuples_of_numbers(n, x, flag):
+    return (
+        n in (1, 7, n + 2),
+        n not in (3, n + 1),
+        x in (n, 9),
+        all((n > 1, flag)),
+        any((n > 9, flag)),
+        round(x),
+        round(n * 0.5),
+        round(n),
+    )
+
+
+@proves("Python subset")
+@both
 def test_functions(backend):
     def calls(n, x, flag):
         def twice(v, of=n):
@@ -221,7 +257,7 @@ def test_compile_time(backend, capsys):
 
 
 @proves("debug")
-@cpu_lacks("xetile.print")
+@both
 def test_prints(backend, capfd):
     @xetile.kernel(grid=2)
     def kernel(X, n):
@@ -239,7 +275,7 @@ def test_prints(backend, capfd):
 
 
 @proves("debug")
-@cpu_lacks("xetile.assert")
+@both
 def test_assertions(backend):
     @xetile.kernel(grid=1)
     def kernel(X, n):

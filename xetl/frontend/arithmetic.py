@@ -23,6 +23,7 @@ from xetl.frontend.casts import (
 from xetl.frontend.context import Context
 from xetl.frontend.division import divide, divide_scalars
 from xetl.frontend.operators import (
+    ADD,
     DIV,
     FLOORDIV,
     MOD,
@@ -61,10 +62,26 @@ def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
     """``left op right`` for operands of any kind."""
     if is_constant(left.value) and is_constant(right.value):
         return _fold(ctx, op, left, right)
+    joined = _join_tuples(op, left.value, right.value)
+    if joined is not None:
+        return joined
     check_operands(ctx, op.symbol, [left, right])
     if is_scalar(left.value) and is_scalar(right.value):
         return binary_scalars(ctx, op, left.value, right.value)
     return _binary_vectors(ctx, op, left, right)
+
+
+def _join_tuples(op: Binary, left: Value, right: Value) -> tuple[Value, ...] | None:
+    """``tuple + tuple`` and ``tuple * int``; None of anything else."""
+    items = items_of(left)
+    if items is None:
+        return None
+    others = items_of(right)
+    if op is ADD and others is not None:
+        return (*items, *others)
+    if op is MUL and isinstance(right, int):
+        return (*items,) * right
+    return None
 
 
 def _fold(ctx: Context, op: Binary | Comparison, left: Arg, right: Arg) -> Value:

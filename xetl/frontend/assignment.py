@@ -38,6 +38,10 @@ def _unpack(
     ctx: Context, target: ast.Tuple | ast.List, value: Value, node: ast.AST
 ) -> None:
     count, items = len(target.elts), items_of(value)
+    stars = [i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)]
+    if items is not None and stars and len(items) >= count - 1:
+        (star,), rest = stars, len(items) - count + 1
+        items[star : star + rest] = [tuple(items[star : star + rest])]
     if items is None or len(items) != count:
         raise ctx.error(
             TileTypeError,
@@ -46,7 +50,8 @@ def _unpack(
             target,
         )
     for item, part in zip(target.elts, items, strict=True):
-        assign(ctx, item, part, node)
+        name = item.value if isinstance(item, ast.Starred) else item
+        assign(ctx, name, part, node)
 
 
 def assigned_names(nodes: Sequence[ast.AST]) -> set[str]:

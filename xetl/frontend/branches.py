@@ -37,7 +37,14 @@ from xetl.frontend.scope import (
     State,
     Unset,
 )
-from xetl.frontend.types import Scalar, Value, is_constant, is_scalar, scalar_kind
+from xetl.frontend.types import (
+    Array,
+    Scalar,
+    Value,
+    is_constant,
+    is_scalar,
+    scalar_kind,
+)
 
 Work = Callable[[], None]
 
@@ -407,6 +414,8 @@ def join_values(
     if not (same(first, second) and not isinstance(first, Scalar)):
         first = _as_float(ctx, one.block, first, second)
         second = _as_float(ctx, other.block, second, first)
+        if isinstance(first, Array) and isinstance(second, Array):
+            raise _cannot_choose(ctx, first, second)
         if not same_kind(first, second) or not can_cross(first):
             raise ctx.error(
                 ControlFlowError,
@@ -420,6 +429,15 @@ def join_values(
     statement = ast.copy_location(ast.If(node, [], []), node)
     join(ctx, condition, one, other, statement)
     return ctx.scope.bindings.pop(_VALUE).value
+
+
+def _cannot_choose(ctx: Context, one: Array, other: Array) -> CompileError:
+    return ctx.error(
+        ControlFlowError,
+        "X0602",
+        f"the run cannot choose between the arrays `{one.name}` and `{other.name}`",
+        help="choose the tiles, or what is loaded from them",
+    )
 
 
 _VALUE = "<value>"

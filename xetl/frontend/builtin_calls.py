@@ -6,12 +6,13 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from xetl.dialects.upstream import math
 from xetl.errors import ControlFlowError, NameLookupError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Given, wrong_kind
 from xetl.frontend.casts import to_float, to_int
 from xetl.frontend.context import Context
-from xetl.frontend.operators import MAXIMUM, MINIMUM, Binary
+from xetl.frontend.operators import ADD, AND, MAXIMUM, MINIMUM, OR, Binary
 from xetl.frontend.types import (
     Array,
     Range,
@@ -154,6 +155,83 @@ def _scalar_cast(kind: type[int] | type[float] | type[bool]) -> BuiltinHandler:
     return handler
 
 
+def _sequence(ctx: Context, name: str, arg: Arg) -> list[Value]:
+    """The items of a sequence known when compiling."""
+    value = arg.value
+    if isinstance(value, Range):
+        bounds = (value.start, value.stop, value.step)
+        value = range(*bounds) if is_constant(bounds) else None
+    if isinstance(value, range):
+        return list(value)
+    items = items_of(arg.value)
+    if items is None:
+        raise wrong_kind(ctx, f"an argument of `{name}`", "a tuple", arg)
+    return items
+
+
+def _over_sequences(function: Callable[..., Any]) -> BuiltinHandler:
+    """``enumerate``, ``zip``, ``reversed``: their items, for unrolled loops."""
+
+    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+        name = function.__name__
+        _check_count(ctx, name, given, 1, 1 if function is reversed else None)
+        args = given.positional
+        sequences: list[Value] = [_sequence(ctx, name, args[0])]
+        for arg in args[1:]:
+            start = function is enumerate and isinstance(arg.value, int)
+            sequences.append(arg.value if start else _sequence(ctx, name, arg))
+        return tuple(function(*sequences))
+
+    return handler
+
+
+def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
+    """``sum``, ``all``, ``any`` of a tuple of numbers."""
+
+    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+        _check_count(ctx, name, given, 1, 1)
+        arg = given.positional[0]
+        if isinstance(arg.value, Vector):
+            raise ctx.error(
+                TileTypeError,
+                "X0303",
+                f"`{name}` of Python takes a tuple, not {describe(arg.value)}",
+                arg.node,
+                help="use xetile.sum(v, axis) or v.sum(axis)"
+                if name == "sum"
+                else "reduce the mask: v.to(xetile.i32).sum()",
+            )
+        result = Arg(start, node)
+        for item in _sequence(ctx, name, arg):
+            part = Arg(item, arg.node)
+            if name != "sum":
+                part = Arg(arithmetic.truth(ctx, part), arg.node)
+            result = Arg(arithmetic.binary(ctx, op, result, part), arg.node)
+        return result.value
+
+    return handler
+
+
+def _round(ctx: Context, given: Given, node: ast.Call) -> Value:
+    """Of a number of the run: the nearest int, halves to even."""
+    if len(given.positional) != 1 or is_constant(given.positional[0].value):
+        return _on_constants(round)(ctx, given, node)
+    _check_count(ctx, "round", given, 1, 1)
+    arg = given.positional[0]
+    if not isinstance(arg.value, Scalar):
+        raise ctx.error(
+            TileTypeError,
+            "X0303",
+            f"`round` of Python takes numbers, not {describe(arg.value)}",
+            arg.node,
+            help="use xetile.round",
+        )
+    if arg.value.kind != "float":
+        return Scalar(to_int(ctx, arg.value), "int")
+    whole = ctx.emit(math.RoundevenOp(arg.value.ssa))
+    return Scalar(to_int(ctx, Scalar(whole, "float")), "int")
+
+
 def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
     def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
         name = function.__name__
@@ -180,7 +258,14 @@ BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
     int: _scalar_cast(int),
     float: _scalar_cast(float),
     bool: _scalar_cast(bool),
-    round: _on_constants(round),
+    round: _round,
+    sum: _folded(ADD, "sum", 0),
+    all: _folded(AND, "all", True),
+    any: _folded(OR, "any", False),
+    enumerate: _over_sequences(enumerate),
+    zip: _over_sequences(zip),
+    reversed: _over_sequences(reversed),
+    isinstance: _on_constants(isinstance),
     str: _on_constants(str),
     tuple: _on_constants(tuple),
     divmod: _on_constants(divmod),

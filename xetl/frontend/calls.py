@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
 
+import numpy as np
+
 from xetl.errors import (
     CompileError,
     NameLookupError,
@@ -20,7 +22,7 @@ from xetl.errors import (
 from xetl.frontend.arguments import Arg, Call, Given, Parameter, bind_arguments
 from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.context import OPERATIONS, Context, unsupported_expression
-from xetl.frontend.expressions import expression
+from xetl.frontend.expressions import expression, plain
 from xetl.frontend.inlining import inline_function, inline_local
 from xetl.frontend.scope import MISSING
 from xetl.frontend.types import (
@@ -153,6 +155,8 @@ def _call_method(
 
 def _is_pure(callee: Value) -> bool:
     module: object = getattr(callee, "__module__", None)
+    if isinstance(callee, type) and issubclass(callee, np.generic):
+        return True
     return callee in PURE or (
         isinstance(callee, BuiltinFunctionType) and module == math.__name__
     )
@@ -165,9 +169,11 @@ def _call_pure(
         if not is_constant(arg.value):
             raise _host_function(ctx, callee, node)
     try:
-        return callee(
-            *(arg.value for arg in given.positional),
-            **{name: arg.value for name, arg in given.keywords.items()},
+        return plain(
+            callee(
+                *(arg.value for arg in given.positional),
+                **{name: arg.value for name, arg in given.keywords.items()},
+            )
         )
     except CompileError as error:
         raise ctx.locate_error(error, node) from None

@@ -140,8 +140,9 @@ class Carried:
         for name, end in self.end.items():
             value = from_ssa(end.carried, values)
             merged[name] = Binding(end.unset or value, self.after[name].node)
+        kept = {n for n in targets & self.end.keys() if self.end[n].unset is None}
         for name in self.after:
-            if name not in self.before or name in targets:
+            if name not in self.before or name in targets - kept:
                 why = (
                     f"only the loop at line {self.node.lineno} sets `{name}`, and it"
                     " may run no times"

@@ -44,6 +44,7 @@ from xetl.frontend.types import (
     describe,
     is_constant,
     is_scalar,
+    items_of,
     scalar_kind,
 )
 from xetl.frontend.unary import invert, minus
@@ -239,15 +240,30 @@ def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> Value:
         identical = left.value is right.value
         return identical == isinstance(op, ast.Is)
     if isinstance(op, ast.In | ast.NotIn):
-        if not is_constant(left.value) or not is_constant(right.value):
-            raise ctx.error(
-                TileTypeError,
-                "X0305",
-                "`in` works on constants only",
-                help="compare with `==` and combine with `or`",
-            )
-        return (left.value in right.value) == isinstance(op, ast.In)
+        return _contains(ctx, isinstance(op, ast.In), left, right)
     return arithmetic.compare(ctx, COMPARISONS[type(op)], left, right)
+
+
+def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> Value:
+    """``n in (1, 2, 3)``: whether one of the items is equal."""
+    if is_constant(left.value) and is_constant(right.value):
+        return (left.value in right.value) == wanted
+    items = items_of(right.value)
+    if items is None or not all(is_scalar(item) for item in [left.value, *items]):
+        raise ctx.error(
+            TileTypeError,
+            "X0305",
+            "`in` looks for a number in a tuple of numbers",
+            help="compare with `==` and combine with `or`",
+        )
+    found: Value = False
+    for item in items:
+        same = arithmetic.compare(ctx, COMPARISONS[ast.Eq], left, Arg(item, right.node))
+        both = Arg(found, right.node), Arg(same, right.node)
+        found = arithmetic.binary(ctx, BINARY[ast.BitOr], *both)
+    if isinstance(found, Scalar):
+        return found if wanted else arithmetic.negate(ctx, found)
+    return found == wanted
 
 
 @expression(ast.IfExp)

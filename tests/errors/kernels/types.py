@@ -165,3 +165,31 @@ def wrong_assert_of_vector(X: "f32 2"):
 
 def wrong_assert_always(X: "f32 2", n: "i64"):
     assert X.ndim == 3, f"rank {X.ndim} of {n}"  # ERROR: X0607 assertion failed: rank 2 of an int
+
+
+def wrong_choice_of_arrays(X: "f32 2", Y: "f32 2", n: "i64"):
+    # CHECK: = help: choose the tiles, or what is loaded from them
+    Z = X if n > 3 else Y  # ERROR: X0602 the run cannot choose between the arrays `X` and `Y`
+
+
+def wrong_sum_of_vector(X: "f32 2"):
+    # CHECK: = help: use xetile.sum(v, axis) or v.sum(axis)
+    s = sum(xetile.zeros((4, 4)))  # ERROR: X0303 `sum` of Python takes a tuple, not f32 (4, 4)
+
+
+def wrong_round_of_vector(X: "f32 2"):
+    s = round(xetile.zeros((4, 4)))  # ERROR: X0303 `round` of Python takes numbers, not f32 (4, 4)
+
+
+def wrong_zip(X: "f32 2", n: "i64"):
+    for a, b in zip((1, 2), n):  # ERROR: X0303 an argument of `zip` must be a tuple, not an int
+        pass
+
+
+def wrong_star(X: "f32 2"):
+    a, b, *c, d = X.shape  # ERROR: X0309 a tuple of 2 cannot be unpacked into 4 names
+
+
+def wrong_tf32_vector(X: "f32 2"):
+    # CHECK: = help: say `precision="tf32"` at tile_mma
+    v = xetile.zeros((4, 4), xetile.tf32)  # ERROR: X0313 tf32 is not a dtype of vectors
