@@ -75,7 +75,7 @@ def comments(lines, kind):
 
 
 def test_there_are_many():
-    assert len(CASES) >= 35
+    assert len(CASES) >= 150
 
 
 @pytest.mark.parametrize("kernel", CASES)
@@ -105,12 +105,18 @@ def test_traceback_ends_at_the_users_line(kernel):
 
 
 def test_errors_are_quick():
-    kernel = CASES[0].values[0]
-    start = time.perf_counter()
-    for _ in range(5):
-        with pytest.raises(CompileError):
-            build_module(kernel, signature_of(kernel))
-    assert (time.perf_counter() - start) / 5 < 0.05
+    slow = {}
+    for case in CASES:
+        kernel = case.values[0]
+        signature, times = signature_of(kernel), []
+        for _ in range(3):
+            start = time.perf_counter()
+            with pytest.raises(CompileError):
+                build_module(kernel, signature)
+            times.append(time.perf_counter() - start)
+        if min(times) >= 0.05:
+            slow[kernel.__name__] = min(times)
+    assert not slow
 
 
 def test_every_code_has_a_page():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from building import build, names, ops
+from programs import BACKENDS
 
 from xetl import xetile
 from xetl.errors import ControlFlowError
@@ -95,7 +96,8 @@ def test_return_joins_int_and_float():
     assert str(branch.results[0].type) == "f64"
 
 
-def test_vectors_leave_a_loop_by_return():
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_vectors_leave_a_loop_by_return(backend):
     @xetile.function
     def search(X, n):
         for i in range(n):
@@ -111,22 +113,46 @@ def test_vectors_leave_a_loop_by_return():
     X = np.arange(64, dtype=np.float32).reshape(16, 4) / 10
     for n, expected in ((1, np.zeros((4, 4))), (4, X[4:8])):
         out = np.ones((4, 4), np.float32)
-        kernel(X, out, n, search, backend="reference")
+        kernel(X, out, n, search, backend=backend)
         np.testing.assert_array_equal(out, expected)
 
 
-def test_a_name_of_the_running_path_stays_usable():
-    def kernel(X, n):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_tile_of_the_running_path_stays_usable(backend):
+    @xetile.kernel(grid=1)
+    def kernel(X, OUT, n):
+        acc = xetile.zeros((4, 4))
         for i in range(n):
-            if i > 2:
-                if i == 5:
+            if i > 1:
+                if i == 3:
                     break
-                t = xetile.init_tile(X, [i, 0], (4, 4))
+                t = xetile.init_tile(X, [i * 4, 0], (4, 4))
             else:
-                t = xetile.init_tile(X, [0, i], (4, 4))
-            xetile.prefetch_tile(t)
+                t = xetile.init_tile(X, [i, 0], (4, 4))
+            acc = acc + xetile.load_tile(t)
+        xetile.store_tile(acc, xetile.init_tile(OUT, [0, 0], (4, 4)))
 
-    build(kernel, X="f32 2", n="i64")
+    X, out = np.arange(64, dtype=np.float32).reshape(16, 4), np.zeros((4, 4), "f4")
+    kernel(X, out, 9, backend=backend)
+    np.testing.assert_array_equal(out, X[:4] + X[1:5] + X[8:12])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_tiles_and_vectors_in_a_while_loop(backend):
+    @xetile.kernel(grid=1)
+    def kernel(X, OUT, n):
+        acc, t, i = xetile.zeros((4, 4)), xetile.init_tile(X, [0, 0], (4, 4)), 0
+        while i < n:
+            acc = acc + xetile.load_tile(t)
+            t = xetile.update_tile_offset(t, [4, 0])
+            i += 1
+            if acc.max() > 40:
+                break
+        xetile.store_tile(acc + i, xetile.init_tile(OUT, [0, 0], (4, 4)))
+
+    X, out = np.arange(64, dtype=np.float32).reshape(16, 4), np.zeros((4, 4), "f4")
+    kernel(X, out, 9, backend=backend)
+    np.testing.assert_array_equal(out, X[:4] + X[4:8] + 2)
 
 
 @xetile.kernel(grid=lambda m: (cdiv(m.C.shape[0], 32), cdiv(m.C.shape[1], 32)))
