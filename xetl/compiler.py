@@ -21,6 +21,7 @@ from xetl.frontend import build_module
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.remarks import Remark, collect_remarks
 from xetl.transforms.stages import check_stage
 
@@ -106,6 +107,8 @@ def lower(
     subgroups = getattr(function, SUBGROUPS, None)
     module = build_module(function, signature, subgroups=subgroups)
     yield Step("frontend", None, module)
+    if not getattr(backend, "stops_at_breakpoints", False):
+        DropBreakpointsPass().apply(context, module)
     for common in (CanonicalizePass(), CSEPass()):
         common.apply(context, module)
     _check(module, FIRST_STAGE, "cse")

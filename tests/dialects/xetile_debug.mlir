@@ -18,3 +18,11 @@ func.func @debug(%i: index, %f: f64, %c: i1, %b: vector<4xi8>, %v: vector<4x8xf1
   %s = xetile.tile_scan <add>, %v [1] : vector<4x8xf16> -> vector<4x8xf16>
   return
 }
+
+// CHECK: xetile.breakpoint {names = []}
+// CHECK-NEXT: xetile.breakpoint(%i, %t) {names = ["i", "t"]} : index, !xetile.tile<4x8xf16>
+func.func @stop(%i: index, %t: !xetile.tile<4x8xf16>) {
+  xetile.breakpoint {names = []}
+  xetile.breakpoint(%i, %t) {names = ["i", "t"]} : index, !xetile.tile<4x8xf16>
+  return
+}

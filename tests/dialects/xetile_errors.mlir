@@ -204,3 +204,9 @@ func.func @f(%v: vector<4x8xi8>) {
   %s = xetile.tile_scan <maximumf>, %v [1] : vector<4x8xi8> -> vector<4x8xi8>
   return
 }
+// -----
+// CHECK: there are 1 names for 0 values
+func.func @f() {
+  xetile.breakpoint {names = ["i"]}
+  return
+}

@@ -9,6 +9,7 @@ handle syntax; build_* say what each operation becomes.
 from xetl.frontend import (
     attributes,
     blocks,
+    build_breakpoint,
     build_debug,
     build_math,
     build_memory,
@@ -26,6 +27,7 @@ from xetl.frontend.module import build_module
 __all__ = [
     "attributes",
     "blocks",
+    "build_breakpoint",
     "build_debug",
     "build_math",
     "build_memory",

@@ -38,6 +38,7 @@ class ReferenceBackend:
     targets: Sequence[str] = (TARGET,)
     stages: Sequence[str] = ()
     cacheable = False
+    stops_at_breakpoints = True
 
     def default_target(self) -> str:
         """The interpreter."""

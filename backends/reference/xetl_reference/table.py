@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xetl_reference import (
+    breakpoints,
     casts,
     control,
     debugging,
@@ -34,6 +35,7 @@ TABLE = Table(
         **tile_values.MEANINGS,
         **programs.MEANINGS,
         **debugging.MEANINGS,
+        **breakpoints.MEANINGS,
     },
     builders={**control.BUILDERS, **views.BUILDERS, **programs.BUILDERS},
 )

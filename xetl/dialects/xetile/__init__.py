@@ -11,6 +11,7 @@ from xdsl.ir import Dialect
 
 from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr, wg_map_of
+from .breakpoint_op import BreakpointOp
 from .debug_ops import AssertOp, PrintOp, count_fields
 from .memory_ops import (
     InitTileOp,
@@ -53,6 +54,7 @@ XeTile = Dialect(
         TileScanOp,
         PrintOp,
         AssertOp,
+        BreakpointOp,
     ],
     [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, CacheHintAttr],
 )
@@ -73,6 +75,7 @@ __all__ = [
     "OTHER_SPELLINGS",
     "AssertOp",
     "AtomicRmwTileOp",
+    "BreakpointOp",
     "CacheHintAttr",
     "InitTileOp",
     "LoadGatherOp",
