@@ -255,3 +255,17 @@ def test_the_first_extremum_is_found() -> None:
     )
     same(out[1], x.argmax(1).astype(np.int32))
     same(out[2], x.argmin(0).astype(np.int32))
+
+
+@xetile.kernel
+def running_sum(X, Y, R: constexpr, C: constexpr, AXIS: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)))
+    xetile.store_tile(xetile.cumsum(v, AXIS), xetile.init_tile(Y, [0, 0], (R, C)))
+
+
+@pytest.mark.parametrize("shape", [(9, 37), (1, 100), (33, 1)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_cumulative_sums(shape: Any, axis: int) -> None:
+    x = small_integers(np.random.default_rng(0), *shape)
+    out = agree(running_sum, 1, x, 0 * x, R=shape[0], C=shape[1], AXIS=axis)
+    same(out[1], np.cumsum(x, axis))
