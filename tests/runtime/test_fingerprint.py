@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from xetl import xetile
 from xetl.language import dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl.runtime.fingerprint import fingerprint
+from xetl.runtime.fingerprint import _source, fingerprint
 
 BACKEND: Any = types.SimpleNamespace(name="fake", cache_key=lambda target: "1.0")
 EMPTY = Signature(())
@@ -78,6 +79,67 @@ def test_source(old: str, new: str, changes: bool, tmp_path: Path) -> None:
     before = module(KERNEL, tmp_path).k
     after = module(KERNEL.replace(old, new, 1), tmp_path).k
     assert (key(before) != key(after)) == changes
+
+
+SHAPES = """
+def decorated(f): return f
+def multi_line(
+    A,
+    B,
+):
+    x = (A +
+B)
+    assert x, "first"
+
+    # a comment
+    if False:
+        x = 1
+
+@decorated
+def decorated_one(A): return A
+many = [lambda v: v + 1,
+        lambda v: v
+        + 2]
+class Holder:
+    def method(self):
+        '''
+  text that is indented less
+        '''
+        def inner():
+            return 1
+        return inner
+    other = 2
+"""
+
+
+def test_the_text_of_functions(tmp_path: Path) -> None:
+    made = module(SHAPES, tmp_path)
+    for fn in (made.multi_line, made.decorated_one, made.Holder.method):
+        assert _source(fn) == inspect.getsource(fn).rstrip()
+    assert _source(made.many[0]) == "many = [lambda v: v + 1,"
+    assert _source(made.many[1]).split() == ["lambda", "v:", "v", "+", "2]"]
+    assert _source(made.multi_line).endswith("x = 1")
+    assert _source(eval("lambda v: v")) == "<lambda>"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x = 1", "x = 2"),
+        ("first", "second"),
+        ("A +", "A -"),
+        ("# a comment", "# another"),
+        ("indented less", "indented more"),
+        ("return 1", "return 2"),
+        ("other = 2", "other = 3"),
+    ],
+)
+def test_a_change_of_any_line_counts(old: str, new: str, tmp_path: Path) -> None:
+    before, after = module(SHAPES, tmp_path), module(SHAPES.replace(old, new), tmp_path)
+    for get in (lambda m: m.multi_line, lambda m: m.Holder.method):
+        first, second = get(before), get(after)
+        changed = inspect.getsource(first) != inspect.getsource(second)
+        assert (key(first) != key(second)) == changed
 
 
 def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
