@@ -137,8 +137,9 @@ class Generator:
         ).format(a=name, b=other, cols=c)
         self.clamped(expression, shape)
 
-    def clamped(self, expression: str, shape: Shape) -> str:
-        bounds = f"xetile.maximum(xetile.minimum({expression}, 8), -8)"
+    def clamped(self, expression: str, shape: Shape, cast: str = "") -> str:
+        """A cast comes last: a float outside of an integer type is unspecified."""
+        bounds = f"xetile.maximum(xetile.minimum({expression}, 8), -8){cast}"
         return self.define(bounds, shape)
 
     def reduce(self) -> None:
@@ -166,7 +167,7 @@ class Generator:
         n = self.random.choice((r, k, 1, 17))
         other = self.any_value((k, n))
         both = f"{name}{self.cast}, {other}{self.cast}"
-        self.clamped(f"xetile.tile_mma({both}).to(X.dtype)", (r, n))
+        self.clamped(f"xetile.tile_mma({both})", (r, n), ".to(X.dtype)")
 
     def gemm(self) -> None:
         """A K loop over two arrays, either of them transposed."""
@@ -193,7 +194,7 @@ class Generator:
         self.write(f"{acc} = xetile.tile_mma({', '.join(names)}, {acc})")
         self.indent -= 1
         self.values[acc] = (m, n)
-        self.clamped(f"{acc}.to(X.dtype)", (m, n))
+        self.clamped(acc, (m, n), ".to(X.dtype)")
         del self.values[acc]
 
     def gather(self) -> None:
