@@ -61,15 +61,6 @@ def proves(line):
     return lambda test: test
 
 
-def cpu_lacks(what):
-    """Both backends; `what` is what the cpu one does not know yet."""
-    reason = f"the cpu backend does not know {what} yet"
-    mark = pytest.mark.xfail(reason=reason, strict=False)
-    return pytest.mark.parametrize(
-        "backend", ["reference", pytest.param("cpu", marks=mark)]
-    )
-
-
 both = pytest.mark.parametrize("backend", BACKENDS)
 
 

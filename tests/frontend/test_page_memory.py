@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from page import NUMPY, both, cpu_lacks, matrix, proves
+from page import NUMPY, both, matrix, proves
 
 from xetl import xetile
 from xetl.errors import CompileError, TileMapError, TileShapeError, TileTypeError
@@ -38,7 +38,7 @@ def test_program_ids(backend):
 
 
 @proves("program")
-@cpu_lacks("subgroup-level kernels")
+@both
 def test_subgroup_ids(backend):
     @xetile.kernel(subgroups=[2, 3], grid=2)
     def kernel(OUT):
@@ -222,7 +222,7 @@ def test_atomics(kind, dtype, backend):
 
 
 @proves("rule: atomics")
-@cpu_lacks("atomic add of bf16")
+@both
 def test_atomic_add_of_bf16(backend):
     check_atomic("add", "bf16", backend)
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntAttr, MemRefType, NoneAttr, StridedLayoutAttr
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+)
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, suffix
@@ -139,7 +146,8 @@ def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
     """One instruction where there is one, else compare and swap until it holds."""
     value, base = em.get(op.value), em.strided(op.memref)
     address = em.element_address(base, em.all(op.indices))
-    is_integer = isinstance(value.type, ll.IntType)
+    # Not by the LLVM type: bf16 travels as i16.
+    is_integer = isinstance(op.value.type, IntegerType | IndexType)
     name = _ATOMIC.get(op.kind_name)
     if name is not None and is_integer:
         old = em.builder.atomic_rmw(name, address, value, "monotonic")
@@ -168,7 +176,7 @@ def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Any, value: Any) -> Any:
     type_ = op.value.type
     if op.kind_name == "assign":
         return value
-    if isinstance(value.type, ll.IntType):
+    if isinstance(type_, IntegerType | IndexType):
         return em.builder.mul(old, value)
 
     def compute(args: list[Any]) -> Any:
