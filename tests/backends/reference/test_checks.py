@@ -440,3 +440,20 @@ def test_prints_come_in_order_of_programs(capsys):
     kernel.interpret(np.ones(1, np.float32), grid=(2, 2))
     lines = ["0 0: [0 1 2]", "1 0: [0 1 2]", "0 1: [1 2 3]", "1 1: [1 2 3]"]
     assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "u8", "i64", "i1"])
+def test_prints_are_those_of_the_cpu(dtype, capfd):
+    @xetile.kernel
+    def kernel(X, s, T: constexpr):
+        i = xetile.program_id(0)
+        v = xetile.arange(5) - 2 + i
+        w = v != 0 if T == xetile.i1 else v.to(T)
+        xetile.device_print("{} {:.3f} {}", i, s, w)
+        xetile.device_print(f"{i + 1}: {xetile.reshape(w, (5, 1))} {{}} {i > 0}")
+
+    args = np.ones(1, np.float32), 0.3, getattr(xetile, dtype)
+    kernel[3](*args, backend="cpu")
+    compiled = capfd.readouterr().out
+    kernel.interpret(*args, grid=3)
+    assert capfd.readouterr().out == compiled
