@@ -445,10 +445,10 @@ def test_prints_come_in_order_of_programs(capsys):
 @pytest.mark.parametrize("dtype", ["f32", "f16", "u8", "i64", "i1"])
 def test_prints_are_those_of_the_cpu(dtype, capfd):
     @xetile.kernel
-    def kernel(X, s, T: constexpr):
+    def kernel(X, s, to: constexpr):
         i = xetile.program_id(0)
         v = xetile.arange(5) - 2 + i
-        w = v != 0 if T == xetile.i1 else v.to(T)
+        w = v != 0 if to == xetile.i1 else v.to(to)
         xetile.device_print("{} {:.3f} {}", i, s, w)
         xetile.device_print(f"{i + 1}: {xetile.reshape(w, (5, 1))} {{}} {i > 0}")
 
