@@ -1,11 +1,11 @@
-# demo | test | bench | lint | docs: each sets up what it needs in .venv; no root.
+# demo | test | test-slow | bench | lint | docs: each sets up what it needs in .venv; no root.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := setup.cfg setup.py pyproject.toml CMakeLists.txt
 
-.PHONY: demo test bench lint docs clean
+.PHONY: demo test test-slow bench lint docs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -30,7 +30,10 @@ demo: $(VENV)/.demo
 	@$(BIN)/python tutorials/demo_digits.py
 
 test: lint
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto -m 'not slow' $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m slow $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

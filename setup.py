@@ -11,7 +11,11 @@ from pathlib import Path
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
-ROOTS = {"xetl": ".", "xetl_cpu": "backends/cpu", "xetl_reference": "backends/reference"}
+ROOTS = {
+    "xetl": ".",
+    "xetl_cpu": "backends/cpu",
+    "xetl_reference": "backends/reference",
+}
 HERE = Path(__file__).parent
 
 
