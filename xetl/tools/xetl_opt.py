@@ -25,6 +25,8 @@ from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.verify import verify
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.drop_breakpoints import DropBreakpointsPass
+from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.stages import check_stage
 
 PassTable = dict[str, type[ModulePass]]
@@ -33,7 +35,8 @@ SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 def core_passes() -> PassTable:
     """The passes of `xetl.transforms` by name."""
-    return {each.name: each for each in (CanonicalizePass, CSEPass)}
+    own = (CanonicalizePass, CSEPass, DropBreakpointsPass, FoldAddIntoMmaPass)
+    return {each.name: each for each in own}
 
 
 class _Registry:

@@ -13,6 +13,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import func, memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
@@ -40,6 +41,7 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
         UnblockValuesPass(),
+        FoldAddIntoMmaPass(),
         MaterializeGridPass(),
         MaterializeSubgroupsPass(),
         HoistLaunchInvariantsPass(),

@@ -1,14 +1,15 @@
-"""hoist-launch-invariants: what is the same in every program moves before the loop.
+"""hoist-launch-invariants: what does not change in a loop moves before it.
 
 Sizes, strides, constants and arithmetic on them do not depend on the program's
 number. Once they stand before the parallel loop, packing an operand for the whole
-launch can use them.
+launch can use them. A view such as ``A.T`` written inside a K loop must leave it, or
+the loop is not recognised as a product.
 
 Before: ``scf.parallel (%x) ... { %c = arith.constant 32; %n = arith.muli %size, %c }``
 After:  the constant and the product stand before the loop.
 
-Left alone: anything with an effect, vectors (they cost memory to carry), and
-operations inside nested loops.
+Left alone: anything with an effect, vectors (they cost memory to carry), and in
+serial loops, which may run no times, divisions.
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.dialects.upstream import memref, scf
+from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import TileType
 
 _MOVABLE_MEMREF = (
     memref.ExtractStridedMetadataOp,
     memref.ReinterpretCastOp,
     memref.DimOp,
+)
+
+
+_DIVISIONS = (
+    arith.DivsiOp,
+    arith.DivuiOp,
+    arith.RemsiOp,
+    arith.RemuiOp,
+    arith.FloordivsiOp,
+    arith.CeildivsiOp,
 )
 
 
@@ -35,14 +46,20 @@ class HoistLaunchInvariantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
+        loops = [o for o in op.walk() if isinstance(o, scf.ParallelOp | scf.ForOp)]
+        # Inner loops first: what leaves one may leave the next as well.
+        for loop in reversed(loops):
             _hoist(loop)
 
 
-def _hoist(loop: scf.ParallelOp) -> None:
+def _hoist(loop: scf.ParallelOp | scf.ForOp) -> None:
     body = loop.body.block
     for op in list(body.ops):
-        if _is_scalar_code(op) and not any(_inside(v, body) for v in op.operands):
+        movable = _is_scalar_code(op) and not (
+            # A loop may run no times, and a division must not trap then.
+            isinstance(loop, scf.ForOp) and isinstance(op, _DIVISIONS)
+        )
+        if movable and not any(_inside(v, body) for v in op.operands):
             parent = loop.parent_block()
             assert parent is not None
             op.detach()

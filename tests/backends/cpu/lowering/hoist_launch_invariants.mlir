@@ -20,7 +20,7 @@ func.func @moves(%X: memref<?xf32, strided<[1]>>, %grid: index) {
   func.return
 }
 
-// Stay: vectors, what reads memory, and what stands in a nested loop, which may run no
+// Stay: vectors, what reads memory, and a division in a nested loop, which may run no
 // times and then must not trap.
 // CHECK-LABEL: @stays
 // CHECK:       scf.parallel
@@ -36,6 +36,25 @@ func.func @stays(%X: memref<?xf32, strided<[1]>>, %n: index, %grid: index) {
     %x = memref.load %X[%zero] : memref<?xf32, strided<[1]>>
     scf.for %i = %zero to %n step %one {
       %q = arith.divsi %one, %n : index
+    }
+    scf.reduce
+  }
+  func.return
+}
+
+// A view made in a K loop leaves it, and then the program.
+// CHECK-LABEL: @view
+// CHECK:       memref.reinterpret_cast
+// CHECK:       scf.parallel
+// CHECK:         scf.for
+// CHECK-NEXT:      xetile.init_tile
+func.func @view(%X: memref<?x?xf32, strided<[?, 1]>>, %n: index, %grid: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  scf.parallel (%program_x) = (%zero) to (%grid) step (%one) {
+    scf.for %k = %zero to %n step %one {
+      %v = memref.reinterpret_cast %X to offset: [0], sizes: [%n, %n], strides: [1, %n] : memref<?x?xf32, strided<[?, 1]>> to memref<?x?xf32, strided<[1, ?]>>
+      %t = xetile.init_tile %v[0, %k], [%n, %n], [1, %n] : memref<?x?xf32, strided<[1, ?]>> -> !xetile.tile<8x8xf32, #xetile.tile_attr<order = [0, 1]>>
     }
     scf.reduce
   }

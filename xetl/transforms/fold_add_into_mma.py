@@ -1,0 +1,80 @@
+"""Let a product add to what its only reader adds it to.
+
+*What*: ``a @ b + c`` becomes ``tile_mma a, b, c``.
+*Why*: ``acc += a @ b`` is how many write an accumulation; only with the sum inside the
+product is the loop around it one batch-reduce GEMM, and no tile of products is stored.
+The sum inside is rounded no more often than outside.
+*Left alone*: products that already add, have several readers, or another type.
+
+before: %d = xetile.tile_mma %a, %b; %e = arith.addf %d, %c
+after:  %e = xetile.tile_mma %a, %b, %c
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from xetl.dialects.upstream import arith
+from xetl.dialects.xetile import TileMmaOp
+from xetl.transforms.rewriting import apply_patterns
+
+
+class FoldAddIntoMma(RewritePattern):
+    """Match the addition, since it is the operation that disappears."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: arith.AddfOp | arith.AddiOp, rewriter: PatternRewriter, /
+    ) -> None:
+        """Replace ``op`` by a product that adds, where one side is a product."""
+        for product, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            mma = _lone_product(product)
+            if mma is None or other is product:
+                continue
+            # Where the sum stood: what is added may be defined after the product.
+            rewriter.replace(op, _adding(mma, other))
+            rewriter.erase(mma)
+            return
+
+
+def _lone_product(value: SSAValue) -> TileMmaOp | None:
+    """The product behind a value, if it adds nothing yet and has no other reader."""
+    mma = value.owner
+    if not isinstance(mma, TileMmaOp) or mma.c is not None:
+        return None
+    return mma if len(list(value.uses)) == 1 else None
+
+
+def _adding(mma: TileMmaOp, c: SSAValue) -> TileMmaOp:
+    new = TileMmaOp(
+        mma.a,
+        mma.b,
+        c,
+        wg_map_a=mma.wg_map_a,
+        wg_map_b=mma.wg_map_b,
+        wg_map_c=mma.wg_map_c,
+        a_unsigned=mma.a_unsigned is not None,
+        b_unsigned=mma.b_unsigned is not None,
+    )
+    if mma.precision is not None:
+        new.properties["precision"] = mma.precision
+    new.location = mma.location
+    return new
+
+
+class FoldAddIntoMmaPass(ModulePass):
+    """See the module docstring."""
+
+    name = "fold-add-into-mma"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        apply_patterns(op, FoldAddIntoMma())
