@@ -7,12 +7,17 @@ from xetl import errors
 
 __version__ = "0.1.0"
 
-__all__ = ["config", "errors", "no_compile"]
+__all__ = ["config", "errors", "load_mlir", "no_compile"]
 
-_HOMES = {"config": "xetl.runtime.config", "no_compile": "xetl.runtime.config"}
+_HOMES = {
+    "config": "xetl.runtime.config",
+    "load_mlir": "xetl.runtime.library",
+    "no_compile": "xetl.runtime.config",
+}
 
 if TYPE_CHECKING:
     from xetl.runtime.config import config, no_compile
+    from xetl.runtime.library import load_mlir
 else:  # a checker would take any name to be there
 
     def __getattr__(name: str) -> object:

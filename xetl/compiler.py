@@ -47,26 +47,46 @@ def compile_kernel(
     Raises:
         CompileError: the kernel is wrong; nothing was made.
     """
+    steps = lower(function, signature, backend, target)
+    file = function.__code__.co_filename
+    return _compile(steps, file, signature, backend, target)
+
+
+def compile_module(
+    module: ModuleOp, signature: Signature, backend: Backend, target: str, file: str
+) -> Artifact:
+    """Compile a module with one kernel; ``file`` is where its lines stand."""
+    steps = lower_module(module, backend, target)
+    return _compile(steps, file, signature, backend, target)
+
+
+def _compile(
+    steps: Iterator[Step],
+    file: str,
+    signature: Signature,
+    backend: Backend,
+    target: str,
+) -> Artifact:
     start = perf_counter()
     module = ModuleOp([])
     with collect_remarks() as remarks:
         wanted = _wanted_dumps(backend, target)
-        for step in lower(function, signature, backend, target):
+        for step in steps:
             if wanted & {step.name, step.stage, "all"}:
                 _print(f"// after {step.name}\n{step.module}")
             module = step.module
         artifact = backend.build(module, signature, target)
     facts = {
         "compile_ms": (perf_counter() - start) * 1e3,
-        "remarks": [_described(each, function) for each in remarks],
+        "remarks": [_described(each, file) for each in remarks],
     }
     return Artifact(artifact.payload, {**artifact.meta, **facts})
 
 
-def _described(remark: Remark, function: Callable[..., Any]) -> list[int | str]:
+def _described(remark: Remark, file: str) -> list[int | str]:
     """``[line, topic, text]``, and the file if it is not the kernel's."""
     found = [remark.line, remark.topic, remark.text]
-    elsewhere = remark.file and remark.file != function.__code__.co_filename
+    elsewhere = remark.file and remark.file != file
     return [*found, remark.file] if elsewhere else found
 
 
@@ -82,6 +102,18 @@ def lower_to_stage(
     Raises:
         LaunchError: there is no such stage or pass.
     """
+    steps = lower(function, signature, backend, target)
+    return text_of_stage(steps, signature, backend, target, stage)
+
+
+def text_of_stage(
+    steps: Iterator[Step],
+    signature: Signature,
+    backend: Backend,
+    target: str,
+    stage: str,
+) -> str:
+    """As `lower_to_stage`, of the steps of any lowering."""
     known = list(dict.fromkeys([*_dumpable(backend, target), *backend.stages]))
     if stage not in known:
         near = difflib.get_close_matches(stage, known, 1)
@@ -92,7 +124,7 @@ def lower_to_stage(
             help=f"did you mean `{near[0]}`?" if near else None,
         )
     module = ModuleOp([])
-    for step in lower(function, signature, backend, target):
+    for step in steps:
         module = step.module
         if stage in (step.name, step.stage):
             return str(module)
@@ -103,9 +135,14 @@ def lower(
     function: Callable[..., Any], signature: Signature, backend: Backend, target: str
 ) -> Iterator[Step]:
     """Run the pipeline step by step; the module is the same object throughout."""
-    context = Context()
     subgroups = getattr(function, SUBGROUPS, None)
     module = build_module(function, signature, subgroups=subgroups)
+    yield from lower_module(module, backend, target)
+
+
+def lower_module(module: ModuleOp, backend: Backend, target: str) -> Iterator[Step]:
+    """As `lower`, from what the front end or a text made."""
+    context = Context()
     yield Step("frontend", None, module)
     if not getattr(backend, "stops_at_breakpoints", False):
         DropBreakpointsPass().apply(context, module)

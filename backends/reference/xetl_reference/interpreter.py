@@ -166,6 +166,8 @@ def subgroups_of(function: Operation) -> Grid:
     if level is not None and getattr(level, "data", None) != "subgroup":
         return 1, 1, 1
     layout = ints_of(attributes.get("xetile.subgroups"))
+    if len(layout) == 3:  # of a text: x, y, z as launched
+        return layout[0], layout[1], layout[2]
     if layout:
         rows, columns = layout
         return columns, rows, 1

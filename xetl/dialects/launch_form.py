@@ -1,0 +1,170 @@
+"""A function of a text as a kernel that backends take.
+
+Before: ``func.func @f(%x: i32, %m: memref<f16>) {...; return}`` and the like
+After:  a module with one ``gpu.func ... kernel``, whose numbers are i64, f64 or i1 (or
+what else has 64 bits), whose layouts are strides, with the attributes of seams, 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
+    Float64Type,
+    MemRefType,
+    ModuleOp,
+    StridedLayoutAttr,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from .kinds_of_types import integer_width, is_memref
+from .memref_layout import memory_space_of, strides_of
+from .text import LEVEL, SUBGROUP, WORKGROUP, Function
+from .upstream import arith, func, gpu, memref
+from .xetile import InitTileOp
+
+SHARED = 3
+SUBGROUPS = "xetile.subgroups"
+TEXT = "xetile.text"
+"""A kernel that a user wrote as text: any form of any operation may occur."""
+
+
+def launch_form(
+    function: Function,
+    others: Sequence[Function],
+    names: Sequence[str],
+    aliases: Sequence[int],
+    subgroups: tuple[int, int, int],
+) -> ModuleOp:
+    """A new module with ``function`` as its kernel, and ``others`` that it calls.
+
+    Args:
+        function: what to launch.
+        others: functions it may call.
+        names: of its arguments.
+        aliases: a number for each argument, equal for the very same view, else -1.
+        subgroups: of a workgroup along x, y and z, if it is at subgroup level.
+    """
+    clone = function.clone()
+    body = clone.body
+    clone.detach_region(body)
+    inputs = list(function.function_type.inputs.data)
+    _attributions(body.block, len(inputs), function)
+    for op in [o for o in body.block.walk() if isinstance(o, func.ReturnOp)]:
+        Rewriter.replace_op(op, gpu.ReturnOp())
+    _strided_layouts(body)
+    for argument in list(body.block.args):
+        _widen(argument)
+        _scatter_base(argument)
+    kernel = gpu.FuncOp(function.sym_name.data, body, location=function.location)
+    level = function.attributes.get(LEVEL)
+    is_subgroup = isinstance(level, StringAttr) and level.data == SUBGROUP
+    kernel.attributes |= {
+        LEVEL: StringAttr(SUBGROUP if is_subgroup else WORKGROUP),
+        TEXT: UnitAttr(),
+        "xetile.arg_names": ArrayAttr([StringAttr(name) for name in names]),
+        "xetile.alias_groups": DenseArrayBase.from_list(i64, list(aliases)),
+    }
+    if is_subgroup:
+        kernel.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, list(subgroups))
+    calls = any(isinstance(op, func.CallOp) for op in body.walk())
+    callees = [other.clone() for other in others] if calls else []
+    inner = Region(Block([kernel, *callees]))
+    return ModuleOp([gpu.ModuleOp(function.sym_name.data, inner)])
+
+
+def _attributions(block: Block, count: int, function: Function) -> None:
+    """Memory that a function asks for in its head is allocated in its body."""
+    for argument in list(block.args)[count:]:
+        assert is_memref(argument.type)
+        op = memref.AllocOp(argument.type)
+        op.location = function.location
+        Rewriter.insert_op(op, InsertPoint.at_start(block))
+        argument.replace_all_uses_with(op.results[0])
+        block.erase_arg(argument)
+
+
+def _strided_layouts(body: Region) -> None:
+    """Layouts that are affine maps as strides, wherever a type has one."""
+    for block in [body.block, *_blocks_inside(body)]:
+        for value in [*block.args, *(r for op in block.ops for r in op.results)]:
+            new = _strided(value.type)
+            if new is not value.type:
+                Rewriter.replace_value_with_new_type(value, new)
+
+
+def _blocks_inside(body: Region) -> list[Block]:
+    return [
+        block for op in body.walk() for region in op.regions for block in region.blocks
+    ]
+
+
+def _strided(type_: Attribute) -> Attribute:
+    if not is_memref(type_) or not isinstance(type_.layout, AffineMapAttr):
+        return type_
+    strides = strides_of(type_)
+    if strides is None:
+        return type_
+    layout = StridedLayoutAttr(strides, 0)
+    return MemRefType(type_.element_type, type_.get_shape(), layout, type_.memory_space)
+
+
+def _widen(argument: SSAValue) -> None:
+    """A number travels as i64 or f64, and is cut to its type at the entry."""
+    type_: Attribute = argument.type
+    narrow: Operation | None = None
+    if integer_width(type_) not in (None, 1, 64):
+        new = Rewriter.replace_value_with_new_type(argument, i64)
+        narrow = arith.TrunciOp(new, type_)
+    elif isinstance(type_, AnyFloat) and not isinstance(type_, Float64Type):
+        new = Rewriter.replace_value_with_new_type(argument, f64)
+        narrow = arith.TruncfOp(new, type_)
+    else:
+        return
+    block = new.owner
+    assert isinstance(block, Block)
+    function = block.first_op
+    narrow.location = narrow.location if function is None else function.location
+    new.replace_uses_with_if(narrow.results[0], lambda use: use.operation is not narrow)
+    Rewriter.insert_op(narrow, InsertPoint.at_start(block))
+
+
+def _scatter_base(argument: SSAValue) -> None:
+    """``memref<f16>`` as the base of scatter tiles is an array of any length."""
+    type_ = argument.type
+    if not is_memref(type_) or type_.get_shape():
+        return
+    users = [use.operation for use in argument.uses]
+    tiles = [op for op in users if isinstance(op, InitTileOp) and op.indices]
+    if len(tiles) != len(users) or memory_space_of(type_) == SHARED:
+        return
+    long = MemRefType(
+        type_.element_type, [DYNAMIC_INDEX], type_.layout, type_.memory_space
+    )
+    new = Rewriter.replace_value_with_new_type(argument, long)
+    block = new.owner
+    assert isinstance(block, Block)
+    zero = arith.ConstantOp.index(0)
+    size = memref.DimOp(new, zero.result)
+    for tile in tiles:
+        made = InitTileOp(
+            new,
+            [],
+            tile.result.type,
+            sizes=[size.result],
+            strides=[1],
+            indices=tile.indices,
+            location=tile.location,
+        )
+        Rewriter.replace_op(tile, made)
+    Rewriter.insert_op([zero, size], InsertPoint.at_start(block))

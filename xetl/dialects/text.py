@@ -1,0 +1,186 @@
+"""The text of a module as a user hands it over: parsed, verified, of single blocks.
+
+Whatever is wrong becomes an `IRError` with the line and column of the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.utils.exceptions import ParseError
+
+from xetl.errors import IRError
+
+from .parser import parse_module
+from .upstream import cf, func, gpu
+from .verify import LocatedVerifyException, verify
+from .xetile import TileType, WgMapAttr
+
+FILE = "<text>"
+"""What errors call a text that came from no file."""
+
+LEVEL = "xetile.level"
+WORKGROUP, SUBGROUP = "workgroup", "subgroup"
+
+_UNKNOWN = re.compile(r"Operation ([\w.]+) is not registered")
+
+Function = gpu.FuncOp | func.FuncOp
+
+
+def read_module(text: str) -> ModuleOp:
+    """Parse and verify ``text``; every function gets its level.
+
+    Raises:
+        IRError: the text is wrong.
+    """
+    try:
+        module = parse_module(text, FILE)
+    except ParseError as error:
+        raise _syntax_error(text, error) from None
+    except RecursionError:
+        raise IRError("the text nests too deeply", code="X0701") from None
+    _verify(text, module)
+    for op in module.walk():
+        for region in op.regions:
+            _merge_blocks(text, region)
+    _verify(text, module)
+    for function in functions_of(module):
+        function.attributes.setdefault(LEVEL, StringAttr(_level(function)))
+    return module
+
+
+def functions_of(module: ModuleOp) -> list[Function]:
+    """All functions that have a body, in the order of the text."""
+    return [
+        op
+        for op in module.walk()
+        if isinstance(op, gpu.FuncOp | func.FuncOp) and op.body.blocks
+    ]
+
+
+def maps_of(function: Operation) -> dict[WgMapAttr, Operation]:
+    """Every ``wg_map`` in a function, and the first operation that has it."""
+    found: dict[WgMapAttr, Operation] = {}
+    for op in function.walk():
+        attributes = [*op.attributes.values(), *op.properties.values()]
+        types = [value.type for value in (*op.results, *op.operands)]
+        for region in op.regions:
+            types += [arg.type for block in region.blocks for arg in block.args]
+        for each in (*attributes, *types):
+            map_ = _map_in(each)
+            if map_ is not None:
+                found.setdefault(map_, op)
+    return found
+
+
+def error_at(text: str, op: Operation, message: str, code: str) -> IRError:
+    """An error about an operation of the text."""
+    place = location_of(op)
+    if place is None:
+        return IRError(f"`{op.name}`: {message}", code=code)
+    line, column = place
+    return _error(text, line, column, f"`{op.name}`: {message}", code, len(op.name))
+
+
+def location_of(op: Operation) -> tuple[int, int] | None:
+    """Line and column in the text; of the operation around it if it has none."""
+    found: Operation | None = op
+    while found is not None:
+        location: Attribute = found.location
+        while isinstance(location, CallSiteLoc):
+            location = location.callee
+        if isinstance(location, FileLineColLoc):
+            return location.line.data, location.column.data
+        found = found.parent_op()
+    return None
+
+
+def _map_in(found: Attribute) -> WgMapAttr | None:
+    if isinstance(found, WgMapAttr):
+        return found
+    if isinstance(found, TileType):
+        return found.wg_map
+    return None
+
+
+def _level(function: Function) -> str:
+    return WORKGROUP if maps_of(function) else SUBGROUP
+
+
+def _verify(text: str, module: ModuleOp) -> None:
+    try:
+        verify(module)
+    except LocatedVerifyException as error:
+        raise error_at(text, error.op, error.problem, "X0702") from None
+
+
+def _syntax_error(text: str, error: ParseError) -> IRError:
+    start, length = error.span.start, max(1, error.span.end - error.span.start)
+    unknown = _UNKNOWN.match(error.msg or "")
+    if unknown is not None:  # the parser stands behind the name by now
+        length = len(unknown[1])
+        start = max(text.rfind(unknown[1], 0, start), 0)
+    line = text.count("\n", 0, start) + 1
+    column = start - (text.rfind("\n", 0, start) + 1) + 1
+    message = error.msg.strip().splitlines()[0] if error.msg else "wrong syntax"
+    return _error(text, line, column, message, "X0701", length)
+
+
+def _error(
+    text: str, line: int, column: int, message: str, code: str, length: int
+) -> IRError:
+    lines = text.split("\n")
+    source = lines[line - 1] if line <= len(lines) else None
+    return IRError(
+        message,
+        code=code,
+        file=FILE,
+        line=line,
+        column=column,
+        length=length,
+        source_line=source,
+    )
+
+
+def _merge_blocks(text: str, region: Region) -> None:
+    """One block of a chain of them; any other graph of blocks is refused."""
+    if len(region.blocks) < 2:
+        return
+    entry = region.blocks[0]
+    while isinstance(last := entry.last_op, cf.BrOp):
+        target = last.dest
+        if target is entry or _predecessors(region, target) != 1:
+            break
+        _append(entry, last, target)
+    if len(region.blocks) > 1:
+        culprit = entry.last_op
+        assert culprit is not None
+        raise error_at(
+            text,
+            culprit,
+            "only chains of blocks can be run, each with one predecessor; "
+            "write branches and loops with `scf`",
+            "X0703",
+        )
+
+
+def _append(entry: Block, branch: cf.BrOp, target: Block) -> None:
+    for argument, value in zip(target.args, branch.dest_operands):
+        argument.replace_all_uses_with(value)
+    branch.detach()
+    branch.erase()
+    for op in list(target.ops):
+        op.detach()
+        entry.add_op(op)
+    region = target.parent
+    assert region is not None
+    region.detach_block(target)
+    target.erase()
+
+
+def _predecessors(region: Region, target: Block) -> int:
+    return sum(
+        op.successors.count(target) for block in region.blocks for op in block.ops
+    )

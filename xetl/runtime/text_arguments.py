@@ -1,0 +1,246 @@
+"""The arguments of a kernel that was written as text: its types say what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+)
+from xdsl.ir import Attribute
+
+from xetl.backend import ArrayView
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import memory_space_of, strides_of
+from xetl.errors import LaunchError
+from xetl.language.dtypes import DType
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.runtime.arrays import describe_if_array, unit_dim
+from xetl.runtime.overlap import same_view
+
+
+class Given(NamedTuple):
+    """The arguments of a launch.
+
+    Attributes:
+        signature: what to compile for; it holds the groups of equal views.
+        args: what to launch with.
+    """
+
+    signature: Signature
+    args: tuple[ArrayView | int | float, ...]
+
+    @property
+    def aliases(self) -> list[int]:
+        """A number for each argument, equal for the very same view, else -1."""
+        found = [getattr(param, "alias", None) for param in self.signature.params]
+        return [-1 if alias is None else alias for alias in found]
+
+
+def why_not_launchable(kernel: str, type_: FunctionType) -> LaunchError | None:
+    """What keeps a function of this type from being launched, if anything does."""
+    wrong = next((t for t in type_.inputs if not _can_be_given(t)), None)
+    if wrong is None and not type_.outputs.data:
+        return None
+    what = "it has results" if wrong is None else f"it takes {wrong}"
+    return LaunchError(
+        f"`{kernel}` cannot be launched: {what}",
+        code="X0819",
+        help="a kernel takes memrefs, index, integers and floats, and gives nothing",
+    )
+
+
+def _can_be_given(type_: Attribute) -> bool:
+    if is_memref(type_):
+        element = type_.element_type
+        return memory_space_of(type_) != 3 and _is_number(element)
+    return _is_number(type_)
+
+
+def _is_number(type_: Attribute) -> bool:
+    return isinstance(type_, IntegerType | IndexType | AnyFloat)
+
+
+def bind(
+    kernel: str, names: Sequence[str], types: Sequence[Attribute], args: Sequence[Any]
+) -> Given:
+    """Check the arguments of a launch.
+
+    Raises:
+        LaunchError: there are too few or too many, or one does not fit its type.
+    """
+    if len(args) != len(types):
+        raise LaunchError(
+            f"`{kernel}` takes {len(types)} arguments, but {len(args)} were given",
+            code="X0803",
+            help="its arguments are "
+            + ", ".join(f"`{name}`: {type_}" for name, type_ in zip(names, types)),
+        )
+    values = [_value(*each) for each in zip(names, types, args)]
+    params = [_param(*each) for each in zip(names, types, values)]
+    return Given(Signature(tuple(_with_aliases(params, values))), tuple(values))
+
+
+def any_signature(names: Sequence[str], types: Sequence[Attribute]) -> Signature:
+    """What to compile for when there are no arguments: the types say enough."""
+    params: list[ArrayParam | ScalarParam | ConstParam] = []
+    for name, type_ in zip(names, types):
+        if is_memref(type_):
+            dtype = DType.of(str(type_.element_type))
+            params.append(ArrayParam(name, dtype, max(1, len(type_.get_shape())), None))
+        else:
+            params.append(_param(name, type_, 0))
+    return Signature(tuple(params))
+
+
+def _value(name: str, type_: Attribute, given: Any) -> ArrayView | int | float:
+    if is_memref(type_):
+        return _array(name, type_, given)
+    if isinstance(type_, AnyFloat):
+        if isinstance(given, bool) or not isinstance(
+            given, int | float | np.integer | np.floating
+        ):
+            raise _wrong_kind(name, type_, given)
+        return float(cast("float", given))
+    return _integer(name, type_, given)
+
+
+def _integer(name: str, type_: Attribute, given: Any) -> int:
+    if isinstance(given, np.integer | np.bool_):
+        given = cast("Any", given).item()
+    if not isinstance(given, int):
+        raise _wrong_kind(name, type_, given)
+    bits = type_.bitwidth if isinstance(type_, IntegerType) else 64
+    low, high = -(1 << (bits - 1)), 1 << bits
+    if not low <= given < high:
+        raise LaunchError(
+            f"`{name}` is {given}, which does not fit {type_}", code="X0805"
+        )
+    if bits == 1:
+        return bool(given)
+    # 64 bits without sign travel as the signed number of the same bits.
+    return given - (1 << 64) if given >= 1 << 63 else int(given)
+
+
+def _wrong_kind(name: str, type_: Attribute, given: object) -> LaunchError:
+    kind = type(given).__name__
+    return LaunchError(f"`{name}` is a {kind}, but must be {type_}", code="X0805")
+
+
+def _array(name: str, type_: MemRefType[Attribute], given: Any) -> ArrayView:
+    is_scalar = type(given) is np.ndarray and given.ndim == 0
+    view = describe_if_array(given.reshape(1) if is_scalar else given, name)
+    if view is None:
+        raise _wrong_kind(name, type_, given)
+    element = str(type_.element_type)
+    names = (element, "i64") if element == "index" else (element, f"u{element[1:]}")
+    if element == "tf32":
+        names = ("f32",)
+    if view.dtype.name not in names:
+        raise LaunchError(
+            f"`{name}` has dtype {view.dtype.name}, but must have {names[0]}",
+            code="X0824",
+            notes=[f"it is bound to {type_}"],
+        )
+    shape = type_.get_shape()
+    if not shape:
+        return _flat(name, type_, view)
+    _check_shape(name, type_, view)
+    _check_strides(name, type_, view)
+    return view
+
+
+def _flat(name: str, type_: Attribute, view: ArrayView) -> ArrayView:
+    """An array behind ``memref<f16>``: any number of elements without gaps."""
+    step = 1
+    for extent, stride in zip(reversed(view.shape), reversed(view.strides)):
+        if extent > 1 and stride != step:
+            raise LaunchError(
+                f"`{name}` has gaps between its elements, which {type_} cannot have",
+                code="X0824",
+                help="pass a copy",
+            )
+        step *= extent
+    return ArrayView(
+        view.address, view.dtype, (prod(view.shape),), (1,), view.readonly, view.obj
+    )
+
+
+def _check_shape(name: str, type_: MemRefType[Attribute], view: ArrayView) -> None:
+    shape = type_.get_shape()
+    if len(shape) != len(view.shape):
+        raise LaunchError(
+            f"`{name}` has rank {len(view.shape)}, but must have {len(shape)}",
+            code="X0824",
+            notes=[f"it is bound to {type_}"],
+        )
+    for dim, (wanted, found) in enumerate(zip(shape, view.shape)):
+        if wanted >= 0 and wanted != found:
+            raise LaunchError(
+                f"dimension {dim} of `{name}` is {found}, but must be {wanted}",
+                code="X0824",
+                notes=[f"it is bound to {type_}"],
+            )
+
+
+def _check_strides(name: str, type_: MemRefType[Attribute], view: ArrayView) -> None:
+    strides = strides_of(type_)
+    if strides is None:
+        raise LaunchError(
+            f"`{name}` is bound to {type_}, whose layout has no strides", code="X0824"
+        )
+    if 0 in view.shape:
+        return
+    step = 1
+    for dim in reversed(range(len(strides))):
+        wanted = strides[dim]
+        if wanted is None and isinstance(type_.layout, NoneAttr):
+            wanted = step  # rows one behind the other, however long they are
+        step *= view.shape[dim]
+        if wanted not in (None, view.strides[dim]) and view.shape[dim] > 1:
+            raise LaunchError(
+                f"dimension {dim} of `{name}` has stride {view.strides[dim]}, "
+                f"but must have {wanted}",
+                code="X0824",
+                notes=[f"it is bound to {type_}"],
+                help="pass an array of that layout, or write strided<[?, ?]>",
+            )
+
+
+def _param(
+    name: str, type_: Attribute, value: ArrayView | int | float
+) -> ArrayParam | ScalarParam:
+    if isinstance(value, ArrayView):
+        return ArrayParam(name, value.dtype, len(value.shape), unit_dim(value))
+    if isinstance(type_, AnyFloat):
+        return ScalarParam(name, "f64")
+    is_bool = isinstance(type_, IntegerType) and type_.bitwidth == 1
+    return ScalarParam(name, "i1" if is_bool else "i64")
+
+
+def _with_aliases(
+    params: Sequence[ArrayParam | ScalarParam], values: Sequence[Any]
+) -> Iterator[ArrayParam | ScalarParam]:
+    """Give the parameters of the very same view the same number."""
+    for index, (param, value) in enumerate(zip(params, values)):
+        equal = [
+            other
+            for other, view in enumerate(values)
+            if isinstance(value, ArrayView)
+            and isinstance(view, ArrayView)
+            and (other == index or same_view(view, value))
+        ]
+        if len(equal) > 1 and isinstance(param, ArrayParam):
+            yield ArrayParam(
+                param.name, param.dtype, param.rank, param.unit_dim, equal[0]
+            )
+        else:
+            yield param

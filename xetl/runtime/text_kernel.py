@@ -1,0 +1,226 @@
+"""A kernel that was written as text: ``lib["k"][grid, subgroups](*args)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from threading import Lock
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from xetl import compiler
+from xetl.backend import Backend
+from xetl.dialects.base import ints_of
+from xetl.dialects.launch_form import SUBGROUPS, launch_form
+from xetl.dialects.text import FILE, Function, error_at, maps_of
+from xetl.errors import IRError, LaunchError, XetlError
+from xetl.runtime.caller import at_caller
+from xetl.runtime.config import config
+from xetl.runtime.executables import Loaded, choose_backend, choose_target
+from xetl.runtime.grid import Grid, GridSpec, fixed
+from xetl.runtime.overlap import check_stored
+from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
+from xetl.runtime.text_refusal import refused
+
+_OPTIONS = ("backend", "target")
+
+
+class TextKernel:
+    """A function of a text; ``str()`` is the text in canonical form.
+
+    Attributes:
+        name: its name in the text.
+        names: of its arguments.
+    """
+
+    def __init__(
+        self, text: str, function: Function, others: Sequence[Function]
+    ) -> None:
+        self.name = function.sym_name.data
+        self._text = text
+        self._function = function
+        self._others = [other for other in others if other is not function]
+        self._types: Sequence[Attribute] = function.function_type.inputs.data
+        arguments = function.body.blocks[0].args
+        self.names = [
+            argument.name_hint or f"argument {index}"
+            for index, argument in enumerate(arguments[: len(self._types)])
+        ]
+        self._loaded: dict[object, Loaded] = {}
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<xetl text kernel {self.name}>"
+
+    def __str__(self) -> str:
+        return str(self._function)
+
+    def __getitem__(self, grid: Any) -> TextLauncher:
+        """The kernel with a grid, or with a grid and the subgroups of a workgroup."""
+        try:
+            given = cast("tuple[Any, ...]", grid if type(grid) is tuple else (grid,))
+            if any(isinstance(each, tuple | list) for each in given):
+                sizes, *rest = given
+                if len(rest) != 1:
+                    raise LaunchError(
+                        f"`{self.name}` was given {len(rest) + 1} grids",
+                        code="X0802",
+                        help="write kernel[grid] or kernel[grid, subgroups]",
+                    )
+                return TextLauncher(self, fixed(sizes), fixed(rest[0]))
+            return TextLauncher(self, fixed(cast("GridSpec", grid)), None)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        """There is no launch without a grid."""
+        error = LaunchError(
+            f"`{self.name}` was called without a grid",
+            code="X0802",
+            help=f'write lib["{self.name}"][grid](...)',
+        )
+        raise at_caller(error) from None
+
+    def ir(self, stage: str = compiler.FIRST_STAGE, *args: Any, **options: Any) -> str:
+        """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``.
+
+        Args:
+            stage: its name.
+            args: as in a launch, or none: then the types have to do.
+            options: ``backend``, ``target`` and ``subgroups`` (a tuple).
+        """
+        try:
+            subgroups = options.pop("subgroups", None)
+            self._check_options(options)
+            backend = choose_backend(options.get("backend"))
+            target = choose_target(backend, options.get("target"))
+            counts = None if subgroups is None else fixed(subgroups)
+            signature = any_signature(self.names, self._types)
+            aliases = [-1] * len(self.names)
+            if args:
+                given = bind(self.name, self.names, self._types, args)
+                signature, aliases = given.signature, given.aliases
+            module = self._module(aliases, counts)
+            steps = compiler.lower_module(module, backend, target)
+            return compiler.text_of_stage(steps, signature, backend, target, stage)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def launch(
+        self,
+        grid: Grid,
+        subgroups: Grid | None,
+        args: Sequence[Any],
+        options: dict[str, Any],
+    ) -> None:
+        """Run the kernel; every check is done here.
+
+        Raises:
+            LaunchError: the call is wrong; nothing was written.
+            IRError: the backend cannot run an operation of the text.
+        """
+        problem = why_not_launchable(self.name, self._function.function_type)
+        if problem is not None:
+            raise problem
+        self._check_options(options)
+        backend = choose_backend(options.get("backend"))
+        target = choose_target(backend, options.get("target"))
+        given = bind(self.name, self.names, self._types, args)
+        loaded = self._load(given, subgroups, backend, target)
+        check_stored(self.names, given.args, loaded.stored)
+        loaded.executable.launch(grid, given.args)
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        for name in options.keys() - {*_OPTIONS, "queue", "wait"}:
+            raise LaunchError(
+                f"`{self.name}` was given `{name}=`, which is no option of a launch",
+                code="X0804",
+                help="arguments of a text kernel are given by position; its options "
+                "are `backend=` and `target=`",
+            )
+
+    def _load(
+        self, given: Given, subgroups: Grid | None, backend: Backend, target: str
+    ) -> Loaded:
+        key = (backend.name, target, given.signature, subgroups)
+        with self._lock:
+            found = self._loaded.get(key)
+            if found is None:
+                found = self._compile(given, subgroups, backend, target)
+                self._loaded[key] = found
+        return found
+
+    def _compile(
+        self, given: Given, subgroups: Grid | None, backend: Backend, target: str
+    ) -> Loaded:
+        if config.compiling_forbidden:
+            raise LaunchError(
+                f"`{self.name}` would have to be compiled, "
+                "which `xetl.no_compile()` forbids",
+                code="X0815",
+            )
+        module = self._module(given.aliases, subgroups)
+        make = compiler.compile_module
+        try:
+            artifact = make(module, given.signature, backend, target, FILE)
+        except Exception as error:
+            raise self._shown(refused(error, backend.name)) from None
+        return Loaded(artifact, backend, given.signature)
+
+    def _module(self, aliases: Sequence[int], subgroups: Grid | None) -> ModuleOp:
+        """A module with this kernel alone."""
+        self._check_maps()
+        counts = subgroups or self._default_subgroups()
+        return launch_form(self._function, self._others, self.names, aliases, counts)
+
+    def _check_maps(self) -> None:
+        """All maps of a kernel split its work among as many subgroups."""
+        counts = {prod(m.sg_layout): op for m, op in maps_of(self._function).items()}
+        if len(counts) > 1:
+            first, second = list(counts)[:2]
+            raise error_at(
+                self._text,
+                counts[second],
+                f"its map is for {second} subgroups, another one for {first}",
+                "X0704",
+            )
+
+    def _default_subgroups(self) -> Grid:
+        for map_ in maps_of(self._function):
+            return prod(map_.sg_layout), 1, 1
+        known = {**self._function.properties, **self._function.attributes}
+        layout = ints_of(known.get(SUBGROUPS))
+        if len(layout) == 2:
+            return layout[1], layout[0], 1
+        for name in ("known_block_size", "gpu.known_block_size"):
+            if name in known:
+                x, y, z = (*ints_of(known[name]), 1, 1, 1)[:3]
+                return x, y, z
+        return 1, 1, 1
+
+    def _shown(self, error: XetlError) -> XetlError:
+        """An error about an operation of the text with the text's line."""
+        if isinstance(error, IRError) and error.line is not None:
+            lines = self._text.split("\n")
+            error.source_line = lines[error.line - 1]
+        return error
+
+
+class TextLauncher:
+    """A text kernel with a grid; call it with the arguments."""
+
+    __slots__ = ("_grid", "_kernel", "_subgroups")
+
+    def __init__(self, kernel: TextKernel, grid: Grid, subgroups: Grid | None) -> None:
+        self._kernel = kernel
+        self._grid = grid
+        self._subgroups = subgroups
+
+    def __call__(self, *args: Any, **options: Any) -> None:
+        """Launch the kernel on ``args``, with ``backend=`` and ``target=``."""
+        try:
+            self._kernel.launch(self._grid, self._subgroups, args, options)
+        except XetlError as error:
+            raise at_caller(error) from None
