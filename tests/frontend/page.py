@@ -55,7 +55,7 @@ GROUPS = [
 
 
 def proves(line):
-    """The test below proves this line of language.md, section 2."""
+    """The test below proves this line of docs/language.md, section 2."""
     assert line in GROUPS, line
     PROVED.add(line)
     return lambda test: test

@@ -1,4 +1,4 @@
-"""Every row of section 2 of language.md has a test that names it.
+"""Every row of section 2 of docs/language.md has a test that names it.
 
 The tests stand in the files test_page_*.
 """

@@ -1,4 +1,4 @@
-"""language.md, section 2: tiles, memory, programs and maps."""
+"""docs/language.md, section 2: tiles, memory, programs and maps."""
 
 import ml_dtypes
 import numpy as np

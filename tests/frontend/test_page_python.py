@@ -1,4 +1,4 @@
-"""language.md, section 2: the Python subset, compile time, debugging."""
+"""docs/language.md, section 2: the Python subset, compile time, debugging."""
 
 import linecache
 import textwrap

@@ -1,4 +1,4 @@
-"""language.md, section 2: values: making, computing, reducing them."""
+"""docs/language.md, section 2: values: making, computing, reducing them."""
 
 import math
 

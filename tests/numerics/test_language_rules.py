@@ -1,6 +1,6 @@
 """The rules of types and edges of the language, on the oracle: exact values.
 
-Source: language.md, "Rules of types and edges".
+Source: docs/language.md, "Rules of types and edges".
 """
 
 import ml_dtypes

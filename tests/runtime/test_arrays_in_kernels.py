@@ -1,4 +1,4 @@
-"""Arrays of every kind through kernels: issue 3, point 5; language.md, section 4.
+"""Arrays of every kind through kernels: issue 3, point 5; docs/language.md, section 4.
 
 "Any NumPy stride is accepted for inputs, also zero and negative; arrays may have zero
 extent."

@@ -1,6 +1,6 @@
 """Globals that mean something else after the first launch: never stale code.
 
-language.md, section 3: kernels are keyed by their source with called functions and
+docs/language.md, section 3: kernels are keyed by their source with called functions and
 captured globals.
 """
 

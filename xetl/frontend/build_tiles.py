@@ -43,7 +43,7 @@ from xetl.frontend.types import (
 from xetl.language.dtypes import DType, index
 
 SHARED = 3
-"""The memory space of SLM (xetile.md, section 2)."""
+"""The memory space of SLM (docs/xetile.md, section 2)."""
 
 
 @builds("init_tile")

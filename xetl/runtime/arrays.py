@@ -1,7 +1,7 @@
 """What can be passed as an array, and where its elements are.
 
 NumPy arrays, torch tensors and SYCL's unified memory are read directly, everything
-else through DLPack: 8 us an array, so only a fallback (users.md, section 1.5). Nothing
+else through DLPack: 8 us an array, so only a fallback. Nothing
 is ever copied.
 """
 

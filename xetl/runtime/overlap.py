@@ -1,6 +1,6 @@
 """Which arrays share memory: exact, for any strides.
 
-The rule (language.md, section 4): the very same view may be given twice; any other
+The rule (docs/language.md, section 4): the very same view may be given twice; any other
 overlap of a stored argument is refused, and so is a stored argument that overlaps
 itself.
 """

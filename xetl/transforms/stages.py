@@ -1,6 +1,6 @@
 """What may stand in a module at each stage, so a half-lowered op is found at once.
 
-The table of architecture.md, section 2.  A backend adds the stages of its own dialects
+What each stage of the pipeline may hold.  A backend adds the stages of its own dialects
 with `register_stage`.
 """
 

@@ -4,7 +4,7 @@ numba keeps its pools in small extension modules that need nothing else of it; t
 loaded from their files here. Where numba is loaded too both share one pool, and
 ``numba.set_num_threads`` counts for kernels as well.
 
-Measured (cpu.md, section 4): a fork-join of two threads takes 0.7 us with the OpenMP
+Measured: a fork-join of two threads takes 0.7 us with the OpenMP
 pool and 90 us with the work queue.
 
 Threads do not survive ``os.fork``: a child whose parent had started the pool runs its

@@ -1,7 +1,7 @@
 """A rough estimate of the time one trip of a parallel loop takes.
 
 Used to decide whether waking a second thread pays: a sleeping pool takes up to
-100 us to answer (cpu.md, section 4), so a launch of a few microseconds stays where
+100 us to answer, so a launch of a few microseconds stays where
 it is.
 """
 

@@ -2,7 +2,7 @@
 
 f16, bf16 and f32 are summed in f64, rounded to f32 and then to the type: "accumulates
 in f32 and rounds once" without the error of any order. Integers wrap.
-Source: xetile.md, section 3, tile_reduce.
+Source: docs/xetile.md, section 3, tile_reduce.
 """
 
 from __future__ import annotations

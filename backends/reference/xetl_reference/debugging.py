@@ -1,6 +1,6 @@
 """Printing and checking while a kernel runs: `xetile.print`, assertions.
 
-Source: language.md, "debug"; MLIR, `cf.assert`.
+Source: docs/language.md, "debug"; MLIR, `cf.assert`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Integer arithmetic: `arith` and `index`.  It wraps; dividing by zero gives 0.
 
-Source: MLIR, `arith`; language.md, "Rules of types and edges".
+Source: MLIR, `arith`; docs/language.md, "Rules of types and edges".
 """
 
 from __future__ import annotations

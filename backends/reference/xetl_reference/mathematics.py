@@ -1,6 +1,6 @@
 """The `math` dialect: computed in f64, rounded to f32 and then to the type.
 
-Source: MLIR, `math`; language.md: math is within 16 ulp, this is within one.
+Source: MLIR, `math`; docs/language.md: math is within 16 ulp, this is within one.
 """
 
 from __future__ import annotations

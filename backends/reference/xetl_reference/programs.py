@@ -1,6 +1,6 @@
 """Where in the grid a program runs, and what its subgroups share: `gpu`, barriers.
 
-Source: MLIR, `gpu`; xetile.md, section 14 (thread ids count subgroups).
+Source: MLIR, `gpu`; docs/xetile.md, section 4 (thread ids count subgroups).
 """
 
 from __future__ import annotations

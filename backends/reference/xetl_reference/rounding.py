@@ -1,6 +1,6 @@
 """Widening and rounding: which precision an operation is computed in.
 
-f16 and bf16 are computed in f32 and rounded once for each operation (xetile.md,
+f16 and bf16 are computed in f32 and rounded once for each operation (docs/xetile.md,
 section 9, last line). Functions of f32 are computed in f64 and rounded once, which is
 the better oracle.
 """

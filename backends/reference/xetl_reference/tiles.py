@@ -1,6 +1,6 @@
 """Tiles: where they lie, and what of them lies inside their matrix.
 
-Source: xetile.md, sections 1, 3, 6 and 7.
+Source: docs/xetile.md, sections 1 to 3.
 """
 
 from __future__ import annotations

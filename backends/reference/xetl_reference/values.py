@@ -3,7 +3,7 @@
 A vector is a NumPy array of its shape; integers have no sign in the IR and are kept
 signed here, i1 is NumPy's bool, bf16 comes from ml_dtypes. A scalar integer, an
 address or an `index` is a Python int (signed, within its width), a scalar i1 a Python
-bool, a scalar float a NumPy scalar. Source: xetile.md, section 1.
+bool, a scalar float a NumPy scalar. Source: docs/xetile.md, section 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Attributes of XeTile: how data is split among subgroups, and cache hints.
 
 Source: XeTile RFC, "Workgroup Level XeTile extension" and "load_gather"; the text
-form is that of the last released dialect (docs: xetile.md, section 14).
+form is that of the last released dialect (docs/xetile.md, section 4).
 """
 
 from __future__ import annotations

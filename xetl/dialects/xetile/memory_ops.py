@@ -1,6 +1,6 @@
 """Operations on tiles in memory: describe, load, store, prefetch, move.
 
-Source: XeTile RFC; semantics in docs: xetile.md, section 3.
+Source: XeTile RFC; semantics in docs/xetile.md, section 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text of the XeTile operations, both spellings (docs: xetile.md, section 14)."""
+"""Text of the XeTile operations, both spellings (docs/xetile.md, section 4)."""
 
 from __future__ import annotations
 

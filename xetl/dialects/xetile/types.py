@@ -1,7 +1,7 @@
 """The tile type and its encoding.
 
 Source: XeTile RFC, "init_tile" (order, inner_blocks, scatter) and "Workgroup Level
-XeTile extension" (wg_map); docs: xetile.md, sections 2 and 14.
+XeTile extension" (wg_map); docs/xetile.md, sections 2 and 4.
 """
 
 from __future__ import annotations

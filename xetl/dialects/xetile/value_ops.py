@@ -1,7 +1,7 @@
 """Operations on tile values, which are vectors of rank 2 (4 when blocked).
 
 A map of the result rides in the attribute `map`, one of the source in `source_map`.
-Source: XeTile RFC; semantics in docs: xetile.md, section 3.
+Source: XeTile RFC; semantics in docs/xetile.md, section 3.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ValueOp(XetlOp):
 
 
 def accumulator_type(element: Attribute) -> Attribute:
-    """What sums of products of this type run in (xetile.md, section 3)."""
+    """What sums of products of this type run in (docs/xetile.md, section 3)."""
     if isinstance(element, IntegerType):
         return i32 if element.bitwidth <= 32 else i64
     return element if isinstance(element, Float64Type) else f32

@@ -1,4 +1,4 @@
-"""Text of operations on tile values, both spellings (xetile.md, section 14)."""
+"""Text of operations on tile values, both spellings (docs/xetile.md, section 4)."""
 
 from __future__ import annotations
 

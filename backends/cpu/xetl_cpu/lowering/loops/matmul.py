@@ -71,7 +71,7 @@ def accumulator(state: State, op: BrgemmOp) -> Buffer:
 
 
 def lower_brgemm(state: State, op: BrgemmOp) -> None:
-    """Accumulate in scratch, chunk by chunk of k; see cpu.md section 2 for why."""
+    """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = blocking_of(state, op), op.shape()
     result = _start(state, op)
     build = before(op)
