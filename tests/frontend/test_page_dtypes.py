@@ -1,4 +1,4 @@
-"""docs/language.md, section 2: dtypes: which one a result has, and what conversions do."""
+"""docs/language.md, section 2: dtypes of results, and what conversions do."""
 
 import numpy as np
 import pytest

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -86,24 +84,3 @@ def test_empty_arrays():
     run(gemm, (1, 1), np.ones((5, 0), np.float32), np.ones((0, 6), np.float32), c)
     assert (c == 0).all()
     run(gemm, (1, 1), np.ones((0, 4), np.float32), np.ones((4, 6), np.float32), c[:0])
-
-
-@pytest.mark.slow
-def test_speed():
-    """A 64x64x256 program under 1 ms, 97 programs of an addition under 5 ms."""
-    a = np.ones((64, 256), np.float32)
-    c = np.zeros((64, 64), np.float32)
-    n = 64 * 97
-    x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
-    options = {"BM": 64, "BN": 64, "BK": 32}
-    assert _best(lambda: run(gemm, (1, 1), a, a.T.copy(), c, **options)) < 1e-3
-    assert _best(lambda: run(add, 97, x, x, y)) < 5e-3
-
-
-def _best(function):
-    times = []
-    for _ in range(20):
-        start = perf_counter()
-        function()
-        times.append(perf_counter() - start)
-    return min(times)
