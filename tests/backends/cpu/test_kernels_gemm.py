@@ -413,10 +413,10 @@ def test_matrices_of_a_batch() -> None:
 
 
 @xetile.kernel
-def unusual_products(A, B, C):
+def unusual_products(A, B, C, N: constexpr):
     a = xetile.load_tile(xetile.init_tile(A, [0, 0], (16, 24)))
-    b = xetile.load_tile(xetile.init_tile(B, [0, 0], (24, 20)))
-    xetile.store_tile(a @ b, xetile.init_tile(C, [0, 0], (16, 20)))
+    b = xetile.load_tile(xetile.init_tile(B, [0, 0], (24, N)))
+    xetile.store_tile(a @ b, xetile.init_tile(C, [0, 0], (16, N)))
 
 
 @pytest.mark.parametrize(
@@ -429,11 +429,16 @@ def unusual_products(A, B, C):
         (np.int8, np.uint8, np.int32),
     ],
 )
-def test_element_types_without_a_micro_kernel(one: Any, other: Any, to: Any) -> None:
+@pytest.mark.parametrize("n", [1, 2, 19])
+def test_element_types_without_a_micro_kernel(
+    one: Any, other: Any, to: Any, n: int
+) -> None:
     rng = np.random.default_rng(0)
     low = {np.int8: -128, np.uint8: 0, np.float64: -1000}
     high = {np.int8: 128, np.uint8: 256, np.float64: 1000}
     a = rng.integers(low[one], high[one], (15, 22)).astype(one)
-    b = rng.integers(low[other], high[other], (22, 19)).astype(other)
-    out = launch(unusual_products, 1, a, b, np.zeros((15, 19), to))[2]
+    b = rng.integers(low[other], high[other], (22, n)).astype(other)
+    out = launch(
+        unusual_products, 1, a, b, np.zeros((15, n), to), N=n if n < 3 else 20
+    )[2]
     same(out, (a.astype(np.float64) @ b.astype(np.float64)).astype(to))

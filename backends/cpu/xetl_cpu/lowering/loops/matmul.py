@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
-from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl_cpu.dialect import BlockGemmOp, BrgemmOp, PackAOp, PackBOp
 from xetl_cpu.lowering.loops.build import Build, Index, before
@@ -306,25 +306,32 @@ def lower_mma(state: State, op: TileMmaOp) -> None:
 def _accumulate(
     state: State, op: TileMmaOp, a: Buffer, b: Buffer, c: Buffer, depth: int
 ) -> None:
-    """C[i, :] += A[i, k] * B[k, :] for each i, k."""
+    """C[i, :] += A[i, k] * B[k, :] for each i, k.
+
+    A single column has no room for a vector in each row: one element at a time.
+    """
     m, n = c.shape
+    lanes = 1 if c.is_column else state.lanes
     rows = before(op).loop(m, 1)
     end = scf.YieldOp()
     rows.body.block.add_op(end)
     row = rows.body.block.args[0]
-    nest = open_nest(end, depth, n, state.lanes)
+    nest = open_nest(end, depth, n, lanes)
     nest.levels[row] = 0
     ev, build = Evaluator(state, nest), nest.places[2]
-    at = At(row, nest.inner, COLUMNS, state.lanes)
+    at = At(row, nest.inner, COLUMNS, lanes)
     left = _widened(ev, op.a, a, At(row, nest.outer, COLUMNS, 1), op, "a_unsigned")
-    left = nest.at(nest.outer).splat(left, state.lanes)
+    left = nest.at(nest.outer).splat(left, lanes)
     right = _widened(ev, op.b, b, at.moved(nest.outer, nest.inner), op, "b_unsigned")
     have = ev.read(c, element_of(op.result), at)
     is_float = "f" in element_name(element_of(op.result))
     product = build.insert((arith.MulfOp if is_float else arith.MuliOp)(left, right))
     total = build.insert((arith.AddfOp if is_float else arith.AddiOp)(have, product))
-    indices = [row] if c.is_column else [row, nest.inner]
-    build.emit(vector.StoreOp(total, c.memref, [build.value(i) for i in indices]))
+    if c.is_column:
+        build.emit(memref.StoreOp(total, c.memref, [row]))
+    else:
+        where = [build.value(row), build.value(nest.inner)]
+        build.emit(vector.StoreOp(total, c.memref, where))
     nest.close()
 
 
