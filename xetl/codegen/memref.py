@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, suffix
-from xetl.codegen.emitter import Emit, Emitter, Strided, constant
+from xetl.codegen.emitter import Emit, Emitter, Strided, constant, multiply
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, I8, byte_width, memory_type
 from xetl.dialects.upstream import memref
@@ -77,6 +77,63 @@ def _reinterpret_cast(em: Emitter, op: memref.ReinterpretCastOp) -> None:
     )
     view = Strided(address, tuple(sizes), tuple(strides), base.element)
     type_: Any = op.result.type
+    em.set(op.result, refine(view, type_))
+
+
+def _subview(em: Emitter, op: memref.SubviewOp) -> None:
+    """A part of a view; dimensions of one element may be dropped."""
+    base = em.strided(op.source)
+    lists = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
+    offsets, sizes, steps = (_mixed(em, part) for part in lists)
+    address = em.element_address(base, offsets)
+    strides = [multiply(em.builder, *pair) for pair in zip(steps, base.strides)]
+    type_: Any = op.result.type
+    kept = _kept_dims(op.mixed_sizes, type_.get_shape())
+    view = Strided(
+        address,
+        tuple(sizes[dim] for dim in kept),
+        tuple(strides[dim] for dim in kept),
+        base.element,
+    )
+    em.set(op.result, refine(view, type_))
+
+
+def _kept_dims(sizes: Sequence[int | SSAValue], shape: Sequence[int]) -> list[int]:
+    """Which dimensions a subview keeps: those of size 1 may be dropped."""
+    kept: list[int] = []
+    for dim, size in enumerate(sizes):
+        wanted = shape[len(kept)] if len(kept) < len(shape) else None
+        if wanted is not None and (size == wanted or (size != 1 and wanted < 0)):
+            kept.append(dim)
+        elif size != 1:
+            raise InternalError(f"a subview drops dimension {dim} of size {size}")
+    if len(kept) != len(shape):
+        raise InternalError("a subview keeps too few dimensions")
+    return kept
+
+
+def _view(em: Emitter, op: memref.ViewOp) -> None:
+    """Bytes as rows one behind the other."""
+    base = em.strided(op.source)
+    address = em.builder.gep(base.address, [em.get(op.byte_shift)], source_etype=I8)
+    type_: Any = op.result.type
+    given = iter(em.all(op.sizes))
+    sizes = [constant(n) if n >= 0 else next(given) for n in type_.get_shape()]
+    strides = [constant(1)]
+    for size in reversed(sizes[1:]):
+        strides.insert(0, multiply(em.builder, size, strides[0]))
+    view = Strided(
+        address, tuple(sizes), tuple(strides[: len(sizes)]), type_.element_type
+    )
+    em.set(op.result, refine(view, type_))
+
+
+def _transpose(em: Emitter, op: memref.TransposeOp) -> None:
+    base = em.strided(op.source)
+    sizes = tuple(base.sizes[dim] for dim in op.dims)
+    strides = tuple(base.strides[dim] for dim in op.dims)
+    type_: Any = op.result.type
+    view = Strided(base.address, sizes, strides, base.element)
     em.set(op.result, refine(view, type_))
 
 
@@ -192,6 +249,9 @@ def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Any, value: Any) -> Any:
 TABLE: dict[Any, Emit] = {
     memref.ExtractStridedMetadataOp: _metadata,
     memref.ReinterpretCastOp: _reinterpret_cast,
+    memref.SubviewOp: _subview,
+    memref.ViewOp: _view,
+    memref.TransposeOp: _transpose,
     memref.DimOp: _dim,
     memref.CastOp: _cast,
     memref.LoadOp: _load,

@@ -20,6 +20,7 @@ from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
+from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
@@ -40,6 +41,7 @@ STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
+        ExpandTextFormsPass(),
         UnblockValuesPass(),
         FoldAddIntoMmaPass(),
         MaterializeGridPass(),

@@ -21,11 +21,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import ints_of, memref_type
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 from xetl_cpu.dialect import BarrierOp, FibersOp
 
 SUBGROUPS = "xetile.subgroups"
+_SHARED = 3
 
 
 class MaterializeSubgroupsPass(ModulePass):
@@ -36,23 +38,32 @@ class MaterializeSubgroupsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
-            count = prod(ints_of(function.attributes.get(SUBGROUPS)))
             if SUBGROUPS not in function.attributes:
                 continue
+            counts = _along_axes(ints_of(function.attributes[SUBGROUPS]))
             for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
-                _run_all(loop, count)
+                _run_all(loop, counts)
 
 
-def _run_all(loop: scf.ParallelOp, count: int) -> None:
+def _along_axes(counts: tuple[int, ...]) -> tuple[int, int, int]:
+    """Subgroups along x, y and z; of a Python kernel rows and columns are known."""
+    if len(counts) == 3:
+        return counts[0], counts[1], counts[2]
+    return counts[-1], counts[0], 1
+
+
+def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     """Wrap the program in a loop over its subgroups, or in fibers."""
+    count = prod(counts)
     program = loop.body.block
     inside = Block(arg_types=[IndexType()])
     for op in list(program.ops):
-        if not isinstance(op, memref.AllocOp | scf.ReduceOp):
+        if not (_is_shared(op) or isinstance(op, scf.ReduceOp)):
             op.detach()
             inside.add_op(op)
     number = inside.args[0]
     number.name_hint = "subgroup"
+    _replace_thread_ids(inside, number, counts)
     _replace(inside, gpu.SubgroupIdOp, number)
     last = program.last_op
     assert last is not None
@@ -70,6 +81,34 @@ def _run_all(loop: scf.ParallelOp, count: int) -> None:
         lower, upper, step = (constant.result for constant in bounds)
         wrapper = scf.ForOp(lower, upper, step, [], Region(inside))
     Rewriter.insert_op(wrapper, InsertPoint.before(last))
+
+
+def _is_shared(op: Operation) -> bool:
+    """True for memory of the workgroup; other memory is of each subgroup alone."""
+    if not isinstance(op, memref.AllocOp):
+        return False
+    return memory_space_of(memref_type(op.results[0])) == _SHARED
+
+
+def _replace_thread_ids(
+    block: Block, number: SSAValue, counts: tuple[int, int, int]
+) -> None:
+    """``gpu.thread_id`` counts subgroups: number = x + dim_x * (y + dim_y * z)."""
+    if not any(isinstance(o, gpu.ThreadIdOp | gpu.BlockDimOp) for o in block.walk()):
+        return
+    sizes = [arith.ConstantOp.index(count) for count in counts]
+    x = arith.RemuiOp(number, sizes[0].result)
+    rest = arith.DivuiOp(number, sizes[0].result)
+    y = arith.RemuiOp(rest.result, sizes[1].result)
+    z = arith.DivuiOp(rest.result, sizes[1].result)
+    for op in list(block.walk()):
+        if isinstance(op, gpu.ThreadIdOp | gpu.BlockDimOp):
+            source = sizes if isinstance(op, gpu.BlockDimOp) else (x, y, z)
+            axis = "xyz".index(op.dimension.letter.data)
+            op.results[0].replace_all_uses_with(source[axis].result)
+            op.detach()
+            op.erase()
+    Rewriter.insert_op([*sizes, x, rest, y, z], InsertPoint.at_start(block))
 
 
 def _replace(block: Block, cls: type[Operation], value: SSAValue) -> None:

@@ -98,6 +98,7 @@ def root(base: SSAValue) -> SSAValue:
         | memref.CastOp
         | memref.SubviewOp
         | memref.TransposeOp
+        | memref.ViewOp
         | memref.ExtractStridedMetadataOp,
     ):
         base = owner.operands[0]

@@ -93,3 +93,9 @@ _FLOAT_KINDS: dict[str, Any] = {
     "minnumf": arith.MinnumfOp,
     "maxnumf": arith.MaxnumfOp,
 }
+
+
+def operation_of(kind: str, element: Attribute) -> Any:
+    """The class of the operation that combines two values of a type."""
+    is_integer = isinstance(element, IntegerType | IndexType)
+    return (_INT_KINDS if is_integer else _FLOAT_KINDS)[kind]

@@ -320,6 +320,17 @@ def _transpose(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(op.operands[0], at.transposed())
 
 
+def _slice(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+    """The same elements, further down and to the right."""
+    assert isinstance(op, vector.ExtractStridedSliceOp)
+    offsets = op.offsets
+    if vector_type(op.source).get_num_dims() == 1:
+        offsets = (0, *offsets)
+    down, right = (*offsets, 0)[:2]
+    row, col = ev.nest.add(at.row, down), ev.nest.add(at.col, right)
+    return ev.eval(op.source, at.moved(row, col))
+
+
 def _same(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(op.operands[0], at)
 
@@ -396,6 +407,7 @@ _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {
     vector.BroadcastOp: _broadcast,
     vector.StepOp: _step,
     vector.ShapeCastOp: _shape_cast,
+    vector.ExtractStridedSliceOp: _slice,
     TileTransposeOp: _transpose,
     TileConvLayoutOp: _same,
     TileBroadcastOp: _tile_broadcast,
