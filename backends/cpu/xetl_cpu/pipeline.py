@@ -21,6 +21,7 @@ from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
+from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
@@ -53,6 +54,7 @@ def passes(target: str) -> list[ModulePass]:
         HoistLaunchInvariantsPass(),
         PackOperandsPass(target),
         ConvertXetileToLoopsPass(target),
+        FuseRowLoopsPass(),
         CanonicalizePass(),
     ]
 
