@@ -103,3 +103,24 @@ def test_a_failed_assertion_ends_its_subgroup_and_nothing_hangs():
     with pytest.raises(LaunchError, match="subgroup 1 fails"):
         stops[2](X)
     assert np.array_equal(X[0], np.zeros(4))
+
+
+@xetile.kernel(subgroups=[1, 4])
+def shared_in_a_loop(X, Y, steps, N: constexpr):
+    me = xetile.subgroup_id()
+    v = xetile.load_tile(xetile.init_tile(X, [me, 0], (1, N)))
+    for _ in range(steps):
+        shared = xetile.slm((4, N), f32)
+        xetile.store_tile(v, xetile.init_tile(shared, [me, 0], (1, N)))
+        xetile.barrier()
+        v = xetile.load_tile(xetile.init_tile(shared, [(me + 1) % 4, 0], (1, N)))
+        xetile.barrier()
+    xetile.store_tile(v, xetile.init_tile(Y, [me, 0], (1, N)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_memory_asked_for_in_a_loop_is_shared(backend):
+    X = RNG.standard_normal((4, 20), np.float32)
+    Y = np.zeros_like(X)
+    shared_in_a_loop[1](X, Y, 3, N=20, backend=backend)
+    assert np.array_equal(Y, np.roll(X, -3, axis=0))
