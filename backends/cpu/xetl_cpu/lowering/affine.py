@@ -6,6 +6,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from xetl.dialects.kinds_of_types import is_integer_attr
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
+from xetl_cpu.dialect import FibersOp
 
 _KEEPS_SIGN = (
     arith.AddiOp,
@@ -53,7 +54,7 @@ def is_non_negative(value: SSAValue | int) -> bool:
 def _argument_is_non_negative(value: BlockArgument) -> bool:
     """Programs' numbers, grid sizes and counters of loops that start at >= 0."""
     parent = value.block.parent_op()
-    if isinstance(parent, scf.ParallelOp):
+    if isinstance(parent, scf.ParallelOp | FibersOp):
         return True
     if isinstance(parent, func.FuncOp):
         return value.index >= len(value.block.args) - 3

@@ -58,9 +58,14 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     program = loop.body.block
     inside = Block(arg_types=[IndexType()])
     for op in list(program.ops):
-        if not (_is_shared(op) or isinstance(op, scf.ReduceOp)):
+        if not isinstance(op, scf.ReduceOp):
             op.detach()
             inside.add_op(op)
+    # Shared memory is shared wherever it is asked for, in a loop as well.
+    for op in [o for o in inside.walk() if _is_shared(o)]:
+        op.detach()
+        assert program.last_op is not None
+        program.insert_op_before(op, program.last_op)
     number = inside.args[0]
     number.name_hint = "subgroup"
     _replace_thread_ids(inside, number, counts)
