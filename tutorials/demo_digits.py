@@ -305,7 +305,7 @@ def show_road(console: Console, x, state: State) -> None:
     show(program[loop : loop + 7])
     console.print(
         "xetl recognises a matrix product and makes the whole loop one operation, a "
-        "batch-reduce GEMM: the sum of many small products, kept in registers until "
+        "batch-reduce GEMM: the sum of many small products, kept close in cache until "
         "bias and GELU have been applied to it."
     )
     show([line for line in lines("raise-to-brgemm") if "xsmm.brgemm" in line])
