@@ -86,6 +86,33 @@ def test_cooperative_gemm(backend):
     assert np.array_equal(C, A @ B)
 
 
+@xetile.kernel(subgroups=[2, 2])
+def neighbours(X, Y, steps):
+    """Shared memory made behind a return and in a loop is still everybody's."""
+    me = xetile.subgroup_id()
+    row = xetile.program_id(0) * 4 + me
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, 20)))
+    if xetile.program_id(0) == 1:
+        return
+    for _ in range(steps):
+        room = xetile.slm((4, 20), f32)
+        xetile.store_tile(v, xetile.init_tile(room, [me, 0], (1, 20)))
+        xetile.barrier()
+        v = xetile.load_tile(xetile.init_tile(room, [(me + 1) % 4, 0], (1, 20)))
+        xetile.barrier()
+    xetile.store_tile(v, xetile.init_tile(Y, [row, 0], (1, 20)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_shared_memory_of_inner_blocks(backend):
+    X = RNG.standard_normal((12, 20), np.float32)
+    Y = np.zeros_like(X)
+    neighbours[3](X, Y, 3, backend=backend)
+    want = np.roll(X.reshape(3, 4, 20), -3, axis=1)
+    want[1] = 0
+    assert np.array_equal(Y, want.reshape(X.shape))
+
+
 @xetile.kernel(subgroups=[1, 2])
 def stops(X):
     me = xetile.subgroup_id()
