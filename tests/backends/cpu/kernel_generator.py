@@ -1,274 +1,195 @@
-"""Random kernels as source text: integer-valued, so that every backend agrees exactly.
+"""Random kernels as source text, one for each seed.
 
-Values are kept within [-8, 8] after each step; sums of a row then stay exact in every
-element type. Kernels of one program load and store anywhere in three arrays, so that
-accesses overlap; those of many programs store only their own part of the third.
+A kernel is of one program, which loads and stores anywhere in all arrays, so that
+accesses overlap; or of many, which store only their own part of Z and change U by
+atomics; or of many at subgroup level, where subgroups meet in shared memory.
 """
 
 from __future__ import annotations
 
 import linecache
 import random
-from dataclasses import dataclass, field
 from typing import Any
+
+from generated_memory import COMMUTATIVE, Memory
+from generated_values import EXTENTS, FLOATS, INTEGERS, SIGNED, UNSIGNED, Value
 
 from xetl import xetile
 
-EXTENTS = (1, 2, 5, 8, 16, 17, 33, 64, 70)
-ARRAYS = ("X", "Y", "Z")
-Shape = tuple[int, int]
+MODES = ("one", "programs", "one", "subgroups", "one", "programs")
+PLENTY = (*FLOATS, *FLOATS, *FLOATS, *INTEGERS, "i8", "u8")
+STATEMENTS = [
+    *(["elementwise"] * 7),
+    *(["loaded", "reduce", "saved", "conversion", "product"] * 2),
+    *("mathematics", "integer_mathematics", "mask", "mask", "promotion", "signs"),
+    *("scan", "used_up", "transpose", "reshape", "rank", "gather", "scatter"),
+    *("atomic", "shared", "moved", "gemm", "scalar", "shelved", "walked", "packed"),
+]
+CONTROL = ("loop", "branch", "repeat")
 
 
-@dataclass
-class Generator:
-    """Writes one kernel; `values` are the variables in scope and their shapes."""
-
-    random: random.Random
-    programs: bool = False
-    multiplies: bool = False
-    lines: list[str] = field(default_factory=list[str])
-    values: dict[str, Shape] = field(default_factory=dict[str, Shape])
-    tiles: dict[str, Shape] = field(default_factory=dict[str, Shape])
-    indent: int = 1
-    count: int = 0
-
-    @property
-    def cast(self) -> str:
-        """What makes an operand of a product: nothing, where the arrays' type does."""
-        return "" if self.multiplies else ".to(xetile.f32)"
-
-    def write(self, line: str) -> None:
-        self.lines.append("    " * self.indent + line)
-
-    def name(self, prefix: str = "v") -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
-
-    def define(self, expression: str, shape: Shape) -> str:
-        name = self.name()
-        self.write(f"{name} = {expression}")
-        self.values[name] = shape
-        return name
-
-    def shape(self) -> Shape:
-        return self.random.choice(self.shapes)
-
-    def offset(self) -> str:
-        number = self.random.choice((0, 0, 0, 1, 2, -1, -3, 7))
-        kinds = [f"{number}", f"n + {number}", f"{number}"]
-        if self.programs:
-            kinds += [f"row + {number}", f"col + {number}"]
-        return self.random.choice(kinds)
-
-    def array(self) -> str:
-        """One to read; programs read no array that another one writes."""
-        return self.random.choice(ARRAYS[:2] if self.programs else ARRAYS)
-
-    def any_value(self, shape: Shape | None = None) -> str:
-        """A variable of a shape, made if there is none."""
-        names = [n for n, s in self.values.items() if shape is None or s == shape]
-        if names and self.random.random() < 0.9:
-            return self.random.choice(names)
-        return self.load(shape or self.shape())
+class Generator(Memory):
+    """Writes one kernel; here are its control flow and its frame."""
 
     def generate(self, statements: int) -> str:
         r, c, k = (self.random.choice(EXTENTS) for _ in range(3))
         self.shapes = [(r, c), (r, c), (c, r), (r, 1), (1, c), (r, k), (k, c)]
-        if self.programs:
-            self.write(
-                f"row, col = xetile.program_id(0) * {r}, xetile.program_id(1) * {c}"
-            )
+        self.frame(r, c)
         self.load((r, c))
-        for _ in range(statements):
+        for number in range(statements):
             self.statement()
-        if self.programs:
-            tile = f"xetile.init_tile(Z, [row, col], {(r, c)})"
-            self.write(
-                f"xetile.store_tile({self.any_value((r, c))}.to(Z.dtype), {tile})"
-            )
+            if number == statements // 2 and self.random.random() < 0.1:
+                kinds = ["n == 3", "n > 0"]
+                if self.mode != "one":
+                    kinds.append("xetile.program_id(0) == 1")
+                self.write(f"if {self.random.choice(kinds)}:")
+                self.write("    return")
+        if self.mode == "one":
+            for value in self.values[-3:]:
+                self.store(value)
         else:
-            for name in list(self.values)[-3:]:
-                self.store(name)
-        head = "def generated(X, Y, Z, n):"
+            self.own()
+        head = "def generated(X, Y, Z, W, V, U, n):"
         return "\n".join([head, *self.lines]) + "\n"
 
-    def statement(self) -> None:
-        kinds = [
-            *(["elementwise"] * 5),
-            *(["load", "reduce", "store"] * 2),
-            *("transpose", "product", "reshape", "gather", "moved", "used_up", "gemm"),
-            *(["loop", "branch"] if self.indent < 3 else []),
-        ]
-        kind = self.random.choice(kinds)
-        if not (self.programs and kind == "store"):
-            getattr(self, kind)()
-
-    def load(self, shape: Shape | None = None) -> str:
-        shape = shape or self.shape()
-        array = self.array()
-        place = f"[{self.offset()}, {self.offset()}]"
-        padding = self.random.choice(("", ", padding=1", ", padding=-2"))
-        tile = f"xetile.init_tile({array}, {place}, {shape})"
-        return self.define(f"xetile.load_tile({tile}{padding})", shape)
-
-    def store(self, name: str | None = None) -> None:
-        name = name or self.any_value()
-        array = self.random.choice(ARRAYS)
-        place = f"[{self.offset()}, {self.offset()}]"
-        tile = f"xetile.init_tile({array}, {place}, {self.values[name]})"
-        self.write(f"xetile.store_tile({name}.to({array}.dtype), {tile})")
-
-    def elementwise(self) -> None:
-        name = self.any_value()
-        shape = self.values[name]
-        r, c = shape
-        other = self.any_value(self.random.choice([shape, shape, (r, 1), (1, c)]))
-        expression = self.random.choice(
-            [
-                "{a} + {b}",
-                "{a} - {b} * 2",
-                "xetile.maximum({a}, {b})",
-                "xetile.minimum({a}, -{b})",
-                "xetile.abs({a}) * {b}",
-                "xetile.where({a} < {b}, {a}, 3 - {a})",
-                "{a} * n - {b}",
-                "{a} + xetile.arange({cols})[None, :].to(X.dtype) - {b}",
-            ]
-        ).format(a=name, b=other, cols=c)
-        self.clamped(expression, shape)
-
-    def clamped(self, expression: str, shape: Shape, cast: str = "") -> str:
-        """A cast comes last: a float outside of an integer type is unspecified."""
-        bounds = f"xetile.maximum(xetile.minimum({expression}, 8), -8){cast}"
-        return self.define(bounds, shape)
-
-    def reduce(self) -> None:
-        name = self.any_value()
-        r, c = self.values[name]
-        dim = self.random.randrange(2)
-        kind = self.random.choice(("add", "max", "min"))
-        shape = (1, c) if dim == 0 else (r, 1)
-        self.clamped(f'xetile.tile_reduce("{kind}", {name}, [{dim}])', shape)
-
-    def transpose(self) -> None:
-        name = self.any_value()
-        r, c = self.values[name]
-        self.define(f"{name}.T", (c, r))
-
-    def reshape(self) -> None:
-        name = self.any_value()
-        r, c = self.values[name]
-        shape = self.random.choice([(c, r), (1, r * c), (r * c, 1), (r, c)])
-        self.define(f"{name}.reshape({shape})", shape)
-
-    def product(self) -> None:
-        name = self.any_value()
-        r, k = self.values[name]
-        n = self.random.choice((r, k, 1, 17))
-        other = self.any_value((k, n))
-        both = f"{name}{self.cast}, {other}{self.cast}"
-        self.clamped(f"xetile.tile_mma({both})", (r, n), ".to(X.dtype)")
-
-    def gemm(self) -> None:
-        """A K loop over two arrays, either of them transposed."""
-        (m, n), k = self.shape(), self.random.choice((1, 8, 17, 32))
-        acc, count, step = self.name("v"), self.count, self.random.choice((k, k, 5))
-        start = self.random.choice(("0", "0", "n", "-2"))
-        row = self.random.choice(("0", "row" if self.programs else "n"))
-        col = self.random.choice(("0", "col" if self.programs else "1"))
-        self.write(
-            f"{acc} = xetile.full({(m, n)}, {self.random.randrange(3)}, xetile.f32)"
+    def frame(self, r: int, c: int) -> None:
+        chosen = self.random.choice(
+            (
+                "xetile.where(a < b, a, b)",
+                "xetile.maximum(a, b) - xetile.minimum(a, b)",
+                "a + b if n > 1 else a - b",
+            )
         )
-        self.write(f"for k{count} in range({start}, {self.array()}.shape[1], {step}):")
-        self.indent += 1
-        names: list[str] = []
-        for place, shape in (
-            ((row, f"k{count}"), (m, k)),
-            ((f"k{count}", col), (k, n)),
-        ):
-            flip = self.random.choice(("", "", ".T"))
-            order = place[::-1] if flip else place
-            size = shape[::-1] if flip else shape
-            tile = f"xetile.init_tile({self.array()}, [{', '.join(order)}], {size})"
-            names.append(f"xetile.load_tile({tile}){flip}{self.cast}")
-        self.write(f"{acc} = xetile.tile_mma({', '.join(names)}, {acc})")
-        self.indent -= 1
-        self.values[acc] = (m, n)
-        self.clamped(acc, (m, n), ".to(X.dtype)")
-        del self.values[acc]
+        self.write("def helper(a, b):")
+        self.write(f"    return {chosen}")
+        self.write("small = lambda a: xetile.minimum(xetile.maximum(a, 0), 8)")
+        if self.mode != "subgroups":
+            whole = f"xetile.init_tile(room, [0, 0], {(r, c)})"
+            self.write(f"room = xetile.slm({(r, c)}, xetile.f32)")
+            self.write(f"xetile.store_tile(xetile.zeros({(r, c)}), {whole})")
+            self.write("xetile.barrier()")
+        if self.mode == "one":
+            return
+        row = f"xetile.program_id(0) * {r}"
+        if self.mode == "subgroups":
+            self.write("me = xetile.subgroup_id()")
+            row = f"(xetile.program_id(0) * 4 + me) * {r}"
+        self.write(f"row, col = {row}, xetile.program_id(1) * {c}")
 
-    def gather(self) -> None:
-        name = self.any_value()
-        shape = self.values[name]
-        index = f"({name} * 3).to(xetile.i32) + n"
-        tile = f"xetile.init_tile({self.array()}[n], {index})"
-        self.define(f"xetile.load_gather({tile}, padding=2)", shape)
+    def statement(self) -> None:
+        kinds = list(STATEMENTS)
+        if self.indent < 3:
+            kinds += CONTROL
+        if self.mode == "subgroups":
+            kinds += ["exchange"] * 4
+        getattr(self, self.random.choice(kinds))()
 
-    def moved(self) -> None:
-        """A tile that a loop moves: loaded, changed and stored on its way."""
-        shape, array = self.shape(), self.array()
-        tile, total = self.name("t"), self.any_value(shape)
-        place = f"[{self.offset()}, {self.offset()}]"
-        self.write(f"{tile} = xetile.init_tile({array}, {place}, {shape})")
-        kept = f"v{self.count}k"
-        self.write(f"{kept} = {total}")
-        self.write(f"for {self.name('i')} in range(n):")
-        self.indent += 1
-        added = f"{kept} + xetile.load_tile({tile})"
-        self.write(f"{kept} = xetile.maximum(xetile.minimum({added}, 8), -8)")
-        if not self.programs and self.random.random() < 0.5:
-            self.write(f"xetile.store_tile({kept}, {tile})")
-        step = self.random.choice(("[1, 0]", "[0, 1]", "[-1, 2]", "[2, -3]"))
-        self.write(f"{tile} = xetile.update_tile_offset({tile}, {step})")
-        self.indent -= 1
-        self.values[kept] = shape
-
-    def used_up(self) -> None:
-        """A scalar of a whole value, in the next one."""
-        name, other = self.any_value(), self.any_value()
-        scalar = f"{name}.{self.random.choice(('max', 'min', 'sum'))}()"
-        self.clamped(f"{other} + {scalar}", self.values[other])
+    def condition(self) -> str:
+        """Of the run; of an element or a value, where no barrier may be skipped."""
+        kinds = ["n > 1", "n == 0", "n < 2", "not (n > 2) and n != 1", "n % 2 == 1"]
+        if self.mode != "subgroups":
+            value = self.number()
+            kinds += [f"{value.name}.max() > 3", f"{value.name}.min() < n"]
+            if self.dtypes["X"] != "i1":
+                kinds += ["X[0, n] > 0", "X[1, 1] < n or n > 2"]
+        return self.random.choice(kinds)
 
     def loop(self) -> None:
         counter = self.name("i")
-        trips = self.random.choice(("n", "2", "n + 1"))
-        self.write(f"for {counter} in range({trips}):")
-        self.body(self.random.randrange(1, 4))
+        trips = self.random.choice(
+            ("n", "2", "n + 1", "1, n + 2, 2", "n, -1, -1", "X.shape[0] // 16")
+        )
+        word = f"range({trips})"
+        if self.random.random() < 0.15:
+            word = "xetile.static_range(2)"
+        self.write(f"for {counter} in {word}:")
+        leaves = "static" not in word and self.random.random() < 0.3
+        self.body(self.random.randrange(1, 4), leaves, counter)
+
+    def repeat(self) -> None:
+        counter = self.name("i")
+        self.write(f"{counter} = 0")
+        self.write(f"while {counter} < n + 1:")
+        self.write(f"    {counter} = {counter} + 1")
+        self.body(self.random.randrange(1, 3), self.random.random() < 0.5, counter)
 
     def branch(self) -> None:
-        condition = self.random.choice(("n > 1", "n == 0", "n < 2"))
-        self.write(f"if {condition}:")
+        self.write(f"if {self.condition()}:")
         self.body(self.random.randrange(1, 3))
+        if self.random.random() < 0.3:
+            before = len(self.lines)
+            condition = self.condition()
+            if len(self.lines) == before:
+                self.write(f"elif {condition}:")
+                self.body(self.random.randrange(1, 3))
+            else:
+                return
         if self.random.random() < 0.6:
             self.write("else:")
             self.body(self.random.randrange(1, 3))
 
-    def body(self, statements: int) -> None:
+    def leave(self, counter: str) -> None:
+        word = self.random.choice(("break", "continue"))
+        self.write(f"if {self.condition()} and {counter} > 0:")
+        self.write(f"    {word}")
+
+    def body(self, statements: int, leaves: bool = False, counter: str = "") -> None:
         """Statements on values of their own, some given to variables from outside."""
-        outside = dict(self.values)
+        outside = list(self.values)
+        was_leaving = self.leaving
         self.indent += 1
+        if leaves:
+            self.leave(counter)
+            self.leaving = True
         for _ in range(statements):
             self.statement()
-        given = self.random.sample(list(outside), min(len(outside), 2))
-        pairs = [(n, self.any_value(outside[n])) for n in given]
-        names = ", ".join(name for name, _ in pairs)
-        self.write(f"{names} = {', '.join(value for _, value in pairs)}")
+        given = self.random.sample(outside, min(len(outside), 2))
+        pairs = [(v, self.any_value(v.shape, v.dtype)) for v in given]
+        names = ", ".join(value.name for value, _ in pairs)
+        self.write(f"{names} = {', '.join(value.name for _, value in pairs)}")
+        if self.random.random() < 0.3 and counter and given:
+            self.carried(given[0], counter)
         self.indent -= 1
-        self.values = outside
+        self.values, self.leaving = outside, was_leaving
+
+    def carried(self, value: Value, counter: str) -> None:
+        """A variable from outside that the counter changes."""
+        if value.dtype != "i1":
+            text = f"{value.name} + {counter}"
+            if value.dtype in FLOATS:
+                text = self.clamped(text, value.dtype)
+            self.write(f"{value.name} = {text}")
 
 
-def random_kernel(
-    seed: int, multiplies: bool = False, statements: int = 12
-) -> tuple[Any, str]:
-    """A kernel and its source, which tracebacks and the front end can read.
+def types(seed: int) -> dict[str, str]:
+    """The element type of each array of a seed's kernel."""
+    rng = random.Random(seed)
+    found = {name: rng.choice(PLENTY) for name in "XYZV"}
+    found["W"] = rng.choice((*PLENTY, "i1"))
+    found["U"] = rng.choice(("f32", "f64", *SIGNED[2:], *UNSIGNED[2:]))
+    if seed % 10 == 0:  # the very same view twice
+        found["Y"] = found["X"]
+    return found
 
-    Odd seeds make kernels of many programs; ``multiplies``: elements of the arrays
-    may be multiplied into f32 as they are.
-    """
-    make = Generator(random.Random(seed), seed % 2 == 1, multiplies)
+
+def mode(seed: int) -> str:
+    return MODES[seed % len(MODES)]
+
+
+def random_kernel(seed: int, statements: int = 10) -> tuple[Any, str]:
+    """A kernel and its source, which tracebacks and the front end can read."""
+    rng = random.Random(seed)
+    make = Generator(rng, mode=mode(seed), dtypes=types(seed))
+    atomics = COMMUTATIVE[:3] if make.dtypes["U"] in FLOATS else COMMUTATIVE
+    make.kind = rng.choice(atomics)
     source = make.generate(statements)
-    file = f"<kernel {seed}>"
+    return compiled(source, f"<kernel {seed}>", make.mode), source
+
+
+def compiled(source: str, file: str, mode: str) -> Any:
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     names: dict[str, Any] = {"xetile": xetile}
     exec(compile(source, file, "exec"), names)
-    return xetile.kernel(names["generated"]), source
+    if mode == "subgroups":
+        return xetile.kernel(subgroups=[2, 2])(names["generated"])
+    return xetile.kernel(names["generated"])

@@ -56,7 +56,6 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     """Wrap the program in a loop over its subgroups, or in fibers."""
     count = prod(counts)
     program = loop.body.block
-    _share(program)
     inside = Block(arg_types=[IndexType()])
     for op in list(program.ops):
         if not isinstance(op, scf.ReduceOp):
@@ -87,14 +86,6 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
         lower, upper, step = (constant.result for constant in bounds)
         wrapper = scf.ForOp(lower, upper, step, [], Region(inside))
     Rewriter.insert_op(wrapper, InsertPoint.before(last))
-
-
-def _share(program: Block) -> None:
-    """Move memory of the workgroup out of branches and loops: all see the same."""
-    for op in [o for o in program.walk() if _is_shared(o)]:
-        if op.parent is not program:
-            op.detach()
-            Rewriter.insert_op(op, InsertPoint.at_start(program))
 
 
 def _is_shared(op: Operation) -> bool:
