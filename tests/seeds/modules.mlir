@@ -159,6 +159,33 @@ gpu.module @modules {
     gpu.return
   }
 
+  // Subgroups hand their rows round: barriers in a loop, memory asked for in it.
+  // CHECK: gpu.func @ring
+  gpu.func @ring(%a: memref<8x16xf32>) kernel attributes {gpu.known_block_size = array<i32: 8, 1, 1>} {
+    %s = gpu.subgroup_id : index
+    %n = gpu.num_subgroups : index
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c5 = arith.constant 5 : index
+    %ta = xetile.init_tile %a[%s, 0] : memref<8x16xf32> -> !xetile.tile<1x16xf32>
+    %v0 = xetile.load_tile %ta : !xetile.tile<1x16xf32> -> vector<1x16xf32>
+    %up = index.add %s, %c1
+    %nx = index.remu %up, %n
+    %r = scf.for %i = %c0 to %c5 step %c1 iter_args(%v = %v0) -> (vector<1x16xf32>) {
+      %slm = memref.alloca() : memref<8x16xf32, 3>
+      %ts = xetile.init_tile %slm[%s, 0] : memref<8x16xf32, 3> -> !xetile.tile<1x16xf32, #xetile.tile_attr<memory_space = 3>>
+      xetile.store_tile %v, %ts : vector<1x16xf32>, !xetile.tile<1x16xf32, #xetile.tile_attr<memory_space = 3>>
+      gpu.barrier
+      %tn = xetile.init_tile %slm[%nx, 0] : memref<8x16xf32, 3> -> !xetile.tile<1x16xf32, #xetile.tile_attr<memory_space = 3>>
+      %w = xetile.load_tile %tn : !xetile.tile<1x16xf32, #xetile.tile_attr<memory_space = 3>> -> vector<1x16xf32>
+      gpu.barrier
+      %y = arith.addf %w, %v : vector<1x16xf32>
+      scf.yield %y : vector<1x16xf32>
+    }
+    xetile.store_tile %r, %ta : vector<1x16xf32>, !xetile.tile<1x16xf32>
+    gpu.return
+  }
+
   // Cannot be launched, but is checked and printed.
   // CHECK: func.func @snippet
   func.func @snippet(%t: !xetile.tile<32x32xf16>, %v: vector<8x16xf16>) -> vector<16x8xf16> {

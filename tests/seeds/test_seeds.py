@@ -128,6 +128,15 @@ def test_raw_addresses(modules: Any, backend: str) -> None:
     assert np.array_equal(b, a * [1, 2, 3, 4])
 
 
+def test_subgroups_in_a_ring(modules: Any, backend: str) -> None:
+    a = numbers(8, 16)
+    expected = a.copy()
+    for _ in range(5):
+        expected = expected + np.roll(expected, -1, 0)
+    modules["ring"][(1, 1, 1)](a, backend=backend)
+    assert np.array_equal(a, expected)
+
+
 def test_what_cannot_be_launched(modules: Any, backend: str) -> None:
     assert "xetile.tile_transpose" in str(modules["snippet"])
     with pytest.raises(xetl.errors.LaunchError, match="cannot be launched"):

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import ParseError
 
 from xetl.errors import IRError
 
-from .parser import parse_module
+from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
 from .verify import LocatedVerifyException, verify
 from .xetile import TileType, WgMapAttr
@@ -25,6 +25,7 @@ LEVEL = "xetile.level"
 WORKGROUP, SUBGROUP = "workgroup", "subgroup"
 
 _UNKNOWN = re.compile(r"Operation ([\w.]+) is not registered")
+_UNDEFINED = re.compile(r"values? used but not defined: \[(%[^\],]+)")
 
 Function = gpu.FuncOp | func.FuncOp
 
@@ -35,12 +36,17 @@ def read_module(text: str) -> ModuleOp:
     Raises:
         IRError: the text is wrong.
     """
+    parser = XetlParser(make_context(), text, FILE)
     try:
-        module = parse_module(text, FILE)
+        module = parser.parse_module()
     except ParseError as error:
-        raise _syntax_error(text, error) from None
+        start, end = error.span.start, error.span.end
+        raise _syntax_error(text, error.msg or "wrong syntax", start, end) from None
     except RecursionError:
         raise IRError("the text nests too deeply", code="X0701") from None
+    except Exception as error:  # of an attribute that is checked while it is made
+        reason = str(error) or type(error).__name__
+        raise _syntax_error(text, reason, parser.pos, parser.pos) from None
     _verify(text, module)
     for op in module.walk():
         for region in op.regions:
@@ -116,16 +122,26 @@ def _verify(text: str, module: ModuleOp) -> None:
         raise error_at(text, error.op, error.problem, "X0702") from None
 
 
-def _syntax_error(text: str, error: ParseError) -> IRError:
-    start, length = error.span.start, max(1, error.span.end - error.span.start)
-    unknown = _UNKNOWN.match(error.msg or "")
+def _syntax_error(text: str, reason: str, start: int, end: int) -> IRError:
+    message, length = reason.strip().splitlines()[0], max(1, end - start)
+    unknown = _UNKNOWN.match(message)
     if unknown is not None:  # the parser stands behind the name by now
         length = len(unknown[1])
         start = max(text.rfind(unknown[1], 0, start), 0)
+    undefined = _UNDEFINED.match(message)
+    if undefined is not None:  # the parser is at the end of the function
+        message = f"value {undefined[1]} is used but not defined"
+        start, length = _first_use(text, undefined[1]), len(undefined[1])
     line = text.count("\n", 0, start) + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
-    message = error.msg.strip().splitlines()[0] if error.msg else "wrong syntax"
     return _error(text, line, column, message, "X0701", length)
+
+
+def _first_use(text: str, name: str) -> int:
+    """Where a name stands first, comments left out; 0 if nowhere."""
+    pattern = rf'//[^\n]*|"[^"\n]*"|({re.escape(name)})(?![\w$.-])'
+    found = (match.start() for match in re.finditer(pattern, text) if match[1])
+    return next(found, 0)
 
 
 def _error(

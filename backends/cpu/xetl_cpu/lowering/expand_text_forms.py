@@ -48,6 +48,7 @@ class ExpandTextFormsPass(ModulePass):
 
 
 def _expand(kernel: gpu.FuncOp) -> None:
+    memory.shared_memory(kernel.body.block)
     rules = _RULES
     if SUBGROUPS not in kernel.attributes:
         rules = {**rules, **scalars.ALONE}

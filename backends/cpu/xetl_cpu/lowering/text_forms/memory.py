@@ -6,9 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.launch_form import SHARED
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -103,6 +107,25 @@ def _load_tile(op: LoadTileOp) -> None:
 def _dealloc(op: Operation) -> None:
     op.detach()
     op.erase()
+
+
+def shared_memory(block: Block) -> None:
+    """Memory of the workgroup stands once, before everything that uses it.
+
+    ``alloca`` with its memory space is the same; in a loop it would be one of each
+    subgroup for the passes behind this one.
+    """
+    for op in list(block.walk()):
+        if not isinstance(op, memref.AllocOp | memref.AllocaOp):
+            continue
+        type_ = memref_type(op.results[0])
+        if memory_space_of(type_) != SHARED or op.operands:
+            continue
+        new = memref.AllocOp(type_, location=op.location)
+        op.results[0].replace_all_uses_with(new.results[0])
+        op.detach()
+        op.erase()
+        Rewriter.insert_op(new, InsertPoint.at_start(block))
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {

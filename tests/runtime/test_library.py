@@ -1,0 +1,161 @@
+"""`xetl.load_mlir`: what is read, what is refused, and how kernels are called."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xetl
+from xetl.errors import IRError, LaunchError, MissingKernelError
+
+TILE = "!xetile.tile<16x16xf32>"
+COPY = f"""
+gpu.module @m {{
+  gpu.func @copy(%a: memref<16x16xf32>, %b: memref<16x16xf32>, %n: i32) kernel {{
+    %t = xetile.init_tile %a[0, 0] : memref<16x16xf32> -> {TILE}
+    %v = xetile.load_tile %t : {TILE} -> vector<16x16xf32>
+    %u = xetile.init_tile %b[0, 0] : memref<16x16xf32> -> {TILE}
+    xetile.store_tile %v, %u : vector<16x16xf32>, {TILE}
+    gpu.return
+  }}
+  func.func @plain(%a: memref<?xf32>) {{
+    return
+  }}
+}}
+"""
+MAPS = """
+#m = #xetile.wg_map<sg_layout = [{0}], sg_data = [8, 8]>
+#n = #xetile.wg_map<sg_layout = [2, 2], sg_data = [8, 8]>
+func.func @k(%a: memref<32x32xf32>) {{
+  %t = xetile.init_tile %a[0, 0] : memref<32x32xf32> -> !xetile.tile<32x32xf32, #m>
+  %u = xetile.init_tile %a[0, 0] : memref<32x32xf32> -> !xetile.tile<32x32xf32, #n>
+  return
+}}
+"""
+
+
+def arrays() -> tuple[Any, Any]:
+    return np.arange(256, dtype="f4").reshape(16, 16), np.zeros((16, 16), "f4")
+
+
+def wrong(text: str) -> IRError:
+    with pytest.raises(IRError) as caught:
+        xetl.load_mlir(text)
+    return caught.value
+
+
+def test_importing_xetl_loads_no_parser() -> None:
+    code = "import sys, xetl; sys.exit('xdsl' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_library_is_a_mapping() -> None:
+    library = xetl.load_mlir(COPY)
+    assert list(library) == ["copy", "plain"]
+    assert "copy" in library
+    assert "nope" not in library
+    assert "gpu.func @copy" in str(library)
+    assert xetl.load_mlir(str(library)).keys() == library.keys()
+
+
+def test_a_missing_kernel_is_a_launch_error_and_a_key_error() -> None:
+    with pytest.raises(MissingKernelError) as caught:
+        xetl.load_mlir(COPY)["cpy"]
+    assert isinstance(caught.value, KeyError)
+    assert caught.value.help == "did you mean `copy`?"
+
+
+def test_wrong_syntax_has_a_place() -> None:
+    error = wrong(COPY.replace("gpu.return", "gpu.leave"))
+    assert (error.code, error.line, error.column) == ("X0701", 8, 5)
+    error = wrong(COPY.replace("%v, %u", "%w, %u"))
+    assert (error.code, error.line) == ("X0701", 7)
+
+
+def test_a_broken_rule_has_a_place() -> None:
+    error = wrong(COPY.replace("vector<16x16xf32>", "vector<16x8xf32>"))
+    assert (error.code, error.line, error.column) == ("X0702", 5, 10)
+    assert error.source_line is not None
+
+
+def test_two_functions_of_one_name() -> None:
+    assert wrong(COPY.replace("@plain", "@copy")).code == "X0702"
+
+
+def test_blocks_in_a_chain_are_merged_and_others_refused() -> None:
+    chain = "func.func @f() {\n  cf.br ^a\n^a:\n  cf.br ^b\n^b:\n  return\n}"
+    assert "cf.br" not in str(xetl.load_mlir(chain))
+    error = wrong(chain.replace("return", "cf.br ^a"))
+    assert error.code == "X0703"
+
+
+def test_the_level_follows_from_the_maps() -> None:
+    assert 'xetile.level = "subgroup"' in str(xetl.load_mlir(COPY)["copy"])
+    assert 'xetile.level = "workgroup"' in str(xetl.load_mlir(MAPS.format("2, 2"))["k"])
+
+
+def test_maps_for_different_numbers_of_subgroups() -> None:
+    kernel = xetl.load_mlir(MAPS.format("4, 4"))["k"]
+    with pytest.raises(IRError) as caught:
+        kernel[1](np.zeros((32, 32), "f4"))
+    assert caught.value.code == "X0704"
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_launching(backend: str) -> None:
+    a, b = arrays()
+    xetl.load_mlir(COPY)["copy"][(1, 1, 1), (1, 1, 1)](a, b, 3, backend=backend)
+    assert np.array_equal(a, b)
+
+
+WRONG_CALLS: dict[str, tuple[str, Callable[[Any, Any, Any], object]]] = {
+    "`b`": ("X0824", lambda k, a, b: k[1](a, b[:8], 3)),
+    "stride": ("X0824", lambda k, a, b: k[1](a, b.T, 3)),
+    "dtype f64": ("X0824", lambda k, a, b: k[1](a.astype("f8"), b, 3)),
+    "rank 1": ("X0824", lambda k, a, b: k[1](a.ravel(), b, 3)),
+    "`n` is a float": ("X0805", lambda k, a, b: k[1](a, b, 3.5)),
+    "does not fit": ("X0805", lambda k, a, b: k[1](a, b, 1 << 40)),
+    "3 arguments": ("X0803", lambda k, a, b: k[1](a, b)),
+    "`grd=`": ("X0804", lambda k, a, b: k[1](a, b, 3, grd=1)),
+    "without a grid": ("X0802", lambda k, a, b: k(a, b, 3)),
+    "empty grid": ("X0802", lambda k, a, b: k[(1, 1, 1), (0, 1, 1)](a, b, 3)),
+    "3 grids": ("X0802", lambda k, a, b: k[(1,), (1,), (1,)](a, b, 3)),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_CALLS)
+def test_wrong_calls(what: str) -> None:
+    code, call = WRONG_CALLS[what]
+    a, b = arrays()
+    with pytest.raises(LaunchError, match=what) as caught:
+        call(xetl.load_mlir(COPY)["copy"], a, b)
+    assert caught.value.code == code
+    assert not b.any()
+
+
+def test_what_cpu_cannot_do_names_the_operation_and_its_line() -> None:
+    text = COPY.replace(
+        "    xetile.store_tile",
+        "    memref.copy %a, %b : memref<16x16xf32> to memref<16x16xf32>\n"
+        "    xetile.store_tile",
+    )
+    kernel = xetl.load_mlir(text)["copy"]
+    a, b = arrays()
+    kernel[1](a, b, 3, backend="reference")
+    with pytest.raises(IRError, match=r"memref\.copy") as caught:
+        kernel[1](a, b, 3, backend="cpu")
+    assert (caught.value.code, caught.value.line) == ("X0705", 7)
+
+
+def test_stages() -> None:
+    kernel = xetl.load_mlir(COPY)["copy"]
+    assert "xetile.load_tile" in kernel.ir("xetile")
+    assert "scf.parallel" in kernel.ir("materialize-grid")
+    assert "define" in kernel.ir("llvm")
+    with pytest.raises(LaunchError, match="no stage"):
+        kernel.ir("lops")
