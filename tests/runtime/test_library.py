@@ -150,6 +150,8 @@ def test_what_cpu_cannot_do_names_the_operation_and_its_line() -> None:
     with pytest.raises(IRError, match=r"memref\.copy") as caught:
         kernel[1](a, b, 3, backend="cpu")
     assert (caught.value.code, caught.value.line) == ("X0705", 7)
+    with pytest.raises(IRError, match=r"memref\.copy"):
+        kernel.ir("llvm", backend="cpu")
 
 
 def test_stages() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -135,6 +136,18 @@ def test_subgroups_in_a_ring(modules: Any, backend: str) -> None:
         expected = expected + np.roll(expected, -1, 0)
     modules["ring"][(1, 1, 1)](a, backend=backend)
     assert np.array_equal(a, expected)
+
+
+def test_a_module_around_kernels(backend: str) -> None:
+    library = load("whole_module")
+    assert list(library) == ["host", "add", "two"]
+    a = numbers(16, 16)
+    expected = np.maximum(a + 1, 2)
+    library["add"][1](a, backend=backend)
+    assert np.array_equal(a, expected)
+    b = np.ones((16, 16), ml_dtypes.bfloat16)
+    library["two"][1](b, backend=backend)
+    assert (b == ml_dtypes.bfloat16(np.e)).all()
 
 
 def test_what_cannot_be_launched(modules: Any, backend: str) -> None:

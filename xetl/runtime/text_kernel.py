@@ -104,7 +104,10 @@ class TextKernel:
                 signature, aliases = given.signature, given.aliases
             module = self._module(aliases, counts)
             steps = compiler.lower_module(module, backend, target)
-            return compiler.text_of_stage(steps, signature, backend, target, stage)
+            try:
+                return compiler.text_of_stage(steps, signature, backend, target, stage)
+            except Exception as error:
+                raise self._shown(refused(error, backend.name)) from None
         except XetlError as error:
             raise at_caller(error) from None
 
