@@ -44,7 +44,8 @@ def arrays(seed: int) -> list[Any]:
     dtypes = types(seed)
     least = 0 if seed % 7 == 0 else 4
     found = [array(rng, dtypes[n], tuple(rng.integers(least, 60, 2))) for n in "XYZ"]
-    if seed % 7 == 0 and mode(seed) != "one" and found[1].size:  # nobody stores to these
+    # Nobody stores to these:
+    if seed % 7 == 0 and mode(seed) != "one" and found[1].size:
         found[0] = np.zeros((0, 5), found[0].dtype)
         found[1] = np.broadcast_to(found[1][:1], (9, found[1].shape[1]))
     found.append(array(rng, dtypes["W"], tuple(rng.integers((2, 3, 3), (4, 40, 40)))))
