@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -172,9 +172,13 @@ def _keep_one_row(buffer: memref.AllocaOp) -> None:
     shape = memref_type(value).get_shape()
     uses = [use.operation for use in value.uses]
     loops = {_row_loop(op) for op in uses}
-    if len(shape) != 2 or shape[0] == 1 or len(loops) != 1 or None in loops:
-        return
     old = memref_type(value)
+    # Shared memory has other readers: the other subgroups.
+    is_private = isinstance(old.memory_space, NoneAttr)
+    if len(shape) != 2 or shape[0] == 1 or not is_private:
+        return
+    if len(loops) != 1 or None in loops:
+        return
     new = memref.AllocaOp(MemRefType(old.element_type, [1, *shape[1:]]))
     block = buffer.parent
     assert block is not None
