@@ -1,6 +1,6 @@
 """Operations on the values of tiles: products, reductions, shapes, layouts, atomics.
 
-Source: docs/xetile.md, section 3; docs/language.md, "Rules of types and edges" (tile_mma).
+Source: docs/xetile.md, section 3; docs/language.md, "Rules of types and edges".
 """
 
 from __future__ import annotations
