@@ -246,3 +246,18 @@ def test_a_reshaped_load_before_a_store() -> None:
     expected = x.copy()
     expected[:, :2], expected[0] = y, x[0]
     same(agree(reshaped_across_a_store, 1, x, y, N=20)[0], expected)
+
+
+@xetile.kernel
+def shifted_exchange(X, n):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (64,)))
+    there = xetile.init_tile(X, xetile.arange(64) + n)
+    xetile.atomic_rmw_tile("xchg", v + 1.0, there)
+
+
+def test_an_atomic_whose_old_values_nobody_reads_sees_what_was_loaded() -> None:
+    x = np.arange(70, dtype=np.float32)
+    for n in (0, 1, 5):
+        expected = x.copy()
+        expected[n : n + 64] = x[:64] + 1
+        same(agree(shifted_exchange, 1, x, n)[0], expected)

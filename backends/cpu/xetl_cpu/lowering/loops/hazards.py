@@ -47,11 +47,16 @@ def _is_awaited(state: State, value: SSAValue) -> bool:
         if reader in state.lowered and not isinstance(reader, _TILE_MAKERS):
             continue
         results = [r for r in reader.results if r not in state.buffers]
-        if reader.regions or not reader.results:
+        if _acts(reader):
             return True
         if any(_is_awaited(state, result) for result in results):
             return True
     return False
+
+
+def _acts(reader: Operation) -> bool:
+    """True for what is done whoever reads its results: an atomic has some, too."""
+    return bool(reader.regions) or not reader.results or may_write(reader)
 
 
 def _is_update_in_place(
@@ -76,7 +81,7 @@ def _only_reader(state: State, value: SSAValue, store: Operation) -> bool:
         if reader in state.lowered and not isinstance(reader, _TILE_MAKERS):
             continue
         results = [r for r in reader.results if r not in state.buffers]
-        if reader.regions or not reader.results:
+        if _acts(reader):
             return False
         if not all(_only_reader(state, result, store) for result in results):
             return False
