@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from xetl.errors import LaunchError
+
 __all__ = [
     "REFUSED",
     "TARGETS",
@@ -36,8 +38,11 @@ REFUSED = {
 """Names we know of but do not compile for, each with what to say about it."""
 
 
-class UnknownTargetError(ValueError):
-    """There is no target of this name, or it is not supported yet."""
+class UnknownTargetError(LaunchError, ValueError):
+    """There is no target of this name, or it is not supported yet, or not here."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="X0811")
 
 
 @dataclass(frozen=True)
