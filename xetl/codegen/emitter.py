@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import I64, byte_width, llvm_type, memory_type
+from xetl.codegen.types import I64, llvm_type, memory_type
 from xetl.errors import InternalError
 
 Emit = Callable[["Emitter", Any], None]
@@ -133,11 +132,6 @@ def splat(builder: Any, scalar: Any, lanes: int) -> Any:
     first = builder.insert_element(undefined, scalar, ll.Constant(ll.IntType(32), 0))
     zeros = ll.Constant(ll.VectorType(ll.IntType(32), lanes), [0] * lanes)
     return builder.shuffle_vector(first, undefined, zeros)
-
-
-def alignment(type_: MemRefType[Attribute]) -> int:
-    """What may be assumed of an element's address: its own size."""
-    return byte_width(type_.element_type)
 
 
 def vector_of(type_: Attribute) -> tuple[Any, int]:

@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
-from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, suffix, widen
+from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, narrow, suffix, widen
 from xetl.codegen.emitter import (
     Emit,
     Emitter,
@@ -103,22 +103,14 @@ def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
         result = _reduce(em, _REDUCE_FLOAT[kind], value, UNSIGNED_ZERO)
     else:
         result = _tree(em, "fadd" if kind == "add" else "fmul", value)
-    em.set(op.result, in_f32_round(em, result, narrow_type))
+    if is_narrow_float(narrow_type):
+        result = narrow(em, result, narrow_type)
+    em.set(op.result, result)
 
 
 def _reduce(em: Emitter, name: str, value: Any, flags: Sequence[str]) -> Any:
     full = f"llvm.vector.reduce.{name}.{suffix(value.type)}"
     return em.intrinsic(full, value.type.element, [value], flags)
-
-
-def in_f32_round(em: Emitter, value: Any, type_: Attribute) -> Any:
-    """An f32 result rounded to f16/bf16 where the type asks for it."""
-    return in_f32(em, type_, lambda args: value, em_zero(type_))
-
-
-def em_zero(type_: Attribute) -> Any:
-    """A zero of a type: `in_f32` wants an operand, used or not."""
-    return ll.Constant(llvm_type(type_), 0.0) if is_narrow_float(type_) else None
 
 
 def _tree(em: Emitter, method: str, value: Any) -> Any:

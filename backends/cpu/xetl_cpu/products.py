@@ -35,6 +35,13 @@ def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
     return em.element_address(em.strided(value), em.all(indices))
 
 
+def _from(em: Any, panels: SSAValue, offset: SSAValue) -> Any:
+    """The address of an element of packed panels."""
+    element = memory_type(memref_type(panels).element_type)
+    address = em.strided(panels).address
+    return em.builder.gep(address, [em.get(offset)], source_etype=element)
+
+
 def _unit(source: Strided, rows: str, cols: str) -> Any:
     """The contiguous dimension, if the type tells: only that road is compiled."""
     for name, stride in ((cols, source.strides[1]), (rows, source.strides[0])):
@@ -49,11 +56,7 @@ def _pack_b(em: Any, op: PackBOp) -> None:
     source = em.strided(op.source)
     unit = _unit(source, "k", "n")
     function = emit_pack_b(em.module, em.target, blocking, dtype, unit)
-    to = em.builder.gep(
-        em.strided(op.dest).address,
-        [em.get(op.dest_offset)],
-        source_etype=memory_type(memref_type(op.dest).element_type),
-    )
+    to = _from(em, op.dest, op.dest_offset)
     em.builder.call(
         function,
         [
@@ -89,11 +92,7 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     blocking = _blocking(em, op, str(op.source_type))
     function = emit_block_gemm(em.module, em.target, blocking)
     a = em.strided(op.a)
-    panels = em.builder.gep(
-        em.strided(op.b).address,
-        [em.get(op.b_offset)],
-        source_etype=memory_type(memref_type(op.b).element_type),
-    )
+    panels = _from(em, op.b, op.b_offset)
     em.builder.call(
         function,
         [

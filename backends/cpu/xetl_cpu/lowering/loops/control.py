@@ -124,7 +124,9 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
     for region in op.regions:
         if region.blocks:
             block = Block()
-            lasts.append(region.block.last_op)  # pyright: ignore[reportArgumentType]
+            last = region.block.last_op
+            assert isinstance(last, scf.YieldOp)
+            lasts.append(last)
             _move(region.block, block)
             regions.append(Region(block))
     new_regions = [*regions, Region()][:2]

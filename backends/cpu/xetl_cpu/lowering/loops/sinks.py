@@ -51,6 +51,7 @@ def extract(
 ) -> SSAValue:
     """One element of a value as a scalar, in front of ``op``."""
     build = before(op)
+    # A nest of no loops: all code goes to one place, and nobody asks for the loop.
     nest = Nest(0, 0, None, None, (build, build, build))  # pyright: ignore[reportArgumentType]
     return Evaluator(state, nest).eval(value, At(*position, COLUMNS, 1))
 
