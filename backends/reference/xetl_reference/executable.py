@@ -52,10 +52,7 @@ class ReferenceExecutable:
         copies, written = self._copies(values)
         several = subgroups_of(interpreter.function) != (1, 1, 1)
         run = Run(guard.checks, guard.sites, several)
-        names = _names(interpreter.function, len(values))
-        for name, value in zip(names, copies):
-            if isinstance(value, View):
-                run.watch_argument(name, value, value.memory in written)
+        watch(run, interpreter.function, copies, written)
         interpreter.run(grid, copies, checks=run)
         for index in self.stored:
             if all(values[index].sizes):
@@ -75,11 +72,11 @@ class ReferenceExecutable:
         copies: dict[tuple[int, int], Memory] = {}
         for index in self.stored:
             memory = values[index].memory
-            copies[_place(memory)] = Memory(memory.data.copy(), memory.origin)
+            copies[place_of(memory)] = Memory(memory.data.copy(), memory.origin)
         made: list[Any] = []
         for value in values:
             if isinstance(value, View):
-                memory = copies.get(_place(value.memory), value.memory)
+                memory = copies.get(place_of(value.memory), value.memory)
                 value = View(
                     memory, value.dtype, value.offset, value.sizes, value.strides
                 )
@@ -95,7 +92,18 @@ class ReferenceExecutable:
         return [_value(arg, type_) for arg, type_ in zip(args, types)]
 
 
-def _place(memory: Memory) -> tuple[int, int]:
+def watch(
+    run: Run, function: Any, arguments: Sequence[Any], written: Collection[Memory]
+) -> None:
+    """Let the checks of a run see the arrays among the arguments of a kernel."""
+    names = _names(function, len(arguments))
+    for name, value in zip(names, arguments):
+        if isinstance(value, View):
+            run.watch_argument(name, value, value.memory in written)
+
+
+def place_of(memory: Memory) -> tuple[int, int]:
+    """Address and length in bytes: two memories of one place are one."""
     return memory.data.__array_interface__["data"][0], len(memory.data)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,11 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
 from xetl.errors import InternalError
-from xetl_reference.interpreter import Grid, Interpreter
-from xetl_reference.memory import view_of_array
+from xetl_reference.checks import Guard, Run
+from xetl_reference.executable import place_of, watch
+from xetl_reference.interpreter import Grid, Interpreter, subgroups_of
+from xetl_reference.memory import Memory, View, view_of_array
+from xetl_reference.stored import stored_arguments
 from xetl_reference.table import register_op, table_with
 from xetl_reference.values import Meaning, as_scalar, dtype_of
 
@@ -26,6 +29,7 @@ def run_module(
     *,
     kernel: str | None = None,
     subgroups: Grid | None = None,
+    checks: Collection[str] = (),
 ) -> None:
     """Run a kernel of ``module``, at any stage whose operations are known.
 
@@ -37,12 +41,34 @@ def run_module(
         extra_ops: meanings of operations of other dialects, see `register_op`.
         kernel: its name.
         subgroups: of a program along x, y and z, for kernels at subgroup level.
+        checks: which of ``oob``, ``uninit`` and ``race`` (checks.py) are on.
+
+    Raises:
+        CheckError: a check found something; what was stored before it stays.
     """
-    interpreter = Interpreter(module, kernel, table_with(extra_ops))
+    table, guard = table_with(extra_ops), Guard(checks)
+    if checks:
+        table = table.guarded(guard)
+    interpreter = Interpreter(module, kernel, table)
     types = interpreter.argument_types[: len(arrays)]
     arguments = [_argument(value, type_) for value, type_ in zip(arrays, types)]
+    _join(arguments)
+    run = None
+    if checks:
+        several = (subgroups or subgroups_of(interpreter.function)) != (1, 1, 1)
+        run = Run(checks, guard.sites, several)
+        stored = [arguments[i].memory for i in stored_arguments(interpreter.function)]
+        watch(run, interpreter.function, arguments, stored)
     x, y, z = (*grid, 1, 1, 1)[:3]
-    interpreter.run((x, y, z), arguments, subgroups)
+    interpreter.run((x, y, z), arguments, subgroups, run)
+
+
+def _join(arguments: list[Any]) -> None:
+    """Let an array that is given twice be one memory, so that checks see it as one."""
+    known: dict[tuple[int, int], Memory] = {}
+    for view in arguments:
+        if isinstance(view, View):
+            view.memory = known.setdefault(place_of(view.memory), view.memory)
 
 
 def _argument(value: Any, type_: Attribute) -> Any:
