@@ -1,0 +1,1 @@
+"""How a workgroup's values become those of its subgroups: what the pass is made of."""
