@@ -16,7 +16,7 @@ from xetl.errors import IRError
 from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
 from .verify import LocatedVerifyException, verify
-from .xetile import TileType, WgMapAttr
+from .xetile import LayoutAttr, TileType, WgMapAttr, WorkgroupMap
 
 FILE = "<text>"
 """What errors call a text that came from no file."""
@@ -66,9 +66,9 @@ def functions_of(module: ModuleOp) -> list[Function]:
     ]
 
 
-def maps_of(function: Operation) -> dict[WgMapAttr, Operation]:
+def maps_of(function: Operation) -> dict[WorkgroupMap, Operation]:
     """Every ``wg_map`` in a function, and the first operation that has it."""
-    found: dict[WgMapAttr, Operation] = {}
+    found: dict[WorkgroupMap, Operation] = {}
     for op in function.walk():
         attributes = [*op.attributes.values(), *op.properties.values()]
         types = [value.type for value in (*op.results, *op.operands)]
@@ -103,8 +103,8 @@ def location_of(op: Operation) -> tuple[int, int] | None:
     return None
 
 
-def _map_in(found: Attribute) -> WgMapAttr | None:
-    if isinstance(found, WgMapAttr):
+def _map_in(found: Attribute) -> WorkgroupMap | None:
+    if isinstance(found, WgMapAttr | LayoutAttr):
         return found
     if isinstance(found, TileType):
         return found.wg_map

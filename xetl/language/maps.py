@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xetl.errors import TileMapError
+from xetl.language.distribution import spreads
 
 
 @dataclass(frozen=True)
@@ -122,13 +123,12 @@ def check_wg_map(mapping: WgMap, shape: tuple[int, int]) -> None:
     """
     for dim, extent in enumerate(shape):
         layout, data = mapping.sg_layout[dim], mapping.sg_data[dim]
-        unit = layout * data
-        if extent % data or (extent % unit and unit % extent):
+        if not spreads(extent, layout, data):
             raise TileMapError(
                 f"this wg_map cannot spread {shape}: dimension {dim} has {extent}"
                 f" elements for {layout} subgroups of {data}",
                 code="X0502",
                 notes=[f"the map is {mapping!r}"],
-                help=f"{data} must divide {extent}, and one of {unit} and {extent}"
-                " the other",
+                help=f"{data} must divide {extent}, and one of {layout * data} and"
+                f" {extent} the other",
             )

@@ -10,9 +10,10 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
-from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr, wg_map_of
+from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr
 from .breakpoint_op import BreakpointOp
 from .debug_ops import AssertOp, PrintOp, count_fields
+from .layout import LayoutAttr, WorkgroupMap, attribute_of, layout_of, wg_map_of
 from .memory_ops import (
     InitTileOp,
     LoadTileOp,
@@ -56,7 +57,7 @@ XeTile = Dialect(
         AssertOp,
         BreakpointOp,
     ],
-    [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, CacheHintAttr],
+    [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, LayoutAttr, CacheHintAttr],
 )
 
 # The released dialect's names; the parser reads them, the printer never writes them.
@@ -78,6 +79,7 @@ __all__ = [
     "BreakpointOp",
     "CacheHintAttr",
     "InitTileOp",
+    "LayoutAttr",
     "LoadGatherOp",
     "LoadTileOp",
     "PrefetchTileOp",
@@ -97,9 +99,12 @@ __all__ = [
     "TileUnpackOp",
     "UpdateTileOffsetOp",
     "WgMapAttr",
+    "WorkgroupMap",
     "XeMapAttr",
     "XeTile",
+    "attribute_of",
     "count_fields",
+    "layout_of",
     "tile_type",
     "wg_map_of",
 ]

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+
+from xetl.language.distribution import Layout, problem_with
 
 from ..base import check
 
@@ -154,25 +156,12 @@ class WgMapAttr(_PairOfPairs):
     def problem_with(self, shape: Sequence[int]) -> str | None:
         """Why this map cannot distribute ``shape``; None if it can.
 
-        The rule (RFC): sg_data divides the extent, and of sg_layout * sg_data and
-        the extent one divides the other.  Other ranks than two are only hinted at.
+        Other ranks than two are only hinted at.
         """
         if len(shape) != 2:
             return None
-        for dim, extent in enumerate(shape):
-            layout, data = self.sg_layout[dim], self.sg_data[dim]
-            unit = layout * data
-            if extent % data:
-                return (
-                    f"wg_map: sg_data {data} does not divide extent {extent} "
-                    f"of dimension {dim}"
-                )
-            if unit % extent and extent % unit:
-                return (
-                    f"wg_map: sg_layout * sg_data = {layout} * {data} = {unit} and "
-                    f"extent {extent} of dimension {dim}: neither divides the other"
-                )
-        return None
+        problem = problem_with(shape, Layout(self.sg_layout, self.sg_data))
+        return problem and f"wg_map: {problem}"
 
 
 @irdl_attr_definition
@@ -202,19 +191,26 @@ class SgMapAttr(_PairOfPairs):
         return int_tuple(self.data)
 
 
-def parse_wg_map(parser: AttrParser) -> Attribute:
-    """Parse a wg_map, with or without its ``#xetile.wg_map`` prefix."""
-    return _parse_nested(parser, WgMapAttr)
+def _parse_wg_map(parser: AttrParser) -> Attribute:
+    position = parser.pos
+    found = parser.parse_optional_attribute()
+    return nested_map(parser, position, found, WgMapAttr)
 
 
 def parse_sg_map(parser: AttrParser) -> Attribute:
     """Parse an sg_map, with or without its ``#xetile.sg_map`` prefix."""
-    return _parse_nested(parser, SgMapAttr)
-
-
-def _parse_nested(parser: AttrParser, expected: type[_PairOfPairs]) -> Attribute:
     position = parser.pos
     found = parser.parse_optional_attribute()
+    return nested_map(parser, position, found, SgMapAttr)
+
+
+def nested_map(
+    parser: AttrParser,
+    position: int,
+    found: Attribute | None,
+    expected: type[_PairOfPairs],
+) -> Attribute:
+    """The map that was ``found`` at a position, or the one without prefix there."""
     if found is None:
         return expected.new(expected.parse_parameters(parser))
     if isinstance(found, XeMapAttr):
@@ -241,7 +237,7 @@ class XeMapAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         """Parse ``<wg = ..., sg = ...>``."""
-        found = parse_struct(parser, {"wg": parse_wg_map, "sg": parse_sg_map})
+        found = parse_struct(parser, {"wg": _parse_wg_map, "sg": parse_sg_map})
         return [found.get("wg", NoneAttr()), found.get("sg", NoneAttr())]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -295,11 +291,3 @@ class CacheHintAttr(ParametrizedAttribute):
         """Print ``<cached>``."""
         with printer.in_angle_brackets():
             printer.print_string(self.hint_name)
-
-
-def wg_map_of(op: Operation, name: str = "map") -> WgMapAttr | None:
-    """The workgroup map that an operation of any dialect carries as ``name``."""
-    found = op.attributes.get(name)
-    if isinstance(found, XeMapAttr):
-        found = found.wg
-    return found if isinstance(found, WgMapAttr) else None

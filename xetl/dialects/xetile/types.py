@@ -35,9 +35,9 @@ from .attributes import (
     parse_int_list,
     parse_sg_map,
     parse_struct,
-    parse_wg_map,
     print_int_list,
 )
+from .layout import LayoutAttr, WorkgroupMap, parse_map
 
 GLOBAL = 0
 SHARED = 3
@@ -63,7 +63,7 @@ class TileAttr(ParametrizedAttribute):
     name = "xetile.tile_attr"
 
     sg: SgMapAttr | NoneAttr = param_def()
-    wg: WgMapAttr | NoneAttr = param_def()
+    wg: WgMapAttr | LayoutAttr | NoneAttr = param_def()
     order_list: IntList = param_def()
     length: IntAttr = param_def()
     space: IntAttr = param_def()
@@ -74,7 +74,7 @@ class TileAttr(ParametrizedAttribute):
         self,
         *,
         sg_map: SgMapAttr | None = None,
-        wg_map: WgMapAttr | None = None,
+        wg_map: WorkgroupMap | None = None,
         order: Sequence[int] = (1, 0),
         array_length: int = 1,
         memory_space: int = GLOBAL,
@@ -97,9 +97,9 @@ class TileAttr(ParametrizedAttribute):
         return self.sg if isinstance(self.sg, SgMapAttr) else None
 
     @property
-    def wg_map(self) -> WgMapAttr | None:
+    def wg_map(self) -> WorkgroupMap | None:
         """How a workgroup's tile is split among its subgroups."""
-        return self.wg if isinstance(self.wg, WgMapAttr) else None
+        return None if isinstance(self.wg, NoneAttr) else self.wg
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -129,7 +129,7 @@ class TileAttr(ParametrizedAttribute):
     def replace(
         self,
         *,
-        wg_map: WgMapAttr | None,
+        wg_map: WorkgroupMap | None,
         order: Sequence[int] | None = None,
         inner_blocks: Sequence[int] | None = None,
     ) -> TileAttr:
@@ -154,13 +154,13 @@ class TileAttr(ParametrizedAttribute):
             parser,
             {
                 "sg_map": parse_sg_map,
-                "wg_map": parse_wg_map,
+                "wg_map": parse_map,
                 "order": parse_int_list,
                 "array_length": _parse_int,
                 "memory_space": _parse_int,
                 "scattered": _parse_int,
                 "inner_blocks": parse_int_list,
-                "wg": parse_wg_map,
+                "wg": parse_map,
                 "sg": parse_sg_map,
             },
         )
@@ -198,7 +198,9 @@ class TileAttr(ParametrizedAttribute):
         if name in ("sg_map", "wg_map"):
             part = self.sg_map if name == "sg_map" else self.wg_map
             printer.print_string(f"{name} = ")
-            if part is not None:
+            if isinstance(part, LayoutAttr):
+                printer.print_attribute(part)
+            elif part is not None:
                 part.print_parameters(printer)
             return
         if name in ("order", "inner_blocks"):
@@ -286,7 +288,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         return self.encoding.scattered
 
     @property
-    def wg_map(self) -> WgMapAttr | None:
+    def wg_map(self) -> WorkgroupMap | None:
         """See TileAttr.wg_map."""
         return self.encoding.wg_map
 
@@ -375,7 +377,7 @@ def _parse_encoding(parser: AttrParser) -> TileAttr:
     found = parser.parse_attribute()
     if isinstance(found, TileAttr):
         return found
-    if isinstance(found, WgMapAttr):
+    if isinstance(found, WgMapAttr | LayoutAttr):
         return TileAttr(wg_map=found)
     if isinstance(found, SgMapAttr):
         return TileAttr(sg_map=found)

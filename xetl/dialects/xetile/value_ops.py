@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import (
+    BaseAttr,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -40,7 +41,10 @@ from ..base import Common, Value, XetlOp, dense_i64, ints_of, type_of, vector_ty
 from ..combining import normalize_kind
 from . import value_syntax as syntax
 from . import value_verifiers as verify
-from .attributes import WgMapAttr, wg_map_of
+from .attributes import WgMapAttr
+from .layout import LayoutAttr, WorkgroupMap, wg_map_of
+
+_MAP = BaseAttr(WgMapAttr) | BaseAttr(LayoutAttr)
 
 
 class ValueOp(XetlOp):
@@ -52,12 +56,12 @@ class ValueOp(XetlOp):
     traits = traits_def(Pure())
 
     @property
-    def wg_map(self) -> WgMapAttr | None:
+    def wg_map(self) -> WorkgroupMap | None:
         """How the result is split among subgroups."""
         return wg_map_of(self)
 
     @property
-    def source_map(self) -> WgMapAttr | None:
+    def source_map(self) -> WorkgroupMap | None:
         """How the source is split among subgroups, where it is stated."""
         return wg_map_of(self, "source_map")
 
@@ -91,9 +95,9 @@ class TileMmaOp(XetlOp):
     a = operand_def(VectorType)
     b = operand_def(VectorType)
     c = opt_operand_def(VectorType)
-    wg_map_a = opt_prop_def(WgMapAttr)
-    wg_map_b = opt_prop_def(WgMapAttr)
-    wg_map_c = opt_prop_def(WgMapAttr)
+    wg_map_a = opt_prop_def(_MAP)
+    wg_map_b = opt_prop_def(_MAP)
+    wg_map_c = opt_prop_def(_MAP)
     precision = opt_prop_def(StringAttr)
     a_unsigned = opt_prop_def(UnitAttr)
     b_unsigned = opt_prop_def(UnitAttr)
@@ -108,9 +112,9 @@ class TileMmaOp(XetlOp):
         c: Value | None = None,
         *,
         acc_type: Attribute | None = None,
-        wg_map_a: WgMapAttr | None = None,
-        wg_map_b: WgMapAttr | None = None,
-        wg_map_c: WgMapAttr | None = None,
+        wg_map_a: WorkgroupMap | None = None,
+        wg_map_b: WorkgroupMap | None = None,
+        wg_map_c: WorkgroupMap | None = None,
         precision: str | None = None,
         a_unsigned: bool = False,
         b_unsigned: bool = False,
@@ -135,7 +139,7 @@ class TileMmaOp(XetlOp):
         )
 
     @property
-    def wg_map(self) -> WgMapAttr | None:
+    def wg_map(self) -> WorkgroupMap | None:
         """How the result is split among subgroups."""
         return self.wg_map_c or wg_map_of(self)
 
@@ -309,8 +313,8 @@ class TileConvLayoutOp(ValueOp):
     def __init__(
         self,
         source: Value,
-        wg_map: WgMapAttr | None,
-        src_map: WgMapAttr | None = None,
+        wg_map: WorkgroupMap | None,
+        src_map: WorkgroupMap | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(operands=[source], result_types=[type_of(source)], **common)

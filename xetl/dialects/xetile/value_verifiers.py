@@ -11,12 +11,12 @@ from ..base import check
 from ..combining import kind_fits, normalize_kind
 from ..kinds_of_types import is_vector
 from ..upstream.elementwise import is_float
-from .attributes import WgMapAttr
+from .layout import WorkgroupMap
 
 Vector = VectorType[Attribute]
 
 
-def map_fits(name: str, wg_map: WgMapAttr | None, type_: Attribute) -> None:
+def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:
     """Check that a map can distribute a vector of this type."""
     if wg_map is not None and is_vector(type_):
         problem = wg_map.problem_with(type_.get_shape())
@@ -140,7 +140,7 @@ def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
             )
 
 
-def conv_layout(wg_map: WgMapAttr | None, source: Vector, result: Vector) -> None:
+def conv_layout(wg_map: WorkgroupMap | None, source: Vector, result: Vector) -> None:
     """Check a change of layout."""
     check(wg_map is not None, "tile_conv_layout needs the map of its result")
     check(source == result, f"the type is kept, found {source} and {result}")

@@ -1,0 +1,229 @@
+"""Which subgroup, and which lane, owns which element of a tile: the one rule of it.
+
+Plain numbers, no IR: the verifiers, the passes and the pictures of maps all ask here.
+Source: XeTile RFC, "wg_map"; the RFC on layouts that reach down to lanes, "distribution
+rule" (n dimensions, ``inst_data``, ``order``); docs/xetile.md, section 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tile of n dimensions is spread; all lists have n entries, in elements.
+
+    Attributes:
+        sg_layout: subgroups along each dimension.
+        sg_data: the part that one subgroup takes at a time.
+        inst_data: the part of ``sg_data`` that one instruction takes; None: not said.
+        lane_layout: lanes of a subgroup along each dimension; None: not said.
+        lane_data: neighbours that one lane takes at a time; None: not said.
+        order: the dimensions, the one along which ids count fastest first;
+            (n-1, ..., 0), which is row major, when left out.
+    """
+
+    sg_layout: tuple[int, ...]
+    sg_data: tuple[int, ...]
+    inst_data: tuple[int, ...] | None = None
+    lane_layout: tuple[int, ...] | None = None
+    lane_data: tuple[int, ...] | None = None
+    order: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.order:
+            object.__setattr__(self, "order", row_major(len(self.sg_layout)))
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.sg_layout)
+
+    @property
+    def subgroups(self) -> int:
+        """How many subgroups the tile is spread over."""
+        return prod(self.sg_layout)
+
+    @property
+    def lanes(self) -> int | None:
+        """How many lanes a subgroup has; None: not said."""
+        return None if self.lane_layout is None else prod(self.lane_layout)
+
+    def coordinates(self, sg: int) -> tuple[int, ...]:
+        """Where the subgroup of id ``sg`` stands in ``sg_layout``."""
+        return _coordinates(sg, self.sg_layout, self.order)
+
+    def linear(self, coordinates: Sequence[int]) -> int:
+        """The id of the subgroup that stands at ``coordinates``."""
+        found = 0
+        for dim in reversed(self.order):
+            found = found * self.sg_layout[dim] + coordinates[dim]
+        return found
+
+
+def row_major(rank: int) -> tuple[int, ...]:
+    """The order in which the last dimension is the fastest."""
+    return tuple(reversed(range(rank)))
+
+
+def whole(shape: Sequence[int], subgroups_layout: Sequence[int]) -> Layout:
+    """The layout in which every subgroup owns all of a tile of ``shape``."""
+    return Layout(tuple(subgroups_layout), tuple(shape))
+
+
+def spreads(extent: int, count: int, size: int) -> bool:
+    """Whether ``count`` subgroups can take ``extent`` elements ``size`` at a time.
+
+    They take all in full rounds, or share evenly what is there.
+    """
+    unit = count * size
+    return extent % size == 0 and (extent % unit == 0 or unit % extent == 0)
+
+
+def problem_in(layout: Layout) -> str | None:
+    """Why ``layout`` is wrong whatever it spreads; None if it is not."""
+    lists = {
+        "sg_layout": layout.sg_layout,
+        "sg_data": layout.sg_data,
+        "inst_data": layout.inst_data,
+        "lane_layout": layout.lane_layout,
+        "lane_data": layout.lane_data,
+    }
+    for name, values in lists.items():
+        if values is not None and len(values) != layout.rank:
+            return (
+                f"`{name}` must have {layout.rank} entries as `sg_layout` has, "
+                f"found {list(values)}"
+            )
+        if values is not None and min(values, default=0) < 1:
+            return f"entries of `{name}` must be positive, found {list(values)}"
+    if sorted(layout.order) != list(range(layout.rank)):
+        return (
+            f"`order` must name each of the {layout.rank} dimensions once, "
+            f"found {list(layout.order)}"
+        )
+    return _problem_below_subgroups(layout)
+
+
+def _problem_below_subgroups(layout: Layout) -> str | None:
+    """Subgroups may share; instructions and lanes split what is theirs evenly."""
+    if (layout.lane_layout is None) != (layout.lane_data is None):
+        return "`lane_layout` and `lane_data` are given together or not at all"
+    block, name = layout.sg_data, "sg_data"
+    for dim, (data, part) in enumerate(zip(block, layout.inst_data or block)):
+        if data % part:
+            return (
+                f"`inst_data` {part} does not divide `sg_data` {data} of "
+                f"dimension {dim}"
+            )
+    if layout.inst_data is not None:
+        block, name = layout.inst_data, "inst_data"
+    lanes = zip(block, layout.lane_layout or (), layout.lane_data or ())
+    for dim, (data, count, size) in enumerate(lanes):
+        if data % (count * size):
+            return (
+                f"lane_layout * lane_data = {count} * {size} = {count * size} does "
+                f"not divide `{name}` {data} of dimension {dim}"
+            )
+    return None
+
+
+def problem_with(shape: Sequence[int], layout: Layout) -> str | None:
+    """Why ``layout`` cannot spread a tile of ``shape``; None if it can."""
+    if len(shape) != layout.rank:
+        return f"it has {layout.rank} dimensions, the shape {list(shape)} {len(shape)}"
+    for dim, extent in enumerate(shape):
+        count, size = layout.sg_layout[dim], layout.sg_data[dim]
+        if spreads(extent, count, size):
+            continue
+        if extent % size:
+            return f"sg_data {size} does not divide extent {extent} of dimension {dim}"
+        return (
+            f"sg_layout * sg_data = {count} * {size} = {count * size} and "
+            f"extent {extent} of dimension {dim}: neither divides the other"
+        )
+    return None
+
+
+def rounds(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
+    """How many sub-tiles a subgroup owns along each dimension."""
+    return tuple(
+        max(1, parts // count)
+        for parts, count in zip(_parts(shape, layout), layout.sg_layout)
+    )
+
+
+def origins(shape: Sequence[int], layout: Layout, sg: int) -> list[tuple[int, ...]]:
+    """Where the sub-tiles of subgroup ``sg`` begin, dimension 0 outermost.
+
+    Subgroups take turns; those for which nothing is left begin again, and share.
+    """
+    starts = [
+        [
+            (turn * count + place) % parts * size
+            for turn in range(max(1, parts // count))
+        ]
+        for parts, count, size, place in zip(
+            _parts(shape, layout),
+            layout.sg_layout,
+            layout.sg_data,
+            layout.coordinates(sg),
+        )
+    ]
+    return list(itertools.product(*starts))
+
+
+def is_first_owner(shape: Sequence[int], layout: Layout, sg: int) -> bool:
+    """Whether ``sg`` is the one that speaks for its data among all who share it.
+
+    What must be done once (an atomic, a store, a part of a sum) is done by this one.
+    """
+    places = zip(layout.coordinates(sg), _parts(shape, layout))
+    return all(place < parts for place, parts in places)
+
+
+def lane_elements(
+    shape: Sequence[int], layout: Layout, sg: int, lane: int
+) -> list[tuple[int, ...]]:
+    """The elements of the tile that ``lane`` of subgroup ``sg`` holds, in order.
+
+    Sub-tile by sub-tile, instruction by instruction; within one the lanes take turns.
+    The layout must say ``lane_layout`` and ``lane_data``.
+    """
+    assert layout.lane_layout is not None
+    assert layout.lane_data is not None
+    block = layout.inst_data or layout.sg_data
+    place = _coordinates(lane, layout.lane_layout, layout.order)
+    turn = tuple(n * size for n, size in zip(layout.lane_layout, layout.lane_data))
+    first = tuple(at * size for at, size in zip(place, layout.lane_data))
+    return [
+        tuple(map(sum, zip(sub_tile, instruction, round_, first, element)))
+        for sub_tile in origins(shape, layout, sg)
+        for instruction in _steps(layout.sg_data, block)
+        for round_ in _steps(block, turn)
+        for element in _steps(layout.lane_data, (1,) * layout.rank)
+    ]
+
+
+def _parts(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
+    """How many sub-tiles there are along each dimension."""
+    return tuple(extent // size for extent, size in zip(shape, layout.sg_data))
+
+
+def _coordinates(
+    linear: int, counts: Sequence[int], order: Sequence[int]
+) -> tuple[int, ...]:
+    found = [0] * len(counts)
+    for dim in order:
+        linear, found[dim] = divmod(linear, counts[dim])
+    return tuple(found)
+
+
+def _steps(extents: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The origins of blocks of ``sizes`` in a block of ``extents``."""
+    ranges = [range(0, extent, size) for extent, size in zip(extents, sizes)]
+    return list(itertools.product(*ranges))
