@@ -2,6 +2,7 @@
 
 import math
 import struct
+from dataclasses import replace
 from io import StringIO
 
 from hypothesis import given
@@ -27,12 +28,17 @@ from xetl.dialects.upstream import arith
 from xetl.dialects.verify import verify
 from xetl.dialects.xetile import (
     InitTileOp,
+    LayoutAttr,
     LoadTileOp,
     SgMapAttr,
     TileAttr,
     TileType,
     WgMapAttr,
+    XeMapAttr,
+    attribute_of,
+    layout_of,
 )
+from xetl.language.distribution import Layout
 
 FLOATS = st.sampled_from([f16, bf16, f32, f64])
 
@@ -89,7 +95,15 @@ def test_integers_survive(element, values) -> None:
 @st.composite
 def tile_attrs(draw) -> TileAttr:
     scattered = draw(st.booleans())
-    wg_map = WgMapAttr(draw(st.sampled_from([[2, 2], [4, 1], [8, 8]])), [8, 8])
+    layout = Layout(draw(st.sampled_from([(2, 2), (4, 1), (8, 8)])), (8, 8))
+    if draw(st.booleans()):
+        layout = replace(layout, order=(0, 1))
+    if draw(st.booleans()):
+        layout = replace(layout, inst_data=(8, 4))
+    if draw(st.booleans()):
+        layout = replace(layout, lane_layout=(1, 4), lane_data=(2, 1))
+    wg_map = attribute_of(layout)
+    assert layout_of(wg_map) == layout
     return TileAttr(
         wg_map=draw(st.none() | st.just(wg_map)),
         sg_map=draw(st.none() | st.just(SgMapAttr([2, 8], [1, 2]))),
@@ -99,6 +113,20 @@ def tile_attrs(draw) -> TileAttr:
         scattered=scattered,
         inner_blocks=draw(st.sampled_from([(), (8, 16), (4, 4)])),
     )
+
+
+def test_a_plain_layout_is_a_wg_map() -> None:
+    plain = Layout((8, 4), (32, 64))
+    assert attribute_of(plain) == WgMapAttr((8, 4), (32, 64))
+    others = replace(plain, order=(0, 1)), Layout((2, 2, 1), (4, 4, 4))
+    assert all(isinstance(attribute_of(each), LayoutAttr) for each in others)
+
+
+def test_an_xe_map_is_a_layout_with_lanes() -> None:
+    joined = XeMapAttr(WgMapAttr((8, 4), (32, 64)), SgMapAttr((1, 16), (1, 2)))
+    lanes = {"lane_layout": (1, 16), "lane_data": (1, 2)}
+    assert layout_of(joined) == Layout((8, 4), (32, 64), **lanes)
+    assert layout_of(XeMapAttr(joined.wg)) == Layout((8, 4), (32, 64))
 
 
 @given(attr=tile_attrs(), element=st.sampled_from([f16, bf16, f32, i8, i1]))
