@@ -133,6 +133,12 @@ func.func @f(%a: vector<8x4xf16>) {
   return
 }
 // -----
+// CHECK: the permutation must be [1, 0, 3, 2], found [1, 0]
+func.func @f(%a: vector<1x1x8x4xf16>) {
+  %c = xetile.tile_transpose %a, [1, 0] : vector<1x1x8x4xf16> -> vector<1x1x4x8xf16>
+  return
+}
+// -----
 // CHECK: a reduced dimension keeps size 1, found vector<8x1xf16>
 func.func @f(%a: vector<8x4xf16>) {
   %c = xetile.tile_reduce <add>, %a [0] : vector<8x4xf16> -> vector<8x1xf16>

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xetl.dialects.base import ints_of
 from xetl_reference.combining import combine, reduction, scan
 from xetl_reference.rounding import round_to_tf32
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
@@ -115,7 +116,8 @@ def _tile_mma(op: Any) -> Function:
 
 
 def _transpose(op: Any) -> Unary:
-    return lambda source: source.T
+    axes = ints_of(op.permutation)
+    return lambda source: source.transpose(axes)
 
 
 def _reduce(op: Any) -> Unary:

@@ -167,7 +167,11 @@ class TileMmaOp(XetlOp):
 
 @irdl_op_definition
 class TileTransposeOp(ValueOp):
-    """Rows become columns.  Source: RFC, "tile_transpose"."""
+    """Rows become columns; in blocks, so do the rows and columns of blocks.
+
+    Source: RFC, "tile_transpose"; the form of rank 4, permuted by ``[1, 0, 3, 2]``, is
+    ours: with it a transposed operand needs no packing between load and product.
+    """
 
     name = "xetile.tile_transpose"
 
@@ -175,10 +179,12 @@ class TileTransposeOp(ValueOp):
 
     def __init__(self, source: Value, **common: Unpack[Common]) -> None:
         type_ = vector_type(source)
+        shape = type_.get_shape()
+        axes = verify.transposed_axes(len(shape))
         super().__init__(
             operands=[source],
-            result_types=[VectorType(type_.element_type, type_.get_shape()[::-1])],
-            properties={"permutation": dense_i64((1, 0))},
+            result_types=[VectorType(type_.element_type, [shape[i] for i in axes])],
+            properties={"permutation": dense_i64(axes)},
             **common,
         )
 

@@ -59,15 +59,25 @@ def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
     )
 
 
+def transposed_axes(rank: int) -> tuple[int, ...]:
+    """The permutation of a transpose: blocks swap as their elements do."""
+    return (1, 0, 3, 2)[:rank]
+
+
 def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
-    """Check a transpose of rank 2."""
+    """Check a transpose of rank 2, or of rank 4 in blocks."""
     shape = source.get_shape()
-    check(len(shape) == 2, f"tile_transpose takes a vector of rank 2, found {source}")
     check(
-        tuple(permutation) == (1, 0),
-        f"the permutation must be [1, 0], found {list(permutation)}",
+        len(shape) in (2, 4),
+        f"tile_transpose takes a vector of rank 2, or a blocked one of rank 4, "
+        f"found {source}",
     )
-    expected = VectorType(source.element_type, shape[::-1])
+    axes = transposed_axes(len(shape))
+    check(
+        tuple(permutation) == axes,
+        f"the permutation must be {list(axes)}, found {list(permutation)}",
+    )
+    expected = VectorType(source.element_type, [shape[axis] for axis in axes])
     check(result == expected, f"{source} transposes to {expected}, found {result}")
 
 

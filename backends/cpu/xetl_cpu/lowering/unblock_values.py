@@ -28,6 +28,7 @@ from xetl.dialects.xetile import (
     TileBroadcastOp,
     TilePackOp,
     TileReduceOp,
+    TileTransposeOp,
     TileType,
     TileUnpackOp,
 )
@@ -85,6 +86,8 @@ def _rewrite(op: Operation) -> None:
         op.reduction_dims = dense_i64(_dims(op, op.dims))
     if isinstance(op, TileBroadcastOp):
         op.broadcast_dims = dense_i64(_dims(op, op.dims))
+    if isinstance(op, TileTransposeOp):
+        op.permutation = dense_i64((1, 0))
     for value in _values(op):
         if _is_blocked(value.type):
             new = _unblocked(value.type)

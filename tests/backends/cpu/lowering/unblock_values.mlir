@@ -23,6 +23,16 @@ func.func @reduces(%v: vector<64x32xf32>) -> vector<64x1xf32> {
   return %u : vector<64x1xf32>
 }
 
+// Blocks swap when their elements do; the value is just transposed.
+// CHECK-LABEL: @transposes
+// CHECK:       tile_transpose {{.*}}, [1, 0] : vector<64x32xf32> -> vector<32x64xf32>
+func.func @transposes(%v: vector<64x32xf32>) -> vector<32x64xf32> {
+  %p = xetile.tile_pack %v {inner_blocks = array<i64: 16, 8>} : vector<64x32xf32> -> vector<4x4x16x8xf32>
+  %r = xetile.tile_transpose %p, [1, 0, 3, 2] : vector<4x4x16x8xf32> -> vector<4x4x8x16xf32>
+  %u = xetile.tile_unpack %r {inner_blocks = array<i64: 8, 16>} : vector<4x4x8x16xf32> -> vector<32x64xf32>
+  return %u : vector<32x64xf32>
+}
+
 // Tiles lose their blocks, and so do loads from them.
 // CHECK-LABEL: @loads
 // CHECK:       init_tile {{.*}} -> !xetile.tile<64x32xf32>
