@@ -1,0 +1,232 @@
+"""What Intel GPUs can do with one instruction: blocks of memory and of matrices.
+
+Each number stands here once, with its source:
+
+[measured] compiled for pvc and bmg with ocloc 26.27 (2-D block and matrix builtins of
+OpenCL C): what the compiler took without an error and without a call left over.
+[RFC] XeTile RFC.  [Xe] Intel graphics architecture: registers of 64 bytes, 128 of them
+a thread or 256 in the large mode; a 2-D block row has at most 64 bytes.
+
+Numbers are elements unless they say bytes.  Nothing of the IR is imported here: the
+runtime and the front end may ask as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from xetl.errors import LaunchError
+
+Access = Literal["load", "store", "prefetch", "transform", "transpose"]
+"""``transform``: a load that pairs rows for the right side of a product (VNNI);
+``transpose``: a load that swaps rows and columns."""
+
+Block = tuple[int, int]
+
+ROW_BYTES = 64
+"""A row of all blocks of a message has at most so many [Xe]."""
+LOAD_BYTES = 2048
+"""What a load or a prefetch brings at most: 32 registers [Xe]."""
+STORE_BYTES = 512
+"""What a store takes at most: 8 registers [Xe]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The shapes of a message of one kind, for elements of one width.
+
+    Attributes:
+        rows: heights of a block.
+        counts: for each width of a block, how many of them may stand side by side.
+    """
+
+    rows: tuple[int, ...]
+    counts: Mapping[int, tuple[int, ...]]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Widths of a block."""
+        return tuple(self.counts)
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, rows and columns."""
+        return ((rows, columns) for rows in self.rows for columns in self.counts)
+
+    def allows(self, block: Block) -> bool:
+        """Whether one message may move this block."""
+        rows, columns = block
+        return rows in self.rows and columns in self.counts
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMessages:
+    """How shared local memory is accessed: rows of whole units.
+
+    Attributes:
+        unit_bytes: the least that is accessed; a row of a block is some of them.
+        most_elements: of one row of a block.
+        rows: heights of a block; each row is a message.
+    """
+
+    unit_bytes: int
+    most_elements: int
+    rows: tuple[int, ...]
+
+    def of(self, bits: int) -> Messages:
+        """The shapes for elements of ``bits`` bits."""
+        widths = [1 << n for n in range(self.most_elements.bit_length())]
+        whole = [w for w in widths if w * bits // 8 % self.unit_bytes == 0]
+        return Messages(self.rows, {width: (1,) for width in whole})
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """``C(m, n) += A(m, k) @ B(k, n)`` in one instruction.
+
+    Attributes:
+        rows: the values of m.
+        columns: n, one for each lane of a subgroup.
+        depth_bits: of one row of A: k is this by the bits of an element.
+        results: for each type of A and B the types of C.
+    """
+
+    rows: tuple[int, ...]
+    columns: int
+    depth_bits: int
+    results: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One kind of GPU.
+
+    Attributes:
+        name: as in ``target=``.
+        subgroup_size: lanes that work in step.
+        register_bytes: of one general register.
+        registers: how many a thread has, in the small and in the large mode.
+        core_memory_bytes: cache and shared local memory of one core together; how much
+            of it a workgroup gets is asked of the driver.
+        matrix: the matrix unit.
+        shared: accesses to shared local memory.
+        messages: accesses to global memory, by kind and bits of an element.
+    """
+
+    name: str
+    subgroup_size: int
+    register_bytes: int
+    registers: tuple[int, int]
+    core_memory_bytes: int
+    matrix: MatrixUnit
+    shared: SharedMessages
+    messages: Mapping[Access, Mapping[int, Messages]]
+
+    def blocks_of(self, access: Access, bits: int, *, shared: bool = False) -> Messages:
+        """What a message may move; no shapes where there is no such message."""
+        if shared:
+            return self.shared.of(bits)
+        return self.messages[access].get(bits, Messages((), {}))
+
+    @property
+    def lanes_per_register(self) -> int:
+        """32-bit elements of one register."""
+        return self.register_bytes * 8 // 32
+
+
+_MATRIX = MatrixUnit(
+    rows=(1, 2, 4, 8),  # [measured]; 3, 5, 6 and 7 exist, but not as builtins
+    columns=16,
+    depth_bits=8 * 32,  # eight steps of 32 bits [Xe]
+    results={  # [measured]
+        "f16": ("f32", "f16"),
+        "bf16": ("f32", "bf16"),
+        "tf32": ("f32",),
+        "i8": ("i32",),
+    },
+)
+
+# Rows of 32 or 64 bits, which lanes read side by side: 64 elements at most, as the
+# released dialect had it (docs/xetile.md).
+_SHARED = SharedMessages(unit_bytes=4, most_elements=64, rows=(1, 2, 4, 8, 16, 32))
+
+_UP_TO_32 = (1, 2, 4, 8, 16, 32)
+_UP_TO_8 = (1, 2, 4, 8)
+
+_LOAD = {  # [measured]
+    8: Messages(_UP_TO_32, {16: (1,), 32: (1, 2), 64: (1,)}),
+    16: Messages(_UP_TO_32, {16: (1, 2), 32: (1,)}),
+    32: Messages(_UP_TO_32, {8: (1, 2), 16: (1,)}),
+    64: Messages(_UP_TO_32, {4: (1,), 8: (1,)}),
+}
+_STORE = {  # [measured]
+    8: Messages(_UP_TO_8, {16: (1,), 32: (1,), 64: (1,)}),
+    16: Messages(_UP_TO_8, {16: (1,), 32: (1,)}),
+    32: Messages(_UP_TO_8, {16: (1,)}),
+    64: Messages(_UP_TO_8, {8: (1,)}),
+}
+_PREFETCH = {  # [measured]; 64 bits go as twice as many elements of 32
+    8: Messages(_UP_TO_32, {16: (1,), 32: (1,), 64: (1,)}),
+    16: Messages(_UP_TO_32, {16: (1, 2), 32: (1,)}),
+    32: Messages(_UP_TO_32, {8: (1,), 16: (1,)}),
+    64: Messages(_UP_TO_32, {4: (1,), 8: (1,)}),
+}
+_TRANSPOSE = {  # [measured]; narrower elements go as pairs of 32 bits
+    32: Messages(_UP_TO_32, {4: (1,), 8: (1,)}),
+    64: Messages((8,), {4: (1,)}),
+}
+_TRANSFORM_PVC = {  # [measured]
+    8: Messages((4, 8, 16, 32), {16: (1, 2, 4)}),
+    16: Messages((2, 4, 8, 16, 32), {16: (1, 2)}),
+}
+_TRANSFORM_BMG = {  # [measured]
+    8: Messages((4, 8, 16, 32), {16: (1, 2, 4), 32: (1, 2), 64: (1,)}),
+    16: Messages((2, 4, 8, 16, 32), {16: (1, 2), 32: (1,)}),
+}
+
+
+def _xe(name: str, core_memory_bytes: int, transform: Mapping[int, Messages]) -> Device:
+    """What Ponte Vecchio and Battlemage have in common, and what they have not."""
+    return Device(
+        name=name,
+        subgroup_size=16,
+        register_bytes=64,
+        registers=(128, 256),
+        core_memory_bytes=core_memory_bytes,
+        matrix=_MATRIX,
+        shared=_SHARED,
+        messages={
+            "load": _LOAD,
+            "store": _STORE,
+            "prefetch": _PREFETCH,
+            "transform": transform,
+            "transpose": _TRANSPOSE,
+        },
+    )
+
+
+# Sizes of core memory: table of MLIR 22's XeGPU, `uArch`.
+DEVICES: Mapping[str, Device] = {
+    "pvc": _xe("pvc", 512 << 10, _TRANSFORM_PVC),
+    "bmg": _xe("bmg", 256 << 10, _TRANSFORM_BMG),
+}
+
+
+def find_device(name: str) -> Device:
+    """The device called ``name``.
+
+    Raises:
+        LaunchError: there is none.
+    """
+    found = DEVICES.get(name)
+    if found is not None:
+        return found
+    known = ", ".join(f"`{each}`" for each in DEVICES)
+    near = difflib.get_close_matches(name, DEVICES, 1)
+    raise LaunchError(
+        f"there is no device called `{name}`",
+        code="X0811",
+        help=f"did you mean `{near[0]}`?" if near else f"there are {known}",
+    )
