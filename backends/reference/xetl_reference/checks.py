@@ -6,7 +6,7 @@ may; the answers come from the tables of shadow.py, which each memory carries.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from xetl_reference import findings
 from xetl_reference.accesses import accesses_of, lanes_of
 from xetl_reference.memory import View
+from xetl_reference.order import Order
 from xetl_reference.plan import PROGRAM, RUN, SUBGROUP_ID, Frame, Plan, Step
 from xetl_reference.shadow import READ, WRITE, Access, Clock, Shadow
 from xetl_reference.where import line_of
@@ -30,22 +31,21 @@ class Run:
     """What the checks know of one launch.
 
     Args:
-        checks: which are on.
-        sites: the guarded operations.
+        guard: of the plan that runs.
         several: whether programs have several subgroups.
     """
 
-    def __init__(
-        self, checks: Collection[str], sites: list[Any], several: bool
-    ) -> None:
+    def __init__(self, guard: Guard, several: bool) -> None:
         self.several = several
-        self._sites = sites
-        self._uninit = UNINIT in checks
-        self._race = RACE in checks
+        self._sites = guard.sites
+        self._uninit = UNINIT in guard.checks
+        self._race = RACE in guard.checks
+        self._named = guard.named
         self._turns: list[tuple[Position, int | None]] = []
         self._position: Position = (0, 0, 0)
         self._barriers: dict[int, int] = {}
-        self._clock = Clock(0, 0, 0)
+        self._clock = Clock(0, 0, 0, 0, None)
+        self._order = Order()
 
     # Who runs -----------------------------------------------------------------------
 
@@ -53,14 +53,16 @@ class Run:
         """A program begins; the one before it has ended."""
         now = len(self._turns) * _SITES
         self._position, self._barriers = position, {}
-        self._clock = Clock(now, now, now)
+        self._clock = Clock(now, now, now, 0, None)
+        self._order = Order()
 
     def begin_turn(self, subgroup: int) -> None:
         """A subgroup begins; the one before it has ended, or waits at a barrier."""
         now = len(self._turns) * _SITES
         number = subgroup if self.several else None
         self._turns.append((self._position, number))
-        self._clock = self._clock._replace(turn=now)
+        known = self._order.known(subgroup) if self._named else None
+        self._clock = self._clock._replace(turn=now, subgroup=subgroup, known=known)
 
     def pass_barrier(self, subgroup: int) -> None:
         """A subgroup goes on after a barrier that all have reached."""
@@ -68,6 +70,16 @@ class Run:
         if passed > max(self._barriers.values(), default=0):
             self._clock = self._clock._replace(stretch=len(self._turns) * _SITES)
         self._barriers[subgroup] = passed
+        self.begin_turn(subgroup)
+
+    def arrive(self, subgroup: int, meeting: Hashable) -> None:
+        """A subgroup has arrived at a round of a named barrier, and goes on."""
+        self._order.arrive(subgroup, meeting, len(self._turns) * _SITES)
+        self.begin_turn(subgroup)
+
+    def pass_named(self, subgroup: int, meeting: Hashable) -> None:
+        """A subgroup goes on after all have arrived at a round."""
+        self._order.leave(subgroup, meeting)
         self.begin_turn(subgroup)
 
     @property
@@ -103,9 +115,10 @@ class Run:
             CheckError: it reads what was never written, or it is a race.
         """
         shadow = access.memory.shadow
-        if shadow is None or not shadow.covers(access):
+        places = None if shadow is None else shadow.places(access)
+        if shadow is None or places is None:
             return
-        kind, places = access.kind, access.places
+        kind = access.kind
         if kind != WRITE:
             offset = shadow.unwritten(places)
             if offset is not None:
@@ -134,14 +147,17 @@ class Guard:
     Attributes:
         checks: which are on.
         sites: the operations that touch memory.
+        named: whether there are named barriers.
     """
 
     def __init__(self, checks: Collection[str]) -> None:
         self.checks = frozenset(checks)
         self.sites: list[Any] = []
+        self.named = False
 
     def __call__(self, plan: Plan, op: Any, step: Step) -> Step:
         """The step of ``op`` with its checks."""
+        self.named |= op.name == "xegpu.init_nbarrier"
         if op.name in ("memref.alloc", "memref.alloca"):
             return _allocation(plan, op, step)
         if op.name == "gpu.barrier":

@@ -51,7 +51,7 @@ class ReferenceExecutable:
         values = self._values(args)
         copies, written = self._copies(values)
         several = subgroups_of(interpreter.function) != (1, 1, 1)
-        run = Run(guard.checks, guard.sites, several)
+        run = Run(guard, several)
         watch(run, interpreter.function, copies, written)
         interpreter.run(grid, copies, checks=run)
         for index in self.stored:

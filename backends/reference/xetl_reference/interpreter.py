@@ -106,10 +106,13 @@ class Interpreter:
             if argument not in program.shared:
                 program.shared[argument] = allocate(argument.type, ())
             frame[slot] = program.shared[argument]
+            if frame[RUN] is not None:
+                frame[RUN].watch_allocation(self.function, frame[slot])
 
     def _run_program(self, frame: Frame, counts: Grid) -> None:
         total = counts[0] * counts[1] * counts[2]
-        team = Team(total) if total > 1 else None
+        x, y, z = frame[BLOCK_ID : BLOCK_ID + 3]
+        team = Team(total, (x, y, z)) if total > 1 else None
         program = Program(team)
         frames: list[Frame] = []
         for number, (z, y, x) in enumerate(product(*map(range, reversed(counts)))):

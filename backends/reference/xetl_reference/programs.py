@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xetl_reference.memory import View
+from xetl_reference.named_barriers import Rounds
 from xetl_reference.plan import (
     BLOCK_DIM,
     BLOCK_ID,
@@ -22,7 +23,7 @@ from xetl_reference.plan import (
     Step,
 )
 from xetl_reference.team import Team
-from xetl_reference.values import Binary, Meaning, constant_value
+from xetl_reference.values import Meaning, constant_value
 
 SUBGROUP_SIZE = 16
 
@@ -33,13 +34,15 @@ class Program:
     Attributes:
         shared: memory of the workgroup, by the operation or argument for it.
         team: the subgroups, if there are several.
+        rounds: of its named barriers.
     """
 
-    __slots__ = ("shared", "team")
+    __slots__ = ("rounds", "shared", "team")
 
     def __init__(self, team: Team | None = None) -> None:
         self.shared: dict[Any, View] = {}
         self.team = team
+        self.rounds = Rounds()
 
 
 def _axis(op: Any) -> int:
@@ -70,30 +73,9 @@ def _global_id(plan: Plan, op: Any) -> Step:
 def _barrier(plan: Plan, op: Any) -> Step:
     def run(frame: Frame) -> None:
         if frame[PROGRAM].team is not None:
-            frame[PROGRAM].team.barrier(frame[SUBGROUP_ID])
+            frame[PROGRAM].team.wait(frame[SUBGROUP_ID], op)
 
     return run
-
-
-# Named barriers ---------------------------------------------------------------------
-
-
-def _init_nbarrier(op: Any) -> Binary:
-    return lambda number, participants: (number, participants)
-
-
-def _nbarrier(method: str) -> Builder:
-    def build(plan: Plan, op: Any) -> Step:
-        slot = plan.slot(op.nbarrier)
-
-        def run(frame: Frame) -> None:
-            team = frame[PROGRAM].team
-            if team is not None:
-                getattr(team, method)(frame[SUBGROUP_ID], *frame[slot])
-
-        return run
-
-    return build
 
 
 def _constant(plan: Plan, op: Any) -> None:
@@ -105,7 +87,6 @@ MEANINGS: dict[str, Meaning] = {
     "gpu.lane_id": lambda op: lambda: 0,
     "xegpu.alloc_nbarrier": lambda op: lambda: None,
     "xegpu.compile_hint": lambda op: lambda: None,
-    "xegpu.init_nbarrier": _init_nbarrier,
 }
 BUILDERS: dict[str, Builder] = {
     "arith.constant": _constant,
@@ -119,6 +100,4 @@ BUILDERS: dict[str, Builder] = {
     "gpu.subgroup_id": _number(SUBGROUP_ID),
     "gpu.num_subgroups": _number(SUBGROUPS),
     "gpu.barrier": _barrier,
-    "xegpu.nbarrier_arrive": _nbarrier("arrive"),
-    "xegpu.nbarrier_wait": _nbarrier("wait"),
 }

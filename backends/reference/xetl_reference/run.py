@@ -56,7 +56,7 @@ def run_module(
     run = None
     if checks:
         several = (subgroups or subgroups_of(interpreter.function)) != (1, 1, 1)
-        run = Run(checks, guard.sites, several)
+        run = Run(guard, several)
         stored = [arguments[i].memory for i in stored_arguments(interpreter.function)]
         watch(run, interpreter.function, arguments, stored)
     x, y, z = (*grid, 1, 1, 1)[:3]

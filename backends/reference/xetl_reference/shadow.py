@@ -10,8 +10,8 @@ barriers of one program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Window(NamedTuple):
         return self.offset + sum(i * s for i, s in zip(index, self.strides))
 
 
+Key = TypeVar("Key")
 Places: TypeAlias = Window | Array
 """Which elements: a window, or the offset of each."""
 
@@ -61,11 +62,16 @@ class Clock(NamedTuple):
         program: the first code of this program.
         stretch: the first code since the last barrier.
         turn: the first code of this turn.
+        subgroup: whose turn it is.
+        known: the first code of other subgroups that may still be under way, where
+            there are named barriers (order.py); None: only `stretch` says so.
     """
 
     program: int
     stretch: int
     turn: int
+    subgroup: int
+    known: Mapping[int, int] | None
 
 
 class Clash(NamedTuple):
@@ -112,12 +118,20 @@ class Shadow:
         self._shared = shared
         self._first: dict[str, Array] = {}
         self._recent: dict[str, Array] = {}
+        self._latest: dict[tuple[str, int], Array] = {}
 
-    def covers(self, access: Access) -> bool:
-        """Whether the access is to elements as the tables count them."""
-        places = access.places
-        shape = places.shape
-        return 0 not in shape and access.dtype.itemsize == self._size
+    def places(self, access: Access) -> Places | None:
+        """What is touched, in elements as the tables count them.
+
+        A memory of bytes may be seen through views of other types.  None: nothing,
+        or no whole elements.
+        """
+        places, size = access.places, access.dtype.itemsize
+        shift = access.memory.origin - self.view.memory.origin
+        if 0 in places.shape or size % self._size or shift % self._size:
+            return None
+        width, shift = size // self._size, shift // self._size
+        return places if (width, shift) == (1, 0) else _refined(places, width, shift)
 
     # Is it written? -----------------------------------------------------------------
 
@@ -156,10 +170,22 @@ class Shadow:
             codes = self._part(table, places)
             if codes.size and codes.min() < clock.program:
                 yield codes < clock.program, codes
+        if clock.known is not None:
+            yield from self._unordered(kind, places, clock, clock.known)
+            return
         table = self._recent.get(kind)
         if table is not None:
             codes = self._part(table, places)
             yield (codes >= clock.stretch) & (codes < clock.turn), codes
+
+    def _unordered(
+        self, kind: str, places: Places, clock: Clock, known: Mapping[int, int]
+    ) -> Iterator[tuple[Array, Array]]:
+        """As `_clashes`, of each other subgroup by itself."""
+        for (other_kind, other), table in self._latest.items():
+            if other_kind == kind and other != clock.subgroup:
+                codes = self._part(table, places)
+                yield codes >= max(clock.stretch, known.get(other, 0)), codes
 
     def touch(self, kind: str, places: Places, clock: Clock, code: int) -> None:
         """Note a touch."""
@@ -170,7 +196,13 @@ class Shadow:
         else:
             at = places + self._origin
             table[at] = np.minimum(table[at], code)
-        if self._shared:
+        if clock.known is not None:
+            table = self._table(self._latest, (kind, clock.subgroup), -1)
+            if isinstance(places, Window):
+                self._part(table, places)[...] = code
+            else:
+                table[places + self._origin] = code
+        elif self._shared:
             table = self._table(self._recent, kind, -1)
             old = self._part(table, places)
             new = np.where(old < clock.stretch, code, old)
@@ -190,7 +222,7 @@ class Shadow:
         found = np.argwhere(offsets == offset)
         return tuple(int(i) for i in found[0]) if len(found) else (offset,)
 
-    def _table(self, tables: dict[str, Array], kind: str, empty: int) -> Array:
+    def _table(self, tables: dict[Key, Array], kind: Key, empty: int) -> Array:
         found = tables.get(kind)
         if found is None:
             found = tables[kind] = np.full(self._count, empty, np.int64)
@@ -209,3 +241,12 @@ class Shadow:
         """The offset of the first element that is bad."""
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         return places.element(at) if isinstance(places, Window) else int(places[at])
+
+
+def _refined(places: Places, width: int, shift: int) -> Places:
+    """The same in elements that are ``width`` times smaller, ``shift`` further on."""
+    if isinstance(places, Window):
+        offset = places.offset * width + shift
+        strides = tuple(stride * width for stride in places.strides)
+        return Window(offset, (*places.shape, width), (*strides, 1))
+    return places[..., np.newaxis] * width + np.arange(width) + shift

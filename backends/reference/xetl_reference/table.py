@@ -12,6 +12,7 @@ from xetl_reference import (
     floats,
     integers,
     mathematics,
+    named_barriers,
     programs,
     tile_values,
     tiles,
@@ -37,7 +38,12 @@ TABLE = Table(
         **debugging.MEANINGS,
         **breakpoints.MEANINGS,
     },
-    builders={**control.BUILDERS, **views.BUILDERS, **programs.BUILDERS},
+    builders={
+        **control.BUILDERS,
+        **views.BUILDERS,
+        **programs.BUILDERS,
+        **named_barriers.BUILDERS,
+    },
 )
 
 

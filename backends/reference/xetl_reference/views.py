@@ -133,6 +133,7 @@ def _view(op: Any) -> Function:
         rest = iter(sizes)
         extents = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape)
         memory = Memory(source.memory.data, source.memory.origin + shift)
+        memory.shadow = source.memory.shadow
         return View(memory, dtype, 0, extents, _row_major(extents))
 
     return run

@@ -302,41 +302,6 @@ def test_thread_ids_count_subgroups():
     assert (out[:, 2] == 3).all()
 
 
-NAMED = """
-gpu.module @m { gpu.func @k(%out: memref<?xindex>) kernel attributes {known_block_size = array<i32: 3, 1, 1>} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c7 = arith.constant 7 : index
-  %id = arith.constant 0 : i8
-  %count = arith.constant COUNT : i8
-  xegpu.alloc_nbarrier 1
-  xegpu.compile_hint
-  %bar = xegpu.init_nbarrier %id, %count : i8, i8 -> !xegpu.nbarrier
-  %me = gpu.subgroup_id : index
-  %last = arith.cmpi eq, %me, %c0 : index
-  scf.if %last {
-    xegpu.nbarrier_wait %bar : !xegpu.nbarrier
-    %v = memref.load %out[%c1] : memref<?xindex>
-    memref.store %v, %out[%c0] : memref<?xindex>
-  } else {
-    memref.store %c7, %out[%me] : memref<?xindex>
-    xegpu.nbarrier_arrive %bar : !xegpu.nbarrier
-  }
-  gpu.return
-} }"""
-
-
-def test_named_barriers():
-    out = np.zeros(3, np.int64)
-    run(NAMED.replace("COUNT", "2"), out, grid=(1,))
-    assert out.tolist() == [7, 7, 7]
-
-
-def test_a_deadlock_is_reported():
-    with pytest.raises(InternalError, match="wait for one another"):
-        run(NAMED.replace("COUNT", "3"), np.zeros(3, np.int64), grid=(1,))
-
-
 def test_an_error_in_one_subgroup_ends_all():
     text = SHARED.replace("ATTRIBUTES", "known_block_size = array<i32: 4, 1, 1>")
     with pytest.raises(InternalError, match="leaves its memory"):
