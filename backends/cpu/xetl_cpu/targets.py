@@ -7,7 +7,7 @@ needs ``find_target`` and ``host_fingerprint`` only.
 import hashlib
 import importlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ __all__ = [
 
 _AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi2"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
-_AVX512_BF16 = _AVX512 | {"avx512bf16"}
+_AVX512_BF16 = _AVX512 | {"avx512bf16", "avx512vnni"}
 
 _NARROW_BITS = {"i1": 8, "i8": 8, "u8": 8, "i16": 16, "f16": 16, "bf16": 16}
 _WIDE_BITS = {"i32": 32, "f32": 32, "i64": 64, "f64": 64}
@@ -51,7 +51,9 @@ class Target:
 
     ``requires`` holds the features the generated code may use (LLVM's names).
     ``vector_bytes`` is the width of one register, ``vector_registers`` their number,
-    ``has_masks`` whether loads and stores take a mask at no cost (AVX-512).
+    ``has_masks`` whether loads and stores take a mask at no cost (AVX-512),
+    ``has_bf16_dot`` and ``has_vnni`` whether pairs of bf16 and quads of bytes are
+    multiplied and added up at once, ``has_amx`` whether tiles are.
     ``cpu`` and ``features`` are LLVM's; for ``host`` they are empty and filled in by
     ``target_machine``.
     """
@@ -63,7 +65,9 @@ class Target:
     vector_bytes: int
     vector_registers: int
     has_masks: bool
-    has_bf16_dot: bool
+    has_bf16_dot: bool = False
+    has_vnni: bool = False
+    has_amx: bool = False
 
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds.
@@ -80,8 +84,8 @@ class Target:
 
 
 TARGETS = {
-    "avx2": Target("avx2", "x86-64-v3", "", _AVX2, 32, 16, False, False),
-    "avx512": Target("avx512", "x86-64-v4", "", _AVX512, 64, 32, True, False),
+    "avx2": Target("avx2", "x86-64-v3", "", _AVX2, 32, 16, False),
+    "avx512": Target("avx512", "x86-64-v4", "", _AVX512, 64, 32, True),
     "avx512_bf16": Target(
         "avx512_bf16",
         "x86-64-v4",
@@ -89,8 +93,9 @@ TARGETS = {
         _AVX512_BF16,
         64,
         32,
-        True,
-        True,
+        has_masks=True,
+        has_bf16_dot=True,
+        has_vnni=True,
     ),
 }
 """The fixed targets by name; ``host`` is made by ``find_target``."""
@@ -116,16 +121,7 @@ def find_target(name: str) -> Target:
 def _host_target() -> Target:
     for family in reversed(TARGETS.values()):
         if family.runs_here:
-            return Target(
-                "host",
-                "",
-                "",
-                family.requires,
-                family.vector_bytes,
-                family.vector_registers,
-                family.has_masks,
-                family.has_bf16_dot,
-            )
+            return replace(family, name="host", cpu="", features="")
     raise UnknownTargetError("this machine has no AVX2 and FMA: no target fits it")
 
 

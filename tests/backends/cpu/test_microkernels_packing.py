@@ -12,13 +12,16 @@ from native_harness import compile_functions, fenced
 from xetl_cpu.microkernels import Blocking, choose_blocking, emit_pack_a, emit_pack_b
 from xetl_cpu.targets import find_target
 
-NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+NUMPY = {
+    **{"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16},
+    **{"f64": np.float64, "i8": np.int8, "u8": np.uint8, "i16": np.int16},
+}
 CANARY = 77
 UNITS = {"rows": ("n", "k"), "columns": ("k", "m")}
 CASES = [
     (target, dtype)
     for target in ("avx2", "avx512", "avx512_bf16")
-    for dtype in ("f32", "f16", "bf16")
+    for dtype in ("f32", "f16", "bf16", "f64", "i8", "u8")
 ]
 sizes = st.integers(0, 70)
 layouts = st.sampled_from(["rows", "columns", "strided", "reversed", "broadcast"])
@@ -34,7 +37,9 @@ def need(name: str):
 @cache
 def packers(target_name: str, dtype: str, layout: str = "any"):
     target = find_target(target_name)
-    blocking = choose_blocking(target, dtype, 64, 64)
+    unsigned = (dtype == "u8", dtype == "u8")
+    name = "i8" if dtype == "u8" else dtype
+    blocking = choose_blocking(target, name, 64, 64, unsigned)
     unit_b, unit_a = UNITS.get(layout, (None, None))
     pack_b, pack_a = compile_functions(
         target,
@@ -49,7 +54,8 @@ def packers(target_name: str, dtype: str, layout: str = "any"):
 def make_source(layout: str, shape: tuple[int, int], dtype: str, seed: int):
     """A matrix with the wanted strides whose memory is fenced at its last element."""
     rng = np.random.default_rng(seed)
-    values = rng.integers(-60, 60, shape).astype(NUMPY[dtype])
+    lowest = 0 if dtype == "u8" else -60
+    values = rng.integers(lowest, 60, shape).astype(NUMPY[dtype])
     if layout == "rows":
         return fenced(values)
     if layout == "columns":
@@ -79,7 +85,7 @@ def expected_panels(blocking: Blocking, source: np.ndarray, k: int, panels: int)
     k=sizes, extra_k=st.integers(0, 20), n=sizes, extra_n=st.integers(0, 70),
     layout=layouts, known=st.booleans(), seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, known, seed):
     need(target_name)
     blocking, pack_b, _ = packers(target_name, dtype, layout if known else "any")
@@ -105,7 +111,7 @@ def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, known, seed)
     rows=sizes, extra_rows=st.integers(0, 20), k=sizes, extra_k=st.integers(0, 20),
     layout=layouts, known=st.booleans(), seed=st.integers(0, 99), pad=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_pack_a(
     target_name, dtype, rows, extra_rows, k, extra_k, layout, known, seed, pad
 ):
@@ -137,11 +143,25 @@ def test_pack_b_in_chunks_of_k(target_name, dtype):
     want = expected_panels(blocking, source, 37, panels)
     result = np.full(want.size, CANARY, NUMPY[blocking.compute])
     used = want.size // panels
-    for start in range(0, 37, 10):
-        part, to = source[start : start + 10], result[start * blocking.nr :]
+    for start in range(0, 37, 12):
+        part, to = source[start : start + 12], result[start * blocking.nr :]
         k = len(part)
         pack_b(part, *element_strides(part), k, k, 64, panels, to, used)
     assert np.array_equal(result.astype(np.float32), want.ravel())
+
+
+@pytest.mark.parametrize("source_dtype", ["i8", "u8"])
+def test_all_bytes_widen_by_their_sign(source_dtype):
+    target = need("avx2")
+    blocking = choose_blocking(target, "i8", 64, 64)
+    assert blocking.compute == "i16"
+    [pack_a] = compile_functions(
+        target, [lambda module: emit_pack_a(module, target, blocking, source_dtype)]
+    )
+    source = np.arange(256, dtype=np.uint8).view(NUMPY[source_dtype])
+    result = np.zeros(256, np.int16)
+    pack_a(source, 0, 1, 1, 256, 1, 256, result, 256)
+    assert np.array_equal(result, source.astype(np.int16))
 
 
 @pytest.mark.parametrize("source_dtype", ["f32", "f16"])

@@ -6,32 +6,37 @@ The register model.  A micro-kernel keeps ``mr x nr`` accumulators in registers;
     mr * v   accumulators
   + v        vectors of B, loaded once per step of k and used by all rows
   + 1        one broadcast element of A
+  + v        sums of B's columns, where A is moved (`arithmetic.py`)
 
 registers, at most 32 (AVX-512) or 16 (AVX2).
 
 The time of one step of k (a pair of k for the bf16 dot product) is the largest of
 
-    mr * v / 2           two FMA pipes
+    mr * v / 2           two FMA pipes (`madd` takes them twice)
     0.58 * (mr + v)      the loads: v of B, mr broadcasts of A
-    5.5 (f32), 6 (bf16)  no accumulator is ready before its last FMA is through
+    5.5, or 6 for dots   no accumulator is ready before its last FMA is through
     1.5 * v              wide panels do not fit L1, and L2 gives ~42 bytes a cycle
 
-cycles (the constants are fitted to 19 tiles measured on Zen 5).  A chunk of k adds a
-prologue and the update of C.  Of all tiles that fit we take the one whose time over
-the *padded* block is least: padding is work too.
+cycles (the constants are fitted to 19 tiles measured on Zen 5, in f32 and bf16).
+A chunk of k adds a prologue and the update of C.  Of all tiles that fit we take the
+one whose time over the *padded* block is least: padding is work too.
 """
 
 from dataclasses import dataclass
 from math import ceil
 
+from xetl_cpu.microkernels.arithmetic import (
+    DTYPES,
+    Arithmetic,
+    Signs,
+    choose_arithmetic,
+)
 from xetl_cpu.targets import Target
 
 __all__ = ["DTYPES", "Blocking", "choose_blocking"]
 
-DTYPES = ("f32", "bf16", "f16")
-"""Element types there is a block GEMM for; f64 and i8 may follow."""
-
-_LATENCY = {"f32": 5.5, "bf16": 6}
+_LATENCY = 5.5
+_DOT_LATENCY = 6
 _LOAD_CYCLES = 0.58
 _L2_CYCLES = 1.5
 _PROLOGUE_CYCLES = 24
@@ -51,27 +56,35 @@ class Blocking:
 
     Attributes:
         dtype: element type of A and B as the user has them.
-        compute: what the packed panels hold, ``f32``, or ``bf16`` for the dot product.
+        arithmetic: how it multiplies.
         mr: rows of the register tile.
         nr: columns of the register tile, and the width of a panel.
-        k_pack: how many consecutive k lie together in a panel (2 for ``bf16``).
         kc: how much of k is done before C is updated.  A multiple of ``k_pack``.
         unroll: steps (of ``k_pack``) in the body of the inner loop.
-        lanes: f32 lanes of a vector register.
+        lanes: of the accumulator's type in a vector register.
         block_m: rows of the block that was asked for.
         block_n: its columns.
     """
 
     dtype: str
-    compute: str
+    arithmetic: Arithmetic
     mr: int
     nr: int
-    k_pack: int
     kc: int
     unroll: int
     lanes: int
     block_m: int
     block_n: int
+
+    @property
+    def compute(self) -> str:
+        """Element type of the packed panels."""
+        return self.arithmetic.compute
+
+    @property
+    def k_pack(self) -> int:
+        """How many consecutive k lie together in a panel."""
+        return self.arithmetic.k_pack
 
     @property
     def panels(self) -> int:
@@ -96,7 +109,7 @@ class Blocking:
     @property
     def compute_bytes(self) -> int:
         """Size of an element of A and of a panel."""
-        return 2 if self.compute == "bf16" else 4
+        return self.arithmetic.compute_bytes
 
     def panel_elements(self, k: int) -> int:
         """Elements of one packed panel for ``k`` steps of k: whole 64-byte lines."""
@@ -105,8 +118,16 @@ class Blocking:
         return ceil(used / line) * line
 
 
-def choose_blocking(target: Target, dtype: str, block_m: int, block_n: int) -> Blocking:
+def choose_blocking(
+    target: Target,
+    dtype: str,
+    block_m: int,
+    block_n: int,
+    unsigned: Signs = (False, False),
+) -> Blocking:
     """The register tile with the least estimated time for a block_m x block_n block.
+
+    ``unsigned``: which of A and B hold unsigned bytes, for ``i8``.
 
     Raises:
         ValueError: there is no block GEMM for ``dtype``.
@@ -116,26 +137,23 @@ def choose_blocking(target: Target, dtype: str, block_m: int, block_n: int) -> B
     >>> blocking.mr, blocking.nr, blocking.panels
     (8, 32, 8)
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"no block GEMM for {dtype}; there is one for {DTYPES}")
-    compute = "bf16" if dtype == "bf16" and target.has_bf16_dot else "f32"
-    lanes = target.lanes("f32")
+    arithmetic = choose_arithmetic(target, dtype, unsigned)
+    lanes = target.lanes(arithmetic.accumulator)
 
     def cost(tile: tuple[int, int]) -> tuple[float, int]:
         mr, vectors = tile
         strips = ceil(block_m / mr) * ceil(block_n / (vectors * lanes))
         # Of equals the tallest: its narrow panel stays in L1.
-        return strips * _strip_cycles(mr, vectors, compute), -mr
+        return strips * _strip_cycles(mr, vectors, arithmetic), -mr
 
-    mr, vectors = min(_tiles_that_fit(target.vector_registers, block_m), key=cost)
-    k_pack = 2 if compute == "bf16" else 1
+    fitting = _tiles_that_fit(target.vector_registers, block_m, arithmetic)
+    mr, vectors = min(fitting, key=cost)
     return Blocking(
         dtype=dtype,
-        compute=compute,
+        arithmetic=arithmetic,
         mr=mr,
         nr=vectors * lanes,
-        k_pack=k_pack,
-        kc=_CHUNK * k_pack,
+        kc=_CHUNK * arithmetic.k_pack,
         # More gains less than 1 % and doubles the time to compile.
         unroll=1,
         lanes=lanes,
@@ -144,22 +162,27 @@ def choose_blocking(target: Target, dtype: str, block_m: int, block_n: int) -> B
     )
 
 
-def _tiles_that_fit(registers: int, block_m: int) -> list[tuple[int, int]]:
+def _tiles_that_fit(
+    registers: int, block_m: int, arithmetic: Arithmetic
+) -> list[tuple[int, int]]:
     """All (mr, vectors) within the register model."""
+    rows_beside = 2 if arithmetic.moves_a else 1
     return [
         (mr, vectors)
         for mr in range(1, min(_MAX_ROWS, block_m) + 1)
         for vectors in range(1, _MAX_VECTORS + 1)
-        if mr * vectors + vectors + 1 <= registers
+        if (mr + rows_beside) * vectors + 1 <= registers
     ]
 
 
-def _strip_cycles(mr: int, vectors: int, compute: str) -> float:
+def _strip_cycles(mr: int, vectors: int, arithmetic: Arithmetic) -> float:
     """Estimated cycles of one strip for one step of k; see the module docstring."""
+    rows = mr + 1 if arithmetic.moves_a else mr
+    per_product = 2 if arithmetic.instruction == "madd" else 1
     step = max(
-        mr * vectors / 2,
+        per_product * rows * vectors / 2,
         _LOAD_CYCLES * (mr + vectors),
-        _LATENCY[compute],
+        _LATENCY if arithmetic.instruction == "fma" else _DOT_LATENCY,
         _L2_CYCLES * vectors,
     )
     return step + (_PROLOGUE_CYCLES + mr * vectors) / _CHUNK

@@ -8,8 +8,10 @@ from xetl_cpu.llvm import (
     BF16,
     F16,
     F32,
+    I8,
     I16,
     I32,
+    I64,
     Builder,
     Type,
     Value,
@@ -20,7 +22,10 @@ from xetl_cpu.llvm import (
 
 __all__ = ["bits_of", "convert"]
 
-_BITS = {"f32": I32, "f16": I16, "bf16": I16}
+_BITS = {
+    **{"i8": I8, "u8": I8, "i16": I16, "f16": I16, "bf16": I16},
+    **{"f32": I32, "f64": I64},
+}
 
 
 def bits_of(dtype: str) -> Type:
@@ -31,12 +36,16 @@ def bits_of(dtype: str) -> Type:
 def convert(builder: Builder, value: Value, source: str, target: str) -> Value:
     """Convert the bits of ``source`` elements to the bits of ``target`` elements.
 
-    Exact, but for f32 or f16 to bf16: that rounds to nearest even (and takes a target
-    with bf16 instructions, which flush subnormals).
+    Bytes become wider integers or stay as they are.  Exact, but for f32 or f16 to
+    bf16: that rounds to nearest even (and takes a target with bf16 instructions,
+    which flush subnormals).
     """
-    if source == target:
+    if source == target or (source, target) == ("u8", "i8"):
         return value
     lanes = value.type.count if isinstance(value.type, ir.VectorType) else 1
+    if source in ("i8", "u8"):
+        extend = builder.zext if source == "u8" else builder.sext
+        return extend(value, vector(bits_of(target), lanes))
     if source == "bf16":
         wide = builder.zext(value, vector(I32, lanes))
         shift = const(wide.type, 16)

@@ -1,4 +1,4 @@
-"""Emit the GEMM of one block: C += A @ B, with C in an f32 scratch buffer.
+"""Emit the GEMM of one block: C += A @ B, with C in a scratch buffer.
 
 The loops, outermost first:
 
@@ -15,9 +15,6 @@ rows nobody looks at, so one micro-kernel serves all strips.
 from dataclasses import dataclass
 
 from xetl_cpu.llvm import (
-    BF16,
-    F32,
-    I16,
     I32,
     I64,
     PTR,
@@ -25,6 +22,7 @@ from xetl_cpu.llvm import (
     Builder,
     Function,
     Module,
+    Type,
     Value,
     call_intrinsic,
     const,
@@ -64,13 +62,14 @@ def emit_block_gemm(module: Module, target: Target, blocking: Blocking) -> Funct
       outside its rows x k elements is read;
     * ``b`` holds panels ``panel_stride`` elements apart, each of the form
       [ceil(k/k_pack)][nr][k_pack] and zero where k is padded;
-    * ``c`` is f32, rows ``blocking.ldc`` apart; rows up to the next multiple of ``mr``
-      are overwritten with rubbish.
+    * ``c`` holds accumulators, rows ``blocking.ldc`` apart; rows up to the next
+      multiple of ``mr`` are overwritten with rubbish.
 
     Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.
     """
     name = (
-        f"xetl_block_gemm_{target.name}_{blocking.compute}_{blocking.mr}x{blocking.nr}"
+        f"xetl_block_gemm_{target.name}_{blocking.arithmetic.name}"
+        f"_{blocking.mr}x{blocking.nr}"
         f"_k{blocking.kc}u{blocking.unroll}_ld{blocking.ldc}"
     )
     known = module.globals.get(name)
@@ -86,6 +85,7 @@ def emit_block_gemm(module: Module, target: Target, blocking: Blocking) -> Funct
 def _emit_loops(builder: Builder, blocking: Blocking, function: Function) -> None:
     a, lda, rows, k, b, panel_stride, panels, c = function.args
     element = ir.IntType(8 * blocking.compute_bytes)
+    total = blocking.arithmetic.accumulator_type
     last_row = builder.sub(rows, const(I64, 1))
     with counted_loop(builder, k, step=blocking.kc, name="chunk") as chunk:
         length = minimum(builder, const(I64, blocking.kc), builder.sub(k, chunk.index))
@@ -96,7 +96,7 @@ def _emit_loops(builder: Builder, blocking: Blocking, function: Function) -> Non
             panel_at = builder.mul(panel.index, panel_stride)
             b_panel = offset(builder, b_chunk, element, panel_at)
             c_column = builder.mul(panel.index, const(I64, blocking.nr))
-            c_panel = offset(builder, c, F32, c_column)
+            c_panel = offset(builder, c, total, c_column)
             with counted_loop(builder, rows, step=blocking.mr, name="strip") as strip:
                 a_rows: list[Value] = []
                 for row in range(blocking.mr):
@@ -105,7 +105,7 @@ def _emit_loops(builder: Builder, blocking: Blocking, function: Function) -> Non
                     at = builder.mul(index, lda)
                     a_rows.append(offset(builder, a_chunk, element, at))
                 c_row = builder.mul(strip.index, const(I64, blocking.ldc))
-                c_strip = offset(builder, c_panel, F32, c_row)
+                c_strip = offset(builder, c_panel, total, c_row)
                 kernel = _MicroKernel(builder, blocking, a_rows, b_panel, c_strip)
                 kernel.emit(length)
 
@@ -123,26 +123,36 @@ class _MicroKernel:
     def emit(self, k: Value) -> None:
         builder, blocking = self.builder, self.blocking
         self._prefetch_c()
-        pairs = blocking.k_pack == 2
-        steps = builder.ashr(k, const(I64, 1)) if pairs else k
+        k_pack = blocking.k_pack
+        steps = builder.ashr(k, const(I64, k_pack.bit_length() - 1))
         unrolled = builder.and_(steps, const(I64, -blocking.unroll))
-        zero = const(vector(F32, blocking.lanes), 0.0)
-        sums = [zero] * (blocking.mr * blocking.vectors)
+        sums = [const(self._lanes_of_c(), 0)] * (self._sums() + self._surplus())
         start = const(I64, 0)
         sums, b_at = self._loop(sums, self.b, start, unrolled, blocking.unroll)
         if blocking.unroll > 1:
             sums, b_at = self._loop(sums, b_at, unrolled, steps, 1)
-        if pairs:
-            sums = self._odd_step(sums, b_at, k)
-        self._add_to_c(sums)
+        if k_pack > 1:
+            sums = self._last_step(sums, b_at, k)
+        self._add_to_c(self._made_good(sums))
+
+    def _lanes_of_c(self) -> Type:
+        return vector(self.blocking.arithmetic.accumulator_type, self.blocking.lanes)
+
+    def _sums(self) -> int:
+        return self.blocking.mr * self.blocking.vectors
+
+    def _surplus(self) -> int:
+        """Sums beside those of C, see `Arithmetic.surplus`."""
+        return self.blocking.vectors if self.blocking.arithmetic.moves_a else 0
 
     def _prefetch_c(self) -> None:
         """Ask for C now: it is not needed before the k loop is through."""
-        line = 64 // 4
+        element = self.blocking.arithmetic.accumulator_type
+        line = 64 // self.blocking.arithmetic.accumulator_bytes
         for row in range(self.blocking.mr):
             for column in range(0, self.blocking.nr, line):
                 at = row * self.blocking.ldc + column
-                arguments = [offset(self.builder, self.c, F32, at)]
+                arguments = [offset(self.builder, self.c, element, at)]
                 # read, keep in all caches, data
                 arguments += [const(I32, code) for code in (0, 3, 1)]
                 call_intrinsic(self.builder, "llvm.prefetch.p0", VOID, arguments)
@@ -172,75 +182,100 @@ class _MicroKernel:
     def _step(
         self, sums: list[Value], b: Value, index: Value, step: int
     ) -> list[Value]:
-        """One rank-1 (bf16: rank-2) update; one A element is 32 bits, a pair too."""
-        b_vectors = self._load_b(b)
-        sums = list(sums)
-        word = F32 if self.blocking.k_pack == 1 else I32
-        align = self.blocking.compute_bytes
-        for row, pointer in enumerate(self.a_rows):
-            at = offset(
-                self.builder, offset(self.builder, pointer, word, index), word, step
-            )
-            self._update_row(sums, row, load(self.builder, at, word, align), b_vectors)
-        return sums
+        """One update of rank ``k_pack``; a word of A holds as many elements."""
+        word = self.blocking.arithmetic.word
+        words: list[Value] = []
+        for pointer in self.a_rows:
+            at = offset(self.builder, pointer, word, index)
+            at = offset(self.builder, at, word, step)
+            words.append(load(self.builder, at, word, self.blocking.compute_bytes))
+        return self._update(sums, words, self._load_b(b))
 
     def _load_b(self, b: Value) -> list[Value]:
-        lanes = self.blocking.lanes
-        wide = vector(F32 if self.blocking.k_pack == 1 else I32, lanes)
+        lanes, word = self.blocking.lanes, self.blocking.arithmetic.word
+        aligned = self.blocking.compute_bytes
         return [
-            load(self.builder, offset(self.builder, b, F32, number * lanes), wide, 4)
+            load(
+                self.builder,
+                offset(self.builder, b, word, number * lanes),
+                vector(word, lanes),
+                aligned,
+            )
             for number in range(self.blocking.vectors)
         ]
 
-    def _update_row(
-        self, sums: list[Value], row: int, word: Value, b_vectors: list[Value]
-    ) -> None:
-        """Multiply B's vectors by ``word`` and add them to the sums of ``row``."""
-        many = splat(self.builder, word, self.blocking.lanes)
-        first = row * self.blocking.vectors
-        for number, b_vector in enumerate(b_vectors, first):
-            sums[number] = self._multiply_add(many, b_vector, sums[number])
+    def _update(
+        self, sums: list[Value], words: list[Value], b_vectors: list[Value]
+    ) -> list[Value]:
+        """Multiply B's vectors by each row's word and add them to the row's sums."""
+        builder, arithmetic = self.builder, self.blocking.arithmetic
+        updated: list[Value] = []
+        for row, word in enumerate(words):
+            many = splat(builder, word, self.blocking.lanes)
+            many = arithmetic.move(builder, many)
+            first = row * self.blocking.vectors
+            for total, b in zip(sums[first:], b_vectors):
+                updated.append(arithmetic.multiply_add(builder, many, b, total))
+        if arithmetic.moves_a:
+            for total, b in zip(sums[len(updated) :], b_vectors):
+                updated.append(arithmetic.surplus(builder, b, total))
+        return updated
 
-    def _multiply_add(self, a: Value, b: Value, total: Value) -> Value:
-        lanes = self.blocking.lanes
-        if self.blocking.k_pack == 1:
-            name = f"llvm.fma.v{lanes}f32"
-            return call_intrinsic(self.builder, name, total.type, [a, b, total])
-        pairs = vector(BF16, 2 * lanes)
-        operands = [total, *(self.builder.bitcast(x, pairs) for x in (a, b))]
-        name = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
-        return call_intrinsic(self.builder, name, total.type, operands)
-
-    def _odd_step(self, sums: list[Value], b: Value, k: Value) -> list[Value]:
-        """The last element of an odd k: the other half of its pair may not be ours."""
+    def _last_step(self, sums: list[Value], b: Value, k: Value) -> list[Value]:
+        """The end of k where it fills no word: what is behind it may not be ours."""
         builder = self.builder
+        rest = builder.and_(k, const(I64, self.blocking.k_pack - 1))
         before = builder.block
-        odd = builder.append_basic_block("odd")
-        after = builder.append_basic_block("odd.end")
-        is_odd = builder.trunc(k, ir.IntType(1))
-        builder.cbranch(is_odd, odd, after)
-        builder.position_at_end(odd)
-        b_vectors = self._load_b(b)
-        added = list(sums)
-        last = builder.sub(k, const(I64, 1))
-        for row, pointer in enumerate(self.a_rows):
-            half = load(builder, offset(builder, pointer, I16, last), I16, 2)
-            self._update_row(added, row, builder.zext(half, I32), b_vectors)
+        some = builder.append_basic_block("rest")
+        after = builder.append_basic_block("rest.end")
+        is_some = builder.icmp_signed(">", rest, const(I64, 0))
+        builder.cbranch(is_some, some, after)
+        builder.position_at_end(some)
+        first = builder.sub(k, rest)
+        words = [self._part_of_word(row, first, rest) for row in self.a_rows]
+        added = self._update(sums, words, self._load_b(b))
         builder.branch(after)
         builder.position_at_end(after)
         merged: list[Value] = []
         for old, new in zip(sums, added, strict=True):
             phi = builder.phi(old.type)
             phi.add_incoming(old, before)
-            phi.add_incoming(new, odd)
+            phi.add_incoming(new, some)
             merged.append(phi)
         return merged
 
+    def _part_of_word(self, row: Value, first: Value, rest: Value) -> Value:
+        """The first ``rest`` elements of a word, at least one; the others are 0."""
+        builder, size = self.builder, self.blocking.compute_bytes
+        element, word = ir.IntType(8 * size), const(I32, 0)
+        for part in range(self.blocking.k_pack - 1):
+            exists = builder.icmp_signed("<", const(I64, part), rest)
+            index = builder.select(exists, const(I64, part), const(I64, 0))
+            at = offset(builder, row, element, builder.add(first, index))
+            bits = builder.zext(load(builder, at, element, size), I32)
+            bits = builder.shl(bits, const(I32, 8 * size * part))
+            word = builder.or_(word, builder.select(exists, bits, const(I32, 0)))
+        return word
+
+    def _made_good(self, sums: list[Value]) -> list[Value]:
+        """The sums of C without what moving A has added."""
+        if not self._surplus():
+            return sums
+        count, vectors = self._sums(), self.blocking.vectors
+        surplus = sums[count:]
+        return [
+            self.builder.sub(total, surplus[number % vectors])
+            for number, total in enumerate(sums[:count])
+        ]
+
     def _add_to_c(self, sums: list[Value]) -> None:
-        blocking = self.blocking
+        blocking, arithmetic = self.blocking, self.blocking.arithmetic
+        aligned = arithmetic.accumulator_bytes
         for number, total in enumerate(sums):
             row, column = divmod(number, blocking.vectors)
             at = row * blocking.ldc + column * blocking.lanes
-            pointer = offset(self.builder, self.c, F32, at)
-            old = load(self.builder, pointer, total.type, 4)
-            store(self.builder, self.builder.fadd(old, total), pointer, 4)
+            element = arithmetic.accumulator_type
+            pointer = offset(self.builder, self.c, element, at)
+            old = load(self.builder, pointer, total.type, aligned)
+            new = arithmetic.add(self.builder, old, total)
+            store(self.builder, new, pointer, aligned)

@@ -6,16 +6,17 @@ The block is ``major x minor`` elements.  ``group`` majors lie together in the r
 
 and what is outside ``valid_major x valid_minor`` becomes zero.  Three roads:
 
-* ``rows.py``      the minor stride is 1: vectors are copied (two in a group: woven);
-* ``columns.py``   the major stride is 1: squares are transposed in registers;
+* ``rows.py``      the minor stride is 1: vectors are copied (those of a group: woven);
+* ``columns.py``   the major stride is 1: squares of 32-bit elements or groups are
+                   transposed in registers;
 * ``elements.py``  any strides: element by element.
 
 Edges are masked on AVX-512; elsewhere they take the element road.
 """
 
-from xetl_cpu.llvm import I64, Builder, Function, Module, const
+from xetl_cpu.llvm import I64, Builder, Function, Module, Value, const
 from xetl_cpu.microkernels.copying.block import Block, CopyKind, define_copy
-from xetl_cpu.microkernels.copying.columns import emit_copy_columns
+from xetl_cpu.microkernels.copying.columns import emit_copy_columns, transposes
 from xetl_cpu.microkernels.copying.elements import emit_copy_elements
 from xetl_cpu.microkernels.copying.rows import emit_copy_rows
 from xetl_cpu.targets import Target
@@ -31,7 +32,7 @@ def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
     """
     if kind.unit == "minor":
         return emit_copy_rows(module, target, kind)
-    if kind.unit == "major":
+    if kind.unit == "major" and transposes(target, kind):
         return emit_copy_columns(module, target, kind)
     function, builder = define_copy(module, target, kind, "any")
     if builder is not None:
@@ -47,10 +48,17 @@ def _choose(builder: Builder, block: Block) -> None:
     with builder.if_then(is_rows):
         builder.call(emit_copy_rows(module, target, kind), arguments)
         builder.ret_void()
-    is_columns = builder.icmp_signed("==", block.stride_major, const(I64, 1))
-    with builder.if_then(is_columns):
-        builder.call(emit_copy_columns(module, target, kind), arguments)
-        builder.ret_void()
+    if transposes(target, kind):
+        _try_columns(block, arguments)
     zero = const(I64, 0)
     block.copy_elements(emit_copy_elements, zero, block.groups, zero, block.minor)
     builder.ret_void()
+
+
+def _try_columns(block: Block, arguments: list[Value]) -> None:
+    builder = block.builder
+    is_columns = builder.icmp_signed("==", block.stride_major, const(I64, 1))
+    with builder.if_then(is_columns):
+        columns = emit_copy_columns(builder.module, block.target, block.kind)
+        builder.call(columns, arguments)
+        builder.ret_void()

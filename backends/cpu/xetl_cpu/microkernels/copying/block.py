@@ -49,8 +49,8 @@ class CopyKind:
     Attributes:
         source: element type of the source.
         result: element type of the result.
-        group: majors that lie together in the result, 1 or 2.
-        minor: how many minors, if known (then a multiple of the f32 lanes), else 0.
+        group: majors that lie together in the result: 1, or as many as fill 32 bits.
+        minor: how many minors, if known (then a multiple of the lanes), else 0.
         unit: which stride is known to be 1.
     """
 
@@ -88,7 +88,8 @@ def groups_of(builder: Builder, majors: Value, group: int) -> Value:
     """How many groups ``majors`` make, the last one perhaps not full."""
     if group == 1:
         return majors
-    return builder.ashr(builder.add(majors, const(I64, 1)), const(I64, 1))
+    last = builder.add(majors, const(I64, group - 1))
+    return builder.ashr(last, const(I64, group.bit_length() - 1))
 
 
 def all_if(builder: Builder, condition: Value, mask: Value | int) -> Value:
@@ -121,8 +122,8 @@ class Block:
 
     @property
     def lanes(self) -> int:
-        """Elements handled at a time: a register of the 32-bit ones."""
-        return self.target.lanes("f32")
+        """Elements or groups handled at a time: of 32 bits, a register; of 64, too."""
+        return self.target.lanes("f64" if self.kind.result == "f64" else "f32")
 
     @property
     def groups(self) -> Value:
@@ -134,6 +135,10 @@ class Block:
         if self.kind.group == 1:
             return group
         return self.builder.mul(group, const(I64, self.kind.group))
+
+    def first_of(self, major: Value) -> Value:
+        """The first major of the group that ``major`` is in."""
+        return self.builder.and_(major, const(I64, -self.kind.group))
 
     def source_at(self, major: Value, minor: Value) -> Value:
         """Address of an element of the source."""

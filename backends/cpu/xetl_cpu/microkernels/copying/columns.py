@@ -22,7 +22,12 @@ from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.transpose import transpose_square
 from xetl_cpu.targets import Target
 
-__all__ = ["emit_copy_columns"]
+__all__ = ["emit_copy_columns", "transposes"]
+
+
+def transposes(target: Target, kind: CopyKind) -> bool:
+    """Whether this road is there: 32 bits or less each, and masks for groups."""
+    return kind.result != "f64" and (target.has_masks or kind.group == 1)
 
 
 def emit_copy_columns(module: Module, target: Target, kind: CopyKind) -> Function:
@@ -113,7 +118,7 @@ class _Square:
         columns: list[Value] = []
         for mask in masks:
             value = block.load(pointer, lanes * block.kind.group, mask)
-            if block.kind.group == 2:
+            if block.kind.group > 1:
                 value = builder.bitcast(value, wide)
             elif value.type.element is not I32:
                 value = builder.zext(value, wide)
@@ -124,7 +129,7 @@ class _Square:
     def _transpose(self, columns: list[Value]) -> list[Value]:
         block, builder = self.block, self.block.builder
         rows = transpose_square(builder, columns)
-        if block.kind.group == 2 or block.kind.result == "f32":
+        if block.kind.group > 1 or block.kind.result == "f32":
             return rows
         narrow = vector(bits_of(block.kind.result), block.lanes)
         return [builder.trunc(row, narrow) for row in rows]

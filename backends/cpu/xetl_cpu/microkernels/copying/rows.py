@@ -97,22 +97,34 @@ def _copy_vector(
     """Copy ``lanes`` minors of one group; ``mask``: are valid, ``inside``: exist."""
     builder, lanes = block.builder, block.lanes
     major = block.first_major(group)
-    first = block.load(block.source_at(major, minor), lanes, mask)
-    if block.kind.group == 2:
-        major = builder.add(major, const(I64, 1))
-        exists = builder.icmp_signed("<", major, block.valid_major)
-        also = all_if(builder, exists, lanes if mask is None else mask)
-        second = block.load(block.source_at(major, minor), lanes, also)
-        wide = vector(I32, lanes)
-        second = builder.shl(builder.zext(second, wide), const(wide, 16))
-        first = builder.or_(builder.zext(first, wide), second)
-    block.store(first, block.result_at(group, minor), inside)
+    woven = block.load(block.source_at(major, minor), lanes, mask)
+    if block.kind.group > 1:
+        wide, bits = vector(I32, lanes), bits_of(block.kind.result).width
+        woven = builder.zext(woven, wide)
+        for part in range(1, block.kind.group):
+            also = _load_part(block, builder.add(major, const(I64, part)), minor, mask)
+            also = builder.shl(builder.zext(also, wide), const(wide, bits * part))
+            woven = builder.or_(woven, also)
+    block.store(woven, block.result_at(group, minor), inside)
+
+
+def _load_part(block: Block, major: Value, minor: Value, mask: Value | None) -> Value:
+    """A later major of a group: it may not exist, and is zero then."""
+    builder, lanes = block.builder, block.lanes
+    exists = builder.icmp_signed("<", major, block.valid_major)
+    if mask is not None:
+        also = all_if(builder, exists, mask)
+        return block.load(block.source_at(major, minor), lanes, also)
+    # The first of a group exists, wherever this is reached: read it twice.
+    major = builder.select(exists, major, block.first_of(major))
+    value = block.load(block.source_at(major, minor), lanes, None)
+    return builder.select(exists, value, const(value.type, 0))
 
 
 def _clear(block: Block, start: Value, stop: Value) -> None:
     """Put zeros into the groups start to stop; the target has masks."""
     builder, lanes = block.builder, block.lanes
-    element = I32 if block.kind.group == 2 else bits_of(block.kind.result)
+    element = I32 if block.kind.group > 1 else bits_of(block.kind.result)
     zeros = const(vector(element, lanes), 0)
     with (
         counted_loop(builder, stop, start=start, name="zero") as row,
