@@ -28,6 +28,7 @@ from xetl.transforms.cse import CSEPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.stages import check_stage
+from xetl.transforms.unblock_values import UnblockValuesPass
 
 PassTable = dict[str, type[ModulePass]]
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -35,7 +36,13 @@ SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 def core_passes() -> PassTable:
     """The passes of `xetl.transforms` by name."""
-    own = (CanonicalizePass, CSEPass, DropBreakpointsPass, FoldAddIntoMmaPass)
+    own = (
+        CanonicalizePass,
+        CSEPass,
+        DropBreakpointsPass,
+        FoldAddIntoMmaPass,
+        UnblockValuesPass,
+    )
     return {each.name: each for each in own}
 
 

@@ -14,6 +14,7 @@ from xetl.dialects.upstream import func, memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
+from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
@@ -27,7 +28,6 @@ from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
-from xetl_cpu.lowering.unblock_values import UnblockValuesPass
 from xetl_cpu.targets import find_target
 
 _SHARED = 3

@@ -1,7 +1,8 @@
 """unblock-values: blocked rank-4 values become the rank-2 values they stand for.
 
-Why: inner blocks say how a GPU's memory and matrix instructions cut a tile. Registers
-and caches here are blocked later and otherwise, so the blocks only stand in the way.
+Why: inner blocks say how a GPU's memory and matrix instructions cut a tile. A CPU's
+registers and caches are blocked later and otherwise, so the blocks only stand in the
+way; and blocks of values that a text was written with are not those of the device.
 
 A blocked value P is V seen as P[a, b, c, d] = V[a * b0 + c, b * b1 + d]. Everything a
 blocked value may meet commutes with that view.
@@ -13,6 +14,8 @@ Left alone: values of rank 2.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
@@ -42,11 +45,21 @@ class UnblockValuesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        operations = list(op.walk())
-        if not any(_is_blocked(value.type) for o in operations for value in _values(o)):
-            return
-        for each in operations:
-            _rewrite(each)
+        unblock(op, _unblocked_tile)
+
+
+def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
+    """Make all vectors plain that ``op`` holds, and of each tile type ``of_tile``."""
+    operations = list(op.walk())
+    if not any(_is_blocked(value.type) for o in operations for value in _values(o)):
+        return
+    for each in operations:
+        _rewrite(each, of_tile)
+
+
+def _unblocked_tile(type_: TileType) -> TileType:
+    encoding = type_.encoding.replace(wg_map=type_.encoding.wg_map, inner_blocks=())
+    return TileType(type_.shape, type_.element_type, encoding)
 
 
 def _values(op: Operation) -> list[SSAValue]:
@@ -66,17 +79,14 @@ def _is_blocked(type_: Attribute) -> bool:
     return is_vector(type_) and type_.get_num_dims() == 4
 
 
-def _unblocked(type_: Attribute) -> Attribute:
+def _unblocked_vector(type_: Attribute) -> Attribute:
     """The type of the value that a blocked one stands for."""
-    if isinstance(type_, TileType):
-        encoding = type_.encoding.replace(wg_map=type_.encoding.wg_map, inner_blocks=())
-        return TileType(type_.shape, type_.element_type, encoding)
     assert is_vector(type_)
     rows, cols, height, width = type_.get_shape()
     return VectorType(type_.element_type, [rows * height, cols * width])
 
 
-def _rewrite(op: Operation) -> None:
+def _rewrite(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
     if isinstance(op, TilePackOp | TileUnpackOp):
         op.result.replace_all_uses_with(op.source)
         op.detach()
@@ -89,11 +99,16 @@ def _rewrite(op: Operation) -> None:
     if isinstance(op, TileTransposeOp):
         op.permutation = dense_i64((1, 0))
     for value in _values(op):
-        if _is_blocked(value.type):
-            new = _unblocked(value.type)
-            if isinstance(op, arith.ConstantOp):
-                _retype_constant(op, new)
-            Rewriter.replace_value_with_new_type(value, new)
+        type_ = value.type
+        if not _is_blocked(type_):
+            continue
+        if isinstance(type_, TileType):
+            new = of_tile(type_)
+        else:
+            new = _unblocked_vector(type_)
+        if isinstance(op, arith.ConstantOp):
+            _retype_constant(op, new)
+        Rewriter.replace_value_with_new_type(value, new)
 
 
 def _dims(op: TileReduceOp | TileBroadcastOp, dims: tuple[int, ...]) -> tuple[int, ...]:
