@@ -1,4 +1,4 @@
-"""The RFC's examples and modules of its kind, on both backends against NumPy."""
+"""Modules of the kind the last released dialect had, on both backends against NumPy."""
 
 from __future__ import annotations
 
@@ -29,28 +29,6 @@ def modules() -> Any:
 
 
 pytestmark = pytest.mark.parametrize("backend", BACKENDS)
-
-
-def test_gemm_with_prefetch(backend: str) -> None:
-    a, b = numbers(128, 128, dtype="f2"), numbers(128, 128, dtype="f2").T.copy()
-    c = np.zeros((128, 128), "f4")
-    load("gemm_prefetch")["test_gemm"][1](a, b, c, backend=backend)
-    assert np.array_equal(c, a.astype("f4") @ b.astype("f4"))
-
-
-def test_gemm_with_transpose_broadcast_and_reduction(backend: str) -> None:
-    a, bt = numbers(128, 64, dtype="f2"), numbers(128, 64, dtype="f2")[::-1].copy()
-    bias, sums = numbers(1, 128), np.zeros((128, 1), "f4")
-    load("gemm_reduce")["test_gemm"][1](a, bt, bias, sums, backend=backend)
-    c = a.astype("f4") @ bt.astype("f4").T + bias
-    assert np.array_equal(sums, c.sum(1, keepdims=True))
-
-
-def test_gemm_through_shared_memory(backend: str) -> None:
-    a, b = numbers(64, 128, dtype="f2"), numbers(128, 64, dtype="f2")
-    c = np.zeros((64, 64), "f4")
-    load("gemm_slm")["test_gemm"][(1, 1, 1)](a, b, c, backend=backend)
-    assert np.array_equal(c, a.astype("f4") @ b.astype("f4"))
 
 
 def test_gather_and_scatter(modules: Any, backend: str) -> None:
