@@ -71,6 +71,9 @@ from xetl_cpu.lowering.loops.state import (
 from xetl_cpu.lowering.tiles import may_write
 from xetl_cpu.targets import find_target
 
+ENDLESS = 1 << 62
+"""The length of the array at an address whose length nobody said."""
+
 
 @dataclass(frozen=True)
 class ConvertXetileToLoopsPass(ModulePass):
@@ -163,14 +166,14 @@ def _init_tile(state: State, op: InitTileOp) -> None:
     )
 
 
-def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index]:
-    """The rank-1 array of a scatter tile and its length."""
+def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index | None]:
+    """The rank-1 array of a scatter tile and its length; None: nobody knows it."""
     build = before(op)
     if is_memref(op.source.type):
         return op.source, build.insert(memref.DimOp(op.source, build.value(0)))
-    (size,), (step,) = op.mixed_sizes, op.mixed_strides
-    base = view_address(build, op.source, tile_type(op.result), (size,), (step,))
-    return base, size
+    sizes, strides = op.mixed_sizes or (ENDLESS,), op.mixed_strides or (1,)
+    base = view_address(build, op.source, tile_type(op.result), sizes, strides)
+    return base, sizes[0] if op.mixed_sizes else None
 
 
 def _shared_memory(state: State, op: memref.AllocOp) -> None:

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     VectorType,
+    i1,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -395,11 +396,15 @@ def scatter_lanes(
     wide = IndexType() if at.lanes == 1 else VectorType(IndexType(), [at.lanes])
     if indices.type != wide:
         indices = build.insert(arith.IndexCastOp(indices, wide))
+    given = None if mask is None else ev.eval(mask, at)
+    if tile.size is None:
+        true = build.insert(arith.ConstantOp.integer(1, i1))
+        return indices, build.splat(true, at.lanes) if given is None else given
     size = build.splat(build.value(tile.size), at.lanes)
     inside = build.insert(arith.CmpiOp("ult", indices, size))
-    if mask is None:
+    if given is None:
         return indices, inside
-    return indices, build.insert(arith.AndiOp(ev.eval(mask, at), inside))
+    return indices, build.insert(arith.AndiOp(given, inside))
 
 
 _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {

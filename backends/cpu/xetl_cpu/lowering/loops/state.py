@@ -75,10 +75,13 @@ class TileAt:
 
 @dataclass
 class ScatterTile:
-    """A tile whose elements stand at ``indices`` (a vector value) of a rank-1 array."""
+    """A tile whose elements stand at ``indices`` (a vector value) of a rank-1 array.
+
+    Nothing is outside of an array at an address without a size (None).
+    """
 
     memref: SSAValue
-    size: Index
+    size: Index | None
     indices: SSAValue
     shape: Shape
 
