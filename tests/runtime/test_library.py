@@ -141,16 +141,17 @@ def test_wrong_calls(what: str) -> None:
 def test_what_cpu_cannot_do_names_the_operation_and_its_line() -> None:
     text = COPY.replace(
         "    xetile.store_tile",
-        "    memref.copy %a, %b : memref<16x16xf32> to memref<16x16xf32>\n"
+        "    %i = arith.index_cast %n : i32 to index\n"
+        "    %p = memref.alloc(%i) : memref<?xf32>\n"
         "    xetile.store_tile",
     )
     kernel = xetl.load_mlir(text)["copy"]
     a, b = arrays()
     kernel[1](a, b, 3, backend="reference")
-    with pytest.raises(IRError, match=r"memref\.copy") as caught:
+    with pytest.raises(IRError, match=r"memref\.alloc") as caught:
         kernel[1](a, b, 3, backend="cpu")
-    assert (caught.value.code, caught.value.line) == ("X0705", 7)
-    with pytest.raises(IRError, match=r"memref\.copy"):
+    assert (caught.value.code, caught.value.line) == ("X0705", 8)
+    with pytest.raises(IRError, match=r"memref\.alloc"):
         kernel.ir("llvm", backend="cpu")
 
 

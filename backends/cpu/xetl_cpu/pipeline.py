@@ -20,6 +20,7 @@ from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
+from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
@@ -43,6 +44,7 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
         ExpandTextFormsPass(),
+        CollapseVectorsPass(),
         UnblockValuesPass(),
         FoldAddIntoMmaPass(),
         MaterializeGridPass(),

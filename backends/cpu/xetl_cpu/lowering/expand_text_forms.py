@@ -22,14 +22,27 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
-from xetl.dialects.xetile import TileType
-from xetl_cpu.lowering.text_forms import memory, scalars, vectors
+from xetl_cpu.lowering.text_forms import (
+    blocks,
+    control,
+    integers,
+    memory,
+    parts,
+    reducing,
+    scalars,
+    vector_memory,
+    views,
+)
 from xetl_cpu.lowering.text_forms.refusing import refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
+    **control.RULES,
+    **views.RULES,
     **memory.RULES,
-    **vectors.RULES,
+    **vector_memory.RULES,
+    **parts.RULES,
+    **reducing.RULES,
 }
 _HINTS = ("xegpu.compile_hint", "xegpu.alloc_nbarrier")
 
@@ -48,21 +61,36 @@ class ExpandTextFormsPass(ModulePass):
 
 
 def _expand(kernel: gpu.FuncOp) -> None:
-    memory.shared_memory(kernel.body.block)
+    block = kernel.body.block
+    views.back_to_origins(block)
+    memory.shared_memory(block)
     rules = _RULES
     if SUBGROUPS not in kernel.attributes:
         rules = {**rules, **scalars.ALONE}
-    for _ in range(2):  # the rules make some operations that have rules
-        for op in list(kernel.body.walk()):
-            rule = rules.get(type(op))
-            if rule is not None:
-                rule(op)
-            elif op.name in _HINTS:
-                op.detach()
-                op.erase()
-    for op in kernel.body.walk():
-        arguments = [a for r in op.regions for b in r.blocks for a in b.args]
-        for value in (*op.results, *arguments):
-            type_ = value.type
-            if isinstance(type_, TileType) and type_.array_length > 1:
-                Rewriter.replace_value_with_new_type(value, memory.of_one_vector(type_))
+    blocks.make_blocks(kernel)
+    while _apply(kernel, rules):  # the rules make operations that have rules
+        pass
+    memory.drop_array_lengths(kernel)
+    integers.make_total(block)
+
+
+def _apply(
+    kernel: gpu.FuncOp, rules: dict[type[Operation], Callable[[Any], None]]
+) -> bool:
+    """Apply each rule once; tells whether an operation was replaced."""
+    changed = False
+    for op in list(kernel.body.walk()):
+        rule = rules.get(type(op))
+        if not _stands(op):
+            continue
+        if rule is not None:
+            rule(op)
+            changed |= not _stands(op)
+        elif op.name in _HINTS:
+            Rewriter.erase_op(op)
+    return changed
+
+
+def _stands(op: Operation) -> bool:
+    """Whether an operation is still in the kernel."""
+    return op.parent is not None

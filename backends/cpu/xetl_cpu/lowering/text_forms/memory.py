@@ -104,11 +104,6 @@ def _load_tile(op: LoadTileOp) -> None:
     replace(op, new, loads)
 
 
-def _dealloc(op: Operation) -> None:
-    op.detach()
-    op.erase()
-
-
 def shared_memory(block: Block) -> None:
     """Memory of the workgroup stands once, before everything that uses it.
 
@@ -131,8 +126,17 @@ def shared_memory(block: Block) -> None:
 RULES: dict[type[Operation], Callable[[Any], None]] = {
     InitTileOp: _init_tile,
     LoadTileOp: _load_tile,
-    memref.DeallocOp: _dealloc,
 }
+
+
+def drop_array_lengths(kernel: Operation) -> None:
+    """Tiles of a kernel whose loads are one vector each by now."""
+    for op in kernel.walk():
+        arguments = [a for r in op.regions for b in r.blocks for a in b.args]
+        for value in (*op.results, *arguments):
+            type_ = value.type
+            if isinstance(type_, TileType) and type_.array_length > 1:
+                Rewriter.replace_value_with_new_type(value, of_one_vector(type_))
 
 
 def of_one_vector(type_: TileType) -> TileType:

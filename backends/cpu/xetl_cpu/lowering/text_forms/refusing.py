@@ -9,10 +9,8 @@ from xdsl.ir import Operation
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import memref_type
-from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import memref, vector
-from xetl.dialects.xetile import TileReduceOp
+from xetl.dialects.upstream import memref
 from xetl.errors import IRError
 
 _SHARED_LIMIT = 1 << 20
@@ -21,8 +19,9 @@ _KNOWN = {
     "return",
     "scf": "for if while yield condition",
     "memref": "alloc alloca load store dim cast reinterpret_cast subview view "
-    "transpose extract_strided_metadata extract_aligned_pointer_as_index",
+    "transpose extract_strided_metadata extract_aligned_pointer_as_index atomic_rmw",
     "vector": "broadcast shape_cast step extract fma extract_strided_slice",
+    "cpu": "view_address",
     "xetile": "init_tile load_tile store_tile prefetch_tile update_tile_offset "
     "tile_mma tile_transpose tile_reduce tile_broadcast tile_conv_layout tile_pack "
     "tile_unpack tile_scan atomic_rmw_tile load_gather store_scatter print assert",
@@ -61,34 +60,10 @@ def _reason(op: Operation) -> str | None:
     known = dialect in ("arith", "math") or name in _KNOWN.get(dialect, "").split()
     if not known:
         return "the operation is not known"
-    for value in (*op.operands, *op.results):
-        problem = _rank_problem(op, value.type)
-        if problem is not None:
-            return problem
     return _special(op)
 
 
-def _rank_problem(op: Operation, type_: object) -> str | None:
-    if not is_vector(type_):
-        return None
-    rank = type_.get_num_dims()
-    if rank in (1, 2) or (rank == 4 and not op.name.startswith("vector.")):
-        return None
-    return f"it works on {type_}; vectors must have rank 1 or 2"
-
-
 def _special(op: Operation) -> str | None:
-    if isinstance(op, vector.BroadcastOp) and is_vector(op.operands[0].type):
-        return "this form of a broadcast is not known"
-    if isinstance(op, vector.ExtractOp):
-        if is_vector(op.results[0].type):
-            return "only single elements can be extracted"
-        if not all(isinstance(each, int) for each in op.position):
-            return "the position must be constant"
-    if isinstance(op, TileReduceOp) and op.reduction_size is not None:
-        return "`reduction_size` is not known"
-    if isinstance(op, memref.ReinterpretCastOp) and isinstance(op.source.owner, _VIEWS):
-        return "the source is a view itself"
     if isinstance(op, memref.AllocOp | memref.AllocaOp) and (
         any(extent < 0 for extent in _shape(op))
     ):

@@ -1,0 +1,78 @@
+"""collapse-vectors: vectors of rank 0 and of more than 2 become matrices.
+
+Why: operations element by element and copies of whole values ask nothing of a rank;
+what does ask has been said with matrices by `expand-text-forms`. A row of the matrix is
+the last dimension, all others count its rows.
+
+Before: ``%v = vector.shape_cast %r : vector<64x128xf32> to vector<8x8x128xf32>``,
+``math.exp %v : vector<8x8x128xf32>``
+After:  ``math.exp %r : vector<64x128xf32>``
+
+Left alone: blocked values (rank 4 where tiles have blocks): see `unblock-values`.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.upstream import arith, gpu, vector
+from xetl.dialects.xetile import TilePackOp, TileType, TileUnpackOp
+from xetl.errors import InternalError
+from xetl_cpu.lowering.text_forms.scratch import matrix_shape
+
+
+class CollapseVectorsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "collapse-vectors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the kernels of the module in place."""
+        for kernel in [o for o in op.walk() if isinstance(o, gpu.FuncOp)]:
+            _collapse(kernel)
+
+
+def _collapse(kernel: gpu.FuncOp) -> None:
+    operations = list(kernel.walk())
+    kept = {1, 2, 4} if any(map(_has_blocks, operations)) else {1, 2}
+    for op in operations:
+        for value in _values(op):
+            type_ = value.type
+            if not is_vector(type_) or type_.get_num_dims() in kept:
+                continue
+            shape = matrix_shape(type_.get_shape())
+            new = VectorType(type_.element_type, list(shape))
+            if isinstance(op, arith.ConstantOp):
+                _retype(op, new)
+            Rewriter.replace_value_with_new_type(value, new)
+    for op in operations:
+        if isinstance(op, vector.ShapeCastOp) and op.source.type == op.result.type:
+            Rewriter.replace_op(op, [], [op.source])
+
+
+def _values(op: Operation) -> list[SSAValue]:
+    """Results, and arguments of blocks."""
+    arguments = [a for region in op.regions for b in region.blocks for a in b.args]
+    return [*op.results, *arguments]
+
+
+def _has_blocks(op: Operation) -> bool:
+    if isinstance(op, TilePackOp | TileUnpackOp):
+        return True
+    return any(
+        isinstance(value.type, TileType) and value.type.inner_blocks is not None
+        for value in _values(op)
+    )
+
+
+def _retype(op: arith.ConstantOp, type_: Attribute) -> None:
+    number = splat_value(op.value)
+    if number is None or not is_dense(op.value):
+        raise InternalError("a constant of different elements reached this pass")
+    op.properties["value"] = make_splat(number, type_)

@@ -1,0 +1,174 @@
+"""Blocked values where more is done with them than what commutes with blocks.
+
+`unblock-values` forgets blocks. It may where only tiles and operations element by
+element meet blocked values; where `vector` looks at one, or a part of its dimensions is
+reduced, the blocks are made: a value is then packed by moving its elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.upstream import arith, gpu, scf
+from xetl.dialects.upstream import vector as vector_ops
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    LoadTileOp,
+    StoreTileOp,
+    TileBroadcastOp,
+    TileMmaOp,
+    TilePackOp,
+    TileReduceOp,
+    TileScanOp,
+    TileTransposeOp,
+    TileType,
+    TileUnpackOp,
+)
+from xetl_cpu.lowering.text_forms import scratch
+from xetl_cpu.lowering.text_forms.parts import broadcast, permuted
+from xetl_cpu.lowering.text_forms.reducing import reduced
+from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+
+_RANK = 4
+
+
+def is_blocked(value: SSAValue) -> bool:
+    """True for vectors that may be blocked."""
+    return is_vector(value.type) and value.type.get_num_dims() == _RANK
+
+
+def make_blocks(kernel: gpu.FuncOp) -> None:
+    """Make the blocks of a kernel, unless they may be forgotten."""
+    if all(_commutes(op) for op in kernel.walk()):
+        return
+    for op in list(kernel.walk()):
+        for value in (*op.results, *_arguments(op)):
+            if isinstance(value.type, TileType) and value.type.inner_blocks:
+                Rewriter.replace_value_with_new_type(value, _plain(value.type))
+    for op in list(kernel.walk()):
+        rule = _RULES.get(type(op))
+        if rule is not None and any(is_blocked(v) for v in (*op.operands, *op.results)):
+            rule(op)
+
+
+def _arguments(op: Operation) -> list[SSAValue]:
+    return [
+        arg for region in op.regions for block in region.blocks for arg in block.args
+    ]
+
+
+def _plain(type_: TileType) -> TileType:
+    encoding = type_.encoding
+    plain = encoding.replace(wg_map=encoding.wg_map, inner_blocks=())
+    return TileType(type_.shape, type_.element_type, plain)
+
+
+def _commutes(op: Operation) -> bool:
+    """True if an operation does the same to blocks as to whole values."""
+    if not any(is_blocked(value) for value in (*op.operands, *op.results)):
+        return True
+    if isinstance(op, TileReduceOp | TileBroadcastOp):
+        whole = [d for d in (0, 1) if d in op.dims and d + 2 in op.dims]
+        return len(op.dims) == 2 * len(whole)
+    if isinstance(op, arith.ConstantOp):
+        return is_dense(op.value) and op.value.is_splat()
+    if isinstance(op, vector_ops.BroadcastOp):
+        return not is_vector(op.operands[0].type)
+    if isinstance(op, TileTransposeOp | TileScanOp):
+        return False
+    is_known = op.name.startswith(("arith.", "math.", "xetile.", "vector.fma"))
+    return is_known or isinstance(
+        op, scf.ForOp | scf.IfOp | scf.WhileOp | scf.YieldOp | scf.ConditionOp
+    )
+
+
+# Making them ------------------------------------------------------------------------
+
+
+def _packed(w: Writer, value: SSAValue, type_: Any) -> SSAValue:
+    """(h, w) as (h/b0, w/b1, b0, b1)."""
+    rows, columns, height, width = type_.get_shape()
+    parts = scratch.cast(w, value, (rows, height, columns, width))
+    return permuted(w, parts, (0, 2, 1, 3))
+
+
+def _unpacked(w: Writer, value: SSAValue) -> SSAValue:
+    """(h/b0, w/b1, b0, b1) as (h, w); what is no blocked value stays."""
+    if not is_blocked(value):
+        return value
+    rows, columns, height, width = vector_type(value).get_shape()
+    parts = permuted(w, value, (0, 2, 1, 3))
+    return scratch.cast(w, parts, (rows * height, columns * width))
+
+
+def _pack(op: TilePackOp) -> None:
+    replace_by(op, _packed(in_place_of(op), op.source, op.result.type))
+
+
+def _unpack(op: TileUnpackOp) -> None:
+    replace_by(op, _unpacked(in_place_of(op), op.source))
+
+
+def _around(op: Operation) -> None:
+    """The operation on whole values, its operands unpacked, its results packed."""
+    w, old = in_place_of(op), [result.type for result in op.results]
+    for number, operand in enumerate(op.operands):
+        op.operands[number] = _unpacked(w, operand)
+    following = op.next_op
+    assert following is not None
+    behind = in_place_of(following)
+    behind.location = op.location
+    for result, type_ in zip(list(op.results), old):
+        if not is_blocked(result):
+            continue
+        assert is_vector(type_)
+        rows, columns, height, width = type_.get_shape()
+        plain = VectorType(type_.element_type, [rows * height, columns * width])
+        new = Rewriter.replace_value_with_new_type(result, plain)
+        _use_behind(new, _packed(behind, new, type_), op, following)
+
+
+def _use_behind(
+    new: SSAValue, packed: SSAValue, op: Operation, following: Operation
+) -> None:
+    """Everyone reads the packed value but what packs it."""
+    makers: set[Operation] = set()
+    each = op.next_op
+    while each is not None and each is not following:
+        makers.add(each)
+        each = each.next_op
+    new.replace_uses_with_if(packed, lambda use: use.operation not in makers)
+
+
+def _reduce(op: TileReduceOp) -> None:
+    w = in_place_of(op)
+    found = reduced(w, op.source, op.kind.data, op.dims)
+    replace_by(op, scratch.cast(w, found, op.result.type.get_shape()))
+
+
+def _broadcast(op: TileBroadcastOp) -> None:
+    w = in_place_of(op)
+    replace_by(op, broadcast(w, op.source, op.result.type.get_shape()))
+
+
+def _transpose(op: TileTransposeOp) -> None:
+    replace_by(op, permuted(in_place_of(op), op.source, (3, 2, 1, 0)))
+
+
+_RULES: dict[type[Operation], Any] = {
+    TilePackOp: _pack,
+    TileUnpackOp: _unpack,
+    LoadTileOp: _around,
+    StoreTileOp: _around,
+    AtomicRmwTileOp: _around,
+    TileMmaOp: _around,
+    TileReduceOp: _reduce,
+    TileBroadcastOp: _broadcast,
+    TileTransposeOp: _transpose,
+}

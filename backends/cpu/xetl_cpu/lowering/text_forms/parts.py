@@ -1,0 +1,302 @@
+"""Operations of `vector` that put elements elsewhere, on vectors of any rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, VectorType, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import ints_of, vector_type
+from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl_cpu.lowering.loops.build import Index
+from xetl_cpu.lowering.text_forms import scratch
+from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return vector_type(value).get_shape()
+
+
+# Whole vectors ----------------------------------------------------------------------
+
+
+def _transpose(op: vector.TransposeOp) -> None:
+    w, shape = in_place_of(op), _shape(op.source)
+    replace_by(op, permuted(w, op.source, op.dims) if shape else op.source)
+
+
+def permuted(w: Writer, value: SSAValue, dims: Sequence[int]) -> SSAValue:
+    """The vector with its dimensions in another order."""
+    shape = _shape(value)
+    result = tuple(shape[dim] for dim in dims)
+    if [dim for dim in dims if shape[dim] > 1] == [
+        dim for dim in range(len(shape)) if shape[dim] > 1
+    ]:
+        return scratch.cast(w, value, result)
+    if tuple(dims) == (1, 0):
+        return w.insert(TileTransposeOp(value))
+    steps = scratch.row_major(shape)
+    return scratch.take(w, value, result, [steps[dim] for dim in dims])
+
+
+def _broadcast(op: vector.BroadcastOp) -> None:
+    (source,) = op.operands
+    type_ = vector_type(op.results[0])
+    if is_vector(source.type):
+        w = in_place_of(op)
+        replace_by(op, broadcast(w, source, type_.get_shape()))
+
+
+def broadcast(w: Writer, source: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """New dimensions in front; those of one element repeat it."""
+    have = _shape(source)
+    have = (*[1] * (len(shape) - len(have)), *have)
+    if prod(have) == prod(shape):
+        return scratch.cast(w, source, shape)
+    if _is_matrix_broadcast(have, shape):
+        matrix = scratch.cast(w, source, scratch.matrix_shape(have))
+        rows, columns = scratch.matrix_shape(shape)
+        dims = [d for d, n in enumerate((rows, columns)) if _shape(matrix)[d] != n]
+        full = VectorType(vector_type(source).element_type, [rows, columns])
+        found = w.insert(TileBroadcastOp(matrix, dims, full))
+        return scratch.cast(w, found, shape)
+    steps = zip(scratch.row_major(have), have, shape)
+    strides = [step if old == new else 0 for step, old, new in steps]
+    return scratch.take(w, source, shape, strides)
+
+
+def _is_matrix_broadcast(have: Sequence[int], shape: Sequence[int]) -> bool:
+    """All rows are the same one, or each row is one element."""
+    lead = prod(have[:-1])
+    return lead in (1, prod(shape[:-1]))
+
+
+def _shape_cast(op: vector.ShapeCastOp) -> None:
+    if op.operands[0].type == op.results[0].type:
+        replace_by(op, op.operands[0])
+
+
+def _bitcast(op: vector.BitcastOp) -> None:
+    """Elements of as many bits one by one, others through memory."""
+    w, source, type_ = in_place_of(op), op.operands[0], vector_type(op.results[0])
+    shape = type_.get_shape()
+    if _shape(source) == shape:
+        replace_by(op, w.insert(arith.BitcastOp(source, type_)))
+        return
+    memory, matrix = scratch.spill(w, source), scratch.matrix_shape(shape)
+    found = scratch.read_as(w, memory, matrix, type_.element_type)
+    replace_by(op, scratch.cast(w, found, shape))
+
+
+# Single elements and slices ---------------------------------------------------------
+
+
+def _offset(w: Writer, shape: Sequence[int], position: Sequence[Index]) -> Index:
+    """How far from the first element a position is."""
+    offset: Index = 0
+    for place, step in zip(position, scratch.row_major(shape)):
+        offset = w.add(offset, w.mul(place, step))
+    return offset
+
+
+def _extract(op: vector.ExtractOp) -> None:
+    w, shape, position = in_place_of(op), _shape(op.source), op.position
+    offset = _offset(w, shape, position)
+    if is_vector(op.result.type):
+        rest = shape[len(position) :]
+        new = scratch.take(w, op.source, rest, scratch.row_major(rest), offset)
+        replace_by(op, scratch.cast(w, new, _shape(op.result)))
+    elif isinstance(offset, int):
+        matrix = scratch.as_matrix(w, op.source)
+        where = divmod(offset, _shape(matrix)[1])
+        if (op.source.type, position) != (matrix.type, where):
+            replace_by(op, w.insert(vector.ExtractOp(matrix, where)))
+    else:
+        memory = scratch.spill(w, op.source)
+        replace_by(op, w.insert(memref.LoadOp(memory, [w.value(offset)])))
+
+
+def _insert(op: vector.InsertOp) -> None:
+    w, shape, position = in_place_of(op), _shape(op.dest), op.position
+    memory = scratch.spill(w, op.dest)
+    offset = _offset(w, shape, position)
+    if is_vector(op.value.type):
+        part = _shape(op.value)
+        scratch.put(w, op.value, memory, scratch.row_major(part), offset)
+    else:
+        w.emit(memref.StoreOp(op.value, memory, [w.value(offset)]))
+    replace_by(op, scratch.fill(w, memory, shape))
+
+
+def _extract_strided_slice(op: vector.ExtractStridedSliceOp) -> None:
+    shape, offsets = _shape(op.source), op.offsets
+    steps = list(_strides(op))
+    steps += [1] * (len(shape) - len(steps))
+    if len(shape) <= 2 and set(steps) == {1}:
+        return
+    w = in_place_of(op)
+    strides = [a * b for a, b in zip(scratch.row_major(shape), steps)]
+    offset = _offset(w, shape, offsets)
+    replace_by(op, scratch.take(w, op.source, _shape(op.result), strides, offset))
+
+
+def _insert_strided_slice(op: vector.InsertStridedSliceOp) -> None:
+    w, shape = in_place_of(op), _shape(op.dest)
+    memory = scratch.spill(w, op.dest)
+    part = _shape(op.value)
+    steps = scratch.row_major(shape)[len(shape) - len(part) :]
+    strides = [a * b for a, b in zip(steps, _strides(op))]
+    offset = _offset(w, shape, op.offsets)
+    scratch.put(w, op.value, memory, strides, offset)
+    replace_by(op, scratch.fill(w, memory, shape))
+
+
+def _strides(op: Any) -> tuple[int, ...]:
+    return tuple(each.value.data for each in op.stride_list)
+
+
+def _shuffle(op: vector.ShuffleOp) -> None:
+    """Runs of neighbouring rows are copied at once."""
+    w, mask = in_place_of(op), [max(row, 0) for row in ints_of(op.mask)]
+    shape = _shape(op.result)
+    size, element = prod(shape[1:]), op.result.type.element_type
+    first = _shape(op.v1)[0]
+    both = scratch.allocate(w, (first + _shape(op.v2)[0]) * size, element)
+    scratch.put(w, op.v1, both, scratch.row_major(_shape(op.v1)))
+    scratch.put(w, op.v2, both, scratch.row_major(_shape(op.v2)), first * size)
+    target = scratch.allocate(w, prod(shape), element)
+    for start, length, step in runs(mask):
+        source = scratch.Place(both, mask[start] * size, (step * size, 1))
+        place = scratch.Place(target, start * size, (size, 1))
+        scratch.copy(w, (length, size), source, place)
+    replace_by(op, scratch.fill(w, target, shape))
+
+
+def runs(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Cut numbers into runs of equal steps: (first place, length, step) of each."""
+    found: list[tuple[int, int, int]] = []
+    start = 0
+    while start < len(numbers):
+        end, step = start + 1, 1
+        if end < len(numbers) and numbers[end] >= numbers[start]:
+            step = numbers[end] - numbers[start]
+        while end < len(numbers) and numbers[end] - numbers[end - 1] == step:
+            end += 1
+        found.append((start, end - start, step))
+        start = end
+    return found
+
+
+def _from_elements(op: vector.FromElementsOp) -> None:
+    w, shape = in_place_of(op), _shape(op.result)
+    memory = scratch.allocate(w, prod(shape), op.result.type.element_type)
+    for place, element in enumerate(op.elements):
+        w.emit(memref.StoreOp(element, memory, [w.value(place)]))
+    replace_by(op, scratch.fill(w, memory, shape))
+
+
+# Masks and constants ----------------------------------------------------------------
+
+
+def coordinate(
+    w: Writer, shape: tuple[int, int], sizes: Sequence[int], dim: int
+) -> SSAValue:
+    """Of each element of a matrix: where it is along a dimension of ``sizes``.
+
+    The matrix has the rows and columns of a vector of these sizes; a row or a column
+    of it is enough, which `spread` repeats.
+    """
+    index = IndexType()
+    if dim == len(sizes) - 1:
+        steps = w.insert(vector.StepOp(VectorType(index, [shape[1]])))
+        return scratch.cast(w, steps, (1, shape[1]))
+    steps = w.insert(vector.StepOp(VectorType(index, [shape[0]])))
+    rows = scratch.cast(w, steps, (shape[0], 1))
+    column = VectorType(index, [shape[0], 1])
+    inner = prod(sizes[dim + 1 : -1])
+    if inner > 1:
+        divisor = w.insert(arith.ConstantOp.splat(inner, column))
+        rows = w.insert(arith.DivuiOp(rows, divisor))
+    if dim > 0:
+        size = w.insert(arith.ConstantOp.splat(sizes[dim], column))
+        rows = w.insert(arith.RemuiOp(rows, size))
+    return rows
+
+
+def spread(w: Writer, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
+    """A row or a column as a whole matrix."""
+    have = _shape(value)
+    dims = [dim for dim in (0, 1) if have[dim] != shape[dim]]
+    if not dims:
+        return value
+    full = VectorType(vector_type(value).element_type, list(shape))
+    return w.insert(TileBroadcastOp(value, dims, full))
+
+
+def _create_mask(op: vector.CreateMaskOp) -> None:
+    w = in_place_of(op)
+    replace_by(op, _mask(w, _shape(op.result), list(op.bounds)))
+
+
+def _constant_mask(op: vector.ConstantMaskOp) -> None:
+    w = in_place_of(op)
+    replace_by(op, _mask(w, _shape(op.result), list(op.bounds)))
+
+
+def _mask(w: Writer, sizes: Sequence[int], bounds: Sequence[Index]) -> SSAValue:
+    """Compare the number of each element along each dimension with its bound."""
+    shape = scratch.matrix_shape(sizes)
+    whole: SSAValue | None = None
+    for dim, bound in enumerate(bounds):
+        if isinstance(bound, int) and bound >= sizes[dim]:
+            continue
+        numbers = coordinate(w, shape, sizes, dim)
+        type_ = vector_type(numbers)
+        limit = w.insert(vector.BroadcastOp(w.value(bound), type_))
+        part = w.insert(arith.CmpiOp("slt", numbers, limit))
+        part = spread(w, part, shape)
+        whole = part if whole is None else w.insert(arith.AndiOp(whole, part))
+    if whole is None:
+        whole = w.insert(arith.ConstantOp.splat(1, VectorType(i1, list(shape))))
+    return scratch.cast(w, whole, sizes)
+
+
+def _constant(op: arith.ConstantOp) -> None:
+    """Different elements stand in memory, from where they are read."""
+    value, type_ = op.value, op.result.type
+    if not is_vector(type_) or not is_dense(value) or value.is_splat():
+        return
+    w = in_place_of(op)
+    replace_by(op, scratch.fill(w, constant_memory(w, value), type_.get_shape()))
+
+
+def constant_memory(w: Writer, value: DenseIntOrFPElementsAttr) -> SSAValue:
+    """Memory with the elements of a constant in it."""
+    element: Attribute = value.get_element_type()
+    memory = scratch.allocate(w, len(value), element)
+    for place, each in enumerate(value.iter_attrs()):
+        scalar = w.insert(arith.ConstantOp(each, element))
+        w.emit(memref.StoreOp(scalar, memory, [w.value(place)]))
+    return memory
+
+
+RULES: dict[type[Operation], Callable[[Any], None]] = {
+    vector.TransposeOp: _transpose,
+    vector.BroadcastOp: _broadcast,
+    vector.ShapeCastOp: _shape_cast,
+    vector.BitcastOp: _bitcast,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+    vector.ExtractStridedSliceOp: _extract_strided_slice,
+    vector.InsertStridedSliceOp: _insert_strided_slice,
+    vector.ShuffleOp: _shuffle,
+    vector.FromElementsOp: _from_elements,
+    vector.CreateMaskOp: _create_mask,
+    vector.ConstantMaskOp: _constant_mask,
+    arith.ConstantOp: _constant,
+}

@@ -1,0 +1,209 @@
+"""Vectors of any rank through memory: strided parts of them, read and written.
+
+What moves elements to other places (transposes, slices, insertions) is a copy between
+two strided views of memory that only this subgroup sees, where vectors lie row by
+row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.upstream import memref, vector
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
+from xetl_cpu.dialect import ViewAddressOp
+from xetl_cpu.lowering.loops.build import Index
+from xetl_cpu.lowering.text_forms.writing import Writer
+
+
+@dataclass(frozen=True)
+class Place:
+    """Some elements of a memref: from ``offset`` on, a stride for each dimension."""
+
+    memory: SSAValue
+    offset: Index
+    strides: tuple[Index, ...]
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of elements one behind the other."""
+    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
+
+
+def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a vector of any rank: its last dimension is a row."""
+    return prod(shape[:-1]), prod(shape[-1:])
+
+
+def cast(w: Writer, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """The elements of a vector in another shape."""
+    type_ = vector_type(value)
+    if type_.get_shape() == tuple(shape):
+        return value
+    new = VectorType(type_.element_type, list(shape))
+    return w.insert(vector.ShapeCastOp(value, new))
+
+
+def as_matrix(w: Writer, value: SSAValue) -> SSAValue:
+    """The vector as rows and columns."""
+    return cast(w, value, matrix_shape(vector_type(value).get_shape()))
+
+
+def allocate(w: Writer, count: int, element: Attribute) -> SSAValue:
+    """Memory of this subgroup for some elements."""
+    return w.insert(memref.AllocaOp(MemRefType(element, [count])))
+
+
+def spill(w: Writer, value: SSAValue) -> SSAValue:
+    """The elements of a vector in new memory, row by row."""
+    type_ = vector_type(value)
+    memory = allocate(w, prod(type_.get_shape()), type_.element_type)
+    shape = matrix_shape(type_.get_shape())
+    write(w, as_matrix(w, value), Place(memory, 0, row_major(shape)))
+    return memory
+
+
+def fill(w: Writer, memory: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """A vector of what `spill` left in memory."""
+    rows, columns = matrix_shape(shape)
+    found = read(w, Place(memory, 0, (columns, 1)), (rows, columns))
+    return cast(w, found, shape)
+
+
+def read(w: Writer, place: Place, shape: tuple[int, int]) -> SSAValue:
+    """A matrix of elements of memory."""
+    return w.insert(LoadTileOp(_tile(w, place, shape)))
+
+
+def read_as(
+    w: Writer, memory: SSAValue, shape: tuple[int, int], element: Attribute
+) -> SSAValue:
+    """A matrix of the bytes of memory as elements of another type."""
+    address = w.insert(memref.ExtractAlignedPointerAsIndexOp(memory))
+    layout = StridedLayoutAttr([shape[1], 1], 0)
+    sizes, strides = ([w.value(n) for n in each] for each in (shape, (shape[1], 1)))
+    type_ = MemRefType(element, list(shape), layout)
+    base = w.insert(ViewAddressOp(address, sizes, strides, type_))
+    tile = w.insert(InitTileOp(base, [0, 0], TileType(shape, element)))
+    return w.insert(LoadTileOp(tile))
+
+
+def write(w: Writer, value: SSAValue, place: Place) -> None:
+    """Write a matrix to memory."""
+    rows, columns = vector_type(value).get_shape()
+    w.emit(StoreTileOp(value, _tile(w, place, (rows, columns))))
+
+
+def _tile(w: Writer, place: Place, shape: tuple[int, int]) -> SSAValue:
+    base = view(w, place, shape)
+    element = memref_type(place.memory).element_type
+    return w.insert(InitTileOp(base, [0, 0], TileType(shape, element)))
+
+
+def view(w: Writer, place: Place, sizes: Sequence[Index]) -> SSAValue:
+    """Elements of a memref as a memref of their own."""
+    type_ = memref_type(place.memory)
+    # A row-major tile may not lie where rows are known to have gaps; nobody but its
+    # verifier asks.
+    strides = [
+        s if s == 1 and isinstance(s, int) else w.value(s) for s in place.strides
+    ]
+    layout = StridedLayoutAttr(
+        [s if isinstance(s, int) else None for s in strides],
+        place.offset if isinstance(place.offset, int) else None,
+    )
+    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
+    result = MemRefType(type_.element_type, shape, layout, type_.memory_space)
+    return w.insert(
+        memref.ReinterpretCastOp(
+            place.memory, [place.offset], list(sizes), strides, result
+        )
+    )
+
+
+def merged(
+    sizes: Sequence[int], *strides: Sequence[int]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Fewer dimensions with the same elements: each has a size and its strides."""
+    kept: list[tuple[int, tuple[int, ...]]] = []
+    for size, steps in zip(sizes, zip(*strides, strict=True), strict=True):
+        if size == 1:
+            continue
+        if kept and kept[-1][1] == tuple(step * size for step in steps):
+            kept[-1] = kept[-1][0] * size, steps
+        else:
+            kept.append((size, steps))
+    return kept
+
+
+def copy(w: Writer, sizes: Sequence[int], source: Place, target: Place) -> None:
+    """Copy elements from one place to another, a matrix at a time."""
+    steps = [tuple(int(s) for s in place.strides) for place in (source, target)]  # pyright: ignore[reportArgumentType]
+    dims = merged(sizes, *steps)
+    dims = [(1, (0, 1)[:1] * 2)] * (2 - len(dims)) + dims
+    *outer, rows, columns = dims
+
+    def one(inner: Writer, counters: list[Index]) -> None:
+        places: list[Place] = []
+        for number, place in enumerate((source, target)):
+            offset = place.offset
+            for counter, (_, strides) in zip(counters, outer):
+                offset = inner.add(offset, inner.mul(counter, strides[number]))
+            pitch = rows[1][number], columns[1][number]
+            places.append(Place(place.memory, offset, pitch))
+        write(inner, read(inner, places[0], (rows[0], columns[0])), places[1])
+
+    w.nest([size for size, _ in outer], one)
+
+
+def take(
+    w: Writer,
+    value: SSAValue,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    offset: Index = 0,
+) -> SSAValue:
+    """A vector of elements of ``value``, which is seen as one long row.
+
+    ``strides``: how far apart in that row elements are along each dimension.
+    """
+    memory = spill(w, value)
+    dims = merged(shape, strides)
+    if len(dims) > 2:
+        element = vector_type(value).element_type
+        target = allocate(w, prod(shape), element)
+        source = Place(memory, offset, tuple(strides))
+        copy(w, shape, source, Place(target, 0, row_major(shape)))
+        return fill(w, target, shape)
+    (rows, (down,)), (columns, (right,)) = [(1, (1,))] * (2 - len(dims)) + dims
+    found = read(w, Place(memory, offset, (down, right)), (rows, columns))
+    return cast(w, found, shape)
+
+
+def put(
+    w: Writer,
+    value: SSAValue,
+    memory: SSAValue,
+    strides: Sequence[int],
+    offset: Index = 0,
+) -> None:
+    """Write the elements of a vector to memory, a stride for each dimension."""
+    shape = vector_type(value).get_shape()
+    dims = merged(shape, strides)
+    if len(dims) > 2:
+        source = Place(spill(w, value), 0, row_major(shape))
+        copy(w, shape, source, Place(memory, offset, tuple(strides)))
+        return
+    (rows, (down,)), (columns, (right,)) = [(1, (1,))] * (2 - len(dims)) + dims
+    write(w, cast(w, value, (rows, columns)), Place(memory, offset, (down, right)))

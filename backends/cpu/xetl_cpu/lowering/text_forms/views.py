@@ -1,0 +1,149 @@
+"""Views of memory as code generation has them, and whole memrefs copied.
+
+To MLIR an offset counts from the memory's origin, whatever view it is said of; here a
+view is the address of its first element. So what goes back to the origin takes the
+memref that the view was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xetl.dialects.base import memref_type
+from xetl.dialects.upstream import arith, memref, scf
+from xetl_cpu.lowering.affine import constant_of
+from xetl_cpu.lowering.loops.build import Index, for_loop
+from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+
+_SAME_ORIGIN = (
+    memref.SubviewOp,
+    memref.TransposeOp,
+    memref.ReinterpretCastOp,
+    memref.CastOp,
+    memref.MemorySpaceCastOp,
+)
+_FROM_ORIGIN = (memref.ReinterpretCastOp, memref.ExtractAlignedPointerAsIndexOp)
+
+
+def back_to_origins(block: Block) -> None:
+    """Let what counts from the origin of a memory start there; to be done first."""
+    for op in list(block.walk()):
+        if isinstance(op, _FROM_ORIGIN):
+            op.operands[0] = _origin(op.source)
+    for op in list(block.walk()):
+        if isinstance(op, memref.ExtractStridedMetadataOp):
+            _metadata(op)
+
+
+def _origin(value: SSAValue) -> SSAValue:
+    """The memref that the memory of a view is known by."""
+    while isinstance(value.owner, _SAME_ORIGIN):
+        value = value.owner.operands[0]
+    return value
+
+
+def _metadata(op: memref.ExtractStridedMetadataOp) -> None:
+    """The origin, and how far from it the view starts."""
+    source = op.operands[0]
+    origin = _origin(source)
+    if origin is source:
+        return
+    w = in_place_of(op)
+    rank = len(memref_type(source).get_shape())
+    dims = [w.value(dim) for dim in range(rank)]
+    sizes = [w.insert(memref.DimOp(source, dim)) for dim in dims]
+    again = memref.ExtractStridedMetadataOp(source)
+    base = memref.ExtractStridedMetadataOp(origin)
+    w.emit(again)
+    w.emit(base)
+    start = w.value(_start(w, source))
+    strides = again.results[2 + rank :]
+    replace_by(op, base.results[0], start, *sizes, *strides)
+
+
+def _start(w: Writer, value: SSAValue) -> Index:
+    """How many elements the first one of a view is from the origin."""
+    op = value.owner
+    if isinstance(op, memref.ReinterpretCastOp):
+        (offset,) = op.mixed_offsets
+        return offset
+    if not isinstance(op, _SAME_ORIGIN):
+        return 0
+    start = _start(w, op.operands[0])
+    if isinstance(op, memref.SubviewOp):
+        rank = len(memref_type(op.source).get_shape())
+        meta = memref.ExtractStridedMetadataOp(op.source)
+        w.emit(meta)
+        for offset, stride in zip(op.mixed_offsets, meta.results[2 + rank :]):
+            start = w.add(start, w.mul(offset, stride))
+    return start
+
+
+def _space_cast(op: memref.MemorySpaceCastOp) -> None:
+    replace_by(op, op.source)
+
+
+def _dim(op: memref.DimOp) -> None:
+    """The size of a dimension whose number is computed: one of all sizes."""
+    if constant_of(op.index) is not None:
+        return
+    w = in_place_of(op)
+    rank = len(memref_type(op.source).get_shape())
+    sizes = [w.insert(memref.DimOp(op.source, w.value(d))) for d in range(rank)]
+    found = sizes[0]
+    for number, size in enumerate(sizes[1:], 1):
+        chosen = w.compare("eq", op.index, number)
+        found = w.insert(arith.SelectOp(chosen, size, found))
+    replace_by(op, found)
+
+
+def _alloc(op: memref.AllocOp | memref.AllocaOp) -> None:
+    """Sizes that are constants belong into the type."""
+    sizes = [constant_of(size) for size in op.dynamic_sizes]
+    if not sizes or None in sizes:
+        return
+    type_ = memref_type(op.result)
+    given = iter(sizes)
+    shape = [n if n >= 0 else next(given) or 0 for n in type_.get_shape()]
+    static = MemRefType(type_.element_type, shape, type_.layout, type_.memory_space)
+    w = in_place_of(op)
+    made = w.insert(type(op)(static))
+    replace_by(op, w.insert(memref.CastOp(made, type_)))
+
+
+def _copy(op: memref.CopyOp) -> None:
+    """Element by element."""
+    w = in_place_of(op)
+    rank = len(memref_type(op.source).get_shape())
+    sizes = [w.insert(memref.DimOp(op.source, w.value(d))) for d in range(rank)]
+    zero, one = w.value(0), w.value(1)
+    counters: list[SSAValue] = []
+    writers = [w]
+    for size in sizes:
+        loop = for_loop(writers[-1], [zero, size, one], ())
+        counters.append(loop.body.block.args[0])
+        writers.append(Writer(InsertPoint.at_end(loop.body.block), op.location))
+    element = writers[-1].insert(memref.LoadOp(op.source, counters))
+    writers[-1].emit(memref.StoreOp(element, op.target, counters))
+    for writer in writers[1:]:
+        writer.emit(scf.YieldOp())
+    replace_by(op)
+
+
+def _dealloc(op: Operation) -> None:
+    Rewriter.erase_op(op)
+
+
+RULES: dict[type[Operation], Callable[[Any], None]] = {
+    memref.MemorySpaceCastOp: _space_cast,
+    memref.DimOp: _dim,
+    memref.AllocOp: _alloc,
+    memref.AllocaOp: _alloc,
+    memref.CopyOp: _copy,
+    memref.DeallocOp: _dealloc,
+}
