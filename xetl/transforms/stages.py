@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, VectorType
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, StringAttr, VectorType
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.upstream import vector
+from xetl.dialects.xetile import TileType
+from xetl.transforms.maps.mapped import is_map
 
 Rule = Callable[[Operation], str | None]
 
@@ -120,6 +123,19 @@ def no_matrices(op: Operation) -> str | None:
     return None
 
 
+def no_workgroup(op: Operation) -> str | None:
+    """Each value is one subgroup's: none is spread over several."""
+    if op.attributes.get(LEVEL) == StringAttr(WORKGROUP):
+        return f"`{op.name}` is still of a workgroup"
+    for name, value in (*op.attributes.items(), *op.properties.items()):
+        if is_map(name, value):
+            return f"`{op.name}` still has a map, `{name}`"
+    for result in op.results:
+        if isinstance(result.type, TileType) and result.type.wg_map is not None:
+            return f"`{op.name}` still gives {result.type}"
+    return None
+
+
 _STRUCTURE = frozenset({"builtin", "gpu", "scf", "func"})
 _VALUES = frozenset({"arith", "math", "vector", "memref", "index"})
 
@@ -137,6 +153,14 @@ XETILE = register_stage(
             }
         ),
         (vectors_have_rank_2,),
+    )
+)
+XETILE_SG = register_stage(
+    StageSpec(
+        "xetile-sg",
+        XETILE.dialects,
+        XETILE.operations,
+        (vectors_have_rank_2, no_workgroup),
     )
 )
 XSMM = register_stage(

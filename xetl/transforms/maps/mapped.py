@@ -20,6 +20,7 @@ from xetl.dialects.xetile import (
     TileMmaOp,
     TileType,
     WgMapAttr,
+    XeMapAttr,
     attribute_of,
     layout_of,
     tile_type,
@@ -65,6 +66,12 @@ def set_map(value: SSAValue, layout: Layout) -> None:
         _write_entry(place, new)
     elif isinstance(value, OpResult):
         _write_on_op(value.op, new)
+
+
+def is_map(name: str, value: Attribute) -> bool:
+    """Whether an attribute of an operation says how values are spread."""
+    listed = name in (RESULT_MAPS, BEFORE_MAPS)
+    return listed or isinstance(value, WgMapAttr | LayoutAttr | XeMapAttr)
 
 
 def tile_map(value: SSAValue) -> Layout | None:

@@ -1,0 +1,200 @@
+"""Split what a workgroup does among its subgroups.
+
+*What*: each tile and each value of a workgroup becomes the parts that one subgroup owns
+by its map, and the kernel one for subgroups, which the backends run as they do those
+that are written so.
+*Why*: hardware runs subgroups; from here on an operation is the work of one of them.
+*How*: one walk in source order, a rule for each family of operations
+(`xetl.transforms.subgroups`).  What is not spread (scalars, vectors of other ranks than
+2) is the same in all subgroups and stays.  Memory is written once: by the first owner
+of what is shared, by one subgroup where nothing is spread.  Where data is wanted in
+other subgroups than it is, it goes through shared memory.
+
+before: %v = xetile.load_tile %t : tile<64x32xf32, wg_map = <[2, 2], [32, 16]>>
+after:  %v = xetile.load_tile %t : tile<32x16xf32>     (%t begins at this one's origin)
+
+*Left alone*: kernels at subgroup level.
+Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/design/0003.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.traits import MemoryEffectKind, get_effects
+
+from xetl.dialects.base import memref_type
+from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS, WORKGROUP
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
+from xetl.dialects.xetile import (
+    AssertOp,
+    AtomicRmwTileOp,
+    InitTileOp,
+    LoadGatherOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreScatterOp,
+    StoreTileOp,
+    TileBroadcastOp,
+    TileConvLayoutOp,
+    TileMmaOp,
+    TileReduceOp,
+    TileScanOp,
+    TileTransposeOp,
+    TileType,
+    UpdateTileOffsetOp,
+)
+from xetl.dialects.xetile.types import SHARED
+from xetl.transforms.maps.mapped import map_of, tile_map
+from xetl.transforms.subgroups.control import (
+    distribute_for,
+    distribute_if,
+    distribute_inside,
+    distribute_while,
+)
+from xetl.transforms.subgroups.distributor import Distributor, Rule
+from xetl.transforms.subgroups.elementwise import (
+    convert_layout,
+    derive_or_compute_by_all,
+    distribute_elementwise,
+)
+from xetl.transforms.subgroups.memory import (
+    atomic_rmw_tile,
+    init_tile,
+    load_gather,
+    load_tile,
+    prefetch_tile,
+    store,
+    update_tile_offset,
+)
+from xetl.transforms.subgroups.parts import is_distributed
+from xetl.transforms.subgroups.private_memory import writes_private
+from xetl.transforms.subgroups.products import distribute_mma
+from xetl.transforms.subgroups.reducing import distribute_reduce, distribute_scan
+from xetl.transforms.subgroups.replicated import compute_by_all, do_by_one
+from xetl.transforms.subgroups.reshaping import (
+    distribute_broadcast,
+    distribute_shape_cast,
+    distribute_transpose,
+)
+from xetl.transforms.subgroups.slicing import ELEMENTWISE
+from xetl.transforms.subgroups.team import Team
+
+_RULES: dict[type[Operation], Rule] = {
+    InitTileOp: init_tile,
+    UpdateTileOffsetOp: update_tile_offset,
+    LoadTileOp: load_tile,
+    LoadGatherOp: load_gather,
+    PrefetchTileOp: prefetch_tile,
+    StoreTileOp: store,
+    StoreScatterOp: store,
+    AtomicRmwTileOp: atomic_rmw_tile,
+    TileMmaOp: distribute_mma,
+    TileTransposeOp: distribute_transpose,
+    TileReduceOp: distribute_reduce,
+    TileBroadcastOp: distribute_broadcast,
+    TileConvLayoutOp: convert_layout,
+    TileScanOp: distribute_scan,
+    arith.ConstantOp: derive_or_compute_by_all,
+    vector.BroadcastOp: distribute_broadcast,
+    vector.ShapeCastOp: distribute_shape_cast,
+    vector.TransposeOp: distribute_transpose,
+    vector.CreateMaskOp: derive_or_compute_by_all,
+    vector.ConstantMaskOp: derive_or_compute_by_all,
+    # The condition is the same in all subgroups: all of them stop.
+    AssertOp: compute_by_all,
+}
+_CONTROL: dict[type[Operation], Rule] = {
+    scf.ForOp: distribute_for,
+    scf.WhileOp: distribute_while,
+    scf.IfOp: distribute_if,
+}
+_OF_ALL = ("gpu.", "xegpu.", "scf.", "cf.")
+"""Dialects whose operations each subgroup performs, whatever their effects."""
+_ONCE = frozenset({MemoryEffectKind.WRITE})
+
+
+def _rule_of(op: Operation) -> Rule | None:
+    """What replaces an operation; None: it stays as it is."""
+    if op.regions:
+        return _CONTROL.get(type(op), distribute_inside)
+    if any(is_distributed(value) for value in (*op.operands, *op.results)):
+        return _rule_of_distributed(op)
+    if isinstance(op, memref.DeallocOp):
+        return _drop if memory_space_of(memref_type(op.memref)) == SHARED else None
+    return do_by_one if _is_done_once(op) else None
+
+
+def _rule_of_distributed(op: Operation) -> Rule | None:
+    if isinstance(op, scf.YieldOp | scf.ConditionOp):
+        return None  # the rule of the loop around it comes to it
+    rule = _RULES.get(type(op))
+    if rule is not None:
+        return rule
+    if isinstance(op, ELEMENTWISE):
+        return distribute_elementwise
+    return do_by_one if _is_done_once(op) else compute_by_all
+
+
+def _is_done_once(op: Operation) -> bool:
+    """Whether an operation writes what all subgroups see."""
+    if op.name.startswith(_OF_ALL) or isinstance(op, AssertOp):
+        return False
+    effects = get_effects(op) or ()
+    writes = any(effect.kind in _ONCE for effect in effects)
+    return writes and not writes_private(op)
+
+
+def _drop(d: Distributor, op: Operation) -> None:
+    """Shared memory lives as long as the workgroup: others may still read it."""
+
+
+def subgroups_of(body: Region) -> tuple[int, ...]:
+    """How the subgroups of a mapped kernel are laid out: as the first map says."""
+    for op in body.walk():
+        for value in op.results:
+            is_tile = isinstance(value.type, TileType)
+            layout = tile_map(value) if is_tile else map_of(value)
+            if layout is not None:
+                return layout.sg_layout
+    return (1, 1)
+
+
+@dataclass(frozen=True)
+class DistributeToSubgroupsPass(ModulePass):
+    """See the module docstring.
+
+    Attributes:
+        slm_limit: bytes of shared memory that an exchange may use at a time.
+    """
+
+    name = "distribute-to-subgroups"
+
+    slm_limit: int = 65536
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for function in op.walk():
+            if isinstance(function, gpu.FuncOp | func.FuncOp) and _is_workgroup(
+                function.attributes.get(LEVEL)
+            ):
+                self._distribute(function, function.body)
+
+    def _distribute(self, function: Operation, body: Region) -> None:
+        rows, columns = subgroups_of(body)
+        team = Team(body.blocks[0], rows * columns, self.slm_limit)
+        distributor = Distributor(team, _rule_of)
+        for block in body.blocks:
+            distributor.run(block)
+        distributor.finish()
+        function.attributes[LEVEL] = StringAttr(SUBGROUP)
+        function.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, [rows, columns])
+
+
+def _is_workgroup(level: Attribute | None) -> bool:
+    return isinstance(level, StringAttr) and level.data == WORKGROUP
