@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parent
 RUN_LIT = "from lit.main import main; main()"
-FILES = sorted(ROOT.rglob("*.mlir"))
+# The corpus has launches in its comments instead: conformance/test_conformance.py.
+FILES = sorted(file for file in ROOT.rglob("*.mlir") if "conformance" not in file.parts)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))

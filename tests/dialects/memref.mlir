@@ -43,3 +43,19 @@ func.func @views(%m: memref<?x?xf32>, %i: index, %b: memref<2048xi8, 3>) {
   %6 = memref.memory_space_cast %b : memref<2048xi8, 3> to memref<2048xi8>
   return
 }
+
+// Named memory, and casts to memory of unknown rank.
+// CHECK: memref.global "private" constant @table : memref<2x2xf32> = dense<{{.*}}> {alignment = 64 : i64}
+// CHECK: memref.global @outside : memref<4xi8>
+// CHECK: memref.global "private" @raw : memref<4xf32> = uninitialized
+memref.global "private" constant @table : memref<2x2xf32> = dense<[[1.0, 2.0], [3.0, 4.0]]> {alignment = 64 : i64}
+memref.global @outside : memref<4xi8>
+memref.global "private" @raw : memref<4xf32> = uninitialized
+// CHECK: @globals
+func.func @globals() -> memref<*xf32> {
+  // CHECK: memref.get_global @table : memref<2x2xf32>
+  %0 = memref.get_global @table : memref<2x2xf32>
+  // CHECK: memref.cast %{{.*}} : memref<2x2xf32> to memref<*xf32>
+  %1 = memref.cast %0 : memref<2x2xf32> to memref<*xf32>
+  return %1 : memref<*xf32>
+}

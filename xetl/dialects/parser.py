@@ -10,16 +10,20 @@ from xdsl.dialects.builtin import (
     AnyFloat,
     Builtin,
     FileLineColLoc,
+    FusedLoc,
     IntAttr,
+    LocationAttr,
     ModuleOp,
+    NoneAttr,
     StringAttr,
     UnknownLoc,
     UnregisteredAttr,
 )
-from xdsl.ir import Attribute, Dialect, Operation
-from xdsl.parser import AttrParser, Parser
+from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
+from xdsl.parser import AttrParser
 from xdsl.utils.lexer import Span
 
+from .host_code import HostCodeParser
 from .upstream.arith import Arith
 from .upstream.cf import Cf
 from .upstream.elementwise import FlagsAttr
@@ -43,16 +47,29 @@ class XetlContext(Context):
     """A context that takes attributes it does not know, but no such operations.
 
     Modules carry discardable attributes of other dialects (`#spirv....`): these are
-    kept as text and ignored.
+    kept as text and ignored.  In our own dialect an unknown name is a mistake.
     """
 
     def get_optional_attr(self, name: str) -> type[Attribute] | None:
         """The attribute class, or one that keeps the text."""
         known = super().get_optional_attr(name)
-        if known is None:
+        if known is None and not _is_ours(name):
             known = UnregisteredAttr.with_name_and_type(name, False)
             self._loaded_attrs[name] = known
         return known
+
+    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+        """The class of a type, or one that keeps the text."""
+        known = super().get_optional_type(name)
+        if known is None and not _is_ours(name):
+            made = UnregisteredAttr.with_name_and_type(name, True)
+            assert issubclass(made, TypeAttribute)
+            known = self._loaded_types[name] = made
+        return known
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(f"{XeTile.name}.")
 
 
 def make_context(extra: Iterable[Dialect] = ()) -> Context:
@@ -79,11 +96,20 @@ class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPr
         return type.unpack(raw, 1)[0]
 
 
-class XetlParser(Parser):
+class XetlParser(HostCodeParser):
     """Reads text; every operation gets the place of its name as its location."""
 
-    def __init__(self, ctx: Context, text: str, name: str = "<text>") -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        text: str,
+        name: str = "<text>",
+        *,
+        keeps_locations: bool = True,
+    ) -> None:
+        """Read ``text``; with ``keeps_locations`` its own ``loc(...)`` count."""
         super().__init__(ctx, text, name)
+        self._keeps_locations = keeps_locations
         self._file = StringAttr(name)
         ends = [i for i, char in enumerate(text) if char == "\n"]
         self._line_starts = [0, *(end + 1 for end in ends)]
@@ -105,7 +131,7 @@ class XetlParser(Parser):
         """Parse an operation and locate it, unless the text does."""
         op = super().parse_operation()
         position = self._name_positions.pop()
-        if isinstance(op.location, UnknownLoc):
+        if isinstance(op.location, UnknownLoc) or not self._keeps_locations:
             op.location = self.location_at(position)
         return op
 
@@ -117,6 +143,29 @@ class XetlParser(Parser):
             if isinstance(value, FlagsAttr) and not value.data:
                 del op.properties[name]
         return op
+
+    def _parse_location(self) -> LocationAttr:
+        # xDSL knows neither the metadata of `fused<"a pass">[...]` nor ranges.
+        token = self._current_token.text
+        if token.startswith("#") and token not in self.attribute_aliases:
+            self._consume_token()  # MLIR prints aliases of places at the end
+            return UnknownLoc()
+        if token != "fused":
+            found = super()._parse_location()
+            if self.parse_optional_keyword("to"):
+                self.parse_optional_integer()
+                self.parse_punctuation(":")
+                self.parse_integer()
+            return found
+        self._consume_token()
+        metadata: Attribute = NoneAttr()
+        if self.parse_optional_punctuation("<"):
+            metadata = self.parse_attribute()
+            self.parse_punctuation(">")
+        parts = self.parse_comma_separated_list(
+            self.Delimiter.SQUARE, self._parse_location
+        )
+        return FusedLoc(tuple(parts), metadata)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         return super()._get_op_by_name(OTHER_SPELLINGS.get(name, name))

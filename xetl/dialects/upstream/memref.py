@@ -51,6 +51,7 @@ from ..base import (
     type_of,
 )
 from ..kinds_of_types import is_memref
+from .memref_globals import GetGlobalOp, GlobalOp
 from .memref_views import (
     CastOp,
     ExtractAlignedPointerAsIndexOp,
@@ -427,6 +428,8 @@ MemRef = Dialect(
         CastOp,
         ExtractAlignedPointerAsIndexOp,
         ExtractStridedMetadataOp,
+        GetGlobalOp,
+        GlobalOp,
         MemorySpaceCastOp,
         ReinterpretCastOp,
         SubviewOp,
@@ -445,6 +448,8 @@ __all__ = [
     "DimOp",
     "ExtractAlignedPointerAsIndexOp",
     "ExtractStridedMetadataOp",
+    "GetGlobalOp",
+    "GlobalOp",
     "LoadOp",
     "MemRef",
     "MemorySpaceCastOp",

@@ -10,10 +10,12 @@ from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AffineMapAttr,
     DenseArrayBase,
     IndexType,
     MemRefType,
+    UnrankedMemRefType,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
@@ -49,6 +51,7 @@ from ..base import (
     resolve_indices,
     split_indices,
 )
+from ..kinds_of_types import is_memref
 
 HIDDEN = (
     *("operandSegmentSizes", "static_offsets", "static_sizes", "static_strides"),
@@ -56,14 +59,18 @@ HIDDEN = (
 )
 
 
+def _elements_of(type_: Attribute) -> Attribute | None:
+    return getattr(type_, "element_type", None)
+
+
 @irdl_op_definition
 class CastOp(XetlOp):
-    """The same memory under a compatible type."""
+    """The same memory under a compatible type, also one of unknown rank."""
 
     name = "memref.cast"
 
-    source = operand_def(MemRefType)
-    result = result_def(MemRefType)
+    source = operand_def(MemRefType | UnrankedMemRefType)
+    result = result_def(MemRefType | UnrankedMemRefType)
 
     traits = traits_def(Pure())
 
@@ -73,6 +80,23 @@ class CastOp(XetlOp):
         self, source: Value, result_type: Attribute, **common: Unpack[Common]
     ) -> None:
         super().__init__(operands=[source], result_types=[result_type], **common)
+
+    def verify_(self) -> None:
+        """Check that what both types say agrees."""
+        source: Attribute = self.source.type
+        result: Attribute = self.result.type
+        check(
+            _elements_of(source) == _elements_of(result),
+            f"a cast keeps the element type, found {source} to {result}",
+        )
+        if not is_memref(source) or not is_memref(result):
+            return
+        pairs = list(zip(source.get_shape(), result.get_shape()))
+        check(
+            source.get_num_dims() == result.get_num_dims()
+            and all(DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs),
+            f"shapes do not agree: {source} to {result}",
+        )
 
 
 @irdl_op_definition
