@@ -24,6 +24,7 @@ from xetl.codegen.types import (
     F64,
     I16,
     I32,
+    I64,
     is_bfloat,
     is_narrow_float,
     llvm_type,
@@ -198,6 +199,8 @@ def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
         def compute(args: list[Any]) -> Any:
             type_ = args[0].type
+            if name in _CHOICES and is_narrow_float(op.result.type):
+                return _chosen(em, _CHOICES[name], *args)
             is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
             flags = UNSIGNED_ZERO if is_float else ()
             return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
@@ -205,6 +208,17 @@ def _minmax(name: str) -> Emit:
         em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
 
     return emit
+
+
+_CHOICES = {"maxnum": ">", "minnum": "<"}
+
+
+def _chosen(em: Emitter, sign: str, left: Any, right: Any) -> Any:
+    """``maxnum`` of widened values: LLVM would narrow it, and f16 has no such code."""
+    b = em.builder
+    takes_left = b.fcmp_ordered(sign, left, right)
+    no_right = b.fcmp_unordered("uno", right, right)
+    return b.select(b.or_(takes_left, no_right), left, right)
 
 
 def _negf(em: Emitter, op: arith.NegfOp) -> None:
@@ -236,6 +250,14 @@ def _ceildiv(em: Emitter, op: arith.CeildivsiOp) -> None:
     em.set(op.result, b.add(quotient, b.zext(higher, left.type)))
 
 
+def _ceildiv_unsigned(em: Emitter, op: arith.CeildivuiOp) -> None:
+    b = em.builder
+    left, right = em.all(op.operands)
+    quotient, rest = b.udiv(left, right), b.urem(left, right)
+    higher = b.icmp_unsigned("!=", rest, ll.Constant(left.type, _zero(left.type)))
+    em.set(op.result, b.add(quotient, b.zext(higher, left.type)))
+
+
 def _zero(type_: Any) -> Any:
     return [0] * type_.count if isinstance(type_, ll.VectorType) else 0
 
@@ -250,6 +272,10 @@ def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
     operands = em.all(op.operands)
     if is_narrow_float(op.lhs.type):
         operands = [widen(em, operand) for operand in operands]
+    if predicate in ("true", "false"):
+        type_ = llvm_type(op.result.type)
+        em.set(op.result, repeated(type_, int(predicate == "true")))
+        return
     if predicate in ("ord", "uno"):
         ordered = predicate == "ord"
     else:
@@ -296,12 +322,35 @@ def _int_to_float(name: str) -> Emit:
         convert = getattr(em.builder, name)
         if is_narrow_float(type_):
             # Through f64, which holds every i32: one rounding in all.
-            wide = _round_to_odd(em, convert(source, like(source.type, F64)))
+            exact = _exact_in_f64(em, source, name == "uitofp")
+            wide = _round_to_odd(em, convert(exact, like(source.type, F64)))
             em.set(op.result, narrow(em, wide, type_))
         else:
             em.set(op.result, convert(source, llvm_type(type_)))
 
     return emit
+
+
+def _exact_in_f64(em: Emitter, value: Any, is_unsigned: bool) -> Any:
+    """An integer that f64 holds, and that rounds to 16 bits as ``value`` does.
+
+    Of a large i64 the last bits say only that it lies between two numbers.
+    """
+    if getattr(value.type, "element", value.type) != I64:
+        return value
+    b, type_ = em.builder, value.type
+    low = b.and_(value, repeated(type_, 0xFFF))
+    some = b.icmp_signed("!=", low, repeated(type_, 0))
+    sticky = b.select(some, repeated(type_, 0x800), repeated(type_, 0))
+    cut = b.or_(b.and_(value, repeated(type_, ~0xFFF)), sticky)
+    # Numbers below 2**53 are exact as they are.
+    shift = b.lshr if is_unsigned else b.ashr
+    high = shift(value, repeated(type_, 52))
+    small = b.icmp_signed("==", high, repeated(type_, 0))
+    if not is_unsigned:
+        minus = b.icmp_signed("==", high, repeated(type_, -1))
+        small = b.or_(small, minus)
+    return b.select(small, value, cut)
 
 
 def _float_to_int(name: str) -> Emit:
@@ -375,6 +424,7 @@ TABLE: dict[Any, Emit] = {
     arith.NegfOp: _negf,
     arith.FloordivsiOp: _floordiv,
     arith.CeildivsiOp: _ceildiv,
+    arith.CeildivuiOp: _ceildiv_unsigned,
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _select,

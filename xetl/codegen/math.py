@@ -1,16 +1,17 @@
 """Emission of ``math``.
 
 LLVM's intrinsics where the hardware has the operation, else the functions of the
-backend (`Emitter.math`).
+backend (`Emitter.math`), else the C library's, element by element.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from xetl.codegen.arith import in_f32, suffix
+from xetl.codegen.arith import in_f32, repeated, suffix
 from xetl.codegen.emitter import Emit, Emitter
 from xetl.codegen.llvm import ll
+from xetl.codegen.types import F32, I32
 from xetl.dialects.upstream import math
 
 _INTRINSICS = {
@@ -20,8 +21,11 @@ _INTRINSICS = {
     math.RoundevenOp: "roundeven",
     math.TruncOp: "trunc",
     math.AbsfOp: "fabs",
+    math.CopysignOp: "copysign",
     math.FmaOp: "fma",
+    math.RoundOp: "round",
 }
+_COUNTS = {math.CtlzOp: "ctlz", math.CttzOp: "cttz"}
 _FUNCTIONS = {
     math.ExpOp: "exp",
     math.Exp2Op: "exp2",
@@ -33,6 +37,22 @@ _FUNCTIONS = {
     math.CosOp: "cos",
     math.PowfOp: "pow",
 }
+_LIBRARY = {
+    math.AcosOp: "acos",
+    math.AsinOp: "asin",
+    math.AtanOp: "atan",
+    math.Atan2Op: "atan2",
+    math.CbrtOp: "cbrt",
+    math.CoshOp: "cosh",
+    math.ErfcOp: "erfc",
+    math.Expm1Op: "expm1",
+    math.Log10Op: "log10",
+    math.Log1pOp: "log1p",
+    math.SinhOp: "sinh",
+    math.TanOp: "tan",
+}
+LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"))
+"""The C functions that emitted code may call."""
 
 
 def _intrinsic(name: str) -> Emit:
@@ -59,6 +79,50 @@ def _function(name: str) -> Emit:
     return emit
 
 
+def _library(name: str) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        def compute(args: list[Any]) -> Any:
+            if not isinstance(args[0].type, ll.VectorType):
+                return em.builder.call(_c_function(em, name, args), args)
+            return em.builder.call(_lane_by_lane(em, name, args), args)
+
+        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+    return emit
+
+
+def _c_function(em: Emitter, name: str, args: list[Any]) -> Any:
+    """The C function for scalars of a type."""
+    type_ = args[0].type
+    full = f"{name}f" if type_ == F32 else name
+    known = em.module.globals.get(full)
+    if known is None:
+        function = ll.FunctionType(type_, [type_] * len(args))
+        known = ll.Function(em.module, function, full)
+    return known
+
+
+def _lane_by_lane(em: Emitter, name: str, args: list[Any]) -> Any:
+    """A function that calls the C function for each lane: many calls, but once."""
+    type_ = args[0].type
+    full = f"xetl_{name}_{suffix(type_)}"
+    known = em.module.globals.get(full)
+    if known is not None:
+        return known
+    signature = ll.FunctionType(type_, [type_] * len(args))
+    made = ll.Function(em.module, signature, full)
+    made.linkage = "internal"
+    made.attributes.add("noinline")
+    b = ll.IRBuilder(made.append_basic_block("entry"))
+    result = ll.Constant(type_, ll.Undefined)
+    for lane in range(type_.count):
+        each = [b.extract_element(arg, I32(lane)) for arg in made.args]
+        value = b.call(_c_function(em, name, each), each)
+        result = b.insert_element(result, value, I32(lane))
+    b.ret(result)
+    return made
+
+
 def _rsqrt(em: Emitter, op: math.RsqrtOp) -> None:
     def compute(args: list[Any]) -> Any:
         type_ = args[0].type
@@ -77,9 +141,50 @@ def _absi(em: Emitter, op: math.AbsiOp) -> None:
     em.set(op.result, em.intrinsic(name, value.type, [value, wraps]))
 
 
+def _zeros(name: str) -> Emit:
+    """Leading or trailing zeros; all bits of a 0."""
+
+    def emit(em: Emitter, op: Any) -> None:
+        (value,) = em.all(op.operands)
+        full = f"llvm.{name}.{suffix(value.type)}"
+        defined = ll.Constant(ll.IntType(1), 0)
+        em.set(op.result, em.intrinsic(full, value.type, [value, defined]))
+
+    return emit
+
+
+def _ones(em: Emitter, op: math.CtpopOp) -> None:
+    (value,) = em.all(op.operands)
+    name = f"llvm.ctpop.{suffix(value.type)}"
+    em.set(op.result, em.intrinsic(name, value.type, [value]))
+
+
+def _ipowi(em: Emitter, op: math.IpowiOp) -> None:
+    """By squaring, once for each bit; a negative exponent gives 1 / x, truncated."""
+    b = em.builder
+    base, exponent = em.all(op.operands)
+    type_ = base.type
+    zero, one, minus = (repeated(type_, number) for number in (0, 1, -1))
+    is_negative = b.icmp_signed("<", exponent, zero)
+    is_odd = b.icmp_signed("!=", b.and_(exponent, one), zero)
+    sign = b.select(is_odd, minus, one)
+    inverse = b.select(b.icmp_signed("==", base, minus), sign, zero)
+    inverse = b.select(b.icmp_signed("==", base, one), one, inverse)
+    result, left = one, exponent
+    for _ in range(getattr(type_, "element", type_).width - 1):
+        uses = b.icmp_signed("!=", b.and_(left, one), zero)
+        result = b.select(uses, b.mul(result, base), result)
+        base, left = b.mul(base, base), b.lshr(left, one)
+    em.set(op.result, b.select(is_negative, inverse, result))
+
+
 TABLE: dict[Any, Emit] = {
     **{cls: _intrinsic(name) for cls, name in _INTRINSICS.items()},
     **{cls: _function(name) for cls, name in _FUNCTIONS.items()},
+    **{cls: _library(name) for cls, name in _LIBRARY.items()},
+    **{cls: _zeros(name) for cls, name in _COUNTS.items()},
     math.RsqrtOp: _rsqrt,
     math.AbsiOp: _absi,
+    math.CtpopOp: _ones,
+    math.IpowiOp: _ipowi,
 }

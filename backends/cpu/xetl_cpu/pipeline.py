@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.passes import ModulePass
 
 from xetl.backend import Artifact
+from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import func, memref
@@ -34,7 +35,7 @@ from xetl_cpu.targets import find_target
 _SHARED = 3
 """The memory space of shared local memory."""
 
-_LIBM = frozenset({"fmod", "fmodf"})
+_LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 """Remainders are exact: no vector code is as good, and kernels rarely need them."""
 
 STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
