@@ -23,7 +23,12 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.verify import verify
+from xetl.errors import XetlError
+from xetl.transforms.cancel_packs import CancelPacksPass
 from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.check_barriers import CheckBarriersPass
+from xetl.transforms.check_workgroup import CheckWorkgroupPass
+from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
@@ -37,8 +42,12 @@ SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 def core_passes() -> PassTable:
     """The passes of `xetl.transforms` by name."""
     own = (
+        CancelPacksPass,
         CanonicalizePass,
         CSEPass,
+        CheckBarriersPass,
+        CheckWorkgroupPass,
+        ChooseInnerBlocksPass,
         DropBreakpointsPass,
         FoldAddIntoMmaPass,
         UnblockValuesPass,
@@ -147,7 +156,7 @@ def _run(
             verify(module)
         if options.verify_stage:
             check_stage(module, options.verify_stage)
-    except (ParseError, VerifyException) as error:
+    except (ParseError, VerifyException, XetlError) as error:
         stream = sys.stdout if options.verify_diagnostics else sys.stderr
         print(_message(error), file=stream)
         return False
@@ -168,8 +177,8 @@ def _parse(text: str, name: str, registry: _Registry) -> tuple[Context, ModuleOp
     return context, parse_module(text, name, context)
 
 
-def _message(error: ParseError | VerifyException) -> str:
-    return f"error: {error}"
+def _message(error: Exception) -> str:
+    return str(error) if isinstance(error, XetlError) else f"error: {error}"
 
 
 def _print(module: ModuleOp, options: argparse.Namespace) -> None:

@@ -1,0 +1,112 @@
+"""All decisions about one function, before anything is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.devices import Block, Device
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    LoadTileOp,
+    StoreTileOp,
+    TileMmaOp,
+)
+from xetl.transforms.blocks.axes import Classes, arguments_of, is_matrix
+from xetl.transforms.blocks.choice import Choice
+from xetl.transforms.blocks.demands import Product, demands_of, product_of
+from xetl.transforms.blocks.forms import (
+    CARRYING,
+    Chosen,
+    Form,
+    form_of,
+    plain,
+    relations,
+)
+from xetl.transforms.blocks.tiles import TilePlan, plan_tiles
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A matrix, and the blocks in which it comes into being."""
+
+    value: SSAValue
+    block: Block | None
+
+
+@dataclass
+class Plan:
+    """What a function becomes.
+
+    Attributes:
+        function: that it is about.
+        ops: all its operations.
+        chosen: the blocks each value has for its readers.
+        forms: the blocks in which each operation works.
+        tiles: the blocks in which memory is accessed.
+        unblocked: operations that should work in blocks and cannot, with the reason.
+    """
+
+    function: Operation
+    ops: list[Operation]
+    chosen: Chosen
+    forms: dict[Operation, Form]
+    tiles: TilePlan
+    unblocked: dict[Operation, str]
+
+    def definitions(self) -> list[Definition]:
+        """All matrices of the function."""
+        found = [
+            Definition(value, block)
+            for op in self.ops
+            for value, block in zip(op.results, self.forms[op].results)
+        ]
+        for op in (self.function, *self.ops):
+            carried = isinstance(op, CARRYING)
+            for value in arguments_of(op):
+                matrix = carried and is_matrix(value.type)
+                found.append(Definition(value, self.chosen(value) if matrix else None))
+        return [each for each in found if is_matrix(each.value.type)]
+
+
+def make_plan(function: Operation, device: Device) -> Plan:
+    """Decide for all values and tiles of a function.
+
+    Raises:
+        TileShapeError: blocks that the user wrote are not legal on the device.
+    """
+    ops = [op for region in function.regions for op in region.walk()]
+    classes = Classes()
+    for op in ops:
+        for first, second in relations(op):
+            classes.join(first, second)
+    demands = [demand for op in ops for demand in demands_of(op, device)]
+    chosen = Choice(classes, demands).block_of
+    tiles = plan_tiles(ops, chosen, device)
+    products = {o: product_of(o, device) for o in ops if isinstance(o, TileMmaOp)}
+    forms = {op: _form(op, chosen, tiles, products) for op in ops}
+    reasons = {op: why for op, why in products.items() if isinstance(why, str)}
+    return Plan(function, ops, chosen, forms, tiles, {**tiles.unblocked, **reasons})
+
+
+def _form(
+    op: Operation,
+    chosen: Chosen,
+    tiles: TilePlan,
+    products: dict[TileMmaOp, Product | str],
+) -> Form:
+    if isinstance(op, TileMmaOp):
+        product = products[op]
+        if isinstance(product, str):
+            return plain(op)
+        operands = (product.a, product.b, product.c)[: len(op.operands)]
+        return Form(operands, (product.c,))
+    block = tiles.of_access.get(op)
+    if isinstance(op, LoadTileOp):
+        return Form((None,), (block,) * len(op.results))
+    if isinstance(op, StoreTileOp):
+        return Form((block, None), ())
+    if isinstance(op, AtomicRmwTileOp):
+        return Form((block, None, block)[: len(op.operands)], (block,))
+    return form_of(op, chosen)
