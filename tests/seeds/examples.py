@@ -41,7 +41,7 @@ class Example:
     Attributes:
         file: which text, without `.mlir`.
         kernel: its name there.
-        run: makes arguments and truth.
+        make: makes arguments and truth, of the extent if there is one.
         extent: what stands for 4096 in a run.
         edits: replaced in the text, to run a variant of it.
         variant: what the edits make of it.
@@ -49,7 +49,7 @@ class Example:
 
     file: str
     kernel: str
-    run: Callable[[], Run]
+    make: Callable[..., Run]
     extent: int | None = None
     edits: tuple[tuple[str, str], ...] = ()
     variant: str = ""
@@ -57,6 +57,10 @@ class Example:
     @property
     def name(self) -> str:
         return "-".join(filter(None, (self.file, self.kernel, self.variant)))
+
+    def run(self) -> Run:
+        """Arguments and truth, made anew."""
+        return self.make() if self.extent is None else self.make(self.extent)
 
     def text(self) -> str:
         """The file at the extent of the run, with the edits made."""
@@ -90,11 +94,7 @@ def example(
 
     def register(make: Callable[..., Run]) -> Callable[..., Run]:
         kernel, _, variant = make.__name__.partition("__")
-
-        def run() -> Run:
-            return make() if extent is None else make(extent)
-
-        EXAMPLES.append(Example(file, kernel, run, extent, edits, variant))
+        EXAMPLES.append(Example(file, kernel, make, extent, edits, variant))
         return make
 
     return register

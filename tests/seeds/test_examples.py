@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,16 @@ def test_example(example: Example, backend: str) -> None:
     kernel[(1, 1, 1)](*run.arguments, backend=backend)
     for array, expected in run.left:
         assert np.array_equal(array.astype(np.float64), expected)
+
+
+@pytest.mark.slow  # 4096 cubed, four times over, and NumPy's truth of it in float64
+@pytest.mark.parametrize(
+    "example",
+    [replace(each, extent=int(STATED)) for each in EXAMPLES if each.extent],
+    ids=lambda each: each.name,
+)
+def test_example_at_the_size_of_the_document(example: Example) -> None:
+    test_example(example, "cpu")
 
 
 @pytest.mark.parametrize("file", sorted({each.file for each in EXAMPLES}))
