@@ -92,6 +92,8 @@ def _store_tile(op: Any) -> Accesses:
 
 def _atomic(op: Any) -> Accesses:
     type_ = op.tile.type
+    if type_.scattered:
+        return _scattered(ATOMIC, _updated)
     rows, columns = type_.shape
 
     def block(value: Array, tile: Tile, mask: Array | None = None) -> Iterable[Access]:
@@ -106,7 +108,7 @@ def _atomic(op: Any) -> Accesses:
         )
         return (access._replace(places=offsets[chosen[where]]),)
 
-    return _scattered(ATOMIC, _updated) if type_.scattered else block
+    return block
 
 
 # Single elements --------------------------------------------------------------------
