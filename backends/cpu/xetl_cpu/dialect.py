@@ -10,6 +10,7 @@ Source: seed 003 (Intel AMX tile configuration, tpp-mlir), libxsmm's BRGEMM.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     I64,
@@ -21,7 +22,13 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnitAttr,
     VectorType,
+    bf16,
+    f32,
+    f64,
     i1,
+    i8,
+    i16,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
@@ -48,6 +55,17 @@ from xetl.dialects.xetile import TileType
 _OPERAND = base(TileType) | base(VectorType)
 
 
+_ELEMENTS: dict[str, Attribute] = {
+    **{"f32": f32, "f64": f64, "bf16": bf16},
+    **{"i8": i8, "i16": i16, "i32": i32},
+}
+
+
+def element_attribute(name: str) -> Attribute:
+    """The type that micro-kernels call ``name``."""
+    return _ELEMENTS[name]
+
+
 def operand_shape(value: SSAValue) -> tuple[int, int]:
     """Rows and columns of a tile or a rank-2 vector."""
     type_ = value.type
@@ -57,6 +75,22 @@ def operand_shape(value: SSAValue) -> tuple[int, int]:
         assert is_vector(type_)
         rows, cols = type_.get_shape()
     return rows, cols
+
+
+class UserTile(NamedTuple):
+    """A program's tile of C: m, n, and which of A and B hold unsigned bytes.
+
+    Together with an element type it fixes the register blocking.
+    """
+
+    m: int
+    n: int
+    unsigned: tuple[bool, bool] = (False, False)
+
+
+def _signs(unsigned: tuple[bool, bool]) -> dict[str, Attribute]:
+    names = ("a_unsigned", "b_unsigned")
+    return {name: UnitAttr() for name, is_set in zip(names, unsigned) if is_set}
 
 
 def _i64(value: int) -> IntegerAttr[I64]:
@@ -70,7 +104,8 @@ class BrgemmOp(IRDLOperation):
     ``a`` is (m, k) and ``b`` (k, n): a tile that moves by k along its k dimension
     from one i to the next, or a vector when ``count`` is absent (then there is one
     product). ``trans_a``/``trans_b``: the operand is stored (k, m)/(n, k) and its
-    transpose is meant. ``rows``/``cols``: how much of the result anybody reads; the
+    transpose is meant. ``a_unsigned``/``b_unsigned``: its bytes are (i8 is else
+    signed). ``rows``/``cols``: how much of the result anybody reads; the
     rest may hold anything (absent: all of it, padding included). ``packed``: b,
     packed for the whole launch; ``packed_tile`` numbers this program's tile in it,
     ``panel_stride`` is the distance of its panels in elements.
@@ -88,6 +123,8 @@ class BrgemmOp(IRDLOperation):
     panel_stride = opt_operand_def(IndexType)
     trans_a = opt_prop_def(UnitAttr)
     trans_b = opt_prop_def(UnitAttr)
+    a_unsigned = opt_prop_def(UnitAttr)
+    b_unsigned = opt_prop_def(UnitAttr)
     result = result_def(VectorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -104,6 +141,7 @@ class BrgemmOp(IRDLOperation):
         packed: tuple[SSAValue, SSAValue, SSAValue] | None = None,
         trans_a: bool = False,
         trans_b: bool = False,
+        unsigned: tuple[bool, bool] = (False, False),
     ) -> None:
         def maybe(value: SSAValue | None) -> Sequence[SSAValue]:
             return [] if value is None else [value]
@@ -123,6 +161,7 @@ class BrgemmOp(IRDLOperation):
             properties={
                 "trans_a": UnitAttr() if trans_a else None,
                 "trans_b": UnitAttr() if trans_b else None,
+                **_signs(unsigned),
             },
         )
 
@@ -141,6 +180,7 @@ class BrgemmOp(IRDLOperation):
             packed=(buffer, tile, panel_stride),
             trans_a=self.trans_a is not None,
             trans_b=self.trans_b is not None,
+            unsigned=self.user_tile().unsigned,
         )
         new.location = self.location
         return new
@@ -150,6 +190,13 @@ class BrgemmOp(IRDLOperation):
         m, k = operand_shape(self.a)
         _, n = operand_shape(self.result)
         return (k, n, m) if self.trans_a is not None else (m, n, k)
+
+    def user_tile(self) -> UserTile:
+        """What fixes the register blocking, but for the element type."""
+        m, n, _ = self.shape()
+        return UserTile(
+            m, n, (self.a_unsigned is not None, self.b_unsigned is not None)
+        )
 
     def verify_(self) -> None:
         """Check that a and b are of one element type and agree in k."""
@@ -169,10 +216,13 @@ class _BlockOp(IRDLOperation):
 
     block_m = prop_def(IntegerAttr[I64])
     block_n = prop_def(IntegerAttr[I64])
+    a_unsigned = opt_prop_def(UnitAttr)
+    b_unsigned = opt_prop_def(UnitAttr)
 
-    def block(self) -> tuple[int, int]:
-        """(m, n) of the user tile, which fixes the register blocking."""
-        return self.block_m.value.data, self.block_n.value.data
+    def user_tile(self) -> UserTile:
+        """What fixes the register blocking, but for the element type."""
+        signs = (self.a_unsigned is not None, self.b_unsigned is not None)
+        return UserTile(self.block_m.value.data, self.block_n.value.data, signs)
 
 
 @irdl_op_definition
@@ -194,8 +244,8 @@ class PackBOp(_BlockOp):
     dest_offset = operand_def(IndexType)
     panel_stride = operand_def(IndexType)
 
-    def __init__(self, block: tuple[int, int], operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties=_block(block))
+    def __init__(self, tile: UserTile, operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties=_tile(tile))
 
 
 @irdl_op_definition
@@ -215,13 +265,13 @@ class PackAOp(_BlockOp):
     k = operand_def(IndexType)
     dest = operand_def(MemRefType)
 
-    def __init__(self, block: tuple[int, int], operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties=_block(block))
+    def __init__(self, tile: UserTile, operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties=_tile(tile))
 
 
 @irdl_op_definition
 class BlockGemmOp(_BlockOp):
-    """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is the f32 scratch."""
+    """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch."""
 
     name = "xsmm.block_gemm"
     a = operand_def(MemRefType)
@@ -238,18 +288,19 @@ class BlockGemmOp(_BlockOp):
 
     def __init__(
         self,
-        block: tuple[int, int],
+        tile: UserTile,
         operands: Sequence[SSAValue],
         source_type: Attribute,
     ) -> None:
         super().__init__(
             operands=list(operands),
-            properties={**_block(block), "source_type": source_type},
+            properties={**_tile(tile), "source_type": source_type},
         )
 
 
-def _block(block: tuple[int, int]) -> dict[str, Attribute]:
-    return {"block_m": _i64(block[0]), "block_n": _i64(block[1])}
+def _tile(tile: UserTile) -> dict[str, Attribute]:
+    sizes = {"block_m": _i64(tile.m), "block_n": _i64(tile.n)}
+    return {**sizes, **_signs(tile.unsigned)}
 
 
 @irdl_op_definition

@@ -27,8 +27,14 @@ def _name(value: SSAValue) -> str:
     return str(element)
 
 
+def _source_name(value: SSAValue, is_unsigned: bool) -> str:
+    """The same where the sign of bytes matters, because they are widened."""
+    name = _name(value)
+    return "u8" if name == "i8" and is_unsigned else name
+
+
 def _blocking(em: Any, op: PackAOp | PackBOp | BlockGemmOp, dtype: str) -> Blocking:
-    return choose_blocking(em.target, dtype, *op.block())
+    return choose_blocking(em.target, dtype, *op.user_tile())
 
 
 def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
@@ -55,7 +61,8 @@ def _pack_b(em: Any, op: PackBOp) -> None:
     blocking = _blocking(em, op, dtype)
     source = em.strided(op.source)
     unit = _unit(source, "k", "n")
-    function = emit_pack_b(em.module, em.target, blocking, dtype, unit)
+    name = _source_name(op.source, op.user_tile().unsigned[1])
+    function = emit_pack_b(em.module, em.target, blocking, name, unit)
     to = _from(em, op.dest, op.dest_offset)
     em.builder.call(
         function,
@@ -75,7 +82,8 @@ def _pack_a(em: Any, op: PackAOp) -> None:
     blocking = _blocking(em, op, dtype)
     source, dest = em.strided(op.source), em.strided(op.dest)
     unit = _unit(source, "m", "k")
-    function = emit_pack_a(em.module, em.target, blocking, dtype, unit)
+    name = _source_name(op.source, op.user_tile().unsigned[0])
+    function = emit_pack_a(em.module, em.target, blocking, name, unit)
     em.builder.call(
         function,
         [

@@ -1,7 +1,7 @@
 """What the operations of the CPU backend's `xsmm` dialect mean, for the reference.
 
 The layout of a panel is the one of `xetl_cpu.microkernels`: k in groups of `k_pack`,
-a group's elements side by side. What nobody reads is made NaN.
+a group's elements side by side. What nobody reads is made NaN, or a strange number.
 """
 
 import numpy as np
@@ -26,25 +26,36 @@ def _operand(value, type_, step, along, depth):
     return value.moved(*distance).load(*type_.shape)
 
 
+def _exact(values, is_unsigned):
+    """Numbers that products are exact in; bytes travel signed, whatever they mean."""
+    if values.dtype == np.int8 and is_unsigned:
+        values = values.view(np.uint8)
+    return values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
+
+
 def brgemm(op):
     trans_a, trans_b = op.trans_a is not None, op.trans_b is not None
     m, n, depth = op.shape()
+    a_unsigned, b_unsigned = op.user_tile().unsigned
+    dtype = dtype_of(op.result.type)
+    is_integer = np.dtype(dtype).kind == "i"
+    nobody = -(10**9) if is_integer else np.nan
 
     def run(*values):
         given = _named(op, values)
-        total = np.zeros((m, n), np.float64)
+        total = np.zeros((m, n), np.int64 if is_integer else np.float64)
         if op.acc is not None:
-            total += given[op.acc].astype(np.float64)
+            total += given[op.acc].astype(total.dtype)
         for step in range(1 if op.count is None else given[op.count]):
             a = _operand(given[op.a], op.a.type, step, 0 if trans_a else 1, depth)
             b = _operand(given[op.b], op.b.type, step, 1 if trans_b else 0, depth)
             a, b = a.T if trans_a else a, b.T if trans_b else b
-            total += a.astype(np.float64) @ b.astype(np.float64)
-        result = total.astype(dtype_of(op.result.type))
+            total += _exact(a, a_unsigned) @ _exact(b, b_unsigned)
+        result = total.astype(dtype)
         if op.rows is not None:
-            result[max(given[op.rows], 0) :] = np.nan
+            result[max(given[op.rows], 0) :] = nobody
         if op.cols is not None:
-            result[:, max(given[op.cols], 0) :] = np.nan
+            result[:, max(given[op.cols], 0) :] = nobody
         return result
 
     return run
@@ -55,13 +66,16 @@ def meanings(target):
     machine = find_target(target)
 
     def pack_b(op):
-        return _pack_b(choose_blocking(machine, _dtype(op.source), *op.block()))
+        blocking = choose_blocking(machine, _dtype(op.source), *op.user_tile())
+        return _pack_b(blocking, op.user_tile().unsigned[1])
 
     def pack_a(op):
-        return _pack_a
+        return _pack_a(op.user_tile().unsigned[0])
 
     def block_gemm(op):
-        return _block_gemm(choose_blocking(machine, str(op.source_type), *op.block()))
+        return _block_gemm(
+            choose_blocking(machine, str(op.source_type), *op.user_tile())
+        )
 
     return {
         "xsmm.brgemm": brgemm,
@@ -75,7 +89,7 @@ def _dtype(value):
     return str(value.type.element_type)
 
 
-def _pack_b(blocking):
+def _pack_b(blocking, is_unsigned):
     nr, group = blocking.nr, blocking.k_pack
 
     def run(source, k0, n0, k_valid, k, n_valid, dest, offset, stride):
@@ -83,7 +97,8 @@ def _pack_b(blocking):
         block = np.zeros((groups * group, blocking.panels * nr), dest.dtype)
         rows, columns = min(k_valid, k), min(n_valid, block.shape[1])
         if rows > 0 and columns > 0:
-            block[:rows, :columns] = _part(source, k0, n0, rows, columns)
+            part = _part(source, k0, n0, rows, columns)
+            block[:rows, :columns] = _widened(part, dest, is_unsigned)
         for number in range(blocking.panels):
             panel = block[:, number * nr : (number + 1) * nr]
             order = panel.reshape(groups, group, nr).transpose(0, 2, 1)
@@ -93,28 +108,39 @@ def _pack_b(blocking):
     return run
 
 
-def _pack_a(source, m0, k0, rows_valid, k_valid, rows, k, dest):
-    to = _part(dest, 0, 0, rows, k)
-    to[...] = 0
-    rows, columns = min(rows_valid, rows), min(k_valid, k)
-    if rows > 0 and columns > 0:
-        to[:rows, :columns] = _part(source, m0, k0, rows, columns)
+def _widened(values, dest, is_unsigned):
+    """Bytes that stay bytes keep their bits."""
+    return values if dest.dtype == np.int8 else _exact(values, is_unsigned)
+
+
+def _pack_a(is_unsigned):
+    def run(source, m0, k0, rows_valid, k_valid, rows, k, dest):
+        to = _part(dest, 0, 0, rows, k)
+        to[...] = 0
+        rows, columns = min(rows_valid, rows), min(k_valid, k)
+        if rows > 0 and columns > 0:
+            part = _part(source, m0, k0, rows, columns)
+            to[:rows, :columns] = _widened(part, dest, is_unsigned)
+
+    return run
 
 
 def _block_gemm(blocking):
     nr, group = blocking.nr, blocking.k_pack
+    a_unsigned, b_unsigned = blocking.arithmetic.unsigned
 
     def run(a, m0, k0, rows, k, b, offset, stride, panels, c):
         if rows <= 0:
             return
-        left = np.zeros((rows, -(-k // group) * group))
-        left[:, :k] = _part(a, m0, k0, rows, k)
+        part = _exact(_part(a, m0, k0, rows, k), a_unsigned)
+        left = np.zeros((rows, -(-k // group) * group), part.dtype)
+        left[:, :k] = part
         for number in range(panels):
             line = _line(b, offset + number * stride, left.shape[1] * nr)
             order = line.reshape(-1, nr, group).transpose(0, 2, 1)
-            panel = order.reshape(-1, nr).astype(np.float64)
+            panel = _exact(order.reshape(-1, nr), b_unsigned)
             to = _part(c, 0, number * nr, rows, nr)
-            to += (left @ panel).astype(np.float32)
+            to += (left @ panel).astype(to.dtype)
 
     return run
 

@@ -21,15 +21,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, bf16, f32
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
-from xetl_cpu.dialect import BrgemmOp, PackBOp
+from xetl_cpu.dialect import BrgemmOp, PackBOp, UserTile, element_attribute
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
@@ -144,7 +144,7 @@ class _Packing:
     """A buffer of the launch and what goes into it.
 
     Attributes:
-        block: (m, n) of the user tile.
+        block: the user's tile.
         source: the operand as a (k, n) matrix.
         k_start: where in it the packed part starts.
         total: its extent along k.
@@ -152,7 +152,7 @@ class _Packing:
         tiles: how many tiles of n there are.
     """
 
-    block: tuple[int, int]
+    block: UserTile
     blocking: Blocking
     source: Matrix
     k_start: Index
@@ -166,10 +166,11 @@ def _reserve(
     plan: _Plan, op: BrgemmOp, loop: scf.ParallelOp, target: Target
 ) -> _Packing:
     """Memory for the packed operand; the product reads that from now on."""
-    m, n, depth = op.shape()
+    _, n, depth = op.shape()
     type_ = op.b.type
     assert isinstance(type_, TileType)
-    blocking = choose_blocking(target, str(type_.element_type), m, n)
+    tile = op.user_tile()
+    blocking = choose_blocking(target, str(type_.element_type), *tile)
     build = before(loop)
     assert op.count is not None
     total = build.mul(op.count, depth)
@@ -185,7 +186,7 @@ def _reserve(
         last = build.sub(tiles, 1)
         number = inner.minimum(loop.body.block.args[plan.axis], last)
     size = build.mul(build.mul(tiles, blocking.panels), per_panel)
-    element: Attribute = bf16 if blocking.compute == "bf16" else f32
+    element = element_attribute(blocking.compute)
     buffer = build.insert(
         memref.AllocOp(MemRefType(element, [DYNAMIC_INDEX]), [build.value(size)])
     )
@@ -196,7 +197,7 @@ def _reserve(
     op.detach()
     op.erase()
     return _Packing(
-        (m, n), blocking, source, plan.k_start, buffer, total, per_panel, tiles
+        tile, blocking, source, plan.k_start, buffer, total, per_panel, tiles
     )
 
 
@@ -217,7 +218,7 @@ def _emit_packing(packing: _Packing, build: Build) -> None:
     inner = at_end(body)
     skip = inner.mul(part, chunk)
     first = inner.add(packing.k_start, skip)
-    column = inner.mul(tile, packing.block[1])
+    column = inner.mul(tile, packing.block.n)
     length = inner.minimum(inner.sub(packing.total, skip), chunk)
     k_valid = inner.maximum(inner.sub(source.rows, first), 0)
     n_valid = inner.maximum(inner.sub(source.cols, column), 0)

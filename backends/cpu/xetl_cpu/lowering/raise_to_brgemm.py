@@ -23,12 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    ModuleOp,
-)
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -48,7 +43,8 @@ from xetl_cpu.lowering.affine import constant_of, dominates, is_defined_outside
 from xetl_cpu.lowering.demand import demanded_extent
 from xetl_cpu.lowering.tiles import is_streamable, loads_zero_padded, writes_between
 
-_MICRO_KERNELS = (Float32Type, BFloat16Type, Float16Type)
+_ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": "i32"}
+"""Element types of A and B that have micro-kernels, and what these add up in."""
 
 
 class RaiseToBrgemmPass(ModulePass):
@@ -85,11 +81,13 @@ class _NotRaisedError(Exception):
 
 def _has_micro_kernel(mma: TileMmaOp) -> bool:
     type_ = vector_type(mma.a)
-    return (
-        len(type_.get_shape()) == 2
-        and isinstance(element_of(mma.a), _MICRO_KERNELS)
-        and isinstance(element_of(mma.result), Float32Type)
-    )
+    return len(type_.get_shape()) == 2 and _ACCUMULATORS.get(
+        str(element_of(mma.a))
+    ) == str(element_of(mma.result))
+
+
+def _signs(mma: TileMmaOp) -> tuple[bool, bool]:
+    return mma.a_unsigned is not None, mma.b_unsigned is not None
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -263,6 +261,7 @@ def _replace_loop(loop: scf.ForOp, raised: Raised) -> None:
         cols=demand.cols,
         trans_a=raised.a.transposed,
         trans_b=raised.b.transposed,
+        unsigned=_signs(mma),
     )
     brgemm.location = mma.location
     for op in (*count, *demand.ops, brgemm):
@@ -300,6 +299,7 @@ def _replace_single(mma: TileMmaOp) -> None:
         cols=demand.cols,
         trans_a=a.transposed,
         trans_b=b.transposed,
+        unsigned=_signs(mma),
     )
     brgemm.result.name_hint = "brgemm"
     remark(mma, "brgemm", "a GEMM of its own in each program")

@@ -131,10 +131,18 @@ func.func @other_steps(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32>
   func.return %r : vector<16x64xf32>
 }
 
-// There is no micro-kernel for i8.
+// Bytes have signs.
+// CHECK-LABEL: @bytes
+// CHECK:       "xsmm.brgemm"(%x, %y{{.*}}a_unsigned
+func.func @bytes(%x: vector<16x32xi8>, %y: vector<32x64xi8>) -> vector<16x64xi32> {
+  %d = xetile.tile_mma %x, %y {a_unsigned} : vector<16x32xi8>, vector<32x64xi8> -> vector<16x64xi32>
+  func.return %d : vector<16x64xi32>
+}
+
+// There is no micro-kernel for i16.
 // CHECK-LABEL: @other_types
 // CHECK:       xetile.tile_mma
-func.func @other_types(%x: vector<16x32xi8>, %y: vector<32x64xi8>) -> vector<16x64xi32> {
-  %d = xetile.tile_mma %x, %y : vector<16x32xi8>, vector<32x64xi8> -> vector<16x64xi32>
+func.func @other_types(%x: vector<16x32xi16>, %y: vector<32x64xi16>) -> vector<16x64xi32> {
+  %d = xetile.tile_mma %x, %y : vector<16x32xi16>, vector<32x64xi16> -> vector<16x64xi32>
   func.return %d : vector<16x64xi32>
 }

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import (
-    VectorType,
-    bf16,
-    f32,
-)
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp, TileType
-from xetl_cpu.dialect import BlockGemmOp, BrgemmOp, PackAOp, PackBOp
+from xetl_cpu.dialect import (
+    BlockGemmOp,
+    BrgemmOp,
+    PackAOp,
+    PackBOp,
+    element_attribute,
+)
 from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
 from xetl_cpu.lowering.loops.materialize import materialize
@@ -53,8 +55,8 @@ def element_name(element: Attribute) -> str:
 
 def blocking_of(state: State, op: BrgemmOp) -> Blocking:
     """The register blocking of a product, from its tile and the target."""
-    m, n, _ = op.shape()
-    return choose_blocking(state.target, element_name(_element(op.a)), m, n)
+    name = element_name(_element(op.a))
+    return choose_blocking(state.target, name, *op.user_tile())
 
 
 def _element(value: SSAValue) -> Attribute:
@@ -67,7 +69,8 @@ def accumulator(state: State, op: BrgemmOp) -> Buffer:
     """Scratch for the result, in the shape the micro-kernel wants."""
     blocking, (m, n, _) = blocking_of(state, op), op.shape()
     shape = [blocking.rows_padded, blocking.ldc]
-    return Buffer(state.scratch_memref(shape, f32), (m, n))
+    element = element_attribute(blocking.arithmetic.accumulator)
+    return Buffer(state.scratch_memref(shape, element), (m, n))
 
 
 def lower_brgemm(state: State, op: BrgemmOp) -> None:
@@ -228,7 +231,7 @@ class _Chunk:
         to = self.state.scratch_memref(shape, self._compute_type())
         operands = [a.row, k0, a.rows, k_valid, rows, self.length]
         values = [a.matrix.memref, *(build.value(v) for v in operands), to]
-        build.emit(PackAOp(self._block(), values))
+        build.emit(PackAOp(self.op.user_tile(), values))
         return to
 
     def _gemm(
@@ -246,7 +249,7 @@ class _Chunk:
         tail = [build.value(v) for v in (start, stride, panels)]
         build.emit(
             BlockGemmOp(
-                self._block(),
+                self.op.user_tile(),
                 [a, *scalars, packed, *tail, result.memref],
                 _element(self.op.a),
             )
@@ -267,15 +270,14 @@ class _Chunk:
         build = self.build
         values = [build.value(v) for v in operands]
         self.build.emit(
-            cls(self._block(), [base, *values, to, *(build.value(v) for v in tail)])
+            cls(
+                self.op.user_tile(),
+                [base, *values, to, *(build.value(v) for v in tail)],
+            )
         )
 
-    def _block(self) -> tuple[int, int]:
-        m, n, _ = self.op.shape()
-        return m, n
-
     def _compute_type(self) -> Attribute:
-        return bf16 if self.blocking.compute == "bf16" else f32
+        return element_attribute(self.blocking.compute)
 
     def _scratch(self, elements: int) -> SSAValue:
         return self.state.scratch_memref([elements], self._compute_type())
