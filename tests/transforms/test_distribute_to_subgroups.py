@@ -371,15 +371,16 @@ def test_what_can_be_computed_in_place_is_not_exchanged():
     """A column of indices needs nothing from other subgroups."""
     layout = LAYOUTS["exact"]
     row, column = line(layout, 1), line(layout, 0)
+    out = tile(column, "32x1", "i32")
     body = f"""{HEAD}
-      {init("d", "b", tile(column, "32x1", "i32"), "i32", at="%row, %zero")}
+      {init("d", "b", out, "i32", at="%row, %zero")}
       %step = vector.step : vector<32xindex>
       %wide = arith.index_cast %step : vector<32xindex> to vector<32xi32>
       %across = vector.shape_cast %wide {{map = {named(row)}}}
           : vector<32xi32> to {vec("1x32", "i32")}
       %down = vector.shape_cast %across {{map = {named(column)}}}
           : {vec("1x32", "i32")} to {vec("32x1", "i32")}
-      xetile.store_tile %down, %d : {vec("32x1", "i32")}, {tile(column, "32x1", "i32")}"""
+      xetile.store_tile %down, %d : {vec("32x1", "i32")}, {out}"""
     text = kernel(f"%b: {ragged('i32')}", body)
     check(text, [numbers(40, 1, dtype="int32")], grid=(1, 2))
     module = read_module(text)
@@ -447,14 +448,15 @@ def test_atomics_happen_once_and_tell_the_old_value(layout):
 
 def test_scattered_tiles_of_rank_1_are_one_subgroups_work():
     type_ = "!xetile.tile<32xf32, #xetile.tile_attr<scattered = true>>"
-    kept = f"!xetile.tile<32x32xf32, #xetile.tile_attr<wg_map = {named(LAYOUTS['exact'])}>>"
+    kept = tile(LAYOUTS["exact"])
     body = f"""
       %at = vector.step : vector<32xindex>
       %mask = arith.constant dense<true> : vector<32xi1>
       %s = xetile.init_tile %a, %at : memref<1024xf32>, vector<32xindex> -> {type_}
       %d = xetile.init_tile %b, %at : memref<1024xf32>, vector<32xindex> -> {type_}
       %v = arith.constant dense<2.0> : vector<32xf32>
-      %old = xetile.atomic_rmw_tile <add> %v, %s : vector<32xf32>, {type_} -> vector<32xf32>
+      %old = xetile.atomic_rmw_tile <add> %v, %s
+          : vector<32xf32>, {type_} -> vector<32xf32>
       xetile.store_scatter %old, %mask, %d : vector<32xf32>, vector<32xi1>, {type_}
       %m = memref.reinterpret_cast %a to offset: [0], sizes: [32, 32], strides: [32, 1]
           : memref<1024xf32> to memref<32x32xf32, strided<[32, 1]>>
@@ -622,6 +624,26 @@ def test_private_memory():
         DistributeToSubgroupsPass().apply(Context(), module)
     assert caught.value.line
     assert caught.value.code == "X0705"
+
+
+def test_a_workgroup_asks_who_runs_it():
+    type_ = tile(LAYOUTS["exact"])
+    body = f"""{HEAD}
+      {init("s", "a", type_)}
+      xetile.prefetch_tile %s : {type_}
+      %x = gpu.thread_id x
+      %s0 = gpu.subgroup_id : index
+      %y = gpu.block_dim y
+      %n = gpu.num_subgroups : index
+      %g = gpu.global_id x
+      %sum0 = arith.addi %x, %s0 : index
+      %sum1 = arith.addi %sum0, %y : index
+      %sum2 = arith.addi %sum1, %n : index
+      memref.store %sum2, %b[%g] : memref<4xindex>"""
+    arguments = f"%a: {ragged()}, %b: memref<4xindex>"
+    b = numbers(4, dtype="int64")
+    _, found = check(kernel(arguments, body), [numbers(32, 32), b], grid=(2,))
+    np.testing.assert_array_equal(found, [2, 2, b[2], b[3]])
 
 
 def test_locations_stay():

@@ -50,6 +50,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.dialects.xetile.types import SHARED
+from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.maps.mapped import map_of, tile_map
 from xetl.transforms.subgroups.control import (
     distribute_for,
@@ -63,6 +64,7 @@ from xetl.transforms.subgroups.elementwise import (
     derive_or_compute_by_all,
     distribute_elementwise,
 )
+from xetl.transforms.subgroups.identities import IDENTITY_RULES
 from xetl.transforms.subgroups.memory import (
     atomic_rmw_tile,
     init_tile,
@@ -84,6 +86,11 @@ from xetl.transforms.subgroups.reshaping import (
 )
 from xetl.transforms.subgroups.slicing import ELEMENTWISE
 from xetl.transforms.subgroups.team import Team
+
+MOST_SCRATCH = 1 << 16
+"""Bytes: a larger exchange goes in rounds, rather than keep others from the memory."""
+LEAST_SCRATCH = 1 << 10
+"""Bytes that exchanges take even if the kernel has asked for all there is."""
 
 _RULES: dict[type[Operation], Rule] = {
     InitTileOp: init_tile,
@@ -127,7 +134,9 @@ def _rule_of(op: Operation) -> Rule | None:
         return _rule_of_distributed(op)
     if isinstance(op, memref.DeallocOp):
         return _drop if memory_space_of(memref_type(op.memref)) == SHARED else None
-    return do_by_one if _is_done_once(op) else None
+    if _is_done_once(op):
+        return do_by_one
+    return IDENTITY_RULES.get(type(op))
 
 
 def _rule_of_distributed(op: Operation) -> Rule | None:
@@ -170,12 +179,13 @@ class DistributeToSubgroupsPass(ModulePass):
     """See the module docstring.
 
     Attributes:
-        slm_limit: bytes of shared memory that an exchange may use at a time.
+        slm_limit: bytes of shared memory that a workgroup may use; exchanges take
+            what the kernel leaves, but no more than `MOST_SCRATCH`.
     """
 
     name = "distribute-to-subgroups"
 
-    slm_limit: int = 65536
+    slm_limit: int = SLM_LIMIT
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
@@ -187,13 +197,19 @@ class DistributeToSubgroupsPass(ModulePass):
 
     def _distribute(self, function: Operation, body: Region) -> None:
         rows, columns = subgroups_of(body)
-        team = Team(body.blocks[0], rows * columns, self.slm_limit)
+        left = self.slm_limit - sum(map(shared_bytes, _allocations(body)))
+        scratch = max(LEAST_SCRATCH, min(left, MOST_SCRATCH))
+        team = Team(body.blocks[0], rows * columns, scratch)
         distributor = Distributor(team, _rule_of)
         for block in body.blocks:
             distributor.run(block)
         distributor.finish()
         function.attributes[LEVEL] = StringAttr(SUBGROUP)
         function.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, [rows, columns])
+
+
+def _allocations(body: Region) -> list[memref.AllocOp | memref.AllocaOp]:
+    return [o for o in body.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
 
 
 def _is_workgroup(level: Attribute | None) -> bool:
