@@ -176,6 +176,10 @@ class InternalError(XetlError):
     family = "X09"
 
 
+class TileMapWarning(UserWarning):
+    """Two maps that the user gave do not fit together: data changes hands."""
+
+
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate a misspelt ``name`` was probably meant to be, if any is near."""
     matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType
+from xetl.transforms.maps.check import maps_agree
 from xetl.transforms.maps.mapped import is_map
 
 Rule = Callable[[Operation], str | None]
@@ -153,6 +154,14 @@ XETILE = register_stage(
             }
         ),
         (vectors_have_rank_2,),
+    )
+)
+XETILE_MAPPED = register_stage(
+    StageSpec(
+        "xetile-mapped",
+        XETILE.dialects,
+        XETILE.operations,
+        (vectors_have_rank_2, maps_agree),
     )
 )
 XETILE_SG = register_stage(
