@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,3 +17,6 @@ def softmax(x: Any, axis: int = 1) -> Any:
 def attention(q: Any, k: Any, v: Any, scale: float) -> Any:
     """softmax(q k^T scale) v."""
     return softmax(scale * (q @ k.T)) @ v
+
+
+erf = np.vectorize(math.erf)

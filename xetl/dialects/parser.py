@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from .host_code import HostCodeParser
 from .upstream.arith import Arith
@@ -36,6 +37,7 @@ from .upstream.scf import Scf
 from .upstream.vector import Vector
 from .upstream.xegpu_hints import XeGPUHints
 from .xetile import OTHER_SPELLINGS, XeTile
+from .xetile.generic_form import settle
 
 DIALECTS: tuple[Dialect, ...] = (
     *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
@@ -142,6 +144,8 @@ class XetlParser(HostCodeParser):
         for name, value in list(op.properties.items()):
             if isinstance(value, FlagsAttr) and not value.data:
                 del op.properties[name]
+        if _is_ours(op.name):
+            settle(op)
         return op
 
     def _parse_location(self) -> LocationAttr:
@@ -166,6 +170,13 @@ class XetlParser(HostCodeParser):
             self.Delimiter.SQUARE, self._parse_location
         )
         return FusedLoc(tuple(parts), metadata)
+
+    def _parse_file_metadata_dictionary(self) -> None:
+        """Go behind ``{-# ... #-}``: what tools of others have written down."""
+        while not self._parse_optional_token(MLIRTokenKind.FILE_METADATA_END):
+            if self._current_token.kind == MLIRTokenKind.EOF:
+                self.raise_error("expected '#-}' at the end of the metadata")
+            self._consume_token()
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         return super()._get_op_by_name(OTHER_SPELLINGS.get(name, name))
