@@ -186,6 +186,33 @@ gpu.module @modules {
     gpu.return
   }
 
+  // A blocked value is transposed: in blocks of the other shape, and then (sums of the
+  // columns of blocks are no sums of the value) with its blocks made.
+  // CHECK: gpu.func @blocked_transpose
+  gpu.func @blocked_transpose(%a: memref<32x64xf32>, %b: memref<64x32xf32>, %s: memref<16x8xf32>) kernel {
+    %t = xetile.init_tile %a[0, 0] : memref<32x64xf32> -> !xetile.tile<32x64xf32, #xetile.tile_attr<inner_blocks = [8, 16]>>
+    %v = xetile.load_tile %t : !xetile.tile<32x64xf32, #xetile.tile_attr<inner_blocks = [8, 16]>> -> vector<4x4x8x16xf32>
+    %w = xetile.tile_transpose %v, [1, 0, 3, 2] : vector<4x4x8x16xf32> -> vector<4x4x16x8xf32>
+    %u = xetile.init_tile %b[0, 0] : memref<64x32xf32> -> !xetile.tile<64x32xf32, #xetile.tile_attr<inner_blocks = [16, 8]>>
+    xetile.store_tile %w, %u : vector<4x4x16x8xf32>, !xetile.tile<64x32xf32, #xetile.tile_attr<inner_blocks = [16, 8]>>
+    %r = xetile.tile_reduce <add>, %w [0, 1] : vector<4x4x16x8xf32> -> vector<1x1x16x8xf32>
+    %f = xetile.tile_unpack %r {inner_blocks = array<i64: 16, 8>} : vector<1x1x16x8xf32> -> vector<16x8xf32>
+    %x = xetile.init_tile %s[0, 0] : memref<16x8xf32> -> !xetile.tile<16x8xf32>
+    xetile.store_tile %f, %x : vector<16x8xf32>, !xetile.tile<16x8xf32>
+    gpu.return
+  }
+
+  // The same transpose alone: blocks are forgotten.
+  // CHECK: gpu.func @blocks_forgotten
+  gpu.func @blocks_forgotten(%a: memref<32x64xf32>, %b: memref<64x32xf32>) kernel {
+    %t = xetile.init_tile %a[0, 0] : memref<32x64xf32> -> !xetile.tile<32x64xf32, #xetile.tile_attr<inner_blocks = [8, 16]>>
+    %v = xetile.load_tile %t : !xetile.tile<32x64xf32, #xetile.tile_attr<inner_blocks = [8, 16]>> -> vector<4x4x8x16xf32>
+    %w = xetile.tile_transpose %v, [1, 0, 3, 2] : vector<4x4x8x16xf32> -> vector<4x4x16x8xf32>
+    %u = xetile.init_tile %b[0, 0] : memref<64x32xf32> -> !xetile.tile<64x32xf32, #xetile.tile_attr<inner_blocks = [16, 8]>>
+    xetile.store_tile %w, %u : vector<4x4x16x8xf32>, !xetile.tile<64x32xf32, #xetile.tile_attr<inner_blocks = [16, 8]>>
+    gpu.return
+  }
+
   // Cannot be launched, but is checked and printed.
   // CHECK: func.func @snippet
   func.func @snippet(%t: !xetile.tile<32x32xf16>, %v: vector<8x16xf16>) -> vector<16x8xf16> {

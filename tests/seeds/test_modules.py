@@ -107,6 +107,18 @@ def test_raw_addresses(modules: Any, backend: str) -> None:
     assert np.array_equal(b, a * [1, 2, 3, 4])
 
 
+def test_transposes_of_blocks(modules: Any, backend: str) -> None:
+    a, b, s = numbers(32, 64), np.zeros((64, 32), "f4"), np.zeros((16, 8), "f4")
+    modules["blocked_transpose"][1](a, b, s, backend=backend)
+    assert np.array_equal(b, a.T)
+    assert np.array_equal(s, a.T.reshape(4, 16, 4, 8).sum((0, 2)))
+    b[...] = 0
+    modules["blocks_forgotten"][1](a, b, backend=backend)
+    assert np.array_equal(b, a.T)
+    ir = modules["blocks_forgotten"].ir("expand-text-forms", backend="cpu")
+    assert "memref.alloca" not in ir
+
+
 def test_subgroups_in_a_ring(modules: Any, backend: str) -> None:
     a = numbers(8, 16)
     expected = a.copy()

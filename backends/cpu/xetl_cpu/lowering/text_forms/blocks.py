@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream import vector as vector_ops
@@ -80,7 +80,7 @@ def _commutes(op: Operation) -> bool:
         return is_dense(op.value) and op.value.is_splat()
     if isinstance(op, vector_ops.BroadcastOp):
         return not is_vector(op.operands[0].type)
-    if isinstance(op, TileTransposeOp | TileScanOp):
+    if isinstance(op, TileScanOp):
         return False
     is_known = op.name.startswith(("arith.", "math.", "xetile.", "vector.fma"))
     return is_known or isinstance(
@@ -158,7 +158,7 @@ def _broadcast(op: TileBroadcastOp) -> None:
 
 
 def _transpose(op: TileTransposeOp) -> None:
-    replace_by(op, permuted(in_place_of(op), op.source, (3, 2, 1, 0)))
+    replace_by(op, permuted(in_place_of(op), op.source, ints_of(op.permutation)))
 
 
 _RULES: dict[type[Operation], Any] = {
