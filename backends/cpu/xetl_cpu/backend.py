@@ -72,10 +72,10 @@ class CpuBackend:
         Raises:
             LaunchError: this processor cannot run it.
         """
-        target = artifact.meta["target"]
-        if not find_target(target).runs_here:
+        target = find_target(artifact.meta["target"])
+        if not target.runs_here and not target.runs_emulated:
             raise LaunchError(
-                f"this processor cannot run code for target `{target}`",
+                f"this processor cannot run code for target `{target.name}`",
                 code="X0811",
                 help="launch for `host`; `ir`, `explain` and `stats` take any target",
             )

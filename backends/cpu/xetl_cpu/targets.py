@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from xetl.errors import LaunchError
+from xetl_cpu import amx
 
 __all__ = [
-    "REFUSED",
     "TARGETS",
     "Target",
     "UnknownTargetError",
@@ -29,17 +29,14 @@ _AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi2"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
 _AVX512_BF16 = _AVX512 | {"avx512bf16", "avx512vnni"}
 
+_AMX = _AVX512_BF16 | {"amxtile", "amxbf16", "amxint8"}
+
 _NARROW_BITS = {"i1": 8, "i8": 8, "u8": 8, "i16": 16, "f16": 16, "bf16": 16}
 _WIDE_BITS = {"i32": 32, "f32": 32, "i64": 64, "f64": 64}
 
-REFUSED = {
-    "amx": "AMX tiles are not generated yet; use avx512_bf16",
-}
-"""Names we know of but do not compile for, each with what to say about it."""
-
 
 class UnknownTargetError(LaunchError, ValueError):
-    """There is no target of this name, or it is not supported yet, or not here."""
+    """There is no target of this name, or none fits this machine."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="X0811")
@@ -80,7 +77,15 @@ class Target:
     @property
     def runs_here(self) -> bool:
         """Whether this machine can execute what is compiled for the target."""
-        return self.requires <= host_features()
+        return self.requires <= host_features() and not (
+            self.has_amx and not amx.is_permitted()
+        )
+
+    @property
+    def runs_emulated(self) -> bool:
+        """Whether it can but for AMX, and somebody catches what it cannot."""
+        rest = {name for name in self.requires if not name.startswith("amx")}
+        return self.has_amx and rest <= host_features() and amx.is_emulated()
 
 
 TARGETS = {
@@ -97,6 +102,19 @@ TARGETS = {
         has_bf16_dot=True,
         has_vnni=True,
     ),
+    # Not "sapphirerapids": its half precision arithmetic is on fewer machines.
+    "amx": Target(
+        "amx",
+        "x86-64-v4",
+        "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8",
+        _AMX,
+        64,
+        32,
+        has_masks=True,
+        has_bf16_dot=True,
+        has_vnni=True,
+        has_amx=True,
+    ),
 }
 """The fixed targets by name; ``host`` is made by ``find_target``."""
 
@@ -105,12 +123,10 @@ def find_target(name: str) -> Target:
     """Return the target of this name; ``host`` is the best this machine offers.
 
     Raises:
-        UnknownTargetError: the name is unknown, refused, or ``host`` lacks AVX2.
+        UnknownTargetError: the name is unknown, or ``host`` lacks AVX2.
     """
     if name == "host":
         return _host_target()
-    if name in REFUSED:
-        raise UnknownTargetError(f"target `{name}`: {REFUSED[name]}")
     if name not in TARGETS:
         known = ", ".join(["host", *TARGETS])
         raise UnknownTargetError(f"no target `{name}`; there are {known}")
@@ -133,7 +149,9 @@ def host_features() -> frozenset[str]:
         # Linux writes avx512_bf16 where LLVM writes avx512bf16.
         return frozenset(flag.replace("_", "") for flag in flags)
     found: dict[str, bool] = _binding().get_host_cpu_features()
-    return frozenset(name for name, present in found.items() if present)
+    return frozenset(
+        name.replace("-", "") for name, is_there in found.items() if is_there
+    )
 
 
 @cache

@@ -2,6 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
+# The fixture is made in tests/native.
+from tests.native.conftest import amx as amx
 from xetl.runtime.config import config
 
 

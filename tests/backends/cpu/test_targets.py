@@ -55,12 +55,40 @@ def test_without_cpuinfo_llvm_is_asked(monkeypatch):
     host_features.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("amx", "not generated yet"), ("z80", "no target")]
-)
-def test_refused(name, text):
-    with pytest.raises(UnknownTargetError, match=text):
-        find_target(name)
+def test_an_unknown_target_is_refused():
+    with pytest.raises(UnknownTargetError, match="no target `z80`"):
+        find_target("z80")
+
+
+def test_tiles_are_used_where_linux_permits_them_or_somebody_emulates_them(monkeypatch):
+    amx = find_target("amx")
+    monkeypatch.setattr(targets, "host_features", lambda: amx.requires)
+    monkeypatch.setattr(targets.amx, "is_permitted", lambda: True)
+    assert amx.runs_here
+    monkeypatch.setattr(targets.amx, "is_permitted", lambda: False)
+    assert not amx.runs_here
+    monkeypatch.setattr(targets.amx, "is_emulated", lambda: True)
+    assert amx.runs_emulated
+    without = {name for name in amx.requires if not name.startswith("amx")}
+    monkeypatch.setattr(targets, "host_features", lambda: without)
+    assert amx.runs_emulated
+    monkeypatch.setattr(targets, "host_features", lambda: {"avx2"})
+    assert not amx.runs_emulated
+
+
+def test_who_handles_illegal_instructions():
+    code = (
+        "import faulthandler; from xetl_cpu import amx; before = amx.is_emulated(); "
+        "faulthandler.enable(); print(before, amx.is_emulated())"
+    )
+    path = [str(p) for p in sys.path if p]
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == ["False", "True"]
 
 
 def test_the_fingerprint_needs_no_llvm():

@@ -43,6 +43,12 @@ _PROLOGUE_CYCLES = 24
 _CHUNK = 256
 """Steps between updates of C: 32 KB of a two-vector panel, 16 KB of it in AVX2."""
 
+_AMX_TILE = 16
+"""Rows and 32-bit columns of a tile; a strip has one or two of them each way."""
+
+_AMX_STEP_BYTES = 64
+"""Of a row of A that one product takes."""
+
 _MAX_ROWS = 14
 """More row pointers do not fit the general registers."""
 
@@ -87,6 +93,18 @@ class Blocking:
         return self.arithmetic.k_pack
 
     @property
+    def k_step(self) -> int:
+        """What k must be a multiple of, by padding with zeros; 1 for vectors."""
+        if self.arithmetic.instruction != "amx":
+            return 1
+        return _AMX_STEP_BYTES // self.compute_bytes
+
+    @property
+    def row_step(self) -> int:
+        """What rows must be a multiple of, by padding with zeros; 1 for vectors."""
+        return self.mr if self.arithmetic.instruction == "amx" else 1
+
+    @property
     def panels(self) -> int:
         """Panels of B, the last one padded."""
         return ceil(self.block_n / self.nr)
@@ -113,7 +131,8 @@ class Blocking:
 
     def panel_elements(self, k: int) -> int:
         """Elements of one packed panel for ``k`` steps of k: whole 64-byte lines."""
-        used = ceil(k / self.k_pack) * self.k_pack * self.nr
+        multiple = max(self.k_pack, self.k_step)
+        used = ceil(k / multiple) * multiple * self.nr
         line = 64 // self.compute_bytes
         return ceil(used / line) * line
 
@@ -146,8 +165,12 @@ def choose_blocking(
         # Of equals the tallest: its narrow panel stays in L1.
         return strips * _strip_cycles(mr, vectors, arithmetic), -mr
 
-    fitting = _tiles_that_fit(target.vector_registers, block_m, arithmetic)
-    mr, vectors = min(fitting, key=cost)
+    if arithmetic.instruction == "amx":
+        mr, nr = (_AMX_TILE * min(2, ceil(x / _AMX_TILE)) for x in (block_m, block_n))
+        vectors = nr // lanes
+    else:
+        fitting = _tiles_that_fit(target.vector_registers, block_m, arithmetic)
+        mr, vectors = min(fitting, key=cost)
     return Blocking(
         dtype=dtype,
         arithmetic=arithmetic,

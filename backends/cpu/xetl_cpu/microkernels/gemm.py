@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from xetl_cpu.llvm import (
     I32,
     I64,
-    PTR,
     VOID,
     Builder,
     Function,
@@ -36,21 +35,12 @@ from xetl_cpu.llvm import (
     store,
     vector,
 )
+from xetl_cpu.microkernels.amx import emit_amx_block_gemm
 from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.parameters import BLOCK_GEMM_PARAMETERS
 from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
-
-_PARAMS = (
-    ("a", PTR),
-    ("lda", I64),
-    ("rows", I64),
-    ("k", I64),
-    ("b", PTR),
-    ("panel_stride", I64),
-    ("panels", I64),
-    ("c", PTR),
-)
 
 
 def emit_block_gemm(module: Module, target: Target, blocking: Blocking) -> Function:
@@ -65,8 +55,11 @@ def emit_block_gemm(module: Module, target: Target, blocking: Blocking) -> Funct
     * ``c`` holds accumulators, rows ``blocking.ldc`` apart; rows up to the next
       multiple of ``mr`` are overwritten with rubbish.
 
-    Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.
+    Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.  With AMX more
+    is asked for, see `emit_amx_block_gemm`.
     """
+    if blocking.arithmetic.instruction == "amx":
+        return emit_amx_block_gemm(module, blocking)
     name = (
         f"xetl_block_gemm_{target.name}_{blocking.arithmetic.name}"
         f"_{blocking.mr}x{blocking.nr}"
@@ -75,7 +68,7 @@ def emit_block_gemm(module: Module, target: Target, blocking: Blocking) -> Funct
     known = module.globals.get(name)
     if known is not None:
         return known
-    function = define(module, name, VOID, _PARAMS)
+    function = define(module, name, VOID, BLOCK_GEMM_PARAMETERS)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     _emit_loops(builder, blocking, function)
     builder.ret_void()
