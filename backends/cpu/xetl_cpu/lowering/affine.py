@@ -57,10 +57,15 @@ def _argument_is_non_negative(value: BlockArgument) -> bool:
     if isinstance(parent, scf.ParallelOp | FibersOp):
         return True
     if isinstance(parent, func.FuncOp):
-        return value.index >= len(value.block.args) - 3
+        return any(_ends_programs(use.operation, value) for use in value.uses)
     if isinstance(parent, scf.ForOp) and value.index == 0:
         return is_non_negative(parent.lower_bound) and is_non_negative(parent.step)
     return False
+
+
+def _ends_programs(op: Operation, value: SSAValue) -> bool:
+    """True for the loop over programs, if it ends at ``value``: a size of the grid."""
+    return isinstance(op, scf.ParallelOp) and value in op.upper_bounds
 
 
 def multiple_of(value: SSAValue | int, factor: int) -> SSAValue | None:

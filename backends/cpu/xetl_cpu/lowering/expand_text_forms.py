@@ -30,6 +30,7 @@ from xetl_cpu.lowering.text_forms import (
     parts,
     reducing,
     scalars,
+    tf32,
     vector_memory,
     views,
 )
@@ -67,6 +68,7 @@ def _expand(kernel: gpu.FuncOp) -> None:
     rules = _RULES
     if SUBGROUPS not in kernel.attributes:
         rules = {**rules, **scalars.ALONE}
+    tf32.as_f32(kernel)
     blocks.make_blocks(kernel)
     while _apply(kernel, rules):  # the rules make operations that have rules
         pass

@@ -106,20 +106,11 @@ def _may_fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
         return False
     return not any(
         (a.writes or b.writes)
-        and _may_meet(root(a.base), root(b.base))
+        and may_alias(root(a.base), root(b.base))
         and not (a.base is b.base and a.own_row and b.own_row)
         for a in here
         for b in there
     )
-
-
-def _may_meet(left: SSAValue, right: SSAValue) -> bool:
-    """Scratch meets only itself; of arrays the launch knows."""
-    if any(
-        isinstance(v.owner, memref.AllocaOp | memref.AllocOp) for v in (left, right)
-    ):
-        return left is right
-    return may_alias(left, right)
 
 
 def _accesses(loop: scf.ForOp) -> list[_Access] | None:

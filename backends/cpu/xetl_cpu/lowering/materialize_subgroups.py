@@ -25,6 +25,8 @@ from xetl.dialects.base import ints_of, memref_type
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 from xetl_cpu.dialect import BarrierOp, FibersOp
+from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.named_barriers import NAMED, lower_named_barriers
 
 SUBGROUPS = "xetile.subgroups"
 _SHARED = 3
@@ -72,14 +74,17 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     _replace(inside, gpu.SubgroupIdOp, number)
     last = program.last_op
     assert last is not None
-    barriers = [op for op in inside.walk() if isinstance(op, gpu.BarrierOp)]
+    barriers = [op for op in inside.walk() if isinstance(op, (gpu.BarrierOp, *NAMED))]
     bounds = [arith.ConstantOp.index(value) for value in (0, count, 1)]
     for constant in bounds:
         Rewriter.insert_op(constant, InsertPoint.before(last))
     _replace(inside, gpu.NumSubgroupsOp, bounds[1].result)
     if barriers:
-        for barrier in barriers:
-            Rewriter.replace_op(barrier, BarrierOp())
+        if any(isinstance(barrier, NAMED) for barrier in barriers):
+            lower_named_barriers(before(last), inside, number, count)
+        else:
+            for barrier in barriers:
+                Rewriter.replace_op(barrier, BarrierOp())
         wrapper: Operation = FibersOp(count, Region(inside))
     else:
         inside.add_op(scf.YieldOp())

@@ -21,10 +21,20 @@ from xetl.dialects.xetile import (
     StoreTileOp,
     UpdateTileOffsetOp,
 )
-from xetl_cpu.dialect import BarrierOp
+from xetl_cpu.dialect import BarrierOp, ViewAddressOp
 from xetl_cpu.lowering.affine import is_non_negative
 
 _WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
+
+
+_VIEWS = (
+    memref.ReinterpretCastOp,
+    memref.CastOp,
+    memref.SubviewOp,
+    memref.TransposeOp,
+    memref.ViewOp,
+    memref.ExtractStridedMetadataOp,
+)
 
 
 def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
@@ -86,23 +96,17 @@ def may_write(op: Operation) -> bool:
 
     ``gpu.barrier`` is none: a program is one thread here, in program order anyway.
     """
-    return isinstance(op, (*_WRITERS, memref.StoreOp, BarrierOp))
+    return isinstance(op, (*_WRITERS, memref.StoreOp, memref.AtomicRmwOp, BarrierOp))
 
 
 def root(base: SSAValue) -> SSAValue:
     """The memref (or address) a view was made from."""
-    owner = base.owner
-    while isinstance(
-        owner,
-        memref.ReinterpretCastOp
-        | memref.CastOp
-        | memref.SubviewOp
-        | memref.TransposeOp
-        | memref.ViewOp
-        | memref.ExtractStridedMetadataOp,
-    ):
-        base = owner.operands[0]
-        owner = base.owner
+    while isinstance(base.owner, _VIEWS):
+        base = base.owner.operands[0]
+    if isinstance(base.owner, ViewAddressOp):
+        address = base.owner.address.owner
+        if isinstance(address, memref.ExtractAlignedPointerAsIndexOp):
+            return root(address.source)
     return base
 
 
@@ -116,7 +120,7 @@ def written_root(op: Operation) -> SSAValue | None:
     """The array an operation writes, None when it cannot be told."""
     if isinstance(op, _WRITERS):
         return tile_root(op.tile)
-    if isinstance(op, memref.StoreOp):
+    if isinstance(op, memref.StoreOp | memref.AtomicRmwOp):
         return root(op.operands[1])
     return None
 
@@ -127,10 +131,25 @@ def may_alias(left: SSAValue | None, right: SSAValue | None) -> bool:
         return True
     if left is right:
         return True
+    if _is_scratch(left) or _is_scratch(right):
+        return not (_is_known(left) and _is_known(right))
     groups = [_alias_group(value) for value in (left, right)]
     if None in groups:
         return True
     return groups[0] == groups[1] and groups[0] != -1
+
+
+def _is_scratch(value: SSAValue) -> bool:
+    """True for memory that nobody knows under another name."""
+    return isinstance(value.owner, memref.AllocaOp | memref.AllocOp)
+
+
+def _is_known(value: SSAValue) -> bool:
+    """True for scratch and arguments; others may be any of these."""
+    return _is_scratch(value) or (
+        isinstance(value, BlockArgument)
+        and isinstance(value.block.parent_op(), func.FuncOp)
+    )
 
 
 def _alias_group(value: SSAValue) -> int | None:

@@ -7,12 +7,12 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import element_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import vector
+from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.loops.combine import operation_of
@@ -167,9 +167,25 @@ def _product(w: Writer, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     return w.insert(TileMmaOp(a, b, c))
 
 
+def _tile_mma(op: TileMmaOp) -> None:
+    """16 bits of a result are those of an f32, rounded once."""
+    type_ = op.result.type
+    if not isinstance(type_.element_type, Float16Type | BFloat16Type):
+        return
+    w, wide = in_place_of(op), VectorType(f32, type_.get_shape())
+    operands = list(op.operands)
+    if op.c is not None:
+        operands[2] = w.insert(arith.ExtfOp(op.c, wide))
+    total = TileMmaOp.create(
+        operands=operands, result_types=[wide], properties=dict(op.properties)
+    )
+    replace_by(op, w.insert(arith.TruncfOp(w.insert(total), type_)))
+
+
 RULES: dict[type[Operation], Callable[[Any], None]] = {
     vector.MultiReductionOp: _multi_reduction,
     vector.ReductionOp: _reduction,
     vector.ContractOp: _contract,
     TileReduceOp: _tile_reduce,
+    TileMmaOp: _tile_mma,
 }

@@ -11,6 +11,7 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
+from xetl.dialects.upstream import xegpu_hints as xegpu
 from xetl.errors import IRError
 
 _SHARED_LIMIT = 1 << 20
@@ -22,6 +23,7 @@ _KNOWN = {
     "transpose extract_strided_metadata extract_aligned_pointer_as_index atomic_rmw",
     "vector": "broadcast shape_cast step extract fma extract_strided_slice",
     "cpu": "view_address",
+    "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait",
     "xetile": "init_tile load_tile store_tile prefetch_tile update_tile_offset "
     "tile_mma tile_transpose tile_reduce tile_broadcast tile_conv_layout tile_pack "
     "tile_unpack tile_scan atomic_rmw_tile load_gather store_scatter print assert",
@@ -64,6 +66,9 @@ def _reason(op: Operation) -> str | None:
 
 
 def _special(op: Operation) -> str | None:
+    if isinstance(op, xegpu.NbarrierArriveOp | xegpu.NbarrierWaitOp):
+        made = isinstance(op.nbarrier.owner, xegpu.InitNbarrierOp)
+        return None if made else "the barrier must be made outside loops and branches"
     if isinstance(op, memref.AllocOp | memref.AllocaOp) and (
         any(extent < 0 for extent in _shape(op))
     ):

@@ -7,8 +7,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import arith, gpu, index
+from xetl.dialects.upstream import xegpu_hints as xegpu
 from xetl_cpu.lowering.text_forms.replacing import replace
 
 _BINARY: dict[type[Operation], Any] = {
@@ -75,6 +77,12 @@ def number(value: int) -> Callable[[Operation], None]:
     return lambda op: replace(op, [arith.ConstantOp.index(value)])
 
 
+def _unused(op: Operation) -> None:
+    """Erase it once nobody is left who waits at it."""
+    if op.results[0].first_use is None:
+        Rewriter.erase_op(op)
+
+
 RULES: dict[type[Operation], Callable[[Any], None]] = {
     **dict.fromkeys(_BINARY, _binary),
     index.ConstantOp: _constant,
@@ -92,5 +100,8 @@ ALONE: dict[type[Operation], Callable[[Any], None]] = {
     gpu.SubgroupIdOp: number(0),
     gpu.BlockDimOp: number(1),
     gpu.NumSubgroupsOp: number(1),
+    xegpu.NbarrierArriveOp: Rewriter.erase_op,
+    xegpu.NbarrierWaitOp: Rewriter.erase_op,
+    xegpu.InitNbarrierOp: _unused,
 }
 """At workgroup level a program is one thread of control."""

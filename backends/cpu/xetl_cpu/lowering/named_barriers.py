@@ -1,0 +1,176 @@
+"""Named barriers of a program, counted in memory that its subgroups share.
+
+Subgroups take turns on one thread, so plain numbers do. A barrier of the program is
+counted as well where there are named ones: a subgroup that waits takes several turns,
+so a turn alone does not tell how far the others are.
+
+    arrived[id]  how often a named barrier was arrived at
+    reached[i]   how many program barriers subgroup i has passed; after its end: all
+    progress     grows with each arrival; when it stands still nobody can go on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType, MemRefType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xetl.dialects.upstream import arith, gpu, memref, scf
+from xetl.dialects.upstream.xegpu_hints import (
+    InitNbarrierOp,
+    NbarrierArriveOp,
+    NbarrierWaitOp,
+)
+from xetl.dialects.xetile import AssertOp
+from xetl_cpu.dialect import BarrierOp
+from xetl_cpu.lowering.loops.build import Build, for_loop
+from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+
+NAMED = (NbarrierArriveOp, NbarrierWaitOp)
+_IDS = 32
+_NEVER = 1 << 62
+_PATIENCE = 3
+"""Turns without anybody's progress after which a program is given up."""
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """Where the counters of a program are, and the number of this subgroup."""
+
+    arrived: SSAValue
+    reached: SSAValue
+    progress: SSAValue
+    waited: SSAValue
+    subgroup: SSAValue
+    count: int
+
+
+def lower_named_barriers(
+    outside: Build, body: Block, subgroup: SSAValue, count: int
+) -> None:
+    """Replace all barriers in a subgroup's code.
+
+    Args:
+        outside: where a program begins, before its subgroups do.
+        body: the code of a subgroup.
+        subgroup: its number.
+        count: how many there are.
+    """
+    first = body.first_op
+    assert first is not None
+    arrived, reached, progress = (_zeros(outside, n) for n in (_IDS, count, 1))
+    inside = Build(InsertPoint.before(first))
+    waited = _zeros(inside, _IDS)
+    counters = _Counters(arrived, reached, progress, waited, subgroup, count)
+    for op in list(body.walk()):
+        if isinstance(op, NbarrierArriveOp):
+            w, (number, _) = in_place_of(op), _barrier(op.nbarrier, op)
+            _add(w, counters.arrived, number)
+            _add(w, counters.progress, w.value(0))
+            replace_by(op)
+        elif isinstance(op, NbarrierWaitOp):
+            _wait(op, counters)
+        elif isinstance(op, gpu.BarrierOp):
+            _meet(op, counters)
+    end = Build(InsertPoint.at_end(body))
+    all_of_them = end.value(_NEVER)
+    end.emit(memref.StoreOp(all_of_them, reached, [subgroup]))
+    _add(end, progress, end.value(0))
+    for op in [o for o in body.walk() if isinstance(o, InitNbarrierOp)]:
+        op.detach()
+        op.erase()
+
+
+def _zeros(build: Build, count: int) -> SSAValue:
+    """Counters at 0."""
+    memory = build.insert(memref.AllocaOp(MemRefType(IndexType(), [count])))
+    zero = build.value(0)
+    for place in range(count):
+        build.emit(memref.StoreOp(zero, memory, [build.value(place)]))
+    return memory
+
+
+def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
+    """Number and participants of a named barrier, as indices in front of ``op``."""
+    made = value.owner
+    assert isinstance(made, InitNbarrierOp)
+    w = in_place_of(op)
+    number, participants = (
+        w.insert(arith.IndexCastuiOp(v, IndexType()))
+        for v in (made.nbarrier_id, made.participant_thread_num)
+    )
+    return number, participants
+
+
+def _load(build: Build, memory: SSAValue, place: SSAValue) -> SSAValue:
+    return build.insert(memref.LoadOp(memory, [place]))
+
+
+def _add(build: Build, memory: SSAValue, place: SSAValue) -> SSAValue:
+    """Count one more, and give the sum."""
+    more = build.insert(arith.AddiOp(_load(build, memory, place), build.value(1)))
+    build.emit(memref.StoreOp(more, memory, [place]))
+    return more
+
+
+def _wait(op: NbarrierWaitOp, counters: _Counters) -> None:
+    """Until as many have arrived as take part, once more for each wait."""
+    w, (number, participants) = in_place_of(op), _barrier(op.nbarrier, op)
+    rounds = _add(w, counters.waited, number)
+    wanted = w.insert(arith.MuliOp(rounds, participants))
+
+    def is_over(build: Build) -> SSAValue:
+        return build.compare("sge", _load(build, counters.arrived, number), wanted)
+
+    _take_turns(w, counters, is_over)
+    replace_by(op)
+
+
+def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
+    """Until every subgroup has come to as many barriers as this one."""
+    w = in_place_of(op)
+    mine = _add(w, counters.reached, counters.subgroup)
+    _add(w, counters.progress, w.value(0))
+
+    def is_over(build: Build) -> SSAValue:
+        bounds = [build.value(n) for n in (0, counters.count, 1)]
+        loop = for_loop(build, bounds, [build.value(_NEVER)])
+        number, least = loop.body.block.args
+        inner = Build(InsertPoint.at_end(loop.body.block))
+        found = _load(inner, counters.reached, number)
+        inner.emit(scf.YieldOp(inner.insert(arith.MinsiOp(found, least))))
+        return build.compare("sge", loop.results[0], mine)
+
+    _take_turns(w, counters, is_over)
+    replace_by(op)
+
+
+def _take_turns(
+    w: Writer, counters: _Counters, is_over: Callable[[Build], SSAValue]
+) -> None:
+    """Let the others go on until it is over, or until nothing moves any more."""
+    zero = w.value(0)
+    index = IndexType()
+    test, again = Block(arg_types=[index, index]), Block(arg_types=[index, index])
+    build = Build(InsertPoint.at_end(test))
+    seen, idle = test.args
+    over = is_over(build)
+    patient = build.compare("slt", idle, _PATIENCE)
+    waits = build.insert(arith.XoriOp(over, _true(build)))
+    build.emit(scf.ConditionOp(build.insert(arith.AndiOp(waits, patient)), seen, idle))
+    build = Writer(InsertPoint.at_end(again), w.location)
+    build.emit(BarrierOp())
+    now = _load(build, counters.progress, build.value(0))
+    stands = build.compare("eq", now, again.args[0])
+    longer = build.add(again.args[1], 1)
+    build.emit(scf.YieldOp(now, build.select(stands, longer, 0)))
+    loop = scf.WhileOp([zero, zero], [index, index], Region(test), Region(again))
+    w.emit(loop)
+    w.emit(AssertOp(is_over(w), "the subgroups wait for one another"))
+
+
+def _true(build: Build) -> SSAValue:
+    return build.compare("eq", 0, 0)
