@@ -69,7 +69,29 @@ class Product:
 
 def choose_product_map(product: Product, subgroups: int | None) -> Layout:
     """The cheapest map of C, for that many subgroups if there is a number already."""
-    return _cheapest(product.shape, subgroups, lambda c: _product_cost(product, c))
+
+    def cost(layout: Layout) -> float:
+        return product_cost(product, layout)
+
+    best = _cheapest(product.shape, subgroups, cost)
+    if product.left is None and product.right is None:
+        return best
+    return min([best, *_from_sides(product)], key=cost)
+
+
+def _from_sides(product: Product) -> Iterator[Layout]:
+    """Maps of C that go with those of A and B."""
+    left, right = product.left, product.right
+    for side in (left, right):
+        if side is None:
+            continue
+        counts = (side.sg_layout[0], side.sg_layout[1])
+        rows, columns = map(_largest_part, product.shape, counts)
+        if left is not None and left.sg_layout == counts:
+            rows = left.sg_data[0]
+        if right is not None and right.sg_layout == counts:
+            columns = right.sg_data[1]
+        yield Layout(counts, (rows, columns), order=side.order)
 
 
 def choose_value_map(
@@ -126,7 +148,8 @@ def owned_shape(shape: Shape, layout: Layout) -> Shape:
     return rows, columns
 
 
-def _product_cost(product: Product, layout: Layout) -> float:
+def product_cost(product: Product, layout: Layout) -> float:
+    """What one subgroup pays for a product with this map of C."""
     rows, columns = owned_shape(product.shape, layout)
     size, depth = product.bits / 8, product.depth
     unit = _DEVICE.matrix
@@ -140,10 +163,16 @@ def _product_cost(product: Product, layout: Layout) -> float:
     a = with_data(layout, [1], [depth])
     b = with_data(layout, [0], [depth])
     if product.left and not same_owners((product.shape[0], depth), a, product.left):
-        cost += _BARRIER + _EXCHANGE * rows * depth * size
+        cost += exchange_cost((product.shape[0], depth), product.bits, a)
     if product.right and not same_owners((depth, product.shape[1]), b, product.right):
-        cost += _BARRIER + _EXCHANGE * columns * depth * size
+        cost += exchange_cost((depth, product.shape[1]), product.bits, b)
     return cost
+
+
+def exchange_cost(shape: Shape, bits: int, layout: Layout) -> float:
+    """What one subgroup pays if a value gets another map."""
+    rows, columns = owned_shape(shape, layout)
+    return _BARRIER + _EXCHANGE * rows * columns * max(1, bits // 8)
 
 
 def _value_cost(

@@ -10,19 +10,26 @@ from the cost model (`choose`), the products first, then the largest value.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from math import prod
-
-from xdsl.ir import SSAValue
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileMmaOp
 from xetl.language.distribution import Layout, whole
-from xetl.transforms.maps.choose import Product, choose_product_map, choose_value_map
+from xetl.transforms.maps.choose import (
+    Product,
+    choose_product_map,
+    choose_value_map,
+    exchange_cost,
+    product_cost,
+)
 from xetl.transforms.maps.graph import Edge, Given, Graph, Node, bits_of
 from xetl.transforms.maps.layouts import counted, plain, with_data
 from xetl.transforms.maps.rules import values_of
+
+_Known = Callable[[Node], Layout | None]
+"""What is known of the map of an operand before its product has one."""
 
 SMALL = 1024
 """Bytes that each subgroup may as well hold all of, where something needs all of it."""
@@ -50,6 +57,7 @@ class _Search:
         """See `find_maps`."""
         self._find_turns()
         self._flood(self._seeds())
+        self._free_products()
         for op, _ in sorted(self._graph.products, key=_work, reverse=True):
             self._choose_product(op)
         self._label_whole()
@@ -130,25 +138,58 @@ class _Search:
     def _subgroups(self) -> int | None:
         return None if self._any is None else self._any.subgroups
 
+    def _free_products(self) -> None:
+        """A map of a store, say, must not make a product behind it in a loop slow.
+
+        If its own best map and a conversion are cheaper, the product gets that one and
+        all maps but those of the user grow once more.
+        """
+        better: dict[Node, Layout] = {}
+        for op, runs in self._graph.products:
+            node = self._graph.node(op.result)
+            if node.label is None or node.given is not None or node in better:
+                continue
+            best = self._best_of_product(op, _given_of)
+            product = self._product(op, _given_of)
+            gain = product_cost(product, node.label) - product_cost(product, best)
+            if runs * gain > exchange_cost(node.shape, node.bits, best):
+                better[node] = best
+        if not better:
+            return
+        for node in self._nodes:
+            node.label = node.origin = None
+        for node, layout in better.items():
+            self._label(node, layout, None)
+        self._flood([*self._seeds(), *better])
+
     def _choose_product(self, op: TileMmaOp) -> None:
         node = self._graph.node(op.result)
-        if node.label is not None:
-            return
-        turned = self._turned[node]
-        product = Product(
+        if node.label is None:
+            self._label(node, self._best_of_product(op, _label_of), None)
+            self._flood([node])
+
+    def _best_of_product(self, op: TileMmaOp, known: _Known) -> Layout:
+        found = choose_product_map(self._product(op, known), self._subgroups)
+        return counted(found, self._turned[self._graph.node(op.result)])
+
+    def _product(self, op: TileMmaOp, known: _Known) -> Product:
+        node = self._graph.node(op.result)
+        sides = [self._side(side, self._turned[node], known) for side in (op.a, op.b)]
+        return Product(
             node.shape,
             vector_type(op.a).get_shape()[1],
             bits_of(op.a),
             frozenset(self._together(node)),
-            self._label_of(op.a),
-            self._label_of(op.b),
+            *sides,
         )
-        layout = counted(choose_product_map(product, self._subgroups), turned)
-        self._label(node, layout, None)
-        self._flood([node])
 
-    def _label_of(self, value: SSAValue) -> Layout | None:
-        return self._graph.node(value).label if self._graph.has(value) else None
+    def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
+        """The map of A or B as it is seen where ids count along the rows of C."""
+        if not self._graph.has(value):
+            return None
+        node = self._graph.node(value)
+        layout = known(node)
+        return layout and counted(layout, self._turned[node] != turned)
 
     def _choose_value(self, node: Node) -> None:
         known = [each.label for each in node.becomes if each.label is not None]
@@ -193,6 +234,14 @@ class _Search:
     def _whole(self, shape: tuple[int, int]) -> Layout:
         assert self._any is not None
         return plain(whole(shape, (self._any.subgroups, 1)))
+
+
+def _label_of(node: Node) -> Layout | None:
+    return node.label
+
+
+def _given_of(node: Node) -> Layout | None:
+    return node.label if node.given is not None else None
 
 
 def _work(product: tuple[TileMmaOp, float]) -> float:
