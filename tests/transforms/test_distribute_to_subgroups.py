@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from meaning import same_meaning
+from meaning import fresh, same_meaning
 from xdsl.context import Context
 from xdsl.dialects.builtin import UnknownLoc
 
+import xetl
 from xetl.dialects.text import read_module
 from xetl.dialects.upstream import gpu
 from xetl.dialects.xetile import attribute_of
@@ -31,6 +32,8 @@ LAYOUTS = {
     "down first": Layout((2, 2), (16, 16), order=(0, 1)),
     "down first, wrapped": Layout((4, 1), (32, 8), order=(0, 1)),
 }
+NATIVE = LAYOUTS["both"], LAYOUTS["down first, wrapped"]
+"""Enough for the CPU backend: it is the same pass that it gets its kernels from."""
 layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 
 
@@ -94,8 +97,19 @@ def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> np.ndarray:
     return found.astype(dtype)
 
 
-def check(text: str, arrays: Sequence[np.ndarray], grid=(2, 2)) -> list[np.ndarray]:
-    """Both levels do the same; no map and no workgroup is left."""
+def distributed(text: str):
+    module = read_module(text)
+    DistributeToSubgroupsPass().apply(Context(), module)
+    return module
+
+
+def check(
+    text: str, arrays: Sequence[np.ndarray], grid=(2, 2), native: bool = False
+) -> list[np.ndarray]:
+    """Both levels do the same; no map and no workgroup is left.
+
+    Native: what is left runs on the CPU, too.
+    """
 
     def look(name: str, module) -> None:
         if name:
@@ -104,6 +118,12 @@ def check(text: str, arrays: Sequence[np.ndarray], grid=(2, 2)) -> list[np.ndarr
     passes = [DistributeToSubgroupsPass()]
     found = same_meaning(text, grid, arrays, passes, look=look)
     assert any(np.any(new != old) for new, old in zip(found, arrays, strict=True))
+    if native:
+        copies = fresh(arrays)
+        kernels = xetl.load_mlir(str(distributed(text)))
+        kernels["k"][grid, (4,)](*copies, backend="cpu")
+        for one, other in zip(copies, found, strict=True):
+            np.testing.assert_array_equal(one, other)
     return found
 
 
@@ -119,7 +139,7 @@ def test_ragged_tiles_are_padded_and_cut_as_before(layout):
       %w = arith.addf %v, %c {{map = {named(layout)}}} : {vec()}
       xetile.store_tile %w, %d : {vec()}, {type_}"""
     a, b = numbers(45, 50), numbers(50, 60)
-    _, found = check(kernel(AB, body), [a, b])
+    _, found = check(kernel(AB, body), [a, b], native=layout in NATIVE)
     expected = np.pad(a, ((0, 5), (0, 10)), constant_values=3) + 2
     np.testing.assert_array_equal(found, expected)
 
@@ -148,7 +168,7 @@ def test_tiles_and_values_are_carried_by_loops(layout):
       }} {{result_maps = [{m}]}}
       xetile.store_tile %w, %d : {vec()}, {type_}"""
     a, b = numbers(50, 80), numbers(50, 32)
-    _, found = check(kernel(AB, body), [a, b], grid=(1, 2))
+    _, found = check(kernel(AB, body), [a, b], grid=(1, 2), native=layout in NATIVE)
     expected = a[:, :32] + a[:, 32:64]
     expected[:32, :16] += a[:32, 64:]
     np.testing.assert_array_equal(found, expected)
@@ -174,7 +194,9 @@ def test_while_loops_carry_in_both_regions(layout):
       }} attributes {{result_maps = [unit, {m}], before_maps = [unit, {m}]}}
       xetile.store_tile %out, %d : {vec()}, {type_}"""
     a = np.sign(numbers(40, 40)) * 2
-    _, found = check(kernel(AB, body), [a, numbers(40, 40, seed=1)])
+    _, found = check(
+        kernel(AB, body), [a, numbers(40, 40, seed=1)], native=layout in NATIVE
+    )
     np.testing.assert_array_equal(found, a**16)
 
 
@@ -193,7 +215,9 @@ def test_conversions_move_values(layout):
       {body}
       xetile.store_tile %v{len(LAYOUTS)}, %d : {vec()}, {last}"""
     a = numbers(40, 50)
-    _, found = check(kernel(AB, text), [a, numbers(40, 50, seed=1)])
+    _, found = check(
+        kernel(AB, text), [a, numbers(40, 50, seed=1)], native=layout in NATIVE
+    )
     np.testing.assert_array_equal(found, a)
 
 
@@ -226,7 +250,7 @@ def test_products(layout, element):
     a = numbers(40, 50, dtype=types[element])
     b = numbers(50, 60, seed=1, dtype=types[element])
     c = numbers(40, 60, seed=2, dtype=types[result])
-    *_, found = check(kernel(arguments, body), [a, b, c])
+    *_, found = check(kernel(arguments, body), [a, b, c], native=layout in NATIVE)
     truth = a.astype("float64") @ b.astype("float64") + c
     np.testing.assert_array_equal(found, truth.astype(types[result]))
 
@@ -245,7 +269,9 @@ def test_transposes(layout):
           : {vec()} -> {vec()}
       xetile.store_tile %w, %d : {vec()}, {tile(layout)}"""
         a = numbers(40, 50)
-        _, found = check(kernel(AB, body), [a, numbers(50, 40, seed=1)])
+        _, found = check(
+            kernel(AB, body), [a, numbers(50, 40, seed=1)], native=layout in NATIVE
+        )
         np.testing.assert_array_equal(found, a.T)
 
 
@@ -280,7 +306,7 @@ def test_reductions_and_broadcasts(layout, dims, element):
     arguments = f"%a: {ragged(element)}, %b: {ragged(element)}"
     dtype = {"f32": "float32", "f16": "float16"}[element]
     a, b = numbers(32, 40, dtype=dtype), numbers(32, 40, seed=1, dtype=dtype)
-    check(kernel(arguments, body), [a, b], grid=(2, 1))
+    check(kernel(arguments, body), [a, b], grid=(2, 1), native=layout in NATIVE)
 
 
 @layouts
@@ -300,7 +326,12 @@ def test_reductions_of_groups(layout):
           : {vec()} -> {vec("32x8")}
       xetile.store_tile %r, %d : {vec("32x8")}, {small}"""
     a = numbers(32, 32)
-    _, found = check(kernel(AB, body), [a, numbers(32, 8, seed=1)], grid=(1, 1))
+    _, found = check(
+        kernel(AB, body),
+        [a, numbers(32, 8, seed=1)],
+        grid=(1, 1),
+        native=layout in NATIVE,
+    )
     np.testing.assert_array_equal(found, a.reshape(32, 8, 4).sum(2))
 
 
@@ -316,7 +347,12 @@ def test_scans(layout, dim):
           : {vec()} -> {vec()}
       xetile.store_tile %w, %d : {vec()}, {type_}"""
     a = numbers(32, 32)
-    _, found = check(kernel(AB, body), [a, numbers(32, 32, seed=1)], grid=(1, 1))
+    _, found = check(
+        kernel(AB, body),
+        [a, numbers(32, 32, seed=1)],
+        grid=(1, 1),
+        native=layout in NATIVE,
+    )
     np.testing.assert_array_equal(found, a.cumsum(dim))
 
 
@@ -360,7 +396,12 @@ def test_index_ranges_and_masks(layout):
       %u = arith.select %mask, %f, %t {{map = {m}}} : {vec(element="i1")}, {vec()}
       %v = arith.select %fixed, %half, %u {{map = {m}}} : {vec(element="i1")}, {vec()}
       xetile.store_tile %v, %d : {vec()}, {tile(layout)}"""
-    (found,) = check(kernel(f"%b: {ragged()}", body), [numbers(40, 32)], grid=(1, 2))
+    (found,) = check(
+        kernel(f"%b: {ragged()}", body),
+        [numbers(40, 32)],
+        grid=(1, 2),
+        native=layout in NATIVE,
+    )
     i, j = np.indices((40, 32))
     expected = np.where((i < 23) & (j < 23), j + 100 * (i % 32), j * j % 7)
     expected = np.where((i % 32 < 20) & (j < 10), 0.5, expected)
@@ -383,9 +424,7 @@ def test_what_can_be_computed_in_place_is_not_exchanged():
       xetile.store_tile %down, %d : {vec("32x1", "i32")}, {out}"""
     text = kernel(f"%b: {ragged('i32')}", body)
     check(text, [numbers(40, 1, dtype="int32")], grid=(1, 2))
-    module = read_module(text)
-    DistributeToSubgroupsPass().apply(Context(), module)
-    names = [op.name for op in module.walk()]
+    names = [op.name for op in distributed(text).walk()]
     assert "gpu.barrier" not in names
     assert "memref.alloc" not in names
 
@@ -421,7 +460,7 @@ def test_gathers_and_scatters(layout):
     body = f"%c900 = arith.constant {{map = {m}}} dense<900> : {index}{body}"
     a, b = numbers(2048), numbers(2048, seed=1)
     text = kernel("%a: memref<2048xf32>, %b: memref<2048xf32>", body)
-    _, found = check(text, [a, b], grid=(1,))
+    _, found = check(text, [a, b], grid=(1,), native=layout in NATIVE)
     expected = b.copy()
     expected[124:1024] = (a[:900] + a[1024:1924])[::-1]
     np.testing.assert_array_equal(found, expected)
@@ -441,7 +480,7 @@ def test_atomics_happen_once_and_tell_the_old_value(layout):
       %w = xetile.tile_conv_layout %o {{map = {m}}} : {vec()}
       xetile.store_tile %w, %d : {vec()}, {type_}"""
     a, b = numbers(40, 50), numbers(40, 50, seed=1)
-    summed, found = check(kernel(AB, body), [a, b])
+    summed, found = check(kernel(AB, body), [a, b], native=layout in NATIVE)
     np.testing.assert_array_equal(summed, a + 4)
     np.testing.assert_array_equal(found, a * 2)
 
@@ -528,7 +567,12 @@ def test_what_has_no_distributed_form_is_computed_by_all(layout):
       %z = arith.subf %u, %y {{map = {m}}} : {vec()}
       xetile.store_tile %z, %d : {vec()}, {type_}"""
     a = numbers(32, 32)
-    _, found = check(kernel(AB, body), [a, numbers(32, 32, seed=1)], grid=(1,))
+    _, found = check(
+        kernel(AB, body),
+        [a, numbers(32, 32, seed=1)],
+        grid=(1,),
+        native=layout in NATIVE,
+    )
     y = 2 * (a + np.multiply.outer(range(32), range(32)) % 5)
     np.testing.assert_array_equal(found, 2 * y.sum(0) - y)
 
@@ -544,7 +588,7 @@ def test_several_vectors_of_one_tile(layout):
       %w = arith.subf %v#0, %v#1 {{map = {m}}} : {vec()}
       xetile.store_tile %w, %d : {vec()}, {type_}"""
     a, b = numbers(32, 64), numbers(32, 32, seed=1)
-    _, found = check(kernel(AB, body), [a, b], grid=(1,))
+    _, found = check(kernel(AB, body), [a, b], grid=(1,), native=layout in NATIVE)
     np.testing.assert_array_equal(found, a[:, :32] - a[:, 32:])
 
 
@@ -576,7 +620,7 @@ def test_column_major_tiles_and_higher_ranks(layout):
       xetile.store_tile %v, %d : {vec()}, {type_}"""
     a, b = numbers(3, 40, 50), np.asfortranarray(numbers(40, 50, seed=1))
     arguments = f"%a: {memory}, %b: memref<40x50xf32, strided<[1, 40]>>"
-    _, found = check(kernel(arguments, body), [a, b])
+    _, found = check(kernel(arguments, body), [a, b], native=layout in NATIVE)
     np.testing.assert_array_equal(found, a[2])
 
 
@@ -619,9 +663,8 @@ def test_private_memory():
     assert np.all(found == 7)
     body += f"""
       %t = xetile.init_tile %own[0, 0] : memref<32x32xf32> -> {type_}"""
-    module = read_module(kernel(f"%a: {ragged()}", body))
     with pytest.raises(IRError, match="memory that all its subgroups see") as caught:
-        DistributeToSubgroupsPass().apply(Context(), module)
+        distributed(kernel(f"%a: {ragged()}", body))
     assert caught.value.line
     assert caught.value.code == "X0705"
 
@@ -652,8 +695,7 @@ def test_locations_stay():
       {init("s", "a", tile(layout))}
       %v = xetile.load_tile %s : {tile(layout)} -> {vec()}
       xetile.store_tile %v, %s : {vec()}, {tile(layout)}"""
-    module = read_module(kernel(f"%a: {ragged()}", body))
-    DistributeToSubgroupsPass().apply(Context(), module)
+    module = distributed(kernel(f"%a: {ragged()}", body))
     functions = [op for op in module.walk() if isinstance(op, gpu.FuncOp)]
     for op in functions[0].walk():
         assert not isinstance(op.location, UnknownLoc), op
@@ -661,7 +703,4 @@ def test_locations_stay():
 
 def test_kernels_of_subgroups_are_left_alone():
     text = kernel(AB, "").replace('"workgroup"', '"subgroup"')
-    module = read_module(text)
-    before = str(module)
-    DistributeToSubgroupsPass().apply(Context(), module)
-    assert str(module) == before
+    assert str(distributed(text)) == str(read_module(text))

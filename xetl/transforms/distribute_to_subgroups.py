@@ -53,9 +53,8 @@ from xetl.dialects.xetile.types import SHARED
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.maps.mapped import map_of, tile_map
 from xetl.transforms.subgroups.control import (
+    distribute_branches,
     distribute_for,
-    distribute_if,
-    distribute_inside,
     distribute_while,
 )
 from xetl.transforms.subgroups.distributor import Distributor, Rule
@@ -116,10 +115,9 @@ _RULES: dict[type[Operation], Rule] = {
     # The condition is the same in all subgroups: all of them stop.
     AssertOp: compute_by_all,
 }
-_CONTROL: dict[type[Operation], Rule] = {
+_LOOPS: dict[type[Operation], Rule] = {
     scf.ForOp: distribute_for,
     scf.WhileOp: distribute_while,
-    scf.IfOp: distribute_if,
 }
 _OF_ALL = ("gpu.", "xegpu.", "scf.", "cf.")
 """Dialects whose operations each subgroup performs, whatever their effects."""
@@ -129,7 +127,7 @@ _ONCE = frozenset({MemoryEffectKind.WRITE})
 def _rule_of(op: Operation) -> Rule | None:
     """What replaces an operation; None: it stays as it is."""
     if op.regions:
-        return _CONTROL.get(type(op), distribute_inside)
+        return _LOOPS.get(type(op), distribute_branches)
     if any(is_distributed(value) for value in (*op.operands, *op.results)):
         return _rule_of_distributed(op)
     if isinstance(op, memref.DeallocOp):

@@ -62,8 +62,8 @@ def distribute_while(d: Distributor, op: scf.WhileOp) -> None:
     _bind(d, op.results, new.results)
 
 
-def distribute_if(d: Distributor, op: scf.IfOp) -> None:
-    """A conditional that gives parts."""
+def distribute_branches(d: Distributor, op: Operation) -> None:
+    """A conditional, or any regions without arguments, whose ends give parts."""
     if not any(is_distributed(result) for result in op.results):
         distribute_inside(d, op)
         return
@@ -71,9 +71,14 @@ def distribute_if(d: Distributor, op: scf.IfOp) -> None:
     types = [t for result in op.results for t in d.part_types(result)]
     blocks = [region.block for region in op.regions]
     branches = [Block() for _ in blocks]
-    regions = [Region(branch) for branch in branches]
-    attributes = without_maps(op.attributes)
-    new = d.team.add(scf.IfOp(op.condition, types, *regions, attributes=attributes))
+    new = type(op).create(
+        operands=op.operands,
+        result_types=types,
+        properties=op.properties,
+        attributes=without_maps(op.attributes),
+        regions=[Region(branch) for branch in branches],
+    )
+    d.team.add(new)
     for branch, block in zip(branches, blocks):
         _fill(d, branch, block)
         _end(d, branch, layouts)
