@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from math import prod
 
+from xdsl.ir import SSAValue
+
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileMmaOp
 from xetl.language.distribution import Layout, whole
