@@ -98,7 +98,11 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """A way of running kernels: turns XeTile IR into something executable."""
+    """A way of running kernels: turns XeTile IR into something executable.
+
+    It may also have ``slm_limit(target) -> int``, the bytes of shared memory that a
+    workgroup can get (1 MiB where it has not), and ``stops_at_breakpoints = True``.
+    """
 
     name: str
     targets: Sequence[str]

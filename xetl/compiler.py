@@ -20,6 +20,8 @@ from xetl.errors import InternalError, LaunchError
 from xetl.frontend import build_module
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.check_barriers import CheckBarriersPass
+from xetl.transforms.check_workgroup import SLM_LIMIT, CheckWorkgroupPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.remarks import Remark, collect_remarks
@@ -136,7 +138,8 @@ def lower(
 ) -> Iterator[Step]:
     """Run the pipeline step by step; the module is the same object throughout."""
     subgroups = getattr(function, SUBGROUPS, None)
-    module = build_module(function, signature, subgroups=subgroups)
+    limit = _slm_limit(backend, target)
+    module = build_module(function, signature, subgroups=subgroups, slm_limit=limit)
     yield from lower_module(module, backend, target)
 
 
@@ -144,10 +147,12 @@ def lower_module(module: ModuleOp, backend: Backend, target: str) -> Iterator[St
     """As `lower`, from what the front end or a text made."""
     context = Context()
     yield Step("frontend", None, module)
+    CheckWorkgroupPass(_slm_limit(backend, target)).apply(context, module)
     if not getattr(backend, "stops_at_breakpoints", False):
         DropBreakpointsPass().apply(context, module)
     for common in (CanonicalizePass(), CSEPass()):
         common.apply(context, module)
+    CheckBarriersPass().apply(context, module)
     _check(module, FIRST_STAGE, "cse")
     yield Step("cse", FIRST_STAGE, module)
     for each in backend.passes(target):
@@ -155,6 +160,12 @@ def lower_module(module: ModuleOp, backend: Backend, target: str) -> Iterator[St
         stage = backend.stage_after(each.name)
         _check(module, stage, each.name)
         yield Step(each.name, stage, module)
+
+
+def _slm_limit(backend: Backend, target: str) -> int:
+    """Bytes of shared memory a workgroup may have."""
+    known = getattr(backend, "slm_limit", None)
+    return SLM_LIMIT if known is None else known(target)
 
 
 def _check(module: ModuleOp, stage: str | None, after: str) -> None:

@@ -27,16 +27,22 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from .kernel_attributes import (
+    ALIAS_GROUPS,
+    ARG_NAMES,
+    LEVEL,
+    SUBGROUP,
+    SUBGROUPS,
+    TEXT,
+    WORKGROUP,
+)
 from .kinds_of_types import integer_width, is_memref
 from .memref_layout import memory_space_of, strides_of
-from .text import LEVEL, SUBGROUP, WORKGROUP, Function
+from .text import Function
 from .upstream import arith, func, gpu, memref
 from .xetile import InitTileOp
 
 SHARED = 3
-SUBGROUPS = "xetile.subgroups"
-TEXT = "xetile.text"
-"""A kernel that a user wrote as text: any form of any operation may occur."""
 
 
 def launch_form(
@@ -72,8 +78,8 @@ def launch_form(
     kernel.attributes |= {
         LEVEL: StringAttr(SUBGROUP if is_subgroup else WORKGROUP),
         TEXT: UnitAttr(),
-        "xetile.arg_names": ArrayAttr([StringAttr(name) for name in names]),
-        "xetile.alias_groups": DenseArrayBase.from_list(i64, list(aliases)),
+        ARG_NAMES: ArrayAttr([StringAttr(name) for name in names]),
+        ALIAS_GROUPS: DenseArrayBase.from_list(i64, list(aliases)),
     }
     if is_subgroup:
         kernel.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, list(subgroups))

@@ -13,16 +13,14 @@ from xdsl.utils.exceptions import ParseError
 
 from xetl.errors import IRError
 
+from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
 from .verify import LocatedVerifyException, verify
-from .xetile import LayoutAttr, TileType, WgMapAttr, WorkgroupMap
+from .xetile.used_maps import used_maps
 
 FILE = "<text>"
 """What errors call a text that came from no file."""
-
-LEVEL = "xetile.level"
-WORKGROUP, SUBGROUP = "workgroup", "subgroup"
 
 _UNKNOWN = re.compile(r"Operation ([\w.]+) is not registered")
 _UNDEFINED = re.compile(r"values? used but not defined: \[(%[^\],]+)")
@@ -36,7 +34,8 @@ def read_module(text: str) -> ModuleOp:
     Raises:
         IRError: the text is wrong.
     """
-    parser = XetlParser(make_context(), text, FILE)
+    # Errors point into this text, not into what it was made of.
+    parser = XetlParser(make_context(), text, FILE, keeps_locations=False)
     try:
         module = parser.parse_module()
     except ParseError as error:
@@ -66,19 +65,16 @@ def functions_of(module: ModuleOp) -> list[Function]:
     ]
 
 
-def maps_of(function: Operation) -> dict[WorkgroupMap, Operation]:
-    """Every ``wg_map`` in a function, and the first operation that has it."""
-    found: dict[WorkgroupMap, Operation] = {}
-    for op in function.walk():
-        attributes = [*op.attributes.values(), *op.properties.values()]
-        types = [value.type for value in (*op.results, *op.operands)]
-        for region in op.regions:
-            types += [arg.type for block in region.blocks for arg in block.args]
-        for each in (*attributes, *types):
-            map_ = _map_in(each)
-            if map_ is not None:
-                found.setdefault(map_, op)
-    return found
+def qualified_name(function: Function) -> str:
+    """The name with those of the modules around it: ``kernels::gemm``."""
+    names = [function.sym_name.data]
+    around = function.parent_op()
+    while around is not None:
+        name = around.properties.get("sym_name")
+        if isinstance(name, StringAttr) and around.parent_op() is not None:
+            names.append(name.data)
+        around = around.parent_op()
+    return "::".join(reversed(names))
 
 
 def error_at(text: str, op: Operation, message: str, code: str) -> IRError:
@@ -103,16 +99,8 @@ def location_of(op: Operation) -> tuple[int, int] | None:
     return None
 
 
-def _map_in(found: Attribute) -> WorkgroupMap | None:
-    if isinstance(found, WgMapAttr | LayoutAttr):
-        return found
-    if isinstance(found, TileType):
-        return found.wg_map
-    return None
-
-
 def _level(function: Function) -> str:
-    return WORKGROUP if maps_of(function) else SUBGROUP
+    return WORKGROUP if used_maps(function) else SUBGROUP
 
 
 def _verify(text: str, module: ModuleOp) -> None:

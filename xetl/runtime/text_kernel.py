@@ -13,8 +13,10 @@ from xdsl.ir import Attribute
 from xetl import compiler
 from xetl.backend import Backend
 from xetl.dialects.base import ints_of
-from xetl.dialects.launch_form import SUBGROUPS, launch_form
-from xetl.dialects.text import FILE, Function, error_at, maps_of
+from xetl.dialects.kernel_attributes import SUBGROUPS
+from xetl.dialects.launch_form import launch_form
+from xetl.dialects.text import FILE, Function, qualified_name
+from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.runtime.caller import at_caller
 from xetl.runtime.config import config
@@ -32,6 +34,7 @@ class TextKernel:
 
     Attributes:
         name: its name in the text.
+        qualified_name: with the names of the modules around it, ``module::name``.
         names: of its arguments.
     """
 
@@ -39,6 +42,7 @@ class TextKernel:
         self, text: str, function: Function, others: Sequence[Function]
     ) -> None:
         self.name = function.sym_name.data
+        self.qualified_name = qualified_name(function)
         self._text = text
         self._function = function
         self._others = [other for other in others if other is not function]
@@ -174,24 +178,11 @@ class TextKernel:
 
     def _module(self, aliases: Sequence[int], subgroups: Grid | None) -> ModuleOp:
         """A module with this kernel alone."""
-        self._check_maps()
         counts = subgroups or self._default_subgroups()
         return launch_form(self._function, self._others, self.names, aliases, counts)
 
-    def _check_maps(self) -> None:
-        """All maps of a kernel split its work among as many subgroups."""
-        counts = {prod(m.sg_layout): op for m, op in maps_of(self._function).items()}
-        if len(counts) > 1:
-            first, second = list(counts)[:2]
-            raise error_at(
-                self._text,
-                counts[second],
-                f"its map is for {second} subgroups, another one for {first}",
-                "X0704",
-            )
-
     def _default_subgroups(self) -> Grid:
-        for map_ in maps_of(self._function):
+        for map_ in used_maps(self._function):
             return prod(map_.sg_layout), 1, 1
         known = {**self._function.properties, **self._function.attributes}
         layout = ints_of(known.get(SUBGROUPS))

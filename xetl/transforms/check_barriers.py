@@ -1,0 +1,139 @@
+"""Check that every barrier is reached by all subgroups of a workgroup or by none.
+
+*What*: no ``gpu.barrier`` in a branch or a loop that subgroups take differently.
+*Why*: those who reach it would wait forever, or meet at different barriers.  It is
+done after equal values were merged: more of what is the same for all is seen to be.
+*Left alone*: everything; the module is not changed.  Named barriers are for some of
+the subgroups by their nature.
+
+Source: docs/xetile.md, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from xetl.dialects.base import ints_of
+from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
+from xetl.dialects.upstream import func, gpu, memref, scf
+from xetl.dialects.xetile import AtomicRmwTileOp
+from xetl.dialects.xetile.used_maps import used_maps
+from xetl.errors import ControlFlowError, XetlError
+from xetl.transforms.check_workgroup import shared_bytes
+from xetl.transforms.faults import Kind, Reporter
+from xetl.transforms.uniformity import Divergence, find_divergence
+
+_BARRIER = Kind(ControlFlowError, "X0612", "X0707")
+_FORKS = (scf.IfOp, scf.ForOp, scf.WhileOp, scf.ParallelOp)
+_IDS = (gpu.ThreadIdOp, gpu.GlobalIdOp, gpu.SubgroupIdOp, gpu.LaneIdOp)
+
+
+class CheckBarriersPass(ModulePass):
+    """See the module."""
+
+    name = "check-barriers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Check a module.
+
+        Raises:
+            ControlFlowError: a kernel from Python breaks the rule.
+            IRError: one from a text does.
+        """
+        barriers = [each for each in _barriers(op) if any(_forks_around(each))]
+        kernels = [each for each in op.walk() if isinstance(each, gpu.FuncOp)]
+        for kernel in kernels if barriers else ():
+            if _subgroups(kernel) != 1:
+                _check(op, kernel, barriers)
+
+
+def _subgroups(kernel: gpu.FuncOp) -> int | None:
+    """How many subgroups a workgroup has; None where nothing says it."""
+    counts = ints_of(kernel.attributes.get(SUBGROUPS))
+    maps = [map_.sg_layout for map_ in used_maps(kernel)]
+    return prod(counts or maps[0]) if counts or maps else None
+
+
+def _check(module: ModuleOp, kernel: gpu.FuncOp, barriers: list[Operation]) -> None:
+    divergence = find_divergence(module, _sources(module, kernel))
+    for barrier in barriers:
+        for fork in _forks_around(barrier):
+            if fork in divergence.partings:
+                raise _divergent(barrier, fork, divergence, Reporter(kernel))
+
+
+def _divergent(
+    barrier: Operation, fork: Operation, found: Divergence, report: Reporter
+) -> XetlError:
+    return report.error(
+        _BARRIER,
+        barrier,
+        "not all subgroups of a workgroup reach this barrier",
+        label="the others would be waited for forever",
+        notes=[
+            f"subgroups part at {report.place(fork)}, which depends on"
+            f" {report.place(found.partings[fork])}"
+        ],
+        help="move the barrier to where all subgroups come by, equally often",
+    )
+
+
+def _forks_around(op: Operation) -> Iterator[Operation]:
+    """Branches and loops that ``op`` stands in, innermost first."""
+    while (parent := op.parent_op()) is not None:
+        if isinstance(parent, _FORKS):
+            yield parent
+        op = parent
+
+
+def _barriers(module: ModuleOp) -> Iterator[Operation]:
+    """Barriers, and calls of functions that have one."""
+    waiting: set[str] = set()
+    calls: list[func.CallOp] = []
+    for op in module.walk():
+        if isinstance(op, func.CallOp):
+            calls.append(op)
+        if isinstance(op, gpu.BarrierOp):
+            yield op
+            waiting |= _function_of(op)
+    while calls:
+        known = [op for op in calls if op.callee.root_reference.data in waiting]
+        if not known:
+            return
+        yield from known
+        calls = [op for op in calls if op not in known]
+        for op in known:
+            waiting |= _function_of(op)
+
+
+def _function_of(op: Operation) -> set[str]:
+    """The name of the function around an operation, if another may call it."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, func.FuncOp):
+        parent = parent.parent_op()
+    return set() if parent is None else {parent.sym_name.data}
+
+
+def _sources(module: ModuleOp, kernel: gpu.FuncOp) -> Iterator[Operation]:
+    """What gives each subgroup something of its own."""
+    level = kernel.attributes.get(LEVEL)
+    counts = ints_of(kernel.attributes.get(SUBGROUPS))
+    for op in module.walk():
+        if isinstance(op, gpu.ThreadIdOp) and len(counts) == 3:
+            # Along an axis with one subgroup all have the same id.
+            if counts["xyz".index(op.dimension.letter.data)] > 1:
+                yield op
+        elif isinstance(op, _IDS):
+            yield op
+        elif isinstance(op, AtomicRmwTileOp | memref.AtomicRmwOp):
+            # Done once by a workgroup, or once by each subgroup.
+            if level != StringAttr(WORKGROUP):
+                yield op
+        elif isinstance(op, memref.AllocaOp) and shared_bytes(op) == 0:
+            yield op

@@ -1,0 +1,99 @@
+"""Check the rules that hold for a kernel as a whole, on the user's lines.
+
+*What*: all maps have one number of subgroups; shared memory fits the device.
+*Why*: verifiers see one operation at a time and cannot know.  It is done before
+anything is simplified: what nobody uses is checked, too.
+*Left alone*: everything; the module is not changed.
+
+Source: docs/xetile.md, section 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import gpu, memref
+from xetl.dialects.xetile.types import SHARED
+from xetl.dialects.xetile.used_maps import used_maps
+from xetl.errors import TileMapError, TileShapeError
+from xetl.transforms.faults import Kind, Reporter
+
+SLM_LIMIT = 1 << 20
+"""Bytes of shared memory of a workgroup where a backend says nothing."""
+
+_COUNTS = Kind(TileMapError, "X0505", "X0704")
+_SHARED_MEMORY = Kind(TileShapeError, "X0211", "X0706")
+
+
+@dataclass(frozen=True)
+class CheckWorkgroupPass(ModulePass):
+    """See the module."""
+
+    name = "check-workgroup"
+
+    slm_limit: int = SLM_LIMIT
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Check a module.
+
+        Raises:
+            CompileError: a kernel from Python breaks a rule.
+            IRError: one from a text does.
+        """
+        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+            report = Reporter(kernel)
+            _check_maps(kernel, report)
+            _check_shared_memory(op, report, self.slm_limit)
+
+
+def _check_maps(kernel: gpu.FuncOp, report: Reporter) -> None:
+    found: tuple[int, Operation] | None = None
+    for map_, op in used_maps(kernel).items():
+        count = prod(map_.sg_layout)
+        if found is None:
+            found = count, op
+        elif count != found[0]:
+            raise report.error(
+                _COUNTS,
+                op,
+                f"its map is for {count} subgroups, another one of the kernel for"
+                f" {found[0]}",
+                notes=[f"the other map is that of {report.place(found[1])}"],
+                help="the product of sg_layout is the same for all maps of a kernel",
+            )
+
+
+def _check_shared_memory(module: ModuleOp, report: Reporter, limit: int) -> None:
+    before = 0
+    for op in module.walk():
+        if not isinstance(op, memref.AllocOp | memref.AllocaOp):
+            continue
+        size = shared_bytes(op)
+        if before + size > limit:
+            earlier = f" beside {before} bytes of other arrays" if before else ""
+            raise report.error(
+                _SHARED_MEMORY,
+                op,
+                f"asks for {size} bytes of shared memory{earlier}, but {limit} are"
+                " allowed",
+                help="use a smaller shape or element type",
+            )
+        before += size
+
+
+def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
+    """The size of shared memory of a known shape, else 0."""
+    type_ = op.results[0].type
+    if not is_memref(type_) or memory_space_of(type_) != SHARED:
+        return 0
+    element, shape = type_.element_type, type_.get_shape()
+    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+    return prod(shape) * -(-bits // 8) if min(shape, default=1) >= 0 else 0
