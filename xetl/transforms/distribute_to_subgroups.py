@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.ir import Operation, Region
 from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
@@ -50,6 +50,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.dialects.xetile.types import SHARED
+from xetl.dialects.xetile.used_maps import used_maps
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.maps.mapped import map_of, tile_map
 from xetl.transforms.subgroups.control import (
@@ -188,9 +189,8 @@ class DistributeToSubgroupsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for function in op.walk():
-            if isinstance(function, gpu.FuncOp | func.FuncOp) and _is_workgroup(
-                function.attributes.get(LEVEL)
-            ):
+            is_function = isinstance(function, gpu.FuncOp | func.FuncOp)
+            if is_function and _is_workgroup(function):
                 self._distribute(function, function.body)
 
     def _distribute(self, function: Operation, body: Region) -> None:
@@ -210,5 +210,9 @@ def _allocations(body: Region) -> list[memref.AllocOp | memref.AllocaOp]:
     return [o for o in body.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
 
 
-def _is_workgroup(level: Attribute | None) -> bool:
-    return isinstance(level, StringAttr) and level.data == WORKGROUP
+def _is_workgroup(function: Operation) -> bool:
+    """Whether it says so, or says nothing and has a map."""
+    level = function.attributes.get(LEVEL)
+    if level is None:
+        return bool(used_maps(function))
+    return level == StringAttr(WORKGROUP)
