@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     I64,
     ArrayAttr,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -46,7 +47,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import NoTerminator
+from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.kinds_of_types import is_vector
@@ -327,6 +328,19 @@ class ViewAddressOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ConstantMemoryOp(IRDLOperation):
+    """Memory that holds the elements of a constant, row by row, and never changes."""
+
+    name = "cpu.constant_memory"
+    value = prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: Attribute, result_type: Attribute) -> None:
+        super().__init__(properties={"value": value}, result_types=[result_type])
+
+
+@irdl_op_definition
 class LogOp(IRDLOperation):
     """Write a line, or a failed assertion, to the log of the launch.
 
@@ -388,5 +402,5 @@ class BarrierOp(IRDLOperation):
     name = "cpu.barrier"
 
 
-CPU = Dialect("cpu", [ViewAddressOp, LogOp, FibersOp, BarrierOp])
+CPU = Dialect("cpu", [ViewAddressOp, ConstantMemoryOp, LogOp, FibersOp, BarrierOp])
 XSMM = Dialect("xsmm", [BrgemmOp, PackBOp, PackAOp, BlockGemmOp])

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
+from xetl.codegen.arith import scalar_constant
 from xetl.codegen.emitter import Emitter, Strided, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
-from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width
+from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
 from xetl_cpu import products
-from xetl_cpu.dialect import FibersOp, LogOp, ViewAddressOp
+from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
 from xetl_cpu.llvm import define
 from xetl_cpu.log import LOG_BYTES
 from xetl_cpu.logging import emit_log, log_operations
@@ -202,6 +204,21 @@ def _view_address(em: KernelEmitter, op: ViewAddressOp) -> None:
     em.set(op.result, refine(view, type_))
 
 
+def _constant_memory(em: KernelEmitter, op: ConstantMemoryOp) -> None:
+    """Data beside the code."""
+    type_ = memref_type(op.result)
+    name = em.module.get_unique_name("xetl_constant")
+    numbers = [scalar_constant(type_.element_type, v) for v in op.value.get_values()]
+    count = prod(type_.get_shape())
+    numbers = numbers * count if len(numbers) == 1 else numbers
+    stored = [ll.Constant(memory_type(type_.element_type), n.constant) for n in numbers]
+    data = ll.Constant(ll.ArrayType(memory_type(type_.element_type), count), stored)
+    memory = ll.GlobalVariable(em.module, data.type, name)
+    memory.initializer, memory.align = data, _LINE
+    memory.global_constant, memory.linkage = True, "internal"
+    em.set(op.result, strided_at(em.builder.bitcast(memory, PTR), type_))
+
+
 def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
     em.builder.ret(constant(0))
 
@@ -216,6 +233,7 @@ _TABLE: dict[Any, Any] = {
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     ViewAddressOp: _view_address,
+    ConstantMemoryOp: _constant_memory,
     LogOp: emit_log,
     func.ReturnOp: _return,
 }

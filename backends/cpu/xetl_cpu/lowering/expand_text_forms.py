@@ -24,6 +24,7 @@ from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
 from xetl_cpu.lowering.text_forms import (
     blocks,
+    calls,
     control,
     integers,
     memory,
@@ -63,6 +64,7 @@ class ExpandTextFormsPass(ModulePass):
 
 def _expand(kernel: gpu.FuncOp) -> None:
     block = kernel.body.block
+    calls.inline_calls(kernel)
     views.back_to_origins(block)
     memory.shared_memory(block)
     rules = _RULES

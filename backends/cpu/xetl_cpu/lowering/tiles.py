@@ -21,7 +21,7 @@ from xetl.dialects.xetile import (
     StoreTileOp,
     UpdateTileOffsetOp,
 )
-from xetl_cpu.dialect import BarrierOp, ViewAddressOp
+from xetl_cpu.dialect import BarrierOp, ConstantMemoryOp, ViewAddressOp
 from xetl_cpu.lowering.affine import is_non_negative
 
 _WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
@@ -141,7 +141,7 @@ def may_alias(left: SSAValue | None, right: SSAValue | None) -> bool:
 
 def _is_scratch(value: SSAValue) -> bool:
     """True for memory that nobody knows under another name."""
-    return isinstance(value.owner, memref.AllocaOp | memref.AllocOp)
+    return isinstance(value.owner, memref.AllocaOp | memref.AllocOp | ConstantMemoryOp)
 
 
 def _is_known(value: SSAValue) -> bool:

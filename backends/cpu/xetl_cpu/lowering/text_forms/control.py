@@ -1,4 +1,4 @@
-"""Loops that may run in any order run in order; assertions of `cf`."""
+"""Control flow of texts as loops and conditionals; assertions of `cf`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import cf, scf
 from xetl.dialects.xetile import AssertOp
 from xetl_cpu.lowering.loops.build import for_loop
@@ -68,6 +69,52 @@ def _combine(w: Writer, have: SSAValue, value: SSAValue, region: Region) -> SSAV
     return result
 
 
+def _execute_region(op: scf.ExecuteRegionOp) -> None:
+    """Its code stands where it stood."""
+    _inline(op.region, op)
+
+
+def _index_switch(op: scf.IndexSwitchOp) -> None:
+    """One conditional in the other, the first case outermost."""
+    w, types = in_place_of(op), op.result_types
+    numbers = ints_of(op.cases)
+    tests = [w.compare("eq", op.arg, number) for number in numbers]
+    rest = _without(op.default_region)
+    for test, region in reversed(list(zip(tests, list(op.case_regions)))):
+        inner = scf.IfOp(test, types, _without(region), rest, location=op.location)
+        block = Block([inner])
+        end = scf.YieldOp(*inner.results)
+        block.add_op(end)
+        rest = Region(block)
+    if not tests:
+        _inline(rest, op)
+        return
+    (whole, _) = rest.block.ops
+    whole.detach()
+    w.emit(whole)
+    replace_by(op, *whole.results)
+
+
+def _without(region: Region) -> Region:
+    """A region taken out of its operation."""
+    block = region.block
+    region.detach_block(block)
+    return Region(block)
+
+
+def _inline(region: Region, op: Operation) -> None:
+    """Put the code of a region before ``op``, and what it yields in its place."""
+    block, target = region.block, op.parent
+    last = block.last_op
+    assert last is not None
+    assert target is not None
+    for each in list(block.ops):
+        each.detach()
+        if each is not last:
+            target.insert_op_before(each, op)
+    replace_by(op, *last.operands)
+
+
 def _assert(op: cf.AssertOp) -> None:
     w = in_place_of(op)
     text = op.msg.data.replace("{", "{{").replace("}", "}}")
@@ -77,5 +124,7 @@ def _assert(op: cf.AssertOp) -> None:
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
     scf.ParallelOp: _parallel,
+    scf.ExecuteRegionOp: _execute_region,
+    scf.IndexSwitchOp: _index_switch,
     cf.AssertOp: _assert,
 }

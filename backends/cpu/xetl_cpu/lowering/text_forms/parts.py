@@ -6,13 +6,20 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, VectorType, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    MemRefType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl_cpu.dialect import ConstantMemoryOp
 from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
@@ -277,12 +284,8 @@ def _constant(op: arith.ConstantOp) -> None:
 
 def constant_memory(w: Writer, value: DenseIntOrFPElementsAttr) -> SSAValue:
     """Memory with the elements of a constant in it."""
-    element: Attribute = value.get_element_type()
-    memory = scratch.allocate(w, len(value), element)
-    for place, each in enumerate(value.iter_attrs()):
-        scalar = w.insert(arith.ConstantOp(each, element))
-        w.emit(memref.StoreOp(scalar, memory, [w.value(place)]))
-    return memory
+    type_ = MemRefType(value.get_element_type(), [len(value)])
+    return w.insert(ConstantMemoryOp(value, type_))
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {

@@ -22,7 +22,7 @@ _KNOWN = {
     "memref": "alloc alloca load store dim cast reinterpret_cast subview view "
     "transpose extract_strided_metadata extract_aligned_pointer_as_index atomic_rmw",
     "vector": "broadcast shape_cast step extract fma extract_strided_slice",
-    "cpu": "view_address",
+    "cpu": "view_address constant_memory",
     "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait",
     "xetile": "init_tile load_tile store_tile prefetch_tile update_tile_offset "
     "tile_mma tile_transpose tile_reduce tile_broadcast tile_conv_layout tile_pack "

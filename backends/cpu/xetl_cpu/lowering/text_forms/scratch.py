@@ -14,14 +14,17 @@ from math import prod
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     MemRefType,
+    NoneAttr,
     StridedLayoutAttr,
     VectorType,
 )
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.launch_form import SHARED
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref, vector
-from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
 from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.text_forms.writing import Writer
@@ -107,8 +110,10 @@ def write(w: Writer, value: SSAValue, place: Place) -> None:
 
 def _tile(w: Writer, place: Place, shape: tuple[int, int]) -> SSAValue:
     base = view(w, place, shape)
-    element = memref_type(place.memory).element_type
-    return w.insert(InitTileOp(base, [0, 0], TileType(shape, element)))
+    type_ = memref_type(base)
+    where = TileAttr(memory_space=memory_space_of(type_) or 0)
+    tile = TileType(shape, type_.element_type, where)
+    return w.insert(InitTileOp(base, [0, 0], tile))
 
 
 def view(w: Writer, place: Place, sizes: Sequence[Index]) -> SSAValue:
@@ -124,7 +129,10 @@ def view(w: Writer, place: Place, sizes: Sequence[Index]) -> SSAValue:
         place.offset if isinstance(place.offset, int) else None,
     )
     shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
-    result = MemRefType(type_.element_type, shape, layout, type_.memory_space)
+    # Other spaces are memory as any other here.
+    is_shared = memory_space_of(type_) == SHARED
+    space = type_.memory_space if is_shared else NoneAttr()
+    result = MemRefType(type_.element_type, shape, layout, space)
     return w.insert(
         memref.ReinterpretCastOp(
             place.memory, [place.offset], list(sizes), strides, result

@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
 from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -131,9 +132,9 @@ def _mask(w: Writer, mask: SSAValue | None, places: SSAValue) -> SSAValue:
 
 def _scatter_tile(w: Writer, place: Place, places: SSAValue) -> SSAValue:
     base = scratch.view(w, Place(place.memory, place.offset, (1,)), (_EVERYTHING,))
-    element = memref_type(base).element_type
-    shape = vector_type(places).get_shape()
-    type_ = TileType(shape, element, TileAttr(scattered=True))
+    memory, shape = memref_type(base), vector_type(places).get_shape()
+    where = TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
+    type_ = TileType(shape, memory.element_type, where)
     return w.insert(
         InitTileOp(base, [], type_, sizes=[_EVERYTHING], strides=[1], indices=places)
     )

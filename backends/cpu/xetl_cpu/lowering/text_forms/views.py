@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.codegen.memref import static_strides
 from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl_cpu.lowering.affine import constant_of
@@ -26,6 +27,9 @@ _SAME_ORIGIN = (
     memref.ReinterpretCastOp,
     memref.CastOp,
     memref.MemorySpaceCastOp,
+    memref.CollapseShapeOp,
+    memref.ExpandShapeOp,
+    memref.AssumeAlignmentOp,
 )
 _FROM_ORIGIN = (memref.ReinterpretCastOp, memref.ExtractAlignedPointerAsIndexOp)
 
@@ -84,8 +88,72 @@ def _start(w: Writer, value: SSAValue) -> Index:
     return start
 
 
-def _space_cast(op: memref.MemorySpaceCastOp) -> None:
-    replace_by(op, op.source)
+def _same(op: Operation) -> None:
+    replace_by(op, op.operands[0])
+
+
+def _collapse_shape(op: memref.CollapseShapeOp) -> None:
+    """A group of dimensions is as long as all of them, in steps of its last one."""
+    w, meta = in_place_of(op), memref.ExtractStridedMetadataOp(op.operands[0])
+    w.emit(meta)
+    have, known = _lists(meta, op.operands[0])
+    sizes: list[Index] = []
+    strides: list[Index] = []
+    for group in op.groups:
+        size: Index = 1
+        for dim in group:
+            size = w.mul(size, have[dim])
+        sizes.append(size)
+        long = [dim for dim in group if have[dim] != 1]
+        strides.append(known[(long or group)[-1]])
+    _view(w, op, meta, sizes, strides)
+
+
+def _expand_shape(op: memref.ExpandShapeOp) -> None:
+    """The last dimension of a group goes in steps of the whole, others further."""
+    w, meta = in_place_of(op), memref.ExtractStridedMetadataOp(op.operands[0])
+    w.emit(meta)
+    _, known = _lists(meta, op.operands[0])
+    sizes: list[Index] = list(op.sizes)
+    strides: list[Index] = [1] * len(sizes)
+    for stride, group in zip(known, op.groups):
+        step = stride
+        for dim in reversed(group):
+            strides[dim] = step
+            step = w.mul(step, sizes[dim])
+    _view(w, op, meta, sizes, strides)
+
+
+def _lists(
+    meta: memref.ExtractStridedMetadataOp, source: SSAValue
+) -> tuple[list[Index], list[Index]]:
+    """Sizes and strides of a memref, as constants where its type knows them."""
+    type_ = memref_type(source)
+    rank = len(type_.get_shape())
+    given = meta.results[2 : 2 + rank]
+    sizes: list[Index] = [n if n >= 0 else v for n, v in zip(type_.get_shape(), given)]
+    steps = zip(static_strides(type_), meta.results[2 + rank :])
+    return sizes, [given if known is None else known for known, given in steps]
+
+
+def _view(
+    w: Writer,
+    op: Operation,
+    meta: memref.ExtractStridedMetadataOp,
+    sizes: list[Index],
+    strides: list[Index],
+) -> None:
+    """Replace ``op`` by a view of the same first element."""
+    type_ = memref_type(op.results[0])
+    fixed = [s if s >= 0 else None for s in type_.get_shape()]
+    for number, (size, stride) in enumerate(zip(fixed, static_strides(type_))):
+        sizes[number] = sizes[number] if size is None else size
+        strides[number] = w.value(strides[number]) if stride is None else stride
+    layout = StridedLayoutAttr([s if isinstance(s, int) else None for s in strides], 0)
+    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
+    made = MemRefType(type_.element_type, shape, layout, type_.memory_space)
+    cast = memref.ReinterpretCastOp(meta.results[0], [0], sizes, strides, made)
+    replace_by(op, w.insert(memref.CastOp(w.insert(cast), type_)))
 
 
 def _dim(op: memref.DimOp) -> None:
@@ -140,7 +208,10 @@ def _dealloc(op: Operation) -> None:
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
-    memref.MemorySpaceCastOp: _space_cast,
+    memref.MemorySpaceCastOp: _same,
+    memref.AssumeAlignmentOp: _same,
+    memref.CollapseShapeOp: _collapse_shape,
+    memref.ExpandShapeOp: _expand_shape,
     memref.DimOp: _dim,
     memref.AllocOp: _alloc,
     memref.AllocaOp: _alloc,
