@@ -41,6 +41,7 @@ def gelu(v):
 
 
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
+WG.show((256, 256))  # who owns what of a tile of C; path="map.svg" draws it
 
 
 @xetile.kernel(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from xetl.errors import TileMapError
-from xetl.language.distribution import spreads
+from xetl.language.distribution import Layout, spreads
+from xetl.language.map_picture import picture, show_layout
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,39 @@ class WgMap:
     def __repr__(self) -> str:
         return f"wg_map(sg_layout={list(self.sg_layout)}, sg_data={list(self.sg_data)})"
 
+    def show(self, shape: Sequence[int], path: str | Path | None = None) -> None:
+        """Print which subgroup owns which part of a tile, or draw it.
+
+        Args:
+            shape: of the tile, [rows, columns] in elements.
+            path: of an ``.svg`` file to write; nothing is printed then.
+
+        Raises:
+            TileMapError: the map cannot spread the shape, or the path is of another
+                kind of file.
+
+        >>> wg_map([2, 2], [32, 128]).show([128, 128])
+        128 x 128 over 4 subgroups as [2, 2]: each holds 2 sub-tiles of 32 x 128
+          rows   | 0-127
+          0-31   |   0-1
+          32-63  |   2-3
+          64-95  |   0-1
+          96-127 |   2-3
+        shared: every sub-tile is held by 2 subgroups, the first one stores
+        """
+        rows, columns = _pair("show", "shape", shape)
+        check_wg_map(self, (rows, columns))
+        show_layout(self._layout, (rows, columns), repr(self), path)
+
+    def _repr_html_(self) -> str:
+        """A picture, for notebooks: of the tile that is dealt out in one round."""
+        rows, columns = (n * d for n, d in zip(self.sg_layout, self.sg_data))
+        return picture((rows, columns), self._layout, repr(self))
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.sg_layout, self.sg_data)
+
 
 @dataclass(frozen=True)
 class SgMap:
@@ -34,6 +69,32 @@ class SgMap:
     def __repr__(self) -> str:
         return f"sg_map(wi_layout={list(self.wi_layout)}, wi_data={list(self.wi_data)})"
 
+    def show(self, shape: Sequence[int], path: str | Path | None = None) -> None:
+        """Print which work item holds which elements of a subgroup's part, or draw it.
+
+        Args:
+            shape: of the part, [rows, columns] in elements.
+            path: of an ``.svg`` file to write; nothing is printed then.
+
+        Raises:
+            TileMapError: the work items cannot split the shape evenly, or the path is
+                of another kind of file.
+        """
+        rows, columns = _pair("show", "shape", shape)
+        for dim, extent in enumerate((rows, columns)):
+            unit = self.wi_layout[dim] * self.wi_data[dim]
+            if extent % unit:
+                raise TileMapError(
+                    f"this sg_map cannot split {(rows, columns)}: dimension {dim} has"
+                    f" {extent} elements for {self.wi_layout[dim]} work items of"
+                    f" {self.wi_data[dim]}",
+                    code="X0502",
+                    notes=[f"the map is {self!r}"],
+                    help=f"{unit} must divide {extent}",
+                )
+        layout = Layout(self.wi_layout, self.wi_data)
+        show_layout(layout, (rows, columns), repr(self), path, "work item")
+
 
 @dataclass(frozen=True)
 class XeMap:
@@ -44,6 +105,22 @@ class XeMap:
 
     def __repr__(self) -> str:
         return f"xe_map(wg={self.wg}, sg={self.sg})"
+
+    def show(self, shape: Sequence[int], path: str | Path | None = None) -> None:
+        """As `WgMap.show`; what is printed goes down to work items where they are said.
+
+        Raises:
+            TileMapError: the map has no part for subgroups, or as in `WgMap.show`.
+        """
+        if self.wg is None:
+            raise TileMapError(
+                "this xe_map says nothing about subgroups",
+                code="X0501",
+                help="write xe_map(wg=wg_map(...), sg=...), or show its sg_map",
+            )
+        self.wg.show(shape, path)
+        if self.sg is not None and path is None:
+            self.sg.show(self.wg.sg_data)
 
 
 def wg_map(sg_layout: Sequence[int], sg_data: Sequence[int]) -> WgMap:
