@@ -13,10 +13,11 @@ from xdsl.dialects.builtin import UnknownLoc
 
 import xetl
 from xetl.dialects.text import read_module
-from xetl.dialects.upstream import gpu
+from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.xetile import attribute_of
 from xetl.errors import IRError
 from xetl.language.distribution import Layout
+from xetl.transforms.check_workgroup import shared_bytes
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.stages import check_stage
 
@@ -307,6 +308,27 @@ def test_reductions_and_broadcasts(layout, dims, element):
     dtype = {"f32": "float32", "f16": "float16"}[element]
     a, b = numbers(32, 40, dtype=dtype), numbers(32, 40, seed=1, dtype=dtype)
     check(kernel(arguments, body), [a, b], grid=(2, 1), native=layout in NATIVE)
+
+
+@layouts
+def test_reductions_do_not_wait_for_a_conversion(layout):
+    """Partial results move; the whole value of 4 KiB does not."""
+    rows = LAYOUTS["rows"]
+    type_, result = tile(layout), tile(line(rows, 0), "32x1")
+    body = f"""{HEAD}
+      {init("s", "a", type_)}
+      {init("d", "b", result, at="%row, %zero")}
+      %v = xetile.load_tile %s : {type_} -> {vec()}
+      %w = xetile.tile_conv_layout %v {{map = {named(rows)}}} : {vec()}
+      %r = xetile.tile_reduce <add>, %w [1] {{map = {named(line(rows, 0))}}}
+          : {vec()} -> {vec("32x1")}
+      xetile.store_tile %r, %d : {vec("32x1")}, {result}"""
+    a, text = numbers(32, 32), kernel(AB, body)
+    _, found = check(text, [a, numbers(32, 1, seed=1)], grid=(1, 1))
+    np.testing.assert_array_equal(found, a.sum(1, keepdims=True))
+    operations = distributed(text).walk()
+    sizes = [shared_bytes(op) for op in operations if isinstance(op, memref.AllocOp)]
+    assert sum(sizes) <= 32 * 4 * 4
 
 
 @layouts

@@ -60,7 +60,6 @@ from xetl.transforms.subgroups.control import (
 )
 from xetl.transforms.subgroups.distributor import Distributor, Rule
 from xetl.transforms.subgroups.elementwise import (
-    convert_layout,
     derive_or_compute_by_all,
     distribute_elementwise,
 )
@@ -77,7 +76,11 @@ from xetl.transforms.subgroups.memory import (
 from xetl.transforms.subgroups.parts import is_distributed
 from xetl.transforms.subgroups.private_memory import writes_private
 from xetl.transforms.subgroups.products import distribute_mma
-from xetl.transforms.subgroups.reducing import distribute_reduce, distribute_scan
+from xetl.transforms.subgroups.reducing import (
+    convert_layout,
+    distribute_reduce,
+    distribute_scan,
+)
 from xetl.transforms.subgroups.replicated import compute_by_all, do_by_one
 from xetl.transforms.subgroups.reshaping import (
     distribute_broadcast,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from xetl.dialects.xetile import TileConvLayoutOp
 from xetl.transforms.subgroups.distributor import Distributor
 from xetl.transforms.subgroups.parts import rebuilt
 from xetl.transforms.subgroups.replicated import compute_by_all
@@ -33,8 +32,3 @@ def derive_or_compute_by_all(d: Distributor, op: Operation) -> None:
         compute_by_all(d, op)
     else:
         d.give_parts(result, parts, d.layout(result))
-
-
-def convert_layout(d: Distributor, op: TileConvLayoutOp) -> None:
-    """Other parts of the same value."""
-    d.give(op.result, d.parts(op.source, d.layout(op.result)))
