@@ -216,9 +216,26 @@ def in_place(w: Writer) -> Value:
         text = f"xetile.tile_transpose {value.name}, [1, 0]"
         value = w.emit(value, f"{text} : {value.type} -> {value.type}")
     w.store(value, tile)
-    again = replace(tile, encoding=w.encoding(tile.shape), bound=tile.bound)
+    again = replace(tile, encoding=w.encoding(tile.shape, *tile.order))
     array = w.arguments[-1].partition(":")[0]
     return w.load(w.tile(array, again, w.place(tile.shape)))
+
+
+def load_several(w: Writer) -> Value:
+    """Two or four vectors, side by side."""
+    shape, number = w.shape(), w.pick((2, 4))
+    wide = w.input((shape[0], number * shape[1]), "f16")
+    array = w.arguments[-1].partition(":")[0]
+    order = ["order = [0, 1]"] if "order" in wide.encoding else []
+    length = f"array_length = {number} : i64"
+    tile = Tile("", shape, "f16", w.encoding(shape, length, *order))
+    tile = w.tile(array, tile, w.place(wide.shape))
+    first = w.name("r")
+    types = ", ".join([vector(shape, "f16")] * number)
+    w.line(f"{first}:{number} = xetile.load_tile {tile.name} : {tile.type} -> {types}")
+    found = [Value(f"{first}#{i}", shape, "f16") for i in range(number)]
+    w.values += found
+    return found[-1]
 
 
 def through_slm(w: Writer) -> Value:
@@ -339,5 +356,15 @@ def scatter(w: Writer) -> None:
 SIMPLE: list[Statement] = [
     *(load, binary, binary, binary, cast, mma, mma, reduce, reduce, broadcast),
     *(broadcast, spread_scalar, transpose, transpose, conv_layout, scan, reshape),
-    *(store, in_place, through_slm, prefetch, atomic, atomic_of_all, gather, scatter),
+    *(
+        load_several,
+        store,
+        in_place,
+        through_slm,
+        prefetch,
+        atomic,
+        atomic_of_all,
+        gather,
+        scatter,
+    ),
 ]

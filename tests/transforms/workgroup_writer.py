@@ -72,6 +72,7 @@ class Tile:
     element: str
     encoding: str = ""
     bound: int = 4
+    order: Sequence[str] = ()
 
     @property
     def type(self) -> str:
@@ -225,15 +226,8 @@ class Writer:
 
     def input(self, shape: tuple[int, int], element: str) -> Tile:
         """A tile of an array that is only read; it may hang over the edges."""
-        extents = self.extents(shape)
-        array = self.numbers(extents, element)
-        column_major = self.chance(4)
-        if column_major:
-            array = np.asfortranarray(array)
-        layout = f", strided<[1, {extents[0]}]>" if column_major else ""
-        name = self.argument(array, layout)
-        more = ["order = [0, 1]"] if column_major else []
-        tile = Tile("", shape, element, self.encoding(shape, *more))
+        name, order = self._matrix(shape, element)
+        tile = Tile("", shape, element, self.encoding(shape, *order))
         place = self.place(shape)
         if self.chance(4):
             shift = self.constant(self.pick((-1, 1, shape[0])))
@@ -242,9 +236,18 @@ class Writer:
 
     def output(self, shape: tuple[int, int], element: str) -> Tile:
         """A tile of an array of its own, where no other program writes."""
-        name = self.argument(self.numbers(self.extents(shape), element))
-        tile = Tile("", shape, element, self.encoding(shape))
+        name, order = self._matrix(shape, element)
+        tile = Tile("", shape, element, self.encoding(shape, *order), order=order)
         return self.tile(name, tile, self.place(shape))
+
+    def _matrix(self, shape: tuple[int, int], element: str) -> tuple[str, list[str]]:
+        """Another argument, and the order of its tiles if it is column-major."""
+        extents = self.extents(shape)
+        array = self.numbers(extents, element)
+        if not self.chance(4):
+            return self.argument(array), []
+        layout = f", strided<[1, {extents[0]}]>"
+        return self.argument(np.asfortranarray(array), layout), ["order = [0, 1]"]
 
     def load(self, tile: Tile) -> Value:
         """The value of a tile, padded perhaps."""

@@ -45,7 +45,7 @@ class UnblockValuesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        unblock(op, _unblocked_tile)
+        unblock(op, unblocked_tile)
 
 
 def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
@@ -57,7 +57,8 @@ def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
         _rewrite(each, of_tile)
 
 
-def _unblocked_tile(type_: TileType) -> TileType:
+def unblocked_tile(type_: TileType) -> TileType:
+    """The same tile without ``inner_blocks``."""
     encoding = type_.encoding.replace(wg_map=type_.encoding.wg_map, inner_blocks=())
     return TileType(type_.shape, type_.element_type, encoding)
 
