@@ -23,6 +23,7 @@ from xetl_cpu.targets import TARGETS, find_target, host_fingerprint
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
 _PIPELINE = "xetl_cpu.pipeline"
@@ -55,6 +56,10 @@ class CpuBackend:
     def opt_passes(self) -> dict[str, type[ModulePass]]:
         """The passes by name, for ``xetl-opt``."""
         return _pipeline().opt_passes()
+
+    def opt_dialects(self) -> Sequence[Dialect]:
+        """The dialects ``xsmm`` and ``cpu``, for ``xetl-opt``."""
+        return _pipeline().DIALECTS
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Machine code of a module at the ``loops`` stage."""

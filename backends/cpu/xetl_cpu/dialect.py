@@ -1,6 +1,6 @@
 """The ``xsmm`` dialect: batch-reduce matrix multiplication and its packing.
 
-``xsmm.brgemm`` is what a K loop (or a single ``tile_mma``) is raised to. It still
+``xsmm.brgemm.tile`` is what a K loop (or a single ``tile_mma``) is raised to. It still
 speaks of tiles and vectors; ``pack_a``, ``pack_b`` and ``block_gemm`` are what is
 left of it once buffers exist, and each becomes a call of one micro-kernel function.
 
@@ -52,6 +52,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.xetile import TileType
+from xetl_cpu import xsmm
 
 _OPERAND = base(TileType) | base(VectorType)
 
@@ -99,7 +100,7 @@ def _i64(value: int) -> IntegerAttr[I64]:
 
 
 @irdl_op_definition
-class BrgemmOp(IRDLOperation):
+class BrgemmTileOp(IRDLOperation):
     """``acc + sum over i < count of a_i @ b_i``.
 
     ``a`` is (m, k) and ``b`` (k, n): a tile that moves by k along its k dimension
@@ -112,7 +113,7 @@ class BrgemmOp(IRDLOperation):
     ``panel_stride`` is the distance of its panels in elements.
     """
 
-    name = "xsmm.brgemm"
+    name = "xsmm.brgemm.tile"
     a = operand_def(_OPERAND)
     b = operand_def(_OPERAND)
     acc = opt_operand_def(VectorType)
@@ -168,9 +169,9 @@ class BrgemmOp(IRDLOperation):
 
     def with_packed(
         self, buffer: SSAValue, tile: SSAValue, panel_stride: SSAValue
-    ) -> BrgemmOp:
+    ) -> BrgemmTileOp:
         """The same product on a b that was packed for the whole launch."""
-        new = BrgemmOp(
+        new = BrgemmTileOp(
             self.a,
             self.b,
             self.acc,
@@ -403,4 +404,4 @@ class BarrierOp(IRDLOperation):
 
 
 CPU = Dialect("cpu", [ViewAddressOp, ConstantMemoryOp, LogOp, FibersOp, BarrierOp])
-XSMM = Dialect("xsmm", [BrgemmOp, PackBOp, PackAOp, BlockGemmOp])
+XSMM = Dialect("xsmm", [*xsmm.OPERATIONS, BrgemmTileOp, PackBOp, PackAOp, BlockGemmOp])

@@ -17,6 +17,7 @@ from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
+from xetl_cpu.dialect import CPU, XSMM
 from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
@@ -37,6 +38,8 @@ _SHARED = 3
 
 _LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 """Remainders are exact: no vector code is as good, and kernels rarely need them."""
+
+DIALECTS = (XSMM, CPU)
 
 STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 

@@ -78,7 +78,7 @@ def meanings(target):
         )
 
     return {
-        "xsmm.brgemm": brgemm,
+        "xsmm.brgemm.tile": brgemm,
         "xsmm.pack_b": pack_b,
         "xsmm.pack_a": pack_a,
         "xsmm.block_gemm": block_gemm,

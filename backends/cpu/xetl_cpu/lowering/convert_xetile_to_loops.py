@@ -42,7 +42,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.errors import InternalError
-from xetl_cpu.dialect import BarrierOp, BrgemmOp, FibersOp
+from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp
 from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.build import Index, before
@@ -270,7 +270,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     AtomicRmwTileOp: _sink(atomic_rmw),
     TileReduceOp: _sink(reduce_tile),
     TileMmaOp: _sink(lower_mma),
-    BrgemmOp: _sink(lower_brgemm),
+    BrgemmTileOp: _sink(lower_brgemm),
     vector.ExtractOp: _extract,
     vector.ShapeCastOp: _shape_cast,
     scf.ForOp: lambda state, op: lower_for(state, op, lower_block),

@@ -29,7 +29,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
-from xetl_cpu.dialect import BrgemmOp, PackBOp, UserTile, element_attribute
+from xetl_cpu.dialect import BrgemmTileOp, PackBOp, UserTile, element_attribute
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
@@ -56,7 +56,7 @@ class PackOperandsPass(ModulePass):
         """Rewrite the module in place."""
         machine = find_target(self.target)
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
-            found = [o for o in loop.walk() if isinstance(o, BrgemmOp)]
+            found = [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]
             plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
             packings = [
                 _reserve(plan, brgemm, loop, machine)
@@ -83,7 +83,7 @@ class _NotPackedError(Exception):
     """Why an operand is not packed for the whole launch."""
 
 
-def _plan_or_say_why(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan | None:
+def _plan_or_say_why(op: BrgemmTileOp, loop: scf.ParallelOp) -> _Plan | None:
     try:
         plan = _plan(op, loop)
     except _NotPackedError as reason:
@@ -94,7 +94,7 @@ def _plan_or_say_why(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan | None:
     return plan
 
 
-def _plan(op: BrgemmOp, loop: scf.ParallelOp) -> _Plan:
+def _plan(op: BrgemmTileOp, loop: scf.ParallelOp) -> _Plan:
     """What to pack.
 
     Raises:
@@ -163,7 +163,7 @@ class _Packing:
 
 
 def _reserve(
-    plan: _Plan, op: BrgemmOp, loop: scf.ParallelOp, target: Target
+    plan: _Plan, op: BrgemmTileOp, loop: scf.ParallelOp, target: Target
 ) -> _Packing:
     """Memory for the packed operand; the product reads that from now on."""
     _, n, depth = op.shape()
@@ -174,7 +174,8 @@ def _reserve(
     build = before(loop)
     assert op.count is not None
     total = build.mul(op.count, depth)
-    per_panel = build.mul(build.ceildiv(total, _LINE), _LINE * blocking.nr)
+    line = max(_LINE, blocking.k_step)
+    per_panel = build.mul(build.round_up(total, line), blocking.nr)
     source = _source(plan, build)
     inner = before(op)
     tiles: Index = 1
@@ -220,6 +221,7 @@ def _emit_packing(packing: _Packing, build: Build) -> None:
     first = inner.add(packing.k_start, skip)
     column = inner.mul(tile, packing.block.n)
     length = inner.minimum(inner.sub(packing.total, skip), chunk)
+    length = inner.round_up(length, blocking.k_step)
     k_valid = inner.maximum(inner.sub(source.rows, first), 0)
     n_valid = inner.maximum(inner.sub(source.cols, column), 0)
     start = inner.add(

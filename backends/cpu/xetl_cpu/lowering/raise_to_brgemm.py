@@ -1,7 +1,7 @@
 """raise-to-brgemm: a K loop of loads and a ``tile_mma`` is one batch-reduce GEMM.
 
 Why: the blocking that makes a GEMM fast (registers, L1, L2, packed panels) has
-nothing to do with the tile the user chose. ``xsmm.brgemm`` says what is computed;
+nothing to do with the tile the user chose. ``xsmm.brgemm.tile`` says what is computed;
 the passes after this one choose how.
 
 Before::
@@ -38,7 +38,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.transforms.remarks import remark
-from xetl_cpu.dialect import BrgemmOp
+from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.affine import constant_of, dominates, is_defined_outside
 from xetl_cpu.lowering.demand import demanded_extent
 from xetl_cpu.lowering.tiles import is_streamable, loads_zero_padded, writes_between
@@ -251,7 +251,7 @@ def _replace_loop(loop: scf.ForOp, raised: Raised) -> None:
     count = _trip_count(loop)
     result = loop.results[raised.acc_index]
     demand = demanded_extent(result, loop)
-    brgemm = BrgemmOp(
+    brgemm = BrgemmTileOp(
         raised.a.tile,
         raised.b.tile,
         loop.init_args[raised.acc_index],
@@ -289,7 +289,7 @@ def _replace_single(mma: TileMmaOp) -> None:
     a, b = _single(mma.a, mma), _single(mma.b, mma)
     one = arith.ConstantOp.index(1)
     demand = demanded_extent(mma.result, mma)
-    brgemm = BrgemmOp(
+    brgemm = BrgemmTileOp(
         a.tile,
         b.tile,
         mma.c,

@@ -14,7 +14,7 @@
 // CHECK:       "xsmm.pack_b"(%[[B]]
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
-// CHECK:       "xsmm.brgemm"({{.*}}%packed, %[[TILE]]
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[TILE]]
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -37,7 +37,7 @@ func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>
 // CHECK-LABEL: @written
 // CHECK-NOT:   memref.alloc
 // CHECK-NOT:   pack_b
-// CHECK:       "xsmm.brgemm"
+// CHECK:       "xsmm.brgemm.tile"
 // CHECK:       func.return
 func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: 0, 0, -1, -1>} {
   %c0 = arith.constant 0 : index
@@ -61,7 +61,7 @@ func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %
 // The column is no program's number times the tile: packed by each program.
 // CHECK-LABEL: @other_columns
 // CHECK-NOT:   memref.alloc
-// CHECK:       "xsmm.brgemm"
+// CHECK:       "xsmm.brgemm.tile"
 // CHECK:       func.return
 func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index

@@ -7,7 +7,7 @@
 // CHECK-NOT:   scf.for
 // CHECK:       %[[STEPS:.*]] = arith.ceildivsi
 // CHECK:       %[[COUNT:.*]] = arith.maxsi %[[STEPS]]
-// CHECK:       "xsmm.brgemm"(%a, %b, %zero, %[[COUNT]])
+// CHECK:       "xsmm.brgemm.tile"(%a, %b, %zero, %[[COUNT]])
 // CHECK-NOT:   trans_
 func.func @moving_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -29,7 +29,7 @@ func.func @moving_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32
 // Tiles made anew at the counter, one of them transposed; prefetches do not matter.
 // CHECK-LABEL: @rebuilt_tiles
 // CHECK-NOT:   scf.for
-// CHECK:       "xsmm.brgemm"
+// CHECK:       "xsmm.brgemm.tile"
 // CHECK-SAME:  trans_b
 func.func @rebuilt_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -52,7 +52,7 @@ func.func @rebuilt_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf3
 // CHECK-LABEL: @stored
 // CHECK:       %[[ROWS:.*]] = arith.subi %m,
 // CHECK:       %[[COLS:.*]] = arith.subi %n,
-// CHECK:       "xsmm.brgemm"(%a, %b, %{{.*}}, %[[ROWS]], %[[COLS]])
+// CHECK:       "xsmm.brgemm.tile"(%a, %b, %{{.*}}, %[[ROWS]], %[[COLS]])
 func.func @stored(%A: !matrix, %B: !matrix, %C: !matrix, %m: index, %n: index) {
   %a = xetile.init_tile %A[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
   %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
@@ -68,7 +68,7 @@ func.func @stored(%A: !matrix, %B: !matrix, %C: !matrix, %m: index, %n: index) {
 // product in it is one step on tiles (both are read before the store).
 // CHECK-LABEL: @store_in_the_loop
 // CHECK:       scf.for
-// CHECK:       "xsmm.brgemm"(%a, %b, %acc
+// CHECK:       "xsmm.brgemm.tile"(%a, %b, %acc
 // CHECK:       xetile.store_tile
 func.func @store_in_the_loop(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -89,7 +89,7 @@ func.func @store_in_the_loop(%A: !matrix, %B: !matrix, %n: index) -> vector<16x6
 // The store stands between a load and the product: that operand stays a value.
 // CHECK-LABEL: @store_in_between
 // CHECK:       %x = xetile.load_tile
-// CHECK:       "xsmm.brgemm"(%x, %b
+// CHECK:       "xsmm.brgemm.tile"(%x, %b
 func.func @store_in_between(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %a = xetile.init_tile %A[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
   %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
@@ -103,7 +103,7 @@ func.func @store_in_between(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64
 // An offset that may be negative, and padding other than 0: values, not tiles.
 // (The last three arguments are the grid, which is positive.)
 // CHECK-LABEL: @not_in_place
-// CHECK:       "xsmm.brgemm"(%x, %y
+// CHECK:       "xsmm.brgemm.tile"(%x, %y
 func.func @not_in_place(%A: !matrix, %B: !matrix, %o: index, %n: index, %gx: index, %gy: index, %gz: index) -> vector<16x64xf32> {
   %a = xetile.init_tile %A[%o, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
   %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
@@ -133,7 +133,7 @@ func.func @other_steps(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32>
 
 // Bytes have signs.
 // CHECK-LABEL: @bytes
-// CHECK:       "xsmm.brgemm"(%x, %y{{.*}}a_unsigned
+// CHECK:       "xsmm.brgemm.tile"(%x, %y{{.*}}a_unsigned
 func.func @bytes(%x: vector<16x32xi8>, %y: vector<32x64xi8>) -> vector<16x64xi32> {
   %d = xetile.tile_mma %x, %y {a_unsigned} : vector<16x32xi8>, vector<32x64xi8> -> vector<16x64xi32>
   func.return %d : vector<16x64xi32>

@@ -86,6 +86,10 @@ class Build:
         more = self.value(self.add(left, right - 1))
         return self.insert(arith.DivuiOp(more, self.value(right)))
 
+    def round_up(self, extent: Index, step: int) -> Index:
+        """The next multiple of ``step``; the extent is not negative."""
+        return extent if step == 1 else self.mul(self.ceildiv(extent, step), step)
+
     def compare(self, predicate: str, left: Index, right: Index) -> SSAValue:
         """An i1."""
         return self.insert(arith.CmpiOp(predicate, self.value(left), self.value(right)))

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import TileType
-from xetl_cpu.dialect import BrgemmOp
+from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.build import before
 from xetl_cpu.lowering.loops.carried import (
     Carried,
@@ -59,7 +59,7 @@ def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) ->
     """Shaped for the BRGEMM that updates it, if one does."""
     producer = last.operands[index].owner
     argument = body.args[index + 1]
-    if isinstance(producer, BrgemmOp) and producer.acc is argument:
+    if isinstance(producer, BrgemmTileOp) and producer.acc is argument:
         return accumulator(state, producer)
     return state.allocate(shape_of(argument), element_of(argument))
 
@@ -68,7 +68,7 @@ def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
     """An accumulator that only its own BRGEMM reads is updated where it is."""
     for index, value in enumerate(last.operands):
         producer = value.owner
-        if not isinstance(producer, BrgemmOp) or producer.parent is None:
+        if not isinstance(producer, BrgemmTileOp) or producer.parent is None:
             continue
         argument = body.args[index + 1]
         alone = len(list(argument.uses)) == 1 and len(list(value.uses)) == 1

@@ -1,4 +1,4 @@
-"""Matrix products: ``xsmm.brgemm`` as packed block GEMMs, the rest as plain loops."""
+"""Products: ``xsmm.brgemm.tile`` as packed block GEMMs, the rest as plain loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl_cpu.dialect import (
     BlockGemmOp,
-    BrgemmOp,
+    BrgemmTileOp,
     PackAOp,
     PackBOp,
     element_attribute,
@@ -53,7 +53,7 @@ def element_name(element: Attribute) -> str:
     return str(element)
 
 
-def blocking_of(state: State, op: BrgemmOp) -> Blocking:
+def blocking_of(state: State, op: BrgemmTileOp) -> Blocking:
     """The register blocking of a product, from its tile and the target."""
     name = element_name(_element(op.a))
     return choose_blocking(state.target, name, *op.user_tile())
@@ -65,7 +65,7 @@ def _element(value: SSAValue) -> Attribute:
     return type_.element_type
 
 
-def accumulator(state: State, op: BrgemmOp) -> Buffer:
+def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
     """Scratch for the result, in the shape the micro-kernel wants."""
     blocking, (m, n, _) = blocking_of(state, op), op.shape()
     shape = [blocking.rows_padded, blocking.ldc]
@@ -73,7 +73,7 @@ def accumulator(state: State, op: BrgemmOp) -> Buffer:
     return Buffer(state.scratch_memref(shape, element), (m, n))
 
 
-def lower_brgemm(state: State, op: BrgemmOp) -> None:
+def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = blocking_of(state, op), op.shape()
     result = _start(state, op)
@@ -97,7 +97,7 @@ def lower_brgemm(state: State, op: BrgemmOp) -> None:
     state.buffers[op.result] = result
 
 
-def _start(state: State, op: BrgemmOp) -> Buffer:
+def _start(state: State, op: BrgemmTileOp) -> Buffer:
     """The buffer with the initial accumulator in it."""
     if op.acc is not None:
         carried = state.buffers.get(op.acc)
@@ -109,7 +109,7 @@ def _start(state: State, op: BrgemmOp) -> Buffer:
     return result
 
 
-def _zeros(state: State, op: BrgemmOp | TileMmaOp) -> SSAValue:
+def _zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
     type_ = op.result.type
     assert is_vector(type_)
     zeros = arith.ConstantOp.splat(0, type_)
@@ -125,7 +125,7 @@ def _clamped(build: Build, wanted: SSAValue | None, extent: int) -> Index:
 
 
 def _factor(
-    state: State, op: BrgemmOp, value: SSAValue, transposed: bool, build: Build
+    state: State, op: BrgemmTileOp, value: SSAValue, transposed: bool, build: Build
 ) -> Factor:
     """Where an operand is in memory; a value is computed into scratch first."""
     if isinstance(value.type, TileType):
@@ -162,11 +162,16 @@ class _Chunk:
     """One chunk of k: its packing and its block GEMM."""
 
     state: State
-    op: BrgemmOp
+    op: BrgemmTileOp
     blocking: Blocking
     build: Build
     at: SSAValue
     length: Index
+
+    @property
+    def padded_length(self) -> Index:
+        """The length in whole steps: what is packed has zeros behind its end."""
+        return self.build.round_up(self.length, self.blocking.k_step)
 
     def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
         """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
@@ -175,7 +180,7 @@ class _Chunk:
         to = self._scratch(blocking.panels * stride)
         k_valid = self._rest(b.rows)
         first = build.add(b.row, self.at)
-        operands = [first, b.col, k_valid, self.length, b.cols]
+        operands = [first, b.col, k_valid, self.padded_length, b.cols]
         self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
         return to, 0, stride
 
@@ -202,13 +207,7 @@ class _Chunk:
         build = self.build
         k0, k_valid = build.add(a.col, self.at), self._rest(a.cols)
         if self._may_stay(a):
-            enough = build.insert(
-                arith.AndiOp(
-                    build.compare("sge", a.rows, rows),
-                    build.compare("sge", k_valid, self.length),
-                )
-            )
-            then, other = _branches(build, enough)
+            then, other = _branches(build, self._is_whole(a, rows, k_valid))
             memory = a.matrix.memref
             self._gemm(then, memory, (a.row, k0), rows, panels, source, result)
         else:
@@ -221,6 +220,22 @@ class _Chunk:
         blocking = self.blocking
         return a.matrix.is_contiguous() and blocking.dtype == blocking.compute
 
+    def _is_whole(self, a: Factor, rows: Index, k_valid: Index) -> SSAValue:
+        """Whether all that is read of A exists, in whole steps."""
+        build, blocking = self.build, self.blocking
+        enough = build.insert(
+            arith.AndiOp(
+                build.compare("sge", a.rows, rows),
+                build.compare("sge", k_valid, self.length),
+            )
+        )
+        for extent, step in ((rows, blocking.row_step), (self.length, blocking.k_step)):
+            if step > 1:
+                rest = build.sub(build.round_up(extent, step), extent)
+                is_whole = build.compare("eq", rest, 0)
+                enough = build.insert(arith.AndiOp(enough, is_whole))
+        return enough
+
     def _pack_a(
         self, build: Build, a: Factor, chunk: tuple[Index, Index], rows: Index
     ) -> SSAValue:
@@ -229,7 +244,8 @@ class _Chunk:
         blocking = self.blocking
         shape = [blocking.rows_padded, blocking.kc + _LDA_PADDING]
         to = self.state.scratch_memref(shape, self._compute_type())
-        operands = [a.row, k0, a.rows, k_valid, rows, self.length]
+        rows = build.round_up(rows, blocking.row_step)
+        operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length]
         values = [a.matrix.memref, *(build.value(v) for v in operands), to]
         build.emit(PackAOp(self.op.user_tile(), values))
         return to
@@ -245,7 +261,8 @@ class _Chunk:
         result: Buffer,
     ) -> None:
         packed, start, stride = source
-        scalars = [build.value(v) for v in (*at, rows, self.length)]
+        rows = build.round_up(rows, self.blocking.row_step)
+        scalars = [build.value(v) for v in (*at, rows, self.padded_length)]
         tail = [build.value(v) for v in (start, stride, panels)]
         build.emit(
             BlockGemmOp(

@@ -1,0 +1,195 @@
+"""Operations that run a dispatched kernel on memrefs.
+
+``xsmm.brgemm(data_type = bf16, %kernel, %a, %b, %c, %batch) : (i64, memref<...>, ...)
+-> ()`` adds to (or, with ``beta_0``, sets) ``%c``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import FunctionType, MemRefType, StringAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from xetl_cpu.xsmm.flags import BINARY_KINDS, DATA_TYPES, UNARY_KINDS
+
+
+class InvokeOp(IRDLOperation):
+    """What all invocations share: the kernel first, then what it works on.
+
+    ``MEMREFS`` says what the operands behind the kernel are; with ``HAS_BATCH`` the
+    number of products follows.
+    """
+
+    MEMREFS: ClassVar[tuple[str, ...]] = ()
+    HAS_BATCH: ClassVar[bool] = False
+    KINDS: ClassVar[Mapping[str, int] | None] = None
+
+    kernel = operand_def(i64)
+    arguments = var_operand_def(Attribute)
+    data_type = prop_def(StringAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self, data_type: str, kernel: SSAValue, arguments: Sequence[SSAValue]
+    ) -> None:
+        super().__init__(
+            operands=[kernel, list(arguments)],
+            properties={"data_type": StringAttr(data_type)},
+        )
+
+    @property
+    def memrefs(self) -> Sequence[SSAValue]:
+        """The operands named by ``MEMREFS``."""
+        return self.arguments[: len(self.MEMREFS)]
+
+    @property
+    def batch(self) -> SSAValue | None:
+        """How many products are summed."""
+        return self.arguments[-1] if self.HAS_BATCH else None
+
+    def verify_(self) -> None:
+        """Check the operands' number and types."""
+        wanted = [*self.MEMREFS, *(["batch"] if self.HAS_BATCH else [])]
+        if len(self.arguments) != len(wanted):
+            raise VerifyException(
+                f"`{self.name}` takes kernel, {', '.join(wanted)};"
+                f" found {len(self.arguments) + 1} operands"
+            )
+        for name, value in zip(self.MEMREFS, self.arguments):
+            if not isinstance(value.type, MemRefType):
+                raise VerifyException(f"`{name}` must be a memref, found {value.type}")
+        if self.batch is not None and self.batch.type != i64:
+            raise VerifyException(f"batch must be an i64, found {self.batch.type}")
+        if self.data_type.data not in DATA_TYPES:
+            known = ", ".join(DATA_TYPES)
+            raise VerifyException(f"data_type `{self.data_type.data}`: not of {known}")
+        if self.KINDS is not None and self.kind_name() not in self.KINDS:
+            known = ", ".join(self.KINDS)
+            raise VerifyException(f"kind `{self.kind_name()}` is not one of {known}")
+
+    def kind_name(self) -> str:
+        """What a unary or binary operation does."""
+        found = self.properties["kind"]
+        assert isinstance(found, StringAttr)
+        return found.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> InvokeOp:
+        """Parse what is printed."""
+        properties: dict[str, Attribute] = {}
+        if cls.KINDS is not None:
+            properties["kind"] = StringAttr(parser.parse_identifier())
+        parser.parse_punctuation("(")
+        parser.parse_characters("data_type")
+        parser.parse_punctuation("=")
+        properties["data_type"] = StringAttr(parser.parse_identifier())
+        names = [parser.parse_unresolved_operand()] if _more(parser) else []
+        while _more(parser):
+            names.append(parser.parse_unresolved_operand())
+        parser.parse_punctuation(")")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        type_ = parser.parse_type()
+        if not isinstance(type_, FunctionType):
+            parser.raise_error("expected the types of the operands", position)
+        types = type_.inputs.data
+        operands = parser.resolve_operands(names, list(types), position)
+        return cls.create(
+            operands=operands, properties=properties, attributes=attributes
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``kind(data_type = name, %kernel, ...) : (types) -> ()``."""
+        kind = f" {self.kind_name()}" if self.KINDS is not None else ""
+        printer.print_string(f"{kind}(data_type = {self.data_type.data}")
+        for operand in self.operands:
+            printer.print_string(", ")
+            printer.print_ssa_value(operand)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        types = [operand.type for operand in self.operands]
+        printer.print_attribute(FunctionType.from_lists(types, []))
+
+
+def _more(parser: Parser) -> bool:
+    return parser.parse_optional_punctuation(",") is not None
+
+
+@irdl_op_definition
+class GemmOp(InvokeOp):
+    """C += A @ B."""
+
+    name = "xsmm.gemm"
+    MEMREFS: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+
+
+@irdl_op_definition
+class BrgemmOp(InvokeOp):
+    """C += the sum of ``batch`` products, A and B moving by the dispatched strides."""
+
+    name = "xsmm.brgemm"
+    MEMREFS: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    HAS_BATCH: ClassVar[bool] = True
+
+
+@irdl_op_definition
+class FusedBrgemmOp(InvokeOp):
+    """C = unary(binary(d, C + the sum of products))."""
+
+    name = "xsmm.fused_brgemm"
+    MEMREFS: ClassVar[tuple[str, ...]] = ("a", "b", "c", "d")
+    HAS_BATCH: ClassVar[bool] = True
+
+
+@irdl_op_definition
+class UnaryOp(InvokeOp):
+    """A matrix made from another."""
+
+    name = "xsmm.unary"
+    MEMREFS: ClassVar[tuple[str, ...]] = ("input", "output")
+    KINDS: ClassVar[Mapping[str, int] | None] = UNARY_KINDS
+
+    kind = prop_def(StringAttr)
+
+
+@irdl_op_definition
+class BinaryOp(InvokeOp):
+    """A matrix made from two others."""
+
+    name = "xsmm.binary"
+    MEMREFS: ClassVar[tuple[str, ...]] = ("lhs", "rhs", "output")
+    KINDS: ClassVar[Mapping[str, int] | None] = BINARY_KINDS
+
+    kind = prop_def(StringAttr)
+
+
+@irdl_op_definition
+class TileConfigOp(IRDLOperation):
+    """Set AMX up for a kernel, or give it back; ``state`` keeps what was before.
+
+    Which of the two it is the dispatched kernel says.
+    """
+
+    name = "xsmm.IntelAMXtileConfig"
+    kernel = operand_def(i64)
+    state = operand_def(MemRefType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, kernel: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[kernel, state])
