@@ -117,3 +117,19 @@ func.func @maps() -> vector<8x8xi32> {
   %b = arith.addi %a, %a {map = #xetile.wg_map<sg_layout = [2, 2], sg_data = [4, 4]>} : vector<8x8xi32>
   return %b : vector<8x8xi32>
 }
+
+// The end of a parallel loop stays, though it only computes.
+// CHECK-LABEL: @parallel_sum
+// CHECK: scf.reduce(%i : index)
+func.func @parallel_sum(%n: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%c0) -> index {
+    scf.reduce(%i : index) {
+    ^bb0(%a: index, %b: index):
+      %t = arith.addi %a, %b : index
+      scf.reduce.return %t : index
+    }
+  }
+  return %s : index
+}

@@ -33,6 +33,8 @@ def is_dead(op: Operation) -> bool:
         return False
     if not op.regions:
         return bool(op.results) and _is_removable(op)
+    if op.has_trait(IsTerminator):  # `scf.reduce` has regions
+        return False
     return not _may_not_end(op) and _has_reads_only(op)
 
 

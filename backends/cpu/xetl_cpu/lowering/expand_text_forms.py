@@ -26,6 +26,8 @@ from xetl_cpu.lowering.text_forms import (
     blocks,
     calls,
     control,
+    elements,
+    expressions,
     integers,
     memory,
     parts,
@@ -39,11 +41,13 @@ from xetl_cpu.lowering.text_forms.refusing import refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
+    **expressions.RULES,
     **control.RULES,
     **views.RULES,
     **memory.RULES,
     **vector_memory.RULES,
     **parts.RULES,
+    **elements.RULES,
     **reducing.RULES,
 }
 _HINTS = ("xegpu.compile_hint", "xegpu.alloc_nbarrier")
