@@ -74,11 +74,13 @@ class _Search:
         """Which values are seen with rows as columns, from the products and stores.
 
         Ids count down the columns there: then a transpose changes nothing of who
-        owns what.
+        owns what.  A map with one row or column of subgroups is the same either way;
+        those of the user that are not count along the rows, before such ones do.
         """
         products = [self._graph.node(op.result) for op, _ in self._graph.products]
+        stated = [node for node in self._nodes if _cares_how_ids_count(node)]
         tiles = [self._graph.node(tile) for tile in self._graph.tiles]
-        for node in (*products, *tiles, *self._nodes):
+        for node in (*products, *stated, *tiles, *self._nodes):
             self._turn_from(node)
 
     def _turn_from(self, start: Node) -> None:
@@ -236,6 +238,10 @@ class _Search:
     def _whole(self, shape: tuple[int, int]) -> Layout:
         assert self._any is not None
         return plain(whole(shape, (self._any.subgroups, 1)))
+
+
+def _cares_how_ids_count(node: Node) -> bool:
+    return node.given is not None and 1 not in node.given.layout.sg_layout
 
 
 def _label_of(node: Node) -> Layout | None:
