@@ -193,7 +193,7 @@ class DistributeToSubgroupsPass(ModulePass):
         """Rewrite ``op`` in place."""
         for function in op.walk():
             is_function = isinstance(function, gpu.FuncOp | func.FuncOp)
-            if is_function and _is_workgroup(function):
+            if is_function and is_workgroup(function):
                 self._distribute(function, function.body)
 
     def _distribute(self, function: Operation, body: Region) -> None:
@@ -213,8 +213,8 @@ def _allocations(body: Region) -> list[memref.AllocOp | memref.AllocaOp]:
     return [o for o in body.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
 
 
-def _is_workgroup(function: Operation) -> bool:
-    """Whether it says so, or says nothing and has a map."""
+def is_workgroup(function: Operation) -> bool:
+    """Whether a function says it is of workgroups, or says nothing and has a map."""
     level = function.attributes.get(LEVEL)
     if level is None:
         return bool(used_maps(function))
