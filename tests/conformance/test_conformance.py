@@ -125,7 +125,9 @@ def run(library: Any, launch: Launch, backend: str) -> None:
     for name, expected in wanted.items():
         found = wide(given[name])
         largest = np.abs(expected).max() if launch.tolerance else 0
-        np.testing.assert_allclose(found, expected, rtol=0, atol=launch.tolerance * largest)
+        np.testing.assert_allclose(
+            found, expected, rtol=0, atol=launch.tolerance * largest
+        )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

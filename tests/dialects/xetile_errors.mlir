@@ -216,3 +216,117 @@ func.func @f() {
   xetile.breakpoint {names = ["i"]}
   return
 }
+// -----
+// CHECK: padding 256 : i32 does not fit elements of type i8
+func.func @f(%t: !xetile.tile<8x8xi8>) {
+  // With or without sign, as the elements themselves.
+  %u = xetile.load_tile %t {padding = 255 : i32} : !xetile.tile<8x8xi8> -> vector<8x8xi8>
+  %s = xetile.load_tile %t {padding = -128 : i32} : !xetile.tile<8x8xi8> -> vector<8x8xi8>
+  %v = xetile.load_tile %t {padding = 256 : i32} : !xetile.tile<8x8xi8> -> vector<8x8xi8>
+  return
+}
+// -----
+// CHECK: padding -129 : i32 does not fit elements of type i8
+func.func @f(%t: !xetile.tile<8x8xi8, #scatter>, %m: vector<8x8xi1>) {
+  %v = xetile.load_gather %t, %m {padding = -129 : i32} : !xetile.tile<8x8xi8, #scatter>, vector<8x8xi1> -> vector<8x8xi8>
+  return
+}
+// -----
+// CHECK: order [1, 0] needs stride 1 in dimension 1, but the base has stride 2 there
+func.func @f(%m: memref<?x?xf16>, %i: index) {
+  %c2 = arith.constant 2 : i64
+  %s = arith.index_cast %c2 : i64 to index
+  %t = xetile.init_tile %m[0, 0], [%i, %i], [%i, %s] : memref<?x?xf16> -> !xetile.tile<8x8xf16>
+  return
+}
+// -----
+// CHECK: order [0, 1] needs stride 1 in dimension 0, but the base has stride 4 there
+func.func @f(%m: memref<?x?xf16>, %i: index) {
+  %c4 = index.constant 4
+  %t = xetile.init_tile %m[0, 0], [%i, %i], [%c4, %i] : memref<?x?xf16> -> !xetile.tile<8x8xf16, #xetile.tile_attr<order = [0, 1]>>
+  return
+}
+// -----
+// A map on an operation of any dialect is one for what it gives.
+// CHECK: `arith.addf`: `map`: wg_map: sg_data 24 does not divide extent 64 of dimension 0
+func.func @f(%v: vector<64x64xf16>) {
+  %a = arith.addf %v, %v {map = #xetile.wg_map<sg_layout = [2, 2], sg_data = [24, 32]>} : vector<64x64xf16>
+  return
+}
+// -----
+// CHECK: `arith.constant`: `map`: wg_map: sg_layout * sg_data = 3 * 32 = 96 and extent 64 of dimension 1
+func.func @f() {
+  %a = arith.constant {map = #xetile.xe_map<wg = <sg_layout = [2, 3], sg_data = [32, 32]>>} dense<0.0> : vector<64x64xf16>
+  return
+}
+// -----
+// CHECK: `math.exp`: `map`: layout: it has 3 dimensions, the shape [64, 64] 2
+func.func @f(%v: vector<64x64xf16>) {
+  %a = math.exp %v {map = #xetile.layout<sg_layout = [1, 1, 1], sg_data = [64, 64, 1]>} : vector<64x64xf16>
+  return
+}
+// -----
+// Aliases count where they are defined, used or not.
+// CHECK: `sg_data` must have two entries, one a dimension, found [4, 4, 4]
+#unused = #xetile.wg_map<sg_layout = [2, 2], sg_data = [4, 4, 4]>
+func.func @f() {
+  return
+}
+// -----
+// CHECK: `wi_layout` must have two entries, one a dimension, found [16]
+#unused = #xetile.sg_map<wi_layout = [16], wi_data = [1, 1]>
+func.func @f() {
+  return
+}
+// -----
+// CHECK: `inner_blocks` must be two positive numbers, found [8]
+func.func @f(%t: !xetile.tile<8x8xf16, #xetile.tile_attr<inner_blocks = [8]>>) {
+  return
+}
+// -----
+// CHECK: `memory_space` must be 0 (global) or 3 (shared), found 1
+func.func @f(%t: !xetile.tile<8x8xf16, #xetile.tile_attr<memory_space = 1>>) {
+  return
+}
+// -----
+// CHECK: the base is in memory space 0, the tile in 3
+func.func @f(%m: memref<64x64xf16>) {
+  %t = xetile.init_tile %m[0, 0] : memref<64x64xf16> -> !xetile.tile<8x8xf16, #xetile.tile_attr<memory_space = 3>>
+  return
+}
+// -----
+// CHECK: the indices are vector<1x8xindex>, expected vector<8x8xindex>
+func.func @f(%m: memref<64xf16>, %i: vector<1x8xindex>) {
+  %t = xetile.init_tile %m, %i : memref<64xf16>, vector<1x8xindex> -> !xetile.tile<8x8xf16, #scatter>
+  return
+}
+// -----
+// CHECK: a scattered tile is loaded by load_gather
+func.func @f(%t: !xetile.tile<8x8xf16, #scatter>) {
+  %v = xetile.load_tile %t : !xetile.tile<8x8xf16, #scatter> -> vector<8x8xf16>
+  return
+}
+// -----
+// CHECK: dimension 0 is not in [1] and must stay 64, found 32
+func.func @f(%v: vector<64x1xf16>) {
+  %a = xetile.tile_broadcast %v [1] : vector<64x1xf16> -> vector<32x64xf16>
+  return
+}
+// -----
+// CHECK: reduction_size 5 does not divide the reduced extent
+func.func @f(%v: vector<64x64xf16>) {
+  %a = xetile.reduction <add>, %v [0] {reduction_size = 5 : i64} : vector<64x64xf16> -> vector<8x64xf16>
+  return
+}
+// -----
+// CHECK: i8 cannot be accumulated in f32
+func.func @f(%v: vector<8x8xi8>) {
+  %d = xetile.tile_mma %v, %v : vector<8x8xi8>, vector<8x8xi8> -> vector<8x8xf32>
+  return
+}
+// -----
+// CHECK: `wg_map_a`: wg_map: sg_data 24 does not divide extent 64 of dimension 0
+func.func @f(%v: vector<64x64xf16>) {
+  %d = xetile.tile_mma %v, %v {wg_map_a = #xetile.wg_map<sg_layout = [2, 2], sg_data = [24, 32]>} : vector<64x64xf16>, vector<64x64xf16> -> vector<64x64xf32>
+  return
+}

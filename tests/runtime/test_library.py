@@ -162,3 +162,22 @@ def test_stages() -> None:
     assert "define" in kernel.ir("llvm")
     with pytest.raises(LaunchError, match="no stage"):
         kernel.ir("lops")
+
+
+TWINS = """
+gpu.module @a { gpu.func @k() kernel { gpu.return } gpu.func @l() { gpu.return } }
+gpu.module @b { gpu.func @k() kernel { gpu.return } }
+func.func @l() { return }
+func.func @h() { return }
+"""
+
+
+def test_kernels_of_one_name_are_called_by_their_modules() -> None:
+    library = xetl.load_mlir(TWINS)
+    assert sorted(library) == ["a::k", "b::k", "h", "l"]
+    assert library["a::l"] is library["l"]
+    assert library["b::k"].qualified_name == "b::k"
+    with pytest.raises(MissingKernelError, match="no kernel called `k`"):
+        library["k"]
+    with pytest.raises(MissingKernelError, match="no kernel called `b::l`"):
+        library["b::l"]

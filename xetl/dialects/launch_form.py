@@ -85,8 +85,16 @@ def launch_form(
         kernel.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, list(subgroups))
     calls = any(isinstance(op, func.CallOp) for op in body.walk())
     callees = [other.clone() for other in others] if calls else []
-    inner = Region(Block([kernel, *callees]))
+    named = _globals_for(function, kernel)
+    inner = Region(Block([*named, kernel, *callees]))
     return ModuleOp([gpu.ModuleOp(function.sym_name.data, inner)])
+
+
+def _globals_for(function: Function, kernel: Operation) -> list[Operation]:
+    """What stands beside the function and is read by name."""
+    reads = any(isinstance(op, memref.GetGlobalOp) for op in kernel.walk())
+    beside = function.parent.ops if reads and function.parent is not None else ()
+    return [op.clone() for op in beside if isinstance(op, memref.GlobalOp)]
 
 
 def _attributions(block: Block, count: int, function: Function) -> None:

@@ -25,6 +25,7 @@ from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from .host_code import HostCodeParser
+from .upstream.affine import Affine
 from .upstream.arith import Arith
 from .upstream.cf import Cf
 from .upstream.elementwise import FlagsAttr
@@ -34,6 +35,7 @@ from .upstream.index import Index
 from .upstream.math import Math
 from .upstream.memref import MemRef
 from .upstream.scf import Scf
+from .upstream.ub import Ub
 from .upstream.vector import Vector
 from .upstream.xegpu_hints import XeGPUHints
 from .xetile import OTHER_SPELLINGS, XeTile
@@ -41,7 +43,7 @@ from .xetile.generic_form import settle
 
 DIALECTS: tuple[Dialect, ...] = (
     *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
-    *(XeGPUHints, XeTile),
+    *(XeGPUHints, XeTile, Affine, Ub),
 )
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from xetl.dialects.text import error_at, functions_of, read_module
+from xdsl.ir import Block
+
+from xetl.dialects.text import (
+    Function,
+    error_at,
+    functions_of,
+    qualified_name,
+    read_module,
+)
+from xetl.dialects.upstream import gpu
 from xetl.errors import IRError, MissingKernelError, XetlError, did_you_mean
 from xetl.runtime.caller import at_caller
 from xetl.runtime.text_kernel import TextKernel
@@ -20,29 +29,30 @@ class Library(Mapping[str, TextKernel]):
             IRError: it is wrong.
         """
         self._module = read_module(text)
-        functions = functions_of(self._module)
-        self._kernels: dict[str, TextKernel] = {}
-        for function in functions:
-            name = function.sym_name.data
-            if name in self._kernels:
-                message = f"there are two functions called `{name}`"
-                raise error_at(text, function, message, "X0702")
-            self._kernels[name] = TextKernel(text, function, functions)
+        tables = _symbol_tables(text, functions_of(self._module))
+        self._kernels = {
+            name: TextKernel(text, function, tables[function.parent])
+            for name, function in _named(tables).items()
+        }
 
     def __getitem__(self, name: str) -> TextKernel:
-        """The function called ``name``.
+        """The function called ``name``, or ``module::name`` where several are.
 
         Raises:
             MissingKernelError: there is none.
         """
-        found = self._kernels.get(name)
+        kernels = self._kernels
+        found = kernels.get(name)
+        if found is None and "::" in str(name):
+            short = kernels.get(str(name).rpartition("::")[2])
+            if short is not None and short.qualified_name == name:
+                return short
         if found is None:
-            listed = ", ".join(f"`{each}`" for each in self._kernels) or "none"
+            listed = ", ".join(f"`{each}`" for each in kernels) or "none"
             error = MissingKernelError(
                 f"the text has no kernel called `{name}`",
                 code="X0818",
-                help=did_you_mean(str(name), self._kernels)
-                or f"its kernels are {listed}",
+                help=did_you_mean(str(name), kernels) or f"its kernels are {listed}",
             )
             raise at_caller(error) from None
         return found
@@ -58,6 +68,41 @@ class Library(Mapping[str, TextKernel]):
 
     def __str__(self) -> str:
         return str(self._module)
+
+
+_Tables = dict[Block | None, list[Function]]
+
+
+def _symbol_tables(text: str, functions: list[Function]) -> _Tables:
+    """The functions that stand side by side, by the block around them."""
+    tables: _Tables = {}
+    for function in functions:
+        name = function.sym_name.data
+        table = tables.setdefault(function.parent, [])
+        if any(other.sym_name.data == name for other in table):
+            message = f"there are two functions called `{name}`"
+            raise error_at(text, function, message, "X0702")
+        table.append(function)
+    return tables
+
+
+def _named(tables: _Tables) -> dict[str, Function]:
+    """Functions by what users call them.
+
+    That is the name in the text; with the name of the module around it in front where
+    several kernels have it.  A kernel comes before a function of the host.
+    """
+    every = [function for table in tables.values() for function in table]
+    named: dict[str, Function] = {}
+    for function in every:
+        name = function.sym_name.data
+        rivals = [other for other in every if other.sym_name.data == name]
+        kernels = [other for other in rivals if isinstance(other, gpu.FuncOp)]
+        if len(kernels or rivals) == 1:
+            named[name] = (kernels or rivals)[0]
+        elif function in (kernels or rivals):
+            named[qualified_name(function)] = function
+    return named
 
 
 def load_mlir(text: str) -> Library:

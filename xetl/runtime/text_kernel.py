@@ -7,6 +7,7 @@ from math import prod
 from threading import Lock
 from typing import Any, cast
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
@@ -15,7 +16,8 @@ from xetl.backend import Backend
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SUBGROUPS
 from xetl.dialects.launch_form import launch_form
-from xetl.dialects.text import FILE, Function, qualified_name
+from xetl.dialects.text import FILE, Function, error_at, qualified_name
+from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.runtime.caller import at_caller
@@ -25,6 +27,7 @@ from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
 from xetl.runtime.text_refusal import refused
+from xetl.transforms.expand_forms import ExpandFormsPass
 
 _OPTIONS = ("backend", "target")
 
@@ -179,7 +182,12 @@ class TextKernel:
     def _module(self, aliases: Sequence[int], subgroups: Grid | None) -> ModuleOp:
         """A module with this kernel alone."""
         counts = subgroups or self._default_subgroups()
-        return launch_form(self._function, self._others, self.names, aliases, counts)
+        module = launch_form(self._function, self._others, self.names, aliases, counts)
+        try:
+            ExpandFormsPass().apply(Context(), module)
+        except LocatedVerifyException as error:
+            raise error_at(self._text, error.op, error.problem, "X0705") from None
+        return module
 
     def _default_subgroups(self) -> Grid:
         for map_ in used_maps(self._function):

@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.ir import Block
 
+from xetl.dialects.base import ints_of
 from xetl.errors import InternalError
 from xetl_reference.plan import BLOCK_ID, RESERVED, Builder, Frame, Plan, Step
 
@@ -75,6 +76,33 @@ def _if(plan: Plan, op: Any) -> Step:
 
     def run(frame: Frame) -> None:
         for step in then if frame[condition] else otherwise:
+            step(frame)
+
+    return run
+
+
+def _execute_region(plan: Plan, op: Any) -> Step:
+    block = op.region.block
+    steps = plan.steps(block)
+    steps.append(move(_yielded(plan, block), plan.slots(op.results)))
+
+    def run(frame: Frame) -> None:
+        for step in steps:
+            step(frame)
+
+    return run
+
+
+def _index_switch(plan: Plan, op: Any) -> Step:
+    argument, results = plan.slot(op.arg), plan.slots(op.results)
+    blocks = [region.block for region in op.regions]
+    default, *cases = [
+        [*plan.steps(block), move(_yielded(plan, block), results)] for block in blocks
+    ]
+    chosen = dict(zip(ints_of(op.cases), cases))
+
+    def run(frame: Frame) -> None:
+        for step in chosen.get(frame[argument], default):
             step(frame)
 
     return run
@@ -174,6 +202,8 @@ BUILDERS: dict[str, Builder] = {
     "scf.for": _for,
     "scf.if": _if,
     "scf.while": _while,
+    "scf.execute_region": _execute_region,
+    "scf.index_switch": _index_switch,
     "scf.parallel": _parallel,
     "func.call": _call,
 }

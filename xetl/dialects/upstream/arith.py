@@ -60,6 +60,7 @@ from .arith_casts import (
     TrunciOp,
     UitofpOp,
 )
+from .arith_extended import EXTENDED_OPS
 from .arith_float import (
     FLOAT_OPS,
     AddfOp,
@@ -418,6 +419,15 @@ class SelectOp(XetlOp):
 
 Arith = Dialect(
     "arith",
-    [*INTEGER_OPS, *FLOAT_OPS, *CAST_OPS, ConstantOp, CmpiOp, CmpfOp, SelectOp],
+    [
+        *INTEGER_OPS,
+        *EXTENDED_OPS,
+        *FLOAT_OPS,
+        *CAST_OPS,
+        ConstantOp,
+        CmpiOp,
+        CmpfOp,
+        SelectOp,
+    ],
     [FastMathFlagsAttr, IntegerOverflowFlagsAttr],
 )

@@ -18,6 +18,7 @@ from .elementwise import (
     IntegerBinaryOp,
     IntegerUnaryOp,
 )
+from .math_more import MORE_OPS
 
 
 @irdl_op_definition
@@ -330,4 +331,4 @@ class FmaOp(FloatOp):
         )
 
 
-Math = Dialect("math", [*SIMPLE_OPS, FmaOp])
+Math = Dialect("math", [*SIMPLE_OPS, *MORE_OPS, FmaOp])

@@ -52,6 +52,7 @@ from ..base import (
 )
 from ..kinds_of_types import is_memref
 from .memref_globals import GetGlobalOp, GlobalOp
+from .memref_shapes import AssumeAlignmentOp, CollapseShapeOp, ExpandShapeOp
 from .memref_views import (
     CastOp,
     ExtractAlignedPointerAsIndexOp,
@@ -424,8 +425,11 @@ MemRef = Dialect(
         DeallocOp,
         CopyOp,
         DimOp,
+        AssumeAlignmentOp,
         AtomicRmwOp,
         CastOp,
+        CollapseShapeOp,
+        ExpandShapeOp,
         ExtractAlignedPointerAsIndexOp,
         ExtractStridedMetadataOp,
         GetGlobalOp,
@@ -441,11 +445,14 @@ MemRef = Dialect(
 __all__ = [
     "AllocOp",
     "AllocaOp",
+    "AssumeAlignmentOp",
     "AtomicRmwOp",
     "CastOp",
+    "CollapseShapeOp",
     "CopyOp",
     "DeallocOp",
     "DimOp",
+    "ExpandShapeOp",
     "ExtractAlignedPointerAsIndexOp",
     "ExtractStridedMetadataOp",
     "GetGlobalOp",

@@ -32,22 +32,8 @@ from xdsl.traits import (
 
 from ..base import Common, Value, XetlOp, check, type_of
 from . import scf_syntax as syntax
-
-
-@irdl_op_definition
-class YieldOp(XetlOp):
-    """The values a region gives to its loop or conditional."""
-
-    name = "scf.yield"
-
-    arguments = var_operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
-
-    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
-
-    def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[arguments], **common)
+from .scf_regions import ExecuteRegionOp, IndexSwitchOp
+from .scf_yield import YieldOp
 
 
 @irdl_op_definition
@@ -363,5 +349,21 @@ Scf = Dialect(
         ReduceOp,
         ReduceReturnOp,
         ParallelOp,
+        ExecuteRegionOp,
+        IndexSwitchOp,
     ],
 )
+
+__all__ = [
+    "ConditionOp",
+    "ExecuteRegionOp",
+    "ForOp",
+    "IfOp",
+    "IndexSwitchOp",
+    "ParallelOp",
+    "ReduceOp",
+    "ReduceReturnOp",
+    "Scf",
+    "WhileOp",
+    "YieldOp",
+]

@@ -352,3 +352,27 @@ def print_reduce(printer: Printer, op: _Reduce) -> None:
         printer.print_list(op.reductions, printer.print_region)
     assert isinstance(op, Operation)
     print_attributes(printer, op)
+
+
+# Regions of several kinds ---------------------------------------------------------
+
+
+def parse_result_types(parser: Parser) -> list[Attribute]:
+    """Parse ``-> (types)``, ``-> type`` or nothing."""
+    return _parse_types(parser) if parser.parse_optional_punctuation("->") else []
+
+
+def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    """Print ``-> (types)``, or nothing if there are none."""
+    if types:
+        printer.print_string(" -> ")
+        _print_types(printer, types)
+
+
+def parse_yielding_region(parser: Parser, terminator: type[Operation]) -> Region:
+    """Parse a region of one block whose terminator may be left out."""
+    region = parser.parse_region()
+    if not region.blocks:
+        region.add_block(Block())
+    _terminate(region, terminator)
+    return region

@@ -1,0 +1,139 @@
+"""Affine functions of index values.  Source: MLIR, `affine` dialect.
+
+Its loops and accesses are for compilers of loops; kernels of tiles have these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import AffineMapAttr, IndexType
+from xdsl.ir import Dialect, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from ..base import (
+    Common,
+    Value,
+    XetlOp,
+    check,
+    parse_attributes,
+    parse_optional_operands,
+    print_attributes,
+    resolve_indices,
+)
+
+
+class _AffineOp(XetlOp):
+    """``op #map(dimensions)[symbols]``."""
+
+    map_operands = var_operand_def(IndexType)
+    map = prop_def(AffineMapAttr)
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, map_: AffineMapAttr, operands: Sequence[Value], **common: Unpack[Common]
+    ) -> None:
+        super().__init__(
+            operands=[operands],
+            result_types=[IndexType()],
+            properties={"map": map_},
+            **common,
+        )
+
+    @property
+    def dimensions(self) -> Sequence[SSAValue]:
+        """What the map calls d0, d1, ..."""
+        return self.map_operands[: self.map.data.num_dims]
+
+    @property
+    def symbols(self) -> Sequence[SSAValue]:
+        """What the map calls s0, s1, ..."""
+        return self.map_operands[self.map.data.num_dims :]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``#map(%i)[%n]``."""
+        position = parser.pos
+        map_ = parser.parse_attribute()
+        if not isinstance(map_, AffineMapAttr):
+            parser.raise_error(f"expected an affine map, found {map_}", position)
+        values = [
+            *parse_optional_operands(parser, parser.Delimiter.PAREN),
+            *parse_optional_operands(parser, parser.Delimiter.SQUARE),
+        ]
+        _, attributes = parse_attributes(parser, cls)
+        return cls(map_, resolve_indices(parser, values), attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``#map(%i)[%n]``."""
+        printer.print_string(" ")
+        printer.print_attribute(self.map)
+        with printer.in_parens():
+            printer.print_list(self.dimensions, printer.print_ssa_value)
+        if self.symbols:
+            with printer.in_square_brackets():
+                printer.print_list(self.symbols, printer.print_ssa_value)
+        print_attributes(printer, self, ("map",))
+
+    def verify_(self) -> None:
+        """Check the number of operands and of results of the map."""
+        map_ = self.map.data
+        expected = map_.num_dims + map_.num_symbols
+        found = len(self.map_operands)
+        check(expected == found, f"the map takes {expected} operands, found {found}")
+        check(bool(map_.results), "the map needs a result")
+
+
+@irdl_op_definition
+class ApplyOp(_AffineOp):
+    """The value of the map."""
+
+    name = "affine.apply"
+
+    map_operands = var_operand_def(IndexType)
+    map = prop_def(AffineMapAttr)
+    result = result_def(IndexType)
+
+    def verify_(self) -> None:
+        """Check the number of operands, and that there is one result."""
+        super().verify_()
+        found = len(self.map.data.results)
+        check(found == 1, f"the map of affine.apply has one result, found {found}")
+
+
+@irdl_op_definition
+class MinOp(_AffineOp):
+    """The smallest result of the map."""
+
+    name = "affine.min"
+
+    map_operands = var_operand_def(IndexType)
+    map = prop_def(AffineMapAttr)
+    result = result_def(IndexType)
+
+
+@irdl_op_definition
+class MaxOp(_AffineOp):
+    """The largest result of the map."""
+
+    name = "affine.max"
+
+    map_operands = var_operand_def(IndexType)
+    map = prop_def(AffineMapAttr)
+    result = result_def(IndexType)
+
+
+Affine = Dialect("affine", [ApplyOp, MinOp, MaxOp])

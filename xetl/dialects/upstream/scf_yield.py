@@ -1,0 +1,25 @@
+"""What every region of `scf` ends in.  Source: MLIR, `scf` dialect."""
+
+from __future__ import annotations
+
+from typing_extensions import Unpack
+from xdsl.irdl import irdl_op_definition, traits_def, var_operand_def
+from xdsl.traits import IsTerminator, Pure
+
+from ..base import Common, Value, XetlOp
+
+
+@irdl_op_definition
+class YieldOp(XetlOp):
+    """The values a region gives to its loop or conditional."""
+
+    name = "scf.yield"
+
+    arguments = var_operand_def()
+
+    traits = traits_def(IsTerminator(), Pure())
+
+    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
+
+    def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
+        super().__init__(operands=[arguments], **common)

@@ -1,0 +1,61 @@
+"""expand-forms: operations that others express become those.
+
+Why: texts may have any operation of MLIR; each that is a short word for others would
+otherwise be one more case in every backend.
+
+Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
+After:  ``arith.cmpf uno, %v, %v``, ``arith.muli %i, %c4``
+
+Left alone: everything else.  What a rule cannot express (an outer product that is not
+added, a global that is no constant) is an error with its line.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.dialects.upstream.memref import GlobalOp
+from xetl.dialects.verify import LocatedVerifyException
+from xetl.transforms.forms import affine_values, memory, numbers, vectors
+from xetl.transforms.forms.steps import Rule
+from xetl.transforms.rewriting import apply_patterns
+
+_RULES: dict[type[Operation], Rule] = {
+    **affine_values.RULES,
+    **memory.RULES,
+    **numbers.RULES,
+    **vectors.RULES,
+}
+
+
+class ExpandForm(RewritePattern):
+    """Replace an operation by what its rule writes down."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        """Replace ``op`` if there is a rule for it."""
+        rule = _RULES.get(type(op))
+        if rule is None:
+            return
+        try:
+            operations, values = rule(op)
+        except VerifyException as error:
+            raise LocatedVerifyException(op, str(error)) from None
+        rewriter.replace(op, list(operations), list(values))
+
+
+class ExpandFormsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "expand-forms"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        apply_patterns(op, ExpandForm())
+        for unread in [each for each in op.walk() if isinstance(each, GlobalOp)]:
+            unread.detach()
+            unread.erase()

@@ -1,0 +1,1 @@
+"""Rules of `expand-forms`: each gives what one operation is in terms of others."""
