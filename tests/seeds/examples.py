@@ -13,8 +13,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
 
-from xetl.dialects.text import read_module
+from xetl.dialects.launch_form import launch_form
+from xetl.dialects.text import functions_of, read_module
 
 HERE = Path(__file__).parent
 STATED = "4096"
@@ -74,11 +76,17 @@ class Example:
             text = text.replace(STATED, str(self.extent))
         return text
 
-    def alone(self) -> str:
-        """A text with this kernel alone."""
-        module = read_module(self.text())
-        functions = {op.sym_name.data: op for op in module.body.block.ops}
-        return str(functions[self.kernel])
+    def module(self) -> ModuleOp:
+        """This kernel alone, as it is launched."""
+        found = {each.sym_name.data: each for each in functions_of(self.parsed())}
+        function = found[self.kernel]
+        arguments = function.body.block.args
+        names = [each.name_hint or "" for each in arguments]
+        return launch_form(function, [], names, [-1] * len(names), (1, 1, 1))
+
+    def parsed(self) -> ModuleOp:
+        """The text as a module."""
+        return read_module(self.text())
 
 
 EXAMPLES: list[Example] = []
