@@ -29,9 +29,16 @@ from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.check_workgroup import CheckWorkgroupPass
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
+from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
+from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
+from xetl.transforms.expand_forms import ExpandFormsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
+from xetl.transforms.normalize_tiles import NormalizeTilesPass
+from xetl.transforms.place_barriers import PlaceBarriersPass
+from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
 from xetl.transforms.stages import check_stage
 from xetl.transforms.unblock_values import UnblockValuesPass
 
@@ -48,8 +55,15 @@ def core_passes() -> PassTable:
         CheckBarriersPass,
         CheckWorkgroupPass,
         ChooseInnerBlocksPass,
+        DistributeToSubgroupsPass,
+        ConvertVectorToXetilePass,
+        ConvertXetileToVectorPass,
         DropBreakpointsPass,
+        ExpandFormsPass,
         FoldAddIntoMmaPass,
+        NormalizeTilesPass,
+        PlaceBarriersPass,
+        PropagateWgMapsPass,
         UnblockValuesPass,
     )
     return {each.name: each for each in own}

@@ -1,0 +1,111 @@
+"""Operations on tile values as those of `vector` on matrices."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import vector_type, with_element
+from xetl.dialects.literals import make_splat
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.xetile import (
+    TileBroadcastOp,
+    TileMmaOp,
+    TileReduceOp,
+    TileTransposeOp,
+)
+from xetl.transforms.kinds import identity_of, sums_run_in
+from xetl.transforms.subgroups.place import Place
+
+_MAPS = ((0, 2), (2, 1), (0, 1))
+_ITERATORS = ("parallel", "parallel", "reduction")
+
+
+def problem_with(op: Operation) -> str | None:
+    """Why `vector` cannot say what ``op`` does; None if it can."""
+    if isinstance(op, TileMmaOp) and op.precision is not None:
+        return f"`vector.contract` has no precision `{op.precision.data}`"
+    if isinstance(op, TileReduceOp) and op.reduction_size is not None:
+        return None if len(op.dims) == 1 else "it reduces groups in two dimensions"
+    return None
+
+
+def multiply(op: TileMmaOp, place: Place) -> SSAValue:
+    """A contraction in the type sums run in, rounded once."""
+    result = op.result.type
+    element = result.element_type
+    wide = f32 if isinstance(element, Float16Type | BFloat16Type) else element
+    type_ = VectorType(wide, result.shape)
+    a, b = _sides(op, wide, place)
+    acc = _constant(0, type_, place) if op.c is None else _extended(op.c, wide, place)
+    product = vector.ContractOp(a, b, acc, _MAPS, _ITERATORS)
+    return _truncated(place.add(product).result, element, place)
+
+
+def _sides(op: TileMmaOp, wide: Attribute, place: Place) -> tuple[SSAValue, SSAValue]:
+    """Both sides; integers without sign in the type of the result."""
+    flags = op.a_unsigned is not None, op.b_unsigned is not None
+    if not any(flags) or vector_type(op.a).element_type == wide:
+        return op.a, op.b
+    sides: list[SSAValue] = []
+    for side, unsigned in zip((op.a, op.b), flags):
+        extend = arith.ExtuiOp if unsigned else arith.ExtsiOp
+        sides.append(place.add(extend(side, with_element(side.type, wide))).result)
+    return sides[0], sides[1]
+
+
+def transpose(op: TileTransposeOp, place: Place) -> SSAValue:
+    """Rows become columns."""
+    return place.add(vector.TransposeOp(op.source, (1, 0))).result
+
+
+def broadcast(op: TileBroadcastOp, place: Place) -> SSAValue:
+    """A dimension of size 1 is repeated."""
+    return place.add(vector.BroadcastOp(op.source, op.result.type)).result
+
+
+def reduce(op: TileReduceOp, place: Place) -> SSAValue:
+    """A reduction from the identity; its dimension comes back with size 1."""
+    kind, element = op.kind.data, vector_type(op.source).element_type
+    wide = sums_run_in(kind, element)
+    value, dims = _extended(op.source, wide, place), op.dims
+    if op.reduction_size is not None:
+        value, dims = _in_groups(op, value, place)
+    shape = vector_type(value).get_shape()
+    kept = [extent for dim, extent in enumerate(shape) if dim not in dims]
+    type_ = VectorType(wide, kept) if kept else wide
+    start = _constant(identity_of(kind, wide), type_, place)
+    found = place.add(vector.MultiReductionOp(kind, value, start, dims)).result
+    full = VectorType(wide, op.result.type.shape)
+    shaped = vector.ShapeCastOp if kept else vector.BroadcastOp
+    return _truncated(place.add(shaped(found, full)).result, element, place)
+
+
+def _in_groups(
+    op: TileReduceOp, value: SSAValue, place: Place
+) -> tuple[SSAValue, tuple[int, ...]]:
+    """Neighbours that are combined get a dimension of their own."""
+    assert op.reduction_size is not None
+    size, (dim,) = op.reduction_size.value.data, op.dims
+    shape = list(vector_type(value).get_shape())
+    shape[dim : dim + 1] = [shape[dim] // size, size]
+    type_ = VectorType(vector_type(value).element_type, shape)
+    return place.add(vector.ShapeCastOp(value, type_)).result, (dim + 1,)
+
+
+def _constant(number: float, type_: Attribute, place: Place) -> SSAValue:
+    return place.add(arith.ConstantOp(make_splat(number, type_), type_)).result
+
+
+def _extended(value: SSAValue, wide: Attribute, place: Place) -> SSAValue:
+    type_ = with_element(value.type, wide)
+    return (
+        value if type_ == value.type else place.add(arith.ExtfOp(value, type_)).result
+    )
+
+
+def _truncated(value: SSAValue, element: Attribute, place: Place) -> SSAValue:
+    type_ = with_element(value.type, element)
+    if type_ == value.type:
+        return value
+    return place.add(arith.TruncfOp(value, type_)).result

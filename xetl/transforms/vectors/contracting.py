@@ -1,0 +1,109 @@
+"""Operations of `vector` on matrices as those on tile values."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.base import shape_of, vector_type
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import vector
+from xetl.dialects.upstream.elementwise import is_float
+from xetl.dialects.xetile import (
+    TileBroadcastOp,
+    TileMmaOp,
+    TileReduceOp,
+    TileTransposeOp,
+)
+from xetl.transforms.kinds import operation_of
+from xetl.transforms.subgroups.place import Place
+
+
+def contract(op: vector.ContractOp) -> None:
+    """A product of two matrices, however its sides are stored."""
+    if not _is_product(op):
+        return
+    lhs, rhs, acc = op.maps
+    (k,) = {dim for dim, kind in enumerate(op.iterators) if kind == "reduction"}
+    rows, columns = acc
+    place = _in_front_of(op)
+    # The side that has the rows of the result comes first.
+    left, right = ((op.lhs, lhs), (op.rhs, rhs))[:: 1 if rows in lhs else -1]
+    a = _turned(place, left[0], left[1] == (k, rows))
+    b = _turned(place, right[0], right[1] == (columns, k))
+    _replace(op, place.add(TileMmaOp(a, b, op.acc)).result)
+
+
+def _is_product(op: vector.ContractOp) -> bool:
+    """Whether this is (m, k) by (k, n), in any order, of types a tile_mma takes."""
+    lhs, rhs, acc = op.maps
+    kinds = sorted(op.iterators)
+    if op.kind.kind != "add" or kinds != ["parallel", "parallel", "reduction"]:
+        return False
+    shared = set(lhs) & set(rhs)
+    ranks_fit = all(len(dims) == 2 for dims in op.maps)
+    if not ranks_fit or set(acc) != set(lhs) ^ set(rhs) or len(shared) != 1:
+        return False
+    element = vector_type(op.lhs).element_type
+    same = element == vector_type(op.rhs).element_type
+    return same and is_float(element) == is_float(op.result.type)
+
+
+def transpose(op: vector.TransposeOp) -> None:
+    """Rows become columns."""
+    if op.dims == (1, 0):
+        _replace(op, _in_front_of(op).add(TileTransposeOp(op.source)).result)
+
+
+def broadcast(op: vector.BroadcastOp) -> None:
+    """A row, a column or one element is repeated; a number stays what it was."""
+    source, shape = op.source, op.result.type.get_shape()
+    if not is_vector(source.type) or len(shape) != 2:
+        return
+    place = _in_front_of(op)
+    matrix = _as_matrix(place, source)
+    pairs = zip(shape_of(matrix.type), shape)
+    dims = [dim for dim, (old, new) in enumerate(pairs) if old != new]
+    if dims:
+        matrix = place.add(TileBroadcastOp(matrix, dims, op.result.type)).result
+    _replace(op, matrix)
+
+
+def reduce(op: vector.MultiReductionOp) -> None:
+    """A reduction keeps its dimension as 1; what it started from is combined after."""
+    source = vector_type(op.source)
+    if source.get_num_dims() != 2 or not op.dims:
+        return
+    place = _in_front_of(op)
+    reduced = place.add(TileReduceOp(op.kind.kind, op.source, op.dims)).result
+    if is_vector(op.result.type):
+        value = place.add(vector.ShapeCastOp(reduced, op.result.type)).result
+    else:
+        value = place.add(vector.ExtractOp(reduced, [0, 0])).result
+    combine = operation_of(op.kind.kind, source.element_type)
+    _replace(op, place.add(combine(value, op.acc)).results[0])
+
+
+def _turned(place: Place, value: SSAValue, is_turned: bool) -> SSAValue:
+    return place.add(TileTransposeOp(value)).result if is_turned else value
+
+
+def _as_matrix(place: Place, value: SSAValue) -> SSAValue:
+    type_ = vector_type(value)
+    if type_.get_num_dims() == 2:
+        return value
+    row = VectorType(type_.element_type, (1, *type_.get_shape()))
+    return place.add(vector.ShapeCastOp(value, row)).result
+
+
+def _in_front_of(op: Operation) -> Place:
+    assert op.parent is not None
+    return Place(op.parent, op, op.location)
+
+
+def _replace(op: Operation, value: SSAValue) -> None:
+    if value.name_hint is None:
+        value.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(value)
+    op.detach()
+    op.erase()

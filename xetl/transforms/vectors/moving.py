@@ -1,0 +1,198 @@
+"""Tiles as what they are made of: a base, and where in it the tile starts.
+
+A tile that a loop or an if carries becomes two numbers that it carries, a scattered one
+a vector of indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
+from xetl.transforms.blocks.axes import arguments_of
+from xetl.transforms.subgroups.place import Place
+from xetl.transforms.vectors.families import Family
+
+Parts = tuple[SSAValue, ...]
+Access = Callable[[Operation, "Descriptors", Place], bool]
+"""Replaces an operation that accesses memory; False if it is none of a known tile."""
+
+
+@dataclass
+class Descriptors:
+    """What tiles became.
+
+    Attributes:
+        family_of: the family of each tile that is replaced.
+        bases: of each family, once its first `init_tile` was seen.
+        starts: of each tile seen so far, row and column, or the vector of indices.
+    """
+
+    family_of: dict[SSAValue, Family]
+    bases: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    starts: dict[SSAValue, Parts] = field(default_factory=dict[SSAValue, Parts])
+
+    def knows(self, value: SSAValue) -> bool:
+        """Whether this is a tile that is replaced."""
+        return value in self.family_of
+
+    def base(self, tile: SSAValue) -> SSAValue:
+        """The memref a tile lies in."""
+        return self.bases[id(self.family_of[tile])]
+
+    def expand(self, values: Iterable[SSAValue]) -> Parts:
+        """Values, tiles among them as their parts."""
+        parts = (self.starts.get(value, (value,)) for value in values)
+        return tuple(part for each in parts for part in each)
+
+
+def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
+    """Replace the tiles of a block and of all inside; what made them goes."""
+    dead: list[Operation] = []
+    for op in list(block.ops):
+        place = Place(block, op, op.location)
+        if isinstance(op, InitTileOp) and tiles.knows(op.result):
+            _init(op, tiles, place)
+        elif isinstance(op, UpdateTileOffsetOp) and tiles.knows(op.result):
+            _move(op, tiles, place)
+        elif isinstance(op, scf.YieldOp | scf.ConditionOp):
+            _hand_on(op, tiles)
+            continue
+        elif _carries(op, tiles):
+            _rebuild(op, tiles, access, place)
+        elif not access(op, tiles, place):
+            for region in op.regions:
+                for inner in region.blocks:
+                    replace_tiles(inner, tiles, access)
+            continue
+        dead.append(op)
+    for op in reversed(dead):
+        op.detach()
+        op.erase()
+
+
+def _carries(op: Operation, tiles: Descriptors) -> bool:
+    if not isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+        return False
+    return any(map(tiles.knows, (*op.results, *arguments_of(op))))
+
+
+# Where a tile starts ----------------------------------------------------------------
+
+
+def _init(op: InitTileOp, tiles: Descriptors, place: Place) -> None:
+    key = id(tiles.family_of[op.result])
+    if key not in tiles.bases:
+        tiles.bases[key] = _base(op, place)
+    if op.indices is not None:
+        tiles.starts[op.result] = (op.indices,)
+    else:
+        tiles.starts[op.result] = tuple(map(place.value, op.mixed_offsets))
+
+
+def _base(op: InitTileOp, place: Place) -> SSAValue:
+    """The matrix; one of its own where sizes and strides are given."""
+    sizes, strides = op.mixed_sizes, op.mixed_strides
+    if not sizes:
+        return op.source
+    offset = place.add(memref.ExtractStridedMetadataOp(op.source)).results[1]
+    old = memref_type(op.source)
+    layout = StridedLayoutAttr([_known(each) for each in strides], None)
+    shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+    new = MemRefType(old.element_type, shape, layout, old.memory_space)
+    view = memref.ReinterpretCastOp(op.source, [offset], sizes, strides, new)
+    return place.add(view).result
+
+
+def _known(index: Index) -> int | None:
+    return index if isinstance(index, int) else None
+
+
+def _move(op: UpdateTileOffsetOp, tiles: Descriptors, place: Place) -> None:
+    start = tiles.starts[op.tile]
+    if op.indices is not None:
+        moved = place.add(arith.AddiOp(start[0], op.indices)).result
+        tiles.starts[op.result] = (moved,)
+    else:
+        rows, columns = map(place.plus, start, op.mixed_offsets)
+        tiles.starts[op.result] = (place.value(rows), place.value(columns))
+
+
+# Loops and branches -----------------------------------------------------------------
+
+
+def _hand_on(op: scf.YieldOp | scf.ConditionOp, tiles: Descriptors) -> None:
+    op.operands = tiles.expand(op.operands)
+
+
+def _rebuild(op: Operation, tiles: Descriptors, access: Access, place: Place) -> None:
+    """The same loop or branch, with parts where it carried tiles."""
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    for region in regions:
+        for block in region.blocks:
+            _open(block, tiles)
+            replace_tiles(block, tiles, access)
+            _close(block, tiles)
+    operands = tiles.expand(op.operands)
+    types = [type_ for result in op.results for type_ in _types(result, tiles)]
+    new = place.add(_with_parts(op, operands, types, regions))
+    new.attributes.update(op.attributes)
+    _give_results(op, new, tiles)
+
+
+def _with_parts(
+    op: Operation, operands: Parts, types: list[Attribute], regions: list[Region]
+) -> Operation:
+    if isinstance(op, scf.ForOp):
+        lower, upper, step, *carried = operands
+        return scf.ForOp(lower, upper, step, carried, regions[0])
+    if isinstance(op, scf.IfOp):
+        return scf.IfOp(operands[0], types, *regions)
+    return scf.WhileOp(operands, types, *regions)
+
+
+def _open(block: Block, tiles: Descriptors) -> None:
+    """Give a block an argument for each part of a tile it takes."""
+    for argument in list(block.args):
+        if tiles.knows(argument):
+            types = _types(argument, tiles)
+            new = [block.insert_arg(type_, argument.index) for type_ in types]
+            tiles.starts[argument] = tuple(new)
+
+
+def _close(block: Block, tiles: Descriptors) -> None:
+    for argument in list(block.args):
+        if tiles.knows(argument):
+            block.erase_arg(argument)
+
+
+def _give_results(op: Operation, new: Operation, tiles: Descriptors) -> None:
+    results = iter(new.results)
+    for old in op.results:
+        parts = [next(results) for _ in _types(old, tiles)]
+        if tiles.knows(old):
+            tiles.starts[old] = tuple(parts)
+        else:
+            parts[0].name_hint = old.name_hint
+            old.replace_all_uses_with(parts[0])
+
+
+def _types(value: SSAValue, tiles: Descriptors) -> list[Attribute]:
+    if not tiles.knows(value):
+        return [value.type]
+    type_ = tile_type(value)
+    if type_.scattered:
+        return [VectorType(IndexType(), type_.shape)]
+    return [IndexType(), IndexType()]

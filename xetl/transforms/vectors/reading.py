@@ -1,0 +1,222 @@
+"""Transfers between memory and matrices as loads and stores of tiles.
+
+A view of a part of a matrix becomes a tile of the matrix (XeTile RFC, appendix 1:
+"subview maps to init_tile"), but only where the transfer cannot leave the view: what
+lies beyond its edge is padding, not the rest of the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.kinds_of_types import is_array
+from xetl.dialects.literals import splat_value
+from xetl.dialects.memref_layout import (
+    constant_index,
+    has_static_layout,
+    memory_space_of,
+    strides_of,
+)
+from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    StoreTileOp,
+    TileAttr,
+    TileTransposeOp,
+    TileType,
+)
+from xetl.transforms.subgroups.place import Place
+
+Transfer = vector.TransferReadOp | vector.TransferWriteOp
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a transfer goes: from ``offsets`` on in a matrix of ``base``.
+
+    ``is_turned``: the rows of the vector are the columns of the matrix.
+    """
+
+    base: SSAValue
+    offsets: tuple[Index, ...]
+    type: TileType
+    is_turned: bool
+
+
+def read(op: vector.TransferReadOp) -> None:
+    """A transfer from memory becomes a load, turned if the map says so."""
+    window = _window(op, vector_type(op.result).get_shape())
+    padding = _padding(op)
+    if window is None or padding is None:
+        return
+    place = _in_front_of(op)
+    tile = _tile(window, place)
+    value = place.add(LoadTileOp(tile, padding.attribute)).result
+    if window.is_turned:
+        value = place.add(TileTransposeOp(value)).result
+    value.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(value)
+    _erase(op)
+
+
+def write(op: vector.TransferWriteOp) -> None:
+    """A transfer to memory becomes a store, turned if the map says so."""
+    window = _window(op, vector_type(op.value).get_shape())
+    if window is None:
+        return
+    place = _in_front_of(op)
+    value = op.value
+    if window.is_turned:
+        value = place.add(TileTransposeOp(value)).result
+    place.add(StoreTileOp(value, _tile(window, place)))
+    _erase(op)
+
+
+def _in_front_of(op: Transfer) -> Place:
+    assert op.parent is not None
+    return Place(op.parent, op, op.location)
+
+
+def _erase(op: Transfer) -> None:
+    """Erase a transfer, and the views of memory that only it used."""
+    base = op.base.owner
+    op.detach()
+    op.erase()
+    while isinstance(base, memref.SubviewOp) and not base.result.uses:
+        view, base = base, base.source.owner
+        view.detach()
+        view.erase()
+
+
+# What is outside --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Padding:
+    attribute: Attribute | None
+
+
+def _padding(op: vector.TransferReadOp) -> _Padding | None:
+    """The constant outside of the memory; None if it is none."""
+    if all(_flags(op)):
+        return _Padding(None)
+    constant = op.padding.owner
+    if not isinstance(constant, arith.ConstantOp):
+        return None
+    number = splat_value(constant.value)
+    # Of zeros only the positive one is what a load gives anyway.
+    is_default = str(number) in ("0", "0.0")
+    return _Padding(None if is_default else constant.value)
+
+
+def _flags(op: Transfer) -> list[bool]:
+    """For each dimension of the vector whether it is known to stay inside."""
+    flags = op.in_bounds
+    assert is_array(flags)
+    return [isinstance(f, IntegerAttr) and bool(f.value.data) for f in flags]
+
+
+# Where ------------------------------------------------------------------------------
+
+
+def _window(op: Transfer, shape: Sequence[int]) -> Window | None:
+    """The window of a transfer of a matrix; None if no tile is like it."""
+    turned = _is_turned(op)
+    if op.mask is not None or turned is None:
+        return None
+    rows, columns = shape[::-1] if turned else shape
+    order = _order(op.base)
+    space = memory_space_of(memref_type(op.base))
+    if order is None or space not in (0, 3):
+        return None
+    element = memref_type(op.base).element_type
+    type_ = TileType(
+        (rows, columns), element, TileAttr(order=order, memory_space=space)
+    )
+    base, offsets = _in_the_matrix(op, (rows, columns))
+    return Window(base, offsets, type_, turned)
+
+
+def _is_turned(op: Transfer) -> bool | None:
+    """Whether the map swaps rows and columns; None if it is another one."""
+    results = op.permutation_map.data.results
+    dims = [e.position for e in results if isinstance(e, AffineDimExpr)]
+    rank = memref_type(op.base).get_num_dims()
+    if len(dims) != len(results) or len(dims) != 2 or rank < 2:
+        return None
+    turned = {(rank - 2, rank - 1): False, (rank - 1, rank - 2): True}
+    return turned.get((dims[0], dims[1]))
+
+
+def _order(base: SSAValue) -> tuple[int, int] | None:
+    """Which dimension of the matrix is contiguous; None if neither is known to be."""
+    strides = strides_of(memref_type(base))
+    if strides is None:
+        return None
+    if strides[-1] == 1:
+        return (1, 0)
+    return (0, 1) if strides[-2] == 1 else None
+
+
+def _in_the_matrix(
+    op: Transfer, shape: tuple[int, int]
+) -> tuple[SSAValue, tuple[Index, ...]]:
+    """The base and the offsets in it, as far up as the views allow."""
+    base: SSAValue = op.base
+    offsets = tuple(_known(index) for index in op.indices)
+    place = _in_front_of(op)
+    stays_inside = all(_flags(op)) or _fits(base, offsets, shape)
+    while stays_inside:
+        view = base.owner
+        if not isinstance(view, memref.SubviewOp) or not _is_plain(view):
+            break
+        pairs = zip(offsets, view.mixed_offsets)
+        offsets = tuple(place.plus(one, _known(other)) for one, other in pairs)
+        base = view.source
+    return base, offsets
+
+
+def _known(index: Index) -> Index:
+    number = constant_index(index)
+    return index if number is None else number
+
+
+def _fits(base: SSAValue, offsets: Sequence[Index], shape: Sequence[int]) -> bool:
+    """Whether all of the window lies in the memory, whatever its edges are."""
+    sizes = memref_type(base).get_shape()[-2:]
+    return all(
+        isinstance(offset, int) and offset >= 0 and offset + extent <= size
+        for offset, extent, size in zip(offsets[-2:], shape, sizes)
+    )
+
+
+def _is_plain(view: memref.SubviewOp) -> bool:
+    """Whether a view keeps all dimensions, and every element of them."""
+    ranks = {memref_type(v).get_num_dims() for v in (view.source, view.result)}
+    return len(ranks) == 1 and set(view.mixed_strides) == {1}
+
+
+def _tile(window: Window, place: Place) -> SSAValue:
+    sizes, strides = _extents(window.base, place)
+    op = InitTileOp(window.base, window.offsets, window.type, sizes, strides)
+    return place.add(op).result
+
+
+def _extents(base: SSAValue, place: Place) -> tuple[Sequence[Index], Sequence[Index]]:
+    """Sizes and strides that the type of the memory does not say."""
+    type_ = memref_type(base)
+    if has_static_layout(type_):
+        return (), ()
+    rank = type_.get_num_dims()
+    found = place.add(memref.ExtractStridedMetadataOp(base)).results[2:]
+    known = [None if n == DYNAMIC_INDEX else n for n in type_.get_shape()]
+    known += strides_of(type_) or [None] * rank
+    mixed: list[Index] = [v if n is None else n for n, v in zip(known, found)]
+    return mixed[:rank], mixed[rank:]
