@@ -9,10 +9,13 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StridedLayoutAttr,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from .kinds_of_types import is_integer_attr
+
+_KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
+"""Casts of signed integers to wider ones; of constants no other can be met."""
 
 
 def memory_space_of(type_: MemRefType[Attribute]) -> int | None:
@@ -59,6 +62,8 @@ def constant_index(value: SSAValue | int) -> int | None:
     if isinstance(value, int):
         return value
     owner = value.owner
+    while isinstance(owner, Operation) and owner.name in _KEEP_THE_NUMBER:
+        owner = owner.operands[0].owner
     properties = getattr(owner, "properties", {})
     attribute = properties.get("value")
     return attribute.value.data if is_integer_attr(attribute) else None

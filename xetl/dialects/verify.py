@@ -1,7 +1,8 @@
 """Verify a module and tell where it is wrong.
 
 xDSL's own ``verify`` names neither the operation nor its place, and lets a value be
-used before it is defined; passes that move code need both.
+used before it is defined; passes that move code need both.  Operations of any dialect
+may carry a map, which their own verifiers know nothing of.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
+
+from .xetile.used_maps import map_problem
 
 
 class LocatedVerifyException(VerifyException):
@@ -51,6 +54,9 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
         op.verify(verify_nested_ops=False)
     except VerifyException as error:
         raise LocatedVerifyException(op, str(error)) from error
+    problem = map_problem(op)
+    if problem is not None:
+        raise LocatedVerifyException(op, problem)
     for index, operand in enumerate(op.operands):
         if operand not in visible:
             raise LocatedVerifyException(

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     VectorType,
     i32,
 )
@@ -45,6 +46,7 @@ from ..base import (
     split_indices,
     type_of,
 )
+from ..kinds_of_types import is_integer_attr
 from ..upstream.elementwise import is_float
 from . import syntax
 from .attributes import CacheHintAttr
@@ -163,10 +165,15 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
     if padding is None:
         return
     # An integer also pads floats: the RFC writes `{padding = 0}` on bf16.
-    fits = isinstance(padding, IntegerAttr) or (
-        isinstance(padding, FloatAttr) and is_float(tile.element_type)
-    )
-    check(fits, f"padding {padding} does not fit elements of type {tile.element_type}")
+    element = tile.element_type
+    if is_integer_attr(padding) and isinstance(element, IntegerType):
+        bits = element.bitwidth  # with or without sign: the elements do not say
+        fits = -(1 << bits - 1) <= padding.value.data < 1 << bits
+    elif is_float(element):
+        fits = isinstance(padding, IntegerAttr | FloatAttr)
+    else:
+        fits = isinstance(padding, IntegerAttr)
+    check(fits, f"padding {padding} does not fit elements of type {element}")
 
 
 def _check_hints(*hints: Attribute | None) -> None:

@@ -1,11 +1,12 @@
-"""The maps that the operations of a function name."""
+"""The maps that operations of any dialect name."""
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation
 
 from .attributes import WgMapAttr, XeMapAttr
-from .layout import LayoutAttr, WorkgroupMap
+from .layout import LayoutAttr, WorkgroupMap, wg_map_of
 from .types import TileType
 
 
@@ -26,6 +27,20 @@ def used_maps(function: Operation) -> dict[WorkgroupMap, Operation]:
             if map_ is not None:
                 found.setdefault(map_, op)
     return found
+
+
+def map_problem(op: Operation) -> str | None:
+    """Why the ``map`` of an operation cannot spread what it gives; None if it can."""
+    map_ = wg_map_of(op) if op.attributes else None
+    if map_ is None:
+        return None
+    for result in op.results:
+        type_ = result.type
+        if isinstance(type_, VectorType):
+            problem = map_.problem_with(type_.get_shape())
+            if problem is not None:
+                return f"`map`: {problem}"
+    return None
 
 
 def _map_in(found: Attribute) -> WorkgroupMap | None:
