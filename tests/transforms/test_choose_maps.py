@@ -1,0 +1,82 @@
+"""The cost model: what a map costs decides, and what it gives is legal."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xetl.language.distribution import Layout, problem_with
+from xetl.transforms.maps.choose import (
+    Product,
+    choose_product_map,
+    choose_value_map,
+    owned_shape,
+)
+
+extents = st.sampled_from([1, 2, 3, 5, 8, 12, 16, 24, 31, 32, 64, 100, 128, 256])
+counts = st.none() | st.integers(1, 32)
+bits = st.sampled_from([1, 8, 16, 32, 64])
+
+
+@given(extents, extents, extents, bits, counts)
+def test_maps_of_products_are_legal(
+    rows: int, columns: int, depth: int, bits: int, subgroups: int | None
+) -> None:
+    product = Product((rows, columns), depth, bits)
+    found = choose_product_map(product, subgroups)
+    assert problem_with((rows, columns), found) is None
+    assert subgroups in (None, found.subgroups)
+
+
+@given(extents, extents, bits, counts, st.sets(st.sampled_from([0, 1])))
+def test_maps_of_values_are_legal(
+    rows: int, columns: int, bits: int, subgroups: int | None, together: set[int]
+) -> None:
+    found = choose_value_map((rows, columns), bits, subgroups, together)
+    assert problem_with((rows, columns), found) is None
+    assert subgroups in (None, found.subgroups)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout"),
+    [
+        ((256, 256), Layout((8, 4), (32, 64))),
+        ((128, 128), Layout((4, 2), (32, 64))),
+        ((128, 256), Layout((4, 4), (32, 64))),
+        ((64, 64), Layout((2, 1), (32, 64))),
+        ((8, 16), Layout((1, 1), (8, 16))),
+    ],
+)
+def test_parts_of_a_product_fit_the_registers(
+    shape: tuple[int, int], layout: Layout
+) -> None:
+    assert choose_product_map(Product(shape, 32, 16), None) == layout
+
+
+def test_the_number_of_subgroups_is_kept() -> None:
+    found = choose_product_map(Product((64, 64), 32, 16), 8)
+    assert found.subgroups == 8
+    assert owned_shape((64, 64), found) == (16, 32)
+
+
+def test_a_product_goes_with_the_maps_of_its_sides() -> None:
+    left, right = Layout((2, 4), (64, 32)), Layout((2, 4), (32, 32))
+    product = Product((128, 128), 32, 16, left=left, right=right)
+    assert choose_product_map(product, 8) == Layout((2, 4), (64, 32))
+
+
+def test_rows_that_are_needed_whole_are_not_split() -> None:
+    product = Product((128, 64), 64, 16, together=frozenset({1}))
+    assert choose_product_map(product, 8) == Layout((8, 1), (16, 64))
+
+
+@pytest.mark.parametrize(
+    ("together", "layout"),
+    [({1}, Layout((16, 1), (4, 256))), ({0}, Layout((1, 16), (64, 16)))],
+)
+def test_a_reduced_dimension_stays_together(together: set[int], layout: Layout) -> None:
+    assert choose_value_map((64, 256), 32, 16, together) == layout
+
+
+def test_few_long_rows_are_split_all_the_same() -> None:
+    found = choose_value_map((1, 8192), 32, 8, {1})
+    assert found == Layout((1, 8), (1, 1024))
