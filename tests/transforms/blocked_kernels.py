@@ -49,6 +49,8 @@ class Writer:
     """The text of a kernel, and the arrays it is for."""
 
     pick: Callable[[Any], Any]
+    lowest: int = -2
+    """The least offset of a tile: below 0 it may start before its matrix."""
     lines: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     arrays: list[Any] = field(default_factory=list)
@@ -74,7 +76,8 @@ class Writer:
         self.arrays.append(data)
         self.arguments.append(f"{array}: {memory}")
         type_ = f"!xetile.tile<{shape[0]}x{shape[1]}x{element}>"
-        row, column = self.pick(st.integers(-2, 2)), self.pick(st.integers(-2, 2))
+        places = st.integers(self.lowest, 2)
+        row, column = self.pick(places), self.pick(places)
         self.lines.append(
             f"{tile} = xetile.init_tile {array}[{row}, {column}] : {memory} -> {type_}"
         )
@@ -236,9 +239,9 @@ gpu.module @m {{ gpu.func @k({", ".join(self.arguments)}) kernel
 
 
 @st.composite
-def kernels(draw: Any) -> tuple[str, list[Any]]:
+def kernels(draw: Any, lowest: int = -2) -> tuple[str, list[Any]]:
     """The text of a kernel and the arrays to run it on."""
-    writer = Writer(draw)
+    writer = Writer(draw, lowest)
     shape = draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(EXTENTS))
     value = writer.load(shape, draw(st.sampled_from(sorted(SUMS))))
     kept = [value]
