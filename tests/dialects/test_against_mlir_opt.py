@@ -2,10 +2,12 @@
 
 import shutil
 import subprocess
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.printer import Printer
 
 from xetl.dialects.parser import parse_module
 from xetl.dialects.verify import verify
@@ -19,11 +21,13 @@ DIALECTS = (
 pytestmark = pytest.mark.skipif(MLIR_OPT is None, reason="mlir-opt is not installed")
 
 
-def mlir_opt(module: ModuleOp, *options: str) -> ModuleOp:
+def mlir_opt(module: ModuleOp, *options: str, generic: bool = False) -> ModuleOp:
     assert MLIR_OPT is not None
+    text = StringIO()
+    Printer(text, print_generic_format=generic).print_op(module)
     done = subprocess.run(
         [MLIR_OPT, "-", *options],
-        input=str(module),
+        input=text.getvalue(),
         capture_output=True,
         text=True,
         check=False,
@@ -47,3 +51,15 @@ def test_properties_are_mlirs(dialect: str) -> None:
     ours = parse_module((Path(__file__).parent / f"{dialect}.mlir").read_text())
     theirs = mlir_opt(ours, "--mlir-print-op-generic")
     assert ours.is_structurally_equivalent(theirs)
+
+
+# Of gpu.func mlir-opt wants the name elsewhere in generic form.
+@pytest.mark.parametrize("dialect", [d for d in DIALECTS if d != "gpu"])
+def test_attributes_stand_where_mlir_prints_them(dialect: str) -> None:
+    ours = parse_module((Path(__file__).parent / f"{dialect}.mlir").read_text())
+    for op in ours.walk():
+        if op is not ours:
+            op.attributes.setdefault("note", UnitAttr())
+    theirs = mlir_opt(ours, generic=True)
+    assert [op.name for op in theirs.walk()] == [op.name for op in ours.walk()]
+    assert all("note" in op.attributes for op in theirs.walk() if op is not theirs)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def
+from xdsl.parser import Parser
 
 from ..base import check, element_type, shape_of
 from .elementwise import (
@@ -19,6 +20,10 @@ from .elementwise import (
     NarrowingOp,
     WideningOp,
     bit_width,
+)
+
+_ROUNDINGS = (
+    *("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away"),
 )
 
 
@@ -64,7 +69,7 @@ class ExtfOp(WideningOp):
 
 @irdl_op_definition
 class TruncfOp(NarrowingOp):
-    """Narrow a float, to nearest even."""
+    """Narrow a float, to nearest even, the one way of rounding."""
 
     name = "arith.truncf"
 
@@ -74,6 +79,17 @@ class TruncfOp(NarrowingOp):
     FLAG_PROPERTY: ClassVar[str] = "fastmath"
 
     fastmath = opt_prop_def(FastMathFlagsAttr)
+
+    @classmethod
+    def parse_flags(cls, parser: Parser) -> dict[str, Attribute]:
+        """Parse ``to_nearest_even fastmath<...>``."""
+        position = parser.pos
+        mode = next((m for m in _ROUNDINGS if parser.parse_optional_keyword(m)), None)
+        if mode not in (None, _ROUNDINGS[0]):
+            parser.raise_error(
+                f"floats are rounded {_ROUNDINGS[0]}, not {mode}", position
+            )
+        return super().parse_flags(parser)
 
 
 @irdl_op_definition

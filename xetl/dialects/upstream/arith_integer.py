@@ -8,7 +8,7 @@ from __future__ import annotations
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Commutative
 
-from .elementwise import IntegerBinaryOp, OverflowBinaryOp
+from .elementwise import ExactBinaryOp, IntegerBinaryOp, OverflowBinaryOp
 
 
 @irdl_op_definition
@@ -44,14 +44,14 @@ class ShliOp(OverflowBinaryOp):
 
 
 @irdl_op_definition
-class DivsiOp(IntegerBinaryOp):
+class DivsiOp(ExactBinaryOp):
     """Signed quotient, towards zero; undefined for 0 and for overflow."""
 
     name = "arith.divsi"
 
 
 @irdl_op_definition
-class DivuiOp(IntegerBinaryOp):
+class DivuiOp(ExactBinaryOp):
     """Unsigned quotient; undefined for 0."""
 
     name = "arith.divui"
@@ -156,14 +156,14 @@ class MinuiOp(IntegerBinaryOp):
 
 
 @irdl_op_definition
-class ShrsiOp(IntegerBinaryOp):
+class ShrsiOp(ExactBinaryOp):
     """Shift right with copies of the sign."""
 
     name = "arith.shrsi"
 
 
 @irdl_op_definition
-class ShruiOp(IntegerBinaryOp):
+class ShruiOp(ExactBinaryOp):
     """Shift right with zeros."""
 
     name = "arith.shrui"

@@ -166,6 +166,16 @@ class IntegerBinaryOp(SameTypeOp):
         super().__init__(operands=[lhs, rhs], result_types=[type_of(lhs)], **common)
 
 
+class ExactBinaryOp(IntegerBinaryOp):
+    """An integer operation that may promise to lose no bits; nothing follows here."""
+
+    @classmethod
+    def parse_flags(cls, parser: Parser) -> dict[str, Attribute]:
+        """Parse ``exact``."""
+        parser.parse_optional_keyword("exact")
+        return {}
+
+
 class OverflowBinaryOp(IntegerBinaryOp):
     """An integer operation that may promise not to wrap."""
 

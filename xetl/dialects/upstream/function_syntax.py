@@ -77,6 +77,13 @@ def parse_signature(parser: Parser) -> ParsedSignature:
     return signature
 
 
+def parse_attribution(parser: Parser) -> Parser.Argument:
+    """Parse ``%memory : type {...}``; the attributes are for other compilers."""
+    argument = parser.parse_argument()
+    parser.parse_optional_attr_dict()
+    return argument
+
+
 def parse_body(parser: Parser, arguments: Sequence[Parser.Argument]) -> Region:
     """Parse the body, empty if absent."""
     return parser.parse_optional_region(arguments) or Region()

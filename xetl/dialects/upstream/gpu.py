@@ -165,7 +165,7 @@ class FuncOp(XetlOp):
         for keyword in ("workgroup", "private"):
             if parser.parse_optional_keyword(keyword):
                 memory += parser.parse_comma_separated_list(
-                    parser.Delimiter.PAREN, parser.parse_argument
+                    parser.Delimiter.PAREN, lambda: syntax.parse_attribution(parser)
                 )
             if keyword == "workgroup" and memory:
                 properties[WORKGROUP] = IntegerAttr(len(memory), i64)

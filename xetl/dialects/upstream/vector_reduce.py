@@ -162,12 +162,15 @@ class MultiReductionOp(XetlOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parse ``<add>, %v, %acc [1] : vector to type``."""
+        """Parse ``<add>, %v, %acc {...} [1] : vector to type``."""
         kind = parse_kind(parser)
         parser.parse_punctuation(",")
-        source, acc = parse_operands(parser)
-        dims = ints_of(parse_indices(parser).static)
+        source = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        acc = parser.parse_unresolved_operand()
         _, attributes = parse_attributes(parser, cls)
+        dims = ints_of(parse_indices(parser).static)
+        attributes |= parse_attributes(parser, cls)[1]
         parser.parse_punctuation(":")
         value = parser.resolve_operand(source, parser.parse_type())
         parser.parse_keyword("to")
@@ -175,12 +178,14 @@ class MultiReductionOp(XetlOp):
         return cls(kind, value, start, dims, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``<add>, %v, %acc [1] : vector to type``."""
+        """Print ``<add>, %v, %acc {...} [1] : vector to type``."""
         printer.print_string(f" <{self.kind.kind}>")
         syntax.print_rest(printer, self.operands)
+        print_attributes(printer, self, ("kind", "reduction_dims"))
         printer.print_string(f" {list(self.dims)}")
-        hidden = ("kind", "reduction_dims")
-        syntax.print_conversion(printer, self, "to", [self.source], hidden)
+        syntax.print_types(printer, [self.source.type])
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
         """Check kind, dimensions and types."""
@@ -349,6 +354,7 @@ class ContractOp(XetlOp):
         if is_array(iterators):
             properties["iterator_types"] = ArrayAttr(map(_iterator, iterators))
         operands = parse_operands(parser)
+        attributes |= parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = syntax.parse_types(parser)
         parser.parse_keyword("into")
