@@ -1,156 +1,109 @@
 // RUN: xetl-opt %s | filecheck %s
-// RFC, appendix 1: C = A @ B, with B in memory as it is, and as BT, its transpose; each as tiles and as vectors.
-// M = N = 128, K = 96; BF16, M_tile = N_tile = 64, K_tile = 32.
-// Corrected:
-//  * the products of the K loop are added up in f32 and stored once as bf16; the document drops each one;
-//  * loops count to M, N and K, without the document's "- 1";
-//  * %a, %b, %c name memrefs and tiles alike: the tiles are %ta, %tb, %tc;
-//  * "col-major" BT is viewed as K x N with strides [1, K]; the document says [1, K] at the tile and [K, 1] at the memref,
-//    which is row-major;
-//  * tile_mma and contract take %vb, the transposed vector; the document gives them %vbt, or transposes the memref %bt;
-//  * the view of BT [N, K] for "as is" starts at [j, k] and has size [64, 32]; memrefs are arguments, not allocated at &A.
+// XeTile RFC (seed 001), appendix 1: C = A B where memory holds A and B, or A and B
+// transposed. The document's loops, in tiles of 64x32 and 32x64, of any M, N and K.
+// Corrected: the products of a block are added up, in f32, and stored (the document
+// leaves the addend and the store out); the third listing multiplies %va by %vb, which
+// it has just made, not by %vbt.
+// The document's vector and memref listings: tests of convert-vector-to-xetile.
 
-!A = memref<128x96xbf16>
-!B = memref<96x128xbf16>
-!BT = memref<128x96xbf16>
-!BView = memref<96x128xbf16, strided<[1, 96]>>
-!C = memref<128x128xbf16>
-
-// CHECK: gpu.func @tiles
-gpu.module @appendix_1 {
-// The most common use.
-gpu.func @tiles(%A: !A, %B: !B, %C: !C) kernel attributes {xetile.level = "subgroup"} {
+// The most common case: everything row major.
+// CHECK: func.func @row_major
+func.func @row_major(%A: memref<?x?xbf16>, %B: memref<?x?xbf16>, %C: memref<?x?xbf16>, %M: index, %N: index, %K: index) {
   %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
-  %M = arith.constant 128 : index
-  %K = arith.constant 96 : index
+  %c1 = arith.constant 1 : index
+  %M_tile = arith.constant 64 : index
+  %N_tile = arith.constant 64 : index
+  %K_tile = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : vector<64x64xf32>
-  scf.for %i = %c0 to %M step %c64 {
-    scf.for %j = %c0 to %M step %c64 {
-      %sum = scf.for %k = %c0 to %K step %c32 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
-        %ta = xetile.init_tile %A[%i, %k] : !A -> !xetile.tile<64x32xbf16>
-        %tb = xetile.init_tile %B[%k, %j] : !B -> !xetile.tile<32x64xbf16>
-        %va = xetile.load_tile %ta : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
-        %vb = xetile.load_tile %tb : !xetile.tile<32x64xbf16> -> vector<32x64xbf16>
-        %vc = xetile.tile_mma %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16>, vector<64x64xf32> -> vector<64x64xf32>
+  scf.for %i = %c0 to %M step %M_tile {
+    scf.for %j = %c0 to %N step %N_tile {
+      %sum = scf.for %k = %c0 to %K step %K_tile iter_args(%acc = %zero) -> (vector<64x64xf32>) {
+        %a = xetile.init_tile %A, [%i, %k], [%M, %K], [%K, 1] : memref<?x?xbf16> -> !xetile.tile<64x32xbf16>
+        %b = xetile.init_tile %B, [%k, %j], [%K, %N], [%N, 1] : memref<?x?xbf16> -> !xetile.tile<32x64xbf16>
+        %va = xetile.load_tile %a : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
+        %vb = xetile.load_tile %b : !xetile.tile<32x64xbf16> -> vector<32x64xbf16>
+        %vc = xetile.tile_mma %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16>, vector<64x64xf32> into vector<64x64xf32>
         scf.yield %vc : vector<64x64xf32>
       }
-      %tc = xetile.init_tile %C[%i, %j] : !C -> !xetile.tile<64x64xbf16>
-      %out = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
-      xetile.store_tile %out, %tc : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
+      %c = xetile.init_tile %C, [%i, %j], [%M, %N], [%N, 1] : memref<?x?xbf16> -> !xetile.tile<64x64xbf16>
+      %rounded = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
+      xetile.store_tile %rounded, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
     }
   }
-  gpu.return
+  return
 }
 
-// BT, indexed as if it were B: order = [0, 1].
-gpu.func @tiles_in_order(%A: !A, %BT: !BT, %C: !C) kernel attributes {xetile.level = "subgroup"} {
+// Memory holds BT[N, K]; the program is that for B[K, N]: strides [1, K] and order [0, 1].
+// CHECK: func.func @column_major
+// CHECK: !xetile.tile<32x64xbf16, #xetile.tile_attr<order = [0, 1]>>
+func.func @column_major(%A: memref<?x?xbf16>, %BT: memref<?x?xbf16>, %C: memref<?x?xbf16>, %M: index, %N: index, %K: index) {
   %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
-  %M = arith.constant 128 : index
-  %K = arith.constant 96 : index
+  %c1 = arith.constant 1 : index
+  %M_tile = arith.constant 64 : index
+  %N_tile = arith.constant 64 : index
+  %K_tile = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : vector<64x64xf32>
-  %B = memref.reinterpret_cast %BT to offset: [0], sizes: [96, 128], strides: [1, 96] : !BT to !BView
-  scf.for %i = %c0 to %M step %c64 {
-    scf.for %j = %c0 to %M step %c64 {
-      %sum = scf.for %k = %c0 to %K step %c32 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
-        %ta = xetile.init_tile %A[%i, %k] : !A -> !xetile.tile<64x32xbf16>
-        %tb = xetile.init_tile %B[%k, %j] : !BView -> !xetile.tile<32x64xbf16, #xetile.tile_attr<order = [0, 1]>>
-        %va = xetile.load_tile %ta : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
-        %vb = xetile.load_tile %tb : !xetile.tile<32x64xbf16, #xetile.tile_attr<order = [0, 1]>> -> vector<32x64xbf16>
-        %vc = xetile.tile_mma %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16>, vector<64x64xf32> -> vector<64x64xf32>
+  scf.for %i = %c0 to %M step %M_tile {
+    scf.for %j = %c0 to %N step %N_tile {
+      %sum = scf.for %k = %c0 to %K step %K_tile iter_args(%acc = %zero) -> (vector<64x64xf32>) {
+        %a = xetile.init_tile %A, [%i, %k], [%M, %K], [%K, 1] : memref<?x?xbf16> -> !xetile.tile<64x32xbf16>
+        %b = xetile.init_tile %BT, [%k, %j], [%K, %N], [1, %K] : memref<?x?xbf16> -> !xetile.tile<32x64xbf16, #xetile.tile_attr<order = [0, 1]>>
+        %va = xetile.load_tile %a : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
+        %vb = xetile.load_tile %b : !xetile.tile<32x64xbf16, #xetile.tile_attr<order = [0, 1]>> -> vector<32x64xbf16>
+        %vc = xetile.tile_mma %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16>, vector<64x64xf32> into vector<64x64xf32>
         scf.yield %vc : vector<64x64xf32>
       }
-      %tc = xetile.init_tile %C[%i, %j] : !C -> !xetile.tile<64x64xbf16>
-      %out = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
-      xetile.store_tile %out, %tc : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
+      %c = xetile.init_tile %C, [%i, %j], [%M, %N], [%N, 1] : memref<?x?xbf16> -> !xetile.tile<64x64xbf16>
+      %rounded = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
+      xetile.store_tile %rounded, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
     }
   }
-  gpu.return
+  return
 }
 
-// BT as it is, and a transpose of what was loaded.
-gpu.func @tiles_transposed(%A: !A, %BT: !BT, %C: !C) kernel attributes {xetile.level = "subgroup"} {
+// The same memory, loaded as it is and transposed as a value.
+// CHECK: func.func @transposed
+// CHECK: xetile.tile_transpose
+func.func @transposed(%A: memref<?x?xbf16>, %BT: memref<?x?xbf16>, %C: memref<?x?xbf16>, %M: index, %N: index, %K: index) {
   %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
-  %M = arith.constant 128 : index
-  %K = arith.constant 96 : index
+  %c1 = arith.constant 1 : index
+  %M_tile = arith.constant 64 : index
+  %N_tile = arith.constant 64 : index
+  %K_tile = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : vector<64x64xf32>
-  scf.for %i = %c0 to %M step %c64 {
-    scf.for %j = %c0 to %M step %c64 {
-      %sum = scf.for %k = %c0 to %K step %c32 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
-        %ta = xetile.init_tile %A[%i, %k] : !A -> !xetile.tile<64x32xbf16>
-        %tbt = xetile.init_tile %BT[%j, %k] : !BT -> !xetile.tile<64x32xbf16>
-        %va = xetile.load_tile %ta : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
-        %vbt = xetile.load_tile %tbt : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
-        %vb = xetile.tile_transpose %vbt, [1, 0] : vector<64x32xbf16> -> vector<32x64xbf16>
-        %vc = xetile.tile_mma %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16>, vector<64x64xf32> -> vector<64x64xf32>
+  scf.for %i = %c0 to %M step %M_tile {
+    scf.for %j = %c0 to %N step %N_tile {
+      %sum = scf.for %k = %c0 to %K step %K_tile iter_args(%acc = %zero) -> (vector<64x64xf32>) {
+        %a = xetile.init_tile %A, [%i, %k], [%M, %K], [%K, 1] : memref<?x?xbf16> -> !xetile.tile<64x32xbf16>
+        %bt = xetile.init_tile %BT, [%j, %k], [%N, %K], [%K, 1] : memref<?x?xbf16> -> !xetile.tile<64x32xbf16>
+        %va = xetile.load_tile %a : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
+        %vbt = xetile.load_tile %bt : !xetile.tile<64x32xbf16> -> vector<64x32xbf16>
+        %vb = xetile.tile_transpose %vbt [1, 0] : vector<64x32xbf16> into vector<32x64xbf16>
+        %vc = xetile.tile_mma %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16>, vector<64x64xf32> into vector<64x64xf32>
         scf.yield %vc : vector<64x64xf32>
       }
-      %tc = xetile.init_tile %C[%i, %j] : !C -> !xetile.tile<64x64xbf16>
-      %out = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
-      xetile.store_tile %out, %tc : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
+      %c = xetile.init_tile %C, [%i, %j], [%M, %N], [%N, 1] : memref<?x?xbf16> -> !xetile.tile<64x64xbf16>
+      %rounded = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
+      xetile.store_tile %rounded, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
     }
   }
-  gpu.return
+  return
 }
 
-// The second use in memref and vector: a view of BT with the strides of columns.
-gpu.func @vectors_in_order(%A: !A, %BT: !BT, %C: !C) kernel attributes {xetile.level = "subgroup"} {
-  %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
-  %M = arith.constant 128 : index
-  %K = arith.constant 96 : index
-  %pad = arith.constant 0.0 : bf16
-  %zero = arith.constant dense<0.0> : vector<64x64xf32>
-  %B = memref.reinterpret_cast %BT to offset: [0], sizes: [96, 128], strides: [1, 96] : !BT to !BView
-  scf.for %i = %c0 to %M step %c64 {
-    scf.for %j = %c0 to %M step %c64 {
-      %sum = scf.for %k = %c0 to %K step %c32 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
-        %a = memref.subview %A[%i, %k] [64, 32] [1, 1] : !A to memref<64x32xbf16, strided<[96, 1], offset: ?>>
-        %b = memref.subview %B[%k, %j] [32, 64] [1, 1] : !BView to memref<32x64xbf16, strided<[1, 96], offset: ?>>
-        %va = vector.transfer_read %a[%c0, %c0], %pad : memref<64x32xbf16, strided<[96, 1], offset: ?>>, vector<64x32xbf16>
-        %vb = vector.transfer_read %b[%c0, %c0], %pad : memref<32x64xbf16, strided<[1, 96], offset: ?>>, vector<32x64xbf16>
-        %vc = vector.contract {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16> into vector<64x64xf32>
-        scf.yield %vc : vector<64x64xf32>
-      }
-      %c = memref.subview %C[%i, %j] [64, 64] [1, 1] : !C to memref<64x64xbf16, strided<[128, 1], offset: ?>>
-      %out = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
-      vector.transfer_write %out, %c[%c0, %c0] : vector<64x64xbf16>, memref<64x64xbf16, strided<[128, 1], offset: ?>>
-    }
-  }
-  gpu.return
-}
-
-// The third use in memref and vector: BT as it is, and a transpose of the vector.
-gpu.func @vectors_transposed(%A: !A, %BT: !BT, %C: !C) kernel attributes {xetile.level = "subgroup"} {
-  %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
-  %M = arith.constant 128 : index
-  %K = arith.constant 96 : index
-  %pad = arith.constant 0.0 : bf16
-  %zero = arith.constant dense<0.0> : vector<64x64xf32>
-  scf.for %i = %c0 to %M step %c64 {
-    scf.for %j = %c0 to %M step %c64 {
-      %sum = scf.for %k = %c0 to %K step %c32 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
-        %a = memref.subview %A[%i, %k] [64, 32] [1, 1] : !A to memref<64x32xbf16, strided<[96, 1], offset: ?>>
-        %bt = memref.subview %BT[%j, %k] [64, 32] [1, 1] : !BT to memref<64x32xbf16, strided<[96, 1], offset: ?>>
-        %va = vector.transfer_read %a[%c0, %c0], %pad : memref<64x32xbf16, strided<[96, 1], offset: ?>>, vector<64x32xbf16>
-        %vbt = vector.transfer_read %bt[%c0, %c0], %pad : memref<64x32xbf16, strided<[96, 1], offset: ?>>, vector<64x32xbf16>
-        %vb = vector.transpose %vbt, [1, 0] : vector<64x32xbf16> to vector<32x64xbf16>
-        %vc = vector.contract {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %va, %vb, %acc : vector<64x32xbf16>, vector<32x64xbf16> into vector<64x64xf32>
-        scf.yield %vc : vector<64x64xf32>
-      }
-      %c = memref.subview %C[%i, %j] [64, 64] [1, 1] : !C to memref<64x64xbf16, strided<[128, 1], offset: ?>>
-      %out = arith.truncf %sum : vector<64x64xf32> to vector<64x64xbf16>
-      vector.transfer_write %out, %c[%c0, %c0] : vector<64x64xbf16>, memref<64x64xbf16, strided<[128, 1], offset: ?>>
-    }
-  }
-  gpu.return
-}
+// "Correct lowering": the order says what the layout of the memref says.
+// CHECK: func.func @orders
+func.func @orders(%rows: memref<1024x1024xf16>, %columns: memref<1024x1024xf16, affine_map<(d0, d1) -> (d1, d0)>>, %out: memref<192x32xf16>) {
+  %0 = xetile.init_tile %rows[0, 0] : memref<1024x1024xf16> -> !xetile.tile<64x32xf16, #xetile.tile_attr<order = [1, 0]>>
+  %1 = xetile.init_tile %rows[0, 0] : memref<1024x1024xf16> -> !xetile.tile<64x32xf16>
+  %2 = xetile.init_tile %columns[0, 0] : memref<1024x1024xf16, affine_map<(d0, d1) -> (d1, d0)>> -> !xetile.tile<64x32xf16, #xetile.tile_attr<order = [0, 1]>>
+  %v0 = xetile.load_tile %0 : !xetile.tile<64x32xf16, #xetile.tile_attr<order = [1, 0]>> -> vector<64x32xf16>
+  %v1 = xetile.load_tile %1 : !xetile.tile<64x32xf16> -> vector<64x32xf16>
+  %v2 = xetile.load_tile %2 : !xetile.tile<64x32xf16, #xetile.tile_attr<order = [0, 1]>> -> vector<64x32xf16>
+  %t0 = xetile.init_tile %out[0, 0] : memref<192x32xf16> -> !xetile.tile<64x32xf16>
+  %t1 = xetile.init_tile %out[64, 0] : memref<192x32xf16> -> !xetile.tile<64x32xf16>
+  %t2 = xetile.init_tile %out[128, 0] : memref<192x32xf16> -> !xetile.tile<64x32xf16>
+  xetile.store_tile %v0, %t0 : vector<64x32xf16>, !xetile.tile<64x32xf16>
+  xetile.store_tile %v1, %t1 : vector<64x32xf16>, !xetile.tile<64x32xf16>
+  xetile.store_tile %v2, %t2 : vector<64x32xf16>, !xetile.tile<64x32xf16>
+  return
 }
