@@ -403,5 +403,23 @@ class BarrierOp(IRDLOperation):
     name = "cpu.barrier"
 
 
-CPU = Dialect("cpu", [ViewAddressOp, ConstantMemoryOp, LogOp, FibersOp, BarrierOp])
+@irdl_op_definition
+class ThreadTilesOp(IRDLOperation):
+    """In a parallel loop: each thread of it holds AMX tiles.
+
+    ``setup`` runs before a thread's first trip and ``reset`` after its last, both
+    being kernels of `xsmm.IntelAMXtileConfig`.
+    """
+
+    name = "cpu.thread_tiles"
+    setup = operand_def(i64)
+    reset = operand_def(i64)
+
+    def __init__(self, setup: SSAValue, reset: SSAValue) -> None:
+        super().__init__(operands=[setup, reset])
+
+
+CPU = Dialect(
+    "cpu", [ThreadTilesOp, ViewAddressOp, ConstantMemoryOp, LogOp, FibersOp, BarrierOp]
+)
 XSMM = Dialect("xsmm", [*xsmm.OPERATIONS, BrgemmTileOp, PackBOp, PackAOp, BlockGemmOp])

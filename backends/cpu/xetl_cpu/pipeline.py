@@ -24,13 +24,18 @@ from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
+from xetl_cpu.lowering.convert_xsmm_to_calls import ConvertXsmmToCallsPass
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
+from xetl_cpu.lowering.hoist_amx_config import HoistAmxConfigPass
+from xetl_cpu.lowering.hoist_dispatch import HoistDispatchPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
+from xetl_cpu.lowering.insert_amx_config import InsertAmxConfigPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
+from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
 from xetl_cpu.targets import find_target
 
 _SHARED = 3
@@ -40,6 +45,15 @@ _LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 """Remainders are exact: no vector code is as good, and kernels rarely need them."""
 
 DIALECTS = (XSMM, CPU)
+
+_SEED_PASSES: tuple[type[ModulePass], ...] = (
+    TileParallelLoopsPass,
+    InsertAmxConfigPass,
+    HoistDispatchPass,
+    HoistAmxConfigPass,
+    ConvertXsmmToCallsPass,
+)
+"""The road of seed 003, for what is written with ``xsmm`` on memrefs."""
 
 STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 
@@ -67,7 +81,8 @@ def passes(target: str) -> list[ModulePass]:
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option: ``{target=avx2}``."""
-    return {each.name: type(each) for each in passes("host")}
+    known = {each.name: type(each) for each in passes("host")}
+    return known | {each.name: each for each in _SEED_PASSES}
 
 
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:

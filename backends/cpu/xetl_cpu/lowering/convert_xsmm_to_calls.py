@@ -1,0 +1,187 @@
+"""convert-xsmm-to-calls: the ``xsmm`` dialect as calls of C functions.
+
+    %k = xsmm.brgemm.dispatch [32, ...] flags = (vnni_b) data_type = bf16
+    xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %n)
+    ->
+    %k = func.call @xsmm_brgemm_dispatch(%bf16, %m, ..., %flags)
+    func.call @xsmm_brgemm_invoke(%bf16, %k, %a_ptr, %a_offset, ..., %n)
+
+A memref is its pointer (``llvm.ptr``) and its offset in elements.  Numbers are i64.
+Source: seed 003, "Lowering XSMM operations"; the argument lists are those of the C
+functions ``xsmm_*`` (native/xsmm_shim.c serves them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.llvm import IntToPtrOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import arith, func, memref
+from xetl_cpu.lowering.loops.build import Build, before
+from xetl_cpu.xsmm import (
+    BinaryDispatchOp,
+    BinaryOp,
+    BrgemmDispatchOp,
+    BrgemmOp,
+    DispatchOp,
+    FusedBrgemmDispatchOp,
+    FusedBrgemmOp,
+    GemmDispatchOp,
+    GemmOp,
+    InvokeOp,
+    TileConfigDispatchOp,
+    TileConfigOp,
+    UnaryDispatchOp,
+    UnaryOp,
+)
+from xetl_cpu.xsmm.flags import (
+    BINARY_FLAGS,
+    BINARY_KINDS,
+    DATA_TYPES,
+    UNARY_FLAGS,
+    UNARY_KINDS,
+    gemm_flags_in_calls,
+    number,
+)
+
+
+class ConvertXsmmToCallsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "convert-xsmm-to-calls"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        calls = _Calls()
+        for one in list(op.walk()):
+            if isinstance(one, DispatchOp):
+                calls.dispatch(one)
+            elif isinstance(one, InvokeOp):
+                calls.invoke(one)
+            elif isinstance(one, TileConfigOp):
+                calls.configure(one)
+        first = op.body.block.first_op
+        declared = list(calls.declarations.values())
+        if first is not None and declared:
+            op.body.block.insert_ops_before(declared, first)
+
+
+Numbers = Callable[[DispatchOp], list[int]]
+
+
+def _type(op: DispatchOp | InvokeOp) -> int:
+    return DATA_TYPES[op.data_type.data]
+
+
+def _gemm_numbers(op: DispatchOp) -> list[int]:
+    return [_type(op), *op.size_list(), gemm_flags_in_calls(op.names_of("flags"))]
+
+
+def _fused_numbers(op: DispatchOp) -> list[int]:
+    return [
+        *_gemm_numbers(op),
+        number(UNARY_FLAGS, op.names_of("unary_flags")),
+        UNARY_KINDS[op.kind_of("unary_kind")],
+        number(BINARY_FLAGS, op.names_of("binary_flags")),
+        BINARY_KINDS[op.kind_of("binary_kind")],
+    ]
+
+
+def _unary_numbers(op: DispatchOp) -> list[int]:
+    flags = number(UNARY_FLAGS, op.names_of("flags"))
+    return [UNARY_KINDS[op.kind_of("kind")], _type(op), *op.size_list(), flags]
+
+
+def _binary_numbers(op: DispatchOp) -> list[int]:
+    flags = number(BINARY_FLAGS, op.names_of("flags"))
+    return [BINARY_KINDS[op.kind_of("kind")], _type(op), *op.size_list(), flags]
+
+
+_DISPATCHES: dict[type[DispatchOp], tuple[str, Numbers]] = {
+    GemmDispatchOp: ("gemm", _gemm_numbers),
+    BrgemmDispatchOp: ("brgemm", _gemm_numbers),
+    TileConfigDispatchOp: ("intel_amx_tile_config", _gemm_numbers),
+    FusedBrgemmDispatchOp: ("fused_brgemm", _fused_numbers),
+    UnaryDispatchOp: ("unary", _unary_numbers),
+    BinaryDispatchOp: ("binary", _binary_numbers),
+}
+_INVOCATIONS: dict[type[InvokeOp], str] = {
+    GemmOp: "gemm",
+    BrgemmOp: "brgemm",
+    FusedBrgemmOp: "fused_brgemm",
+    UnaryOp: "unary",
+    BinaryOp: "binary",
+}
+
+
+class _Calls:
+    """Replaces operations by calls, and remembers which functions these call."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, func.FuncOp] = {}
+
+    def dispatch(self, op: DispatchOp) -> None:
+        name, numbers = _DISPATCHES[type(op)]
+        build = before(op)
+        arguments = [_constant(build, value) for value in numbers(op)]
+        call = self._call(op, build, f"xsmm_{name}_dispatch", arguments, [i64])
+        call.results[0].name_hint = op.kernel.name_hint
+        op.kernel.replace_all_uses_with(call.results[0])
+        _erase(op)
+
+    def invoke(self, op: InvokeOp) -> None:
+        build = before(op)
+        arguments = [_constant(build, _type(op)), op.kernel]
+        for value in op.memrefs:
+            arguments += _pointer(build, value)
+        arguments += [] if op.batch is None else [op.batch]
+        self._call(op, build, f"xsmm_{_INVOCATIONS[type(op)]}_invoke", arguments, [])
+        _erase(op)
+
+    def configure(self, op: TileConfigOp) -> None:
+        build = before(op)
+        type_ = _constant(build, DATA_TYPES["bf16"])
+        pointer, _ = _pointer(build, op.state)
+        arguments = [type_, op.kernel, pointer, build.value(0)]
+        name = "xsmm_intel_amx_tile_config_invoke"
+        self._call(op, build, name, arguments, [])
+        _erase(op)
+
+    def _call(
+        self,
+        op: Operation,
+        build: Build,
+        name: str,
+        arguments: Sequence[SSAValue],
+        results: Sequence[Attribute],
+    ) -> func.CallOp:
+        call = func.CallOp(name, arguments, results)
+        call.location = op.location
+        build.emit(call)
+        types = FunctionType.from_lists([value.type for value in arguments], results)
+        if name not in self.declarations:
+            self.declarations[name] = func.FuncOp(name, types, visibility="private")
+        return call
+
+
+def _constant(build: Build, value: int) -> SSAValue:
+    return build.insert(arith.ConstantOp(IntegerAttr(value, i64), i64))
+
+
+def _pointer(build: Build, value: SSAValue) -> list[SSAValue]:
+    """Where a memref's buffer begins, and where in it the memref does."""
+    metadata = memref.ExtractStridedMetadataOp(value)
+    build.emit(metadata)
+    address = build.insert(memref.ExtractAlignedPointerAsIndexOp(value))
+    number_ = build.insert(arith.IndexCastOp(address, i64))
+    return [build.insert(IntToPtrOp(number_)), metadata.results[1]]
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

@@ -1,0 +1,144 @@
+"""hoist-amx-config: tiles are set up once a task, or once a thread.
+
+A task is a trip of `scf.parallel`.  All configurations inside it must be equal to
+leave its loops (then one is enough, at its head and end); two products share tiles
+only if sizes and types say that their 64 bytes are equal.  With ``level=thread`` the
+configuration leaves the task, too: `cpu.thread_tiles` stands in its place and says
+that each thread sets its tiles up before its first trip and gives them back after its
+last.  Configurations outside of parallel loops stay: tiles belong to a thread.
+
+Before: behind `insert-amx-config`.  Source: seed 003, "intel-amx-tile-config-hoisting";
+the check for equal configurations is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import memref, scf
+from xetl_cpu.dialect import ThreadTilesOp
+from xetl_cpu.lowering.insert_amx_config import SETUP
+from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
+
+
+@dataclass(frozen=True)
+class HoistAmxConfigPass(ModulePass):
+    """See the module docstring."""
+
+    name = "hoist-amx-config"
+    level: Literal["task", "thread"] = "task"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for loop in [one for one in op.walk() if isinstance(one, scf.ParallelOp)]:
+            pairs = _pairs(loop.body.block)
+            if not pairs or len({pair.sizes for pair in pairs}) > 1:
+                continue
+            _to_task(loop.body.block, pairs)
+            if self.level == "thread":
+                _to_thread(loop.body.block, pairs[0])
+
+
+@dataclass
+class _Pair:
+    """A configuration: where it is set, where it is reset, and what both share."""
+
+    state: memref.AllocaOp
+    setup: TileConfigOp
+    reset: TileConfigOp
+    sizes: tuple[int, ...]
+
+
+def _pairs(body: Block) -> list[_Pair]:
+    """The configurations of a task; nested parallel loops have their own."""
+    found: list[_Pair] = []
+    for op in body.walk():
+        if not isinstance(op, memref.AllocaOp) or _task_of(op) is not body:
+            continue
+        uses = [use.operation for use in op.result.uses]
+        ends = [use for use in uses if isinstance(use, TileConfigOp)]
+        if len(ends) != 2 or len(uses) != 2:
+            continue
+        setup, reset = sorted(ends, key=lambda end: not _is_setup(end))
+        found.append(_Pair(op, setup, reset, _shape(setup)))
+    return found
+
+
+def _task_of(op: Operation) -> Block | None:
+    block = op.parent_block()
+    while block is not None:
+        parent = block.parent_op()
+        if isinstance(parent, scf.ParallelOp):
+            return block
+        block = parent.parent_block() if parent is not None else None
+    return None
+
+
+def _dispatch(op: TileConfigOp) -> TileConfigDispatchOp:
+    owner = op.kernel.owner
+    assert isinstance(owner, TileConfigDispatchOp)
+    return owner
+
+
+def _is_setup(op: TileConfigOp) -> bool:
+    return SETUP in _dispatch(op).names_of("flags")
+
+
+def _shape(op: TileConfigOp) -> tuple[int, ...]:
+    """m, n, k of the product: what the 64 bytes depend on, for one type."""
+    return _dispatch(op).size_list()[:3]
+
+
+def _to_task(body: Block, pairs: Sequence[_Pair]) -> None:
+    """The first configuration moves to the ends of the task, the others go."""
+    kept, *others = pairs
+    for pair in others:
+        for op in (pair.setup, pair.reset, pair.state):
+            op.detach()
+            op.erase()
+    first, last = body.first_op, body.last_op
+    assert first is not None
+    assert last is not None
+    at_head = [kept.state, *_own_kernel(kept.setup, body), kept.setup]
+    at_end = [*_own_kernel(kept.reset, body), kept.reset]
+    for op in (*at_head, *at_end):
+        op.detach()
+    first, last = body.first_op, body.last_op
+    assert first is not None
+    assert last is not None
+    body.insert_ops_before(at_head, first)
+    body.insert_ops_before(at_end, last)
+
+
+def _own_kernel(op: TileConfigOp, body: Block) -> list[Operation]:
+    """The dispatch, if it stands inside the task and so has to move along."""
+    dispatch = _dispatch(op)
+    return [dispatch] if _task_of(dispatch) is body else []
+
+
+def _to_thread(body: Block, pair: _Pair) -> None:
+    kernels: list[SSAValue] = [pair.setup.kernel, pair.reset.kernel]
+    loop = body.parent_op()
+    assert loop is not None
+    block = loop.parent_block()
+    assert block is not None
+    for op in (pair.setup, pair.reset, pair.state):
+        op.detach()
+        op.erase()
+    for kernel in kernels:
+        dispatch = kernel.owner
+        if isinstance(dispatch, Operation) and _task_of(dispatch) is body:
+            dispatch.detach()
+            block.insert_op_before(dispatch, loop)
+    first = body.first_op
+    assert first is not None
+    tiles = ThreadTilesOp(*kernels)
+    tiles.location = first.location
+    body.insert_op_before(tiles, first)

@@ -1,0 +1,50 @@
+"""hoist-dispatch: kernels are looked up once, at the head of their function.
+
+Dispatches have no operands and no effect, so they leave all loops; equal ones become
+one.  Constants move along, so that the head of the function reads as in seed 003.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import arith, func
+from xetl_cpu.xsmm import DispatchOp
+
+Key = tuple[str, tuple[tuple[str, Attribute], ...]]
+
+
+class HoistDispatchPass(ModulePass):
+    """See the module docstring."""
+
+    name = "hoist-dispatch"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for function in [one for one in op.walk() if isinstance(one, func.FuncOp)]:
+            _hoist(function)
+
+
+def _hoist(function: func.FuncOp) -> None:
+    known: dict[Key, DispatchOp] = {}
+    found = [op for op in function.walk() if isinstance(op, DispatchOp)]
+    if not found:
+        return
+    head = function.body.block
+    stay = (arith.ConstantOp, DispatchOp)
+    first = next(op for op in head.ops if not isinstance(op, stay))
+    for op in found:
+        same = known.setdefault(_key(op), op)
+        op.detach()
+        if same is op:
+            head.insert_op_before(op, first)
+        else:
+            op.kernel.replace_all_uses_with(same.kernel)
+            op.erase()
+
+
+def _key(op: DispatchOp) -> Key:
+    return op.name, tuple(sorted(op.properties.items(), key=lambda pair: pair[0]))

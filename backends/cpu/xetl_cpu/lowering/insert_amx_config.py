@@ -1,0 +1,105 @@
+"""insert-amx-config: each product that needs AMX sets its tiles up and gives them back.
+
+    %k = xsmm.brgemm.dispatch [...] flags = (vnni_b) data_type = bf16
+    xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %n)
+    ->
+    %state = memref.alloca() : memref<64xi8>
+    %set = xsmm.IntelAMXtileConfig.dispatch [...] flags = (vnni_b, no_reset_tileconfig)
+    "xsmm.IntelAMXtileConfig"(%set, %state)
+    %k = xsmm.brgemm.dispatch [...] flags = (vnni_b, no_reset..., no_setup_tileconfig)
+    xsmm.brgemm(...)
+    %reset = xsmm.IntelAMXtileConfig.dispatch [...] flags = (vnni_b, no_setup_...)
+    "xsmm.IntelAMXtileConfig"(%reset, %state)
+
+Before: stage ``xsmm`` or ``loops``.  Taken: bf16 ``(fused_)brgemm`` in VNNI form that
+says nothing of tiles yet, and `xsmm.block_gemm` that our own tiles compute.
+Source: seed 003, "Generating AMX configuration".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import MemRefType, ModuleOp, i8
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import memref
+from xetl_cpu.dialect import BlockGemmOp
+from xetl_cpu.lowering.loops.build import Build, before
+from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.targets import Target, find_target
+from xetl_cpu.xsmm import (
+    BrgemmDispatchOp,
+    BrgemmOp,
+    FusedBrgemmDispatchOp,
+    FusedBrgemmOp,
+    TileConfigDispatchOp,
+    TileConfigOp,
+)
+from xetl_cpu.xsmm.dispatch_ops import names_attribute
+
+SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"
+"""A kernel that does not reset sets up, and the other way round."""
+
+_STATE = MemRefType(i8, [64])
+
+_OWN_SIZES = (32, 32, 32, 32, 32, 32, 32, 32 * 32)
+"""One configuration serves all our kernels: whole tiles, see microkernels/amx.py."""
+
+
+@dataclass(frozen=True)
+class InsertAmxConfigPass(ModulePass):
+    """See the module docstring; ``target``: whose tiles block GEMMs would use."""
+
+    name = "insert-amx-config"
+    target: str = "amx"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        target = find_target(self.target)
+        for one in list(op.walk()):
+            if isinstance(one, BrgemmOp | FusedBrgemmOp):
+                _around_call(one)
+            elif isinstance(one, BlockGemmOp) and _uses_tiles(one, target):
+                _around(one, _OWN_SIZES, ("vnni_b",))
+
+
+def _around_call(op: BrgemmOp | FusedBrgemmOp) -> None:
+    dispatch = op.kernel.owner
+    if not isinstance(dispatch, BrgemmDispatchOp | FusedBrgemmDispatchOp):
+        return
+    flags = [name for name in dispatch.names_of("flags") if name != "none"]
+    is_plain = SETUP not in flags and RESET not in flags
+    if dispatch.data_type.data != "bf16" or "vnni_b" not in flags or not is_plain:
+        return
+    _around(op, dispatch.size_list(), flags)
+    dispatch.properties["flags"] = names_attribute([*flags, SETUP, RESET])
+
+
+def _uses_tiles(op: BlockGemmOp, target: Target) -> bool:
+    blocking = choose_blocking(target, str(op.source_type), *op.user_tile())
+    return blocking.arithmetic.instruction == "amx"
+
+
+def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
+    """Configure in front of ``op`` and reset behind it."""
+    build = before(op)
+    state = build.insert(memref.AllocaOp(_STATE))
+    _configure(build, sizes, [*flags, SETUP], state)
+    block = op.parent_block()
+    assert block is not None
+    dispatch = TileConfigDispatchOp(sizes, "bf16", [*flags, RESET])
+    reset = TileConfigOp(dispatch.kernel, state)
+    block.insert_ops_after([dispatch, reset], op)
+    for each in (dispatch, reset):
+        each.location = op.location
+
+
+def _configure(
+    build: Build, sizes: Sequence[int], flags: list[str], state: SSAValue
+) -> None:
+    kernel = build.insert(TileConfigDispatchOp(sizes, "bf16", flags))
+    build.emit(TileConfigOp(kernel, state))

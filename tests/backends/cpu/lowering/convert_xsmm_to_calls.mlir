@@ -1,0 +1,88 @@
+// RUN: xetl-opt %s -p insert-amx-config,hoist-dispatch,hoist-amx-config,convert-xsmm-to-calls,canonicalize,cse | filecheck %s
+// Seed 003, "Lowering XSMM operations": names, arguments and flag numbers.
+
+!a = memref<32x32x32xbf16, strided<[1024, 32, 1], offset: ?>>
+!b = memref<32x16x32x2xbf16, strided<[1024, 64, 2, 1], offset: ?>>
+!c = memref<32x32xbf16, strided<[1024, 1], offset: ?>>
+
+// CHECK-DAG:   func.func private @xsmm_intel_amx_tile_config_invoke(i64, i64, !llvm.ptr, index)
+// CHECK-DAG:   func.func private @xsmm_brgemm_invoke(i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, i64)
+// CHECK-DAG:   func.func private @xsmm_brgemm_dispatch(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64) -> i64
+// CHECK-DAG:   func.func private @xsmm_intel_amx_tile_config_dispatch(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64) -> i64
+// CHECK:       func.func @entry
+// CHECK-DAG:   %c32_i64 = arith.constant 32 : i64
+// CHECK-DAG:   %c0 = arith.constant 0 : index
+// CHECK-DAG:   %[[BF16:.*]] = arith.constant 2 : i64
+// CHECK-DAG:   %[[LD:.*]] = arith.constant 1024 : i64
+// CHECK-DAG:   %[[FLAGS:.*]] = arith.constant 2240 : i64
+// CHECK:       %[[KERNEL:.*]] = func.call @xsmm_brgemm_dispatch(%[[BF16]], %c32_i64, %c32_i64, %c32_i64, %c32_i64, %c32_i64, %[[LD]], %[[LD]], %[[LD]], %[[FLAGS]])
+// CHECK-NEXT:  %[[FLAGS:.*]] = arith.constant 2112 : i64
+// CHECK-NEXT:  %[[SET:.*]] = func.call @xsmm_intel_amx_tile_config_dispatch(%[[BF16]], %c32_i64, %c32_i64, %c32_i64, %c32_i64, %c32_i64, %[[LD]], %[[LD]], %[[LD]], %[[FLAGS]])
+// CHECK-NEXT:  %[[FLAGS:.*]] = arith.constant 2176 : i64
+// CHECK-NEXT:  %[[RESET:.*]] = func.call @xsmm_intel_amx_tile_config_dispatch(%[[BF16]], %c32_i64, %c32_i64, %c32_i64, %c32_i64, %c32_i64, %[[LD]], %[[LD]], %[[LD]], %[[FLAGS]])
+// CHECK:       scf.parallel
+// CHECK-NEXT:    %[[ALLOCA:.*]] = memref.alloca() : memref<64xi8>
+// CHECK-NEXT:    %[[INT:.*]] = memref.extract_aligned_pointer_as_index %[[ALLOCA]] : memref<64xi8> -> index
+// CHECK-NEXT:    %[[CAST:.*]] = arith.index_cast %[[INT]] : index to i64
+// CHECK-NEXT:    %[[STATE:.*]] = llvm.inttoptr %[[CAST]] : i64 to !llvm.ptr
+// CHECK-NEXT:    func.call @xsmm_intel_amx_tile_config_invoke(%[[BF16]], %[[SET]], %[[STATE]], %c0) : (i64, i64, !llvm.ptr, index) -> ()
+// CHECK:         %{{.*}}, %[[OFFSET:.*]], %{{.*}} = memref.extract_strided_metadata %a
+// CHECK-NEXT:    %[[INT:.*]] = memref.extract_aligned_pointer_as_index %a
+// CHECK-NEXT:    %[[CAST:.*]] = arith.index_cast %[[INT]] : index to i64
+// CHECK-NEXT:    %[[A:.*]] = llvm.inttoptr %[[CAST]] : i64 to !llvm.ptr
+// CHECK:         func.call @xsmm_brgemm_invoke(%[[BF16]], %[[KERNEL]], %[[A]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %c32_i64) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, i64) -> ()
+// CHECK:         func.call @xsmm_intel_amx_tile_config_invoke(%[[BF16]], %[[RESET]], %[[STATE]], %c0)
+// CHECK-NEXT:    scf.reduce
+func.func @entry(%A: memref<32x32x32x32xbf16>, %B: memref<32x32x16x32x2xbf16>, %C: memref<1024x1024xbf16>) {
+  %c32_i64 = arith.constant 32 : i64
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%p, %q) = (%c0, %c0) to (%c32, %c32) step (%c4, %c8) {
+    scf.for %u = %c0 to %c4 step %c1 {
+      scf.for %v = %c0 to %c8 step %c1 {
+        %i = arith.addi %u, %p : index
+        %j = arith.addi %v, %q : index
+        %0 = affine.apply affine_map<(d0) -> (d0 * 32)>(%i)
+        %1 = affine.apply affine_map<(d0) -> (d0 * 32)>(%j)
+        %a = memref.subview %A[%i, 0, 0, 0] [1, 32, 32, 32] [1, 1, 1, 1] : memref<32x32x32x32xbf16> to !a
+        %b = memref.subview %B[%j, 0, 0, 0, 0] [1, 32, 16, 32, 2] [1, 1, 1, 1, 1] : memref<32x32x16x32x2xbf16> to !b
+        %c = memref.subview %C[%0, %1] [32, 32] [1, 1] : memref<1024x1024xbf16> to !c
+        %k = xsmm.brgemm.dispatch [32, 32, 32, 32, 32, 1024, 1024, 1024] flags = (vnni_b) data_type = bf16
+        xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %c32_i64) : (i64, !a, !b, !c, i64) -> ()
+      }
+    }
+    scf.reduce
+  }
+  func.return
+}
+
+// The other operations. beta_0 is 4; bcast_col_in0 is 4, relu 5, add 1.
+// CHECK-LABEL: func.func @others
+// CHECK-NEXT:  %[[ONE:.*]] = arith.constant 1 : i64
+// CHECK-NEXT:  %[[EIGHT:.*]] = arith.constant 8 : i64
+// CHECK-NEXT:  %[[FOUR:.*]] = arith.constant 4 : i64
+// CHECK-NEXT:  %g = func.call @xsmm_gemm_dispatch(%[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[FOUR]])
+// CHECK-NEXT:  %[[FIVE:.*]] = arith.constant 5 : i64
+// CHECK-NEXT:  %[[ZERO:.*]] = arith.constant 0 : i64
+// CHECK-NEXT:  %u = func.call @xsmm_unary_dispatch(%[[FIVE]], %[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[ZERO]])
+// CHECK-NEXT:  %w = func.call @xsmm_binary_dispatch(%[[ONE]], %[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[FOUR]])
+// CHECK-NEXT:  %[[STRIDE:.*]] = arith.constant 64 : i64
+// CHECK-NEXT:  %f = func.call @xsmm_fused_brgemm_dispatch(%[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[STRIDE]], %[[STRIDE]], %[[FOUR]], %[[ZERO]], %[[FIVE]], %[[FOUR]], %[[ONE]])
+// CHECK:       func.call @xsmm_gemm_invoke(%[[ONE]], %g, {{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index) -> ()
+// CHECK:       func.call @xsmm_unary_invoke(%[[ONE]], %u, {{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index) -> ()
+// CHECK:       func.call @xsmm_binary_invoke(%[[ONE]], %w, {{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index) -> ()
+// CHECK:       func.call @xsmm_fused_brgemm_invoke(%[[ONE]], %f, {{.*}}, %n) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, i64) -> ()
+func.func @others(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>, %d: memref<8x8xf32>, %n: i64) {
+  %g = xsmm.gemm.dispatch [8, 8, 8, 8, 8, 8] flags = (beta_0) data_type = f32
+  xsmm.gemm(data_type = f32, %g, %a, %b, %c) : (i64, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
+  %u = xsmm.unary.dispatch relu [8, 8, 8, 8] flags = (none) data_type = f32
+  xsmm.unary relu(data_type = f32, %u, %a, %b) : (i64, memref<8x8xf32>, memref<8x8xf32>) -> ()
+  %w = xsmm.binary.dispatch add [8, 8, 8, 8, 8] flags = (bcast_col_in0) data_type = f32
+  xsmm.binary add(data_type = f32, %w, %a, %b, %c) : (i64, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
+  %f = xsmm.fused_brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] [add, relu] flags = (beta_0) binary_flags = (bcast_col_in0) unary_flags = (none) data_type = f32
+  xsmm.fused_brgemm(data_type = f32, %f, %a, %b, %c, %d, %n) : (i64, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>, i64) -> ()
+  func.return
+}
