@@ -180,9 +180,7 @@ class _Join:
         default_factory=list["Callable[[Sequence[SSAValue]], None]"]
     )
 
-    def cross(
-        self, one: Value, other: Value, use: Callable[[Value], None], name: str
-    ) -> None:
+    def cross(self, one: Value, other: Value, use: Callable[[Value], None]) -> None:
         """Make a result of two values of one kind; ``_DEAD`` is any value."""
         like = other if one is _DEAD else one
         start = len(self.crossing.one)
@@ -192,7 +190,7 @@ class _Join:
         ):
             with self.ctx.appending(path.block):
                 if value is _DEAD:
-                    value = any_value(self.ctx, like, name)
+                    value = any_value(self.ctx, like)
                 found += to_ssa(self.ctx, value)
         self.results.append(lambda ssa: use(from_ssa(like, iter(ssa[start:]))))
 
@@ -269,11 +267,11 @@ def _join_name(
     if alive is None:
         assert one is not None
         assert other is not None
-        meeting.cross(one.value, other.value, use, name)
+        meeting.cross(one.value, other.value, use)
     elif alive is one:
-        meeting.cross(alive.value, _DEAD, use, name)
+        meeting.cross(alive.value, _DEAD, use)
     else:
-        meeting.cross(_DEAD, alive.value, use, name)
+        meeting.cross(_DEAD, alive.value, use)
 
 
 def _agree(one: Binding, other: Binding) -> bool:
@@ -338,7 +336,7 @@ def _join_exit(meeting: _Join) -> Exit | None:
     def use(value: Value) -> None:
         ctx.scope.exit = Exit(codes, value)
 
-    meeting.cross(ends[0], ends[1], use, "return")
+    meeting.cross(ends[0], ends[1], use)
     return None
 
 
@@ -364,7 +362,7 @@ def _join_returned(meeting: _Join) -> None:
     if not can_cross(mine):
         raise _cannot_return(meeting.ctx, found)
     left = _DEAD if one is None else one.value
-    meeting.cross(left, _DEAD if other is None else other.value, use, "return")
+    meeting.cross(left, _DEAD if other is None else other.value, use)
 
 
 def _cannot_return(ctx: Context, returned: Binding) -> CompileError:

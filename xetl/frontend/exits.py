@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from xdsl.dialects.builtin import IndexType, VectorType
 from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith
-from xetl.errors import ControlFlowError, SyntaxNotSupportedError
+from xetl.errors import ControlFlowError
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
 from xetl.frontend.merging import describe_kind, line_of
@@ -92,35 +93,30 @@ def stopped(exit_: Exit) -> Exit:
     return Exit(codes, exit_.ssa if len(codes) > 1 else None)
 
 
-def any_value(ctx: Context, like: Value, name: str) -> Value:
-    """A value of the kind of ``like`` for a path on which nobody reads it.
-
-    Raises:
-        SyntaxNotSupportedError: there is none, as of a scatter tile.
-    """
+def any_value(ctx: Context, like: Value) -> Value:
+    """A value of the kind of ``like`` for a path on which nobody reads it."""
     if is_scalar(like):
         return {"int": 0, "float": 0.0, "bool": False}[scalar_kind(like)]
     if isinstance(like, Vector):
         return splat(ctx, 0, like.shape, like.dtype)
     if isinstance(like, Tile):
-        return _any_tile(ctx, like, name)
-    return tuple(any_value(ctx, item, name) for item in items_of(like) or ())
+        return _any_tile(ctx, like)
+    return tuple(any_value(ctx, item) for item in items_of(like) or ())
 
 
-def _any_tile(ctx: Context, like: Tile, name: str) -> Tile:
+def _any_tile(ctx: Context, like: Tile) -> Tile:
+    """A tile without an element, at no address."""
     type_ = like.ssa.type
     assert isinstance(type_, xetile.TileType)
-    if like.scattered or type_.memory_space:
-        raise ctx.error(
-            SyntaxNotSupportedError,
-            "X0403",
-            f"`{name}` is a tile here, and nothing where the path was left before",
-            help=f"make `{name}` before, or put what follows into `else`",
-        )
     nowhere = ctx.emit(arith.ConstantOp.integer(0, I64))
-    strides = (type_.shape[1], 1) if type_.order == (1, 0) else (1, type_.shape[0])
-    op = xetile.InitTileOp(nowhere, (0, 0), type_, (0, 0), strides)
-    return Tile(ctx.emit(op), like.shape, like.dtype, origin=like.origin)
+    if like.scattered:
+        where = VectorType(IndexType(), type_.shape)
+        indices = ctx.emit(arith.ConstantOp.splat(0, where))
+        op = xetile.InitTileOp(nowhere, (), type_, (0,), (1,), indices=indices)
+    else:
+        strides = (type_.shape[1], 1) if type_.order == (1, 0) else (1, type_.shape[0])
+        op = xetile.InitTileOp(nowhere, (0, 0), type_, (0, 0), strides)
+    return replace(like, ssa=ctx.emit(op))
 
 
 def returned_value(ctx: Context, name: str, node: ast.AST) -> Value:

@@ -229,7 +229,7 @@ class _WhileLoop:
         if self.returned is None or is_constant(self.returned.value):
             return
         ctx, value = self.ctx, self.returned.value
-        nothing = any_value(ctx, value, "return")
+        nothing = any_value(ctx, value)
         self.returned_at = len(self.passed)
         # The names that the test sets are passed on, but not carried.
         for start in to_ssa(ctx, nothing):

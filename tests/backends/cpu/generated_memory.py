@@ -131,12 +131,7 @@ class Memory(Values):
         self.write("xetile.barrier()")
 
     def walked(self) -> None:
-        """A scatter tile that a loop moves.
-
-        Where a path was left before, a scatter tile cannot have a name: X0403.
-        """
-        if self.leaving:
-            return
+        """A scatter tile that a loop moves."""
         base = self.base(1, None) or "V"
         dtype = self.dtypes[base[0]]
         if dtype == "i1" or (base == "U" and self.mode != "one"):

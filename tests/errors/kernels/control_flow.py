@@ -177,18 +177,6 @@ def wrong_returned_view(X: "f32 3", n: "i64"):
     v = pick(n)
 
 
-def wrong_lost_scatter_tile(V: "f32 1", n: "i64"):
-    for i in range(n):
-        if i > 2:
-            if i > 5:  # ERROR: X0403 `t` is a tile here, and nothing where the path was left before
-                break
-            # Nobody reads it where the loop was left, but a value is needed there.
-            t = xetile.init_tile(V, xetile.arange(4))
-        else:
-            t = xetile.init_tile(V, xetile.arange(4))
-        v = xetile.load_gather(t)
-
-
 def wrong_break_outside(X: "f32 2"):
     # Python itself refuses `break` outside of loops; in helpers, too.
     for i in range(4):

@@ -37,7 +37,8 @@ class Carried:
 
     Scalars stay what they are. Vectors, and the indices of scatter tiles, have a
     buffer. A tile is the two indices of its offset; a ``roaming`` one, which may change
-    its matrix, is also that matrix: a memref and its two sizes.
+    its matrix, is also that matrix: a memref and its two sizes. A roaming scatter tile
+    is its array and the size of that.
     """
 
     values: Sequence[SSAValue]
@@ -58,6 +59,8 @@ class Carried:
             indices = tile.indices
             self.buffers[index] = state.allocate(shape_of(indices), element_of(indices))
             self.tiles[index] = tile
+            if not stays:
+                self.roaming[index] = _any_array(state, value, tile)
             return
         inside = tile.non_negative and forward and stays
         self.tiles[index] = replace(tile, non_negative=inside)
@@ -69,6 +72,8 @@ class Carried:
         types: list[Attribute] = []
         for index, value in enumerate(self.values):
             if index in self.buffers:
+                if index in self.roaming:
+                    types += [self.roaming[index], *self._size_types(index)]
                 continue
             if index in self.roaming:
                 types += [self.roaming[index], IndexType(), IndexType()]
@@ -86,6 +91,10 @@ class Carried:
         for index, value in enumerate(old):
             tile = self.tiles.get(index)
             if isinstance(tile, ScatterTile):
+                if index in self.roaming:
+                    tile = replace(tile, memref=next(remaining))
+                    for _ in self._size_types(index):
+                        tile = replace(tile, size=next(remaining))
                 indices = _stand_in(state, tile.indices)
                 state.buffers[indices] = self.buffers[index]
                 state.tiles[value] = replace(tile, indices=indices)
@@ -107,6 +116,8 @@ class Carried:
         build, flat = before(op), list[SSAValue]()
         for index, value in enumerate(values):
             if index in self.buffers:
+                if index in self.roaming:
+                    flat += self._array(build, state, index, value)
                 continue
             if index not in self.tiles:
                 flat.append(value)
@@ -123,6 +134,23 @@ class Carried:
             flat += [build.value(tile.row), build.value(tile.col)]
         return flat
 
+    def _size_types(self, index: int) -> list[Attribute]:
+        """The type of the size of a roaming scatter tile's array, if that has one."""
+        tile = self.tiles[index]
+        assert isinstance(tile, ScatterTile)
+        return [] if tile.size is None else [IndexType()]
+
+    def _array(
+        self, build: Build, state: State, index: int, value: SSAValue
+    ) -> list[SSAValue]:
+        """The array of a roaming scatter tile, and its size."""
+        tile = state.tiles[value]
+        assert isinstance(tile, ScatterTile)
+        sizes = [] if tile.size is None else [build.value(tile.size)]
+        if len(sizes) != len(self._size_types(index)):
+            raise InternalError("an array of known size and one of unknown are mixed")
+        return [_cast(build, tile.memref, self.roaming[index]), *sizes]
+
     def vectors(
         self, state: State, values: Sequence[SSAValue]
     ) -> list[tuple[SSAValue, Buffer]]:
@@ -134,16 +162,20 @@ class Carried:
                 tile, like = state.tiles[value], self.tiles[index]
                 assert isinstance(tile, ScatterTile)
                 assert isinstance(like, ScatterTile)
-                if tile.memref is not like.memref:
+                if index not in self.roaming and tile.memref is not like.memref:
                     raise InternalError("a carried scatter tile changes its array")
                 value = tile.indices
             found.append((value, buffer))
         return found
 
 
-def same_matrix(left: TileAt, right: TileAt) -> bool:
-    """True for tiles of one matrix."""
-    return left.matrix.memref is right.matrix.memref
+def same_matrix(left: TileAt | ScatterTile, right: TileAt | ScatterTile) -> bool:
+    """True for tiles of one matrix, or scatter tiles of one array."""
+    if isinstance(left, ScatterTile) and isinstance(right, ScatterTile):
+        return left.memref is right.memref
+    if isinstance(left, TileAt) and isinstance(right, TileAt):
+        return left.matrix.memref is right.matrix.memref
+    return False
 
 
 def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
@@ -206,10 +238,27 @@ def _any_matrix(state: State, value: SSAValue, tile: TileAt) -> MemRefType[Attri
     )
 
 
+def _any_array(
+    state: State, value: SSAValue, tile: ScatterTile
+) -> MemRefType[Attribute]:
+    """A type that holds every array a scatter tile of this type may lie in."""
+    stride = 1 if 0 in state.adjacent.get(value.type, set()) else None
+    type_ = tile.memref.type
+    assert is_memref(type_)
+    return MemRefType(
+        type_.element_type,
+        [DYNAMIC_INDEX],
+        StridedLayoutAttr([stride], None),
+        type_.memory_space,
+    )
+
+
 def _unit_strides(op: InitTileOp) -> set[int]:
     """The dimensions along which elements of the tile's matrix are adjacent."""
     if op.mixed_strides:
         return {d for d, s in enumerate(op.mixed_strides) if constant_of(s) == 1}
+    if not is_memref(op.source.type) and op.indices is not None:
+        return {0}  # at an address without strides elements are neighbours
     type_ = op.source.type
     if not is_memref(type_):
         return set()

@@ -20,7 +20,7 @@ from xetl_cpu.lowering.loops.carried import (
 from xetl_cpu.lowering.loops.matmul import accumulator
 from xetl_cpu.lowering.loops.reads import reads_elsewhere
 from xetl_cpu.lowering.loops.sinks import element_of, write
-from xetl_cpu.lowering.loops.state import Buffer, State, TileAt, shape_of
+from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 
 LowerBlock = Callable[[State, Block], None]
 
@@ -148,12 +148,7 @@ def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> Non
             continue
         values = [last.operands[index] for last in lasts]
         first, *others = (state.tiles[value] for value in values)
-        stays = all(
-            isinstance(first, TileAt)
-            and isinstance(other, TileAt)
-            and same_matrix(first, other)
-            for other in others
-        )
+        stays = all(same_matrix(first, other) for other in others)
         carried.add_tile(state, index, values[0], stays, forward=False)
 
 
