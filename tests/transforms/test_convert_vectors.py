@@ -12,6 +12,8 @@ from meaning import same_meaning
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from tests.seeds import operations, workgroups  # noqa: F401 (fill the list)
+from tests.seeds.examples import EXAMPLES
 from xetl.dialects.parser import parse_module
 from xetl.dialects.text import read_module
 from xetl.dialects.verify import verify
@@ -217,6 +219,22 @@ def test_gathers_and_scatters_outside_of_their_base(seed):
 @pytest.mark.parametrize("text", [WHILE, GATHER], ids=["while", "gather"])
 def test_mlir_opt_takes_control_flow_and_gathers(text):
     accepted(to_vector(text))
+
+
+FOR_SUBGROUPS = [
+    each
+    for each in EXAMPLES
+    if each.file in ("appendix_1", "gather_and_scatter", "value_operations")
+]
+
+
+@pytest.mark.parametrize("example", FOR_SUBGROUPS, ids=lambda each: each.name)
+def test_examples_of_the_documents(example):
+    run = example.run()
+    truth = run.truth()
+    same_meaning(
+        example.module(), (1, 1, 1), run.arguments, THERE_AND_BACK, truth=truth
+    )
 
 
 def test_what_stays_is_said():
