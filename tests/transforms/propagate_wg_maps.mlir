@@ -208,6 +208,33 @@ func.func @control(%a: memref<64x64xf32>, %c: i1, %n: index) {
   func.return
 }
 
+// One of several regions, too.
+// CHECK-LABEL: @regions
+// CHECK:       scf.index_switch
+// CHECK:       math.exp {{.*}}sg_layout = [2, 2], sg_data = [32, 32]
+// CHECK:       math.absf {{.*}}sg_layout = [2, 2], sg_data = [32, 32]
+// CHECK-NOT:   tile_conv_layout
+// CHECK:       return
+func.func @regions(%a: memref<64x64xf32>, %n: index) {
+  %o = xetile.init_tile %a[0, 0] : memref<64x64xf32> -> !xetile.tile<64x64xf32, #xetile.wg_map<sg_layout = [2, 2], sg_data = [32, 32]>>
+  %t = xetile.init_tile %a[0, 0] : memref<64x64xf32> -> !xetile.tile<64x64xf32>
+  %x = xetile.load_tile %t : !xetile.tile<64x64xf32> -> vector<64x64xf32>
+  %r = scf.index_switch %n -> vector<64x64xf32>
+  case 2 {
+    %e = math.exp %x : vector<64x64xf32>
+    scf.yield %e : vector<64x64xf32>
+  }
+  default {
+    %s = scf.execute_region -> vector<64x64xf32> {
+      %f = math.absf %x : vector<64x64xf32>
+      scf.yield %f : vector<64x64xf32>
+    }
+    scf.yield %s : vector<64x64xf32>
+  }
+  xetile.store_tile %r, %o : vector<64x64xf32>, !xetile.tile<64x64xf32, #xetile.wg_map<sg_layout = [2, 2], sg_data = [32, 32]>>
+  func.return
+}
+
 // Scatter tiles have the map of their indices, masks and values.
 // CHECK-LABEL: @scattered
 // CHECK:       vector.shape_cast {{.*}}map = #xetile.wg_map<sg_layout = [1, 4], sg_data = [1, 64]>

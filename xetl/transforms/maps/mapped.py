@@ -29,12 +29,16 @@ from xetl.dialects.xetile import (
 from xetl.language.distribution import Layout
 
 RESULT_MAPS = "result_maps"
-"""Of scf.for, scf.if and scf.while: an entry a result, unit for what has no map."""
+"""Of loops and branches: an entry a result, unit for what has no map."""
 BEFORE_MAPS = "before_maps"
 """Of scf.while: the same for the arguments of its first region."""
 
 ReadsTile: TypeAlias = LoadTileOp | LoadGatherOp | AtomicRmwTileOp
 """What has its map in the type of its tile."""
+
+
+BRANCHES = (scf.IfOp, scf.ExecuteRegionOp, scf.IndexSwitchOp)
+"""What gives the values that one of its regions ends with."""
 
 
 def is_matrix(value: SSAValue) -> bool:
@@ -101,7 +105,7 @@ def _place(value: SSAValue) -> _Place | None:
     """Which entry of a loop's or an if's list speaks of ``value``."""
     if isinstance(value, OpResult):
         op = value.op
-        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+        if isinstance(op, (scf.ForOp, scf.WhileOp, *BRANCHES)):
             return op, RESULT_MAPS, value.index, len(op.results)
         return None
     assert isinstance(value, BlockArgument)

@@ -33,7 +33,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.language.distribution import Layout
 from xetl.transforms.maps.layouts import transposed, with_data
-from xetl.transforms.maps.mapped import is_matrix
+from xetl.transforms.maps.mapped import BRANCHES, is_matrix
 
 Transfer = Callable[[Layout], Layout]
 MapOf = Callable[[SSAValue], Layout | None]
@@ -177,7 +177,7 @@ def needs_whole(op: Operation) -> bool:
     known = (
         *(TileMmaOp, TileReduceOp, TileBroadcastOp, TileTransposeOp, TileScanOp),
         *(LoadTileOp, StoreTileOp, LoadGatherOp, StoreScatterOp, AtomicRmwTileOp),
-        *(InitTileOp, UpdateTileOffsetOp, scf.ForOp, scf.IfOp, scf.WhileOp),
+        *(InitTileOp, UpdateTileOffsetOp, scf.ForOp, scf.WhileOp, *BRANCHES),
         *(scf.YieldOp, scf.ConditionOp, TileConvLayoutOp),
     )
     if isinstance(op, known) or is_elementwise(op) or _turns_line(op):
@@ -259,7 +259,7 @@ def _of_control(op: Operation) -> Iterator[Relation]:
     outer = op.parent_op()
     if isinstance(op, scf.ConditionOp) and isinstance(outer, scf.WhileOp):
         return _passed(op, 1, outer.results)
-    if isinstance(op, scf.YieldOp) and isinstance(outer, scf.ForOp | scf.IfOp):
+    if isinstance(op, scf.YieldOp) and isinstance(outer, (scf.ForOp, *BRANCHES)):
         return _passed(op, 0, outer.results)
     if isinstance(op, scf.YieldOp) and isinstance(outer, scf.WhileOp):
         return _passed(op, 0, outer.before.block.args)
