@@ -37,15 +37,15 @@ func.func @numbers(%x: vector<8xf32>, %i: vector<8xi32>, %n: index) {
 }
 
 // CHECK-LABEL: @vectors
-func.func @vectors(%v: vector<8xf32>, %x: f32) {
+func.func @vectors(%v: vector<8xf32>, %x: f32, %w: vector<8x8xf32>) {
   // CHECK: vector.interleave %v, %v : vector<8xf32> -> vector<16xf32>
   %0 = vector.interleave %v, %v : vector<8xf32> -> vector<16xf32>
   // CHECK: vector.deinterleave %{{.*}} : vector<16xf32> -> vector<8xf32>
   %1, %2 = vector.deinterleave %0 : vector<16xf32> -> vector<8xf32>
-  // CHECK: vector.outerproduct %v, %v : vector<8xf32>, vector<8xf32>
-  %3 = vector.outerproduct %v, %v : vector<8xf32>, vector<8xf32>
-  // CHECK: vector.outerproduct %v, %x : vector<8xf32>, f32
-  %4 = vector.outerproduct %v, %x : vector<8xf32>, f32
+  // CHECK: vector.outerproduct %v, %v, %w {kind = #vector.kind<add>} : vector<8xf32>, vector<8xf32>
+  %3 = vector.outerproduct %v, %v, %w {kind = #vector.kind<add>} : vector<8xf32>, vector<8xf32>
+  // CHECK: vector.outerproduct %v, %x, %v {kind = #vector.kind<add>} : vector<8xf32>, f32
+  %4 = vector.outerproduct %v, %x, %v {kind = #vector.kind<add>} : vector<8xf32>, f32
   // CHECK: vector.to_elements %v : vector<8xf32>
   %5:8 = vector.to_elements %v : vector<8xf32>
   return
