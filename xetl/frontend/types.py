@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from xetl.dialects.xetile import TileType
 from xetl.language.dtypes import DType
 from xetl.language.operation import Function, operation_name
 
@@ -252,13 +253,30 @@ def describe(value: Value) -> str:
     if isinstance(value, Vector):
         return f"{value.dtype} {show_shape(value.shape)}"
     if isinstance(value, Tile):
-        kind = "scatter tile" if value.scattered else "tile"
-        return f"a {kind} of {value.dtype} {show_shape(value.shape)}"
+        return _describe_tile(value)
     if isinstance(value, Array):
         return f"an array of {value.dtype}, rank {value.rank}"
     if isinstance(value, Scalar):
         return {"int": "an int", "float": "a float", "bool": "a condition"}[value.kind]
     return _describe_constant(value)
+
+
+def _describe_tile(tile: Tile) -> str:
+    """A tile, with all that makes its kind another one where it is not usual."""
+    type_ = tile.ssa.type
+    assert isinstance(type_, TileType)
+    order = "column-major " if type_.order == (0, 1) else ""
+    kind = "scatter tile" if tile.scattered else "tile"
+    found = f"a {order}{kind} of {tile.dtype} {show_shape(tile.shape)}"
+    if type_.memory_space:
+        found += " in shared memory"
+    if type_.inner_blocks:
+        found += f" with inner_blocks {list(type_.inner_blocks)}"
+    for name, map_ in (("wg_map", type_.wg_map), ("sg_map", type_.sg_map)):
+        if map_ is not None:
+            lists = [f"{list(each)}" for each in map_.lists]
+            found += f" with {name}({', '.join(lists)})"
+    return found
 
 
 def _describe_constant(value: Value) -> str:

@@ -177,6 +177,30 @@ def wrong_returned_view(X: "f32 3", n: "i64"):
     v = pick(n)
 
 
+def wrong_order_on_a_path(X: "f32 2", Y: "f32 2 T", n: "i64"):
+    if n > 2:
+        t = xetile.init_tile(X, [0, 0], (4, 4))
+    else:
+        t = xetile.init_tile(Y, [0, 0], (4, 4))
+    # CHECK: or a column-major tile of f32 (4, 4)
+    v = xetile.load_tile(t)  # ERROR: X0601 `t` may have no usable value here
+
+
+def wrong_memory_in_a_loop(X: "f32 2", n: "i64"):
+    s = xetile.slm((4, 4), f32)
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    for i in range(n):
+        v = xetile.load_tile(t)
+        t = xetile.init_tile(s, [0, 0], (4, 4))  # ERROR: X0602 the loop changes `t` from a tile of f32 (4, 4) to a tile of f32 (4, 4) in shared memory
+
+
+def wrong_map_in_a_loop(X: "f32 2", n: "i64"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    for i in range(n):
+        v = xetile.load_tile(t)
+        t = xetile.init_tile(X, [0, 0], (4, 4), wg_map=xetile.wg_map([1, 1], [4, 4]))  # ERROR: X0602 the loop changes `t` from a tile of f32 (4, 4) to a tile of f32 (4, 4) with wg_map([1, 1], [4, 4])
+
+
 def wrong_break_outside(X: "f32 2"):
     # Python itself refuses `break` outside of loops; in helpers, too.
     for i in range(4):

@@ -106,16 +106,18 @@ class _PairOfPairs(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         """Print ``<layout = [a, b], data = [c, d]>``."""
         with printer.in_angle_brackets():
-            for index, values in enumerate(self._lists()):
+            for index, values in enumerate(self.lists):
                 printer.print_string(", " if index else "")
                 print_int_list(printer, self.NAMES[index], values)
 
-    def _lists(self) -> list[tuple[int, ...]]:
+    @property
+    def lists(self) -> list[tuple[int, ...]]:
+        """Both lists, the layout first."""
         return [int_tuple(cast(IntList, part)) for part in self.parameters]
 
     def verify(self) -> None:
         """Check that there are two positive numbers in each list."""
-        for name, values in zip(self.NAMES, self._lists()):
+        for name, values in zip(self.NAMES, self.lists):
             numbers = list(values)
             check(
                 len(numbers) == 2,

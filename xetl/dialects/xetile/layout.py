@@ -75,6 +75,11 @@ class LayoutAttr(ParametrizedAttribute):
         )
 
     @property
+    def lists(self) -> list[tuple[int, ...]]:
+        """What a wg_map has, too: the layout, then the data."""
+        return [self.sg_layout, self.sg_data]
+
+    @property
     def sg_layout(self) -> tuple[int, ...]:
         """Subgroups along each dimension."""
         return int_tuple(self.subgroups)
