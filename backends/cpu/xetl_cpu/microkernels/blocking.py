@@ -111,8 +111,13 @@ class Blocking:
 
     @property
     def ldc(self) -> int:
-        """Row stride of the scratch C."""
-        return self.panels * self.nr
+        """Row stride of the scratch C.
+
+        Loops over it take as many elements at once as a register has f32, so a row of
+        f64 has room for two registers behind its start.
+        """
+        step = self.lanes * self.arithmetic.accumulator_bytes // 4
+        return ceil(self.panels * self.nr / step) * step
 
     @property
     def rows_padded(self) -> int:
