@@ -180,6 +180,29 @@ func.func @loads_twice(%a: memref<64x64xf32>, %b: memref<64x64xf32>) {
   func.return
 }
 
+// Each use of a tile without a map may have its own; one that is there serves again.
+// CHECK-LABEL: @tiles
+// CHECK:       %[[R:.*]] = xetile.init_tile {{.*}}sg_layout = [4, 1], sg_data = [16, 64]
+// CHECK:       %[[S:.*]] = xetile.init_tile {{.*}}sg_layout = [2, 2], sg_data = [32, 32]
+// CHECK:       xetile.load_tile %[[R]]
+// CHECK:       xetile.load_tile %[[S]]
+// CHECK:       xetile.load_tile %[[R]]
+// CHECK:       xetile.store_tile %e, %[[R]]
+// CHECK:       xetile.store_tile %f, %[[S]]
+// CHECK:       xetile.store_tile %g, %[[R]]
+func.func @tiles(%a: memref<64x64xf32>) {
+  %t = xetile.init_tile %a[0, 0] : memref<64x64xf32> -> !xetile.tile<64x64xf32>
+  %v = xetile.load_tile %t : !xetile.tile<64x64xf32> -> vector<64x64xf32>
+  %w = xetile.load_tile %t : !xetile.tile<64x64xf32> -> vector<64x64xf32>
+  %e = math.exp %v {map = #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>} : vector<64x64xf32>
+  %f = math.absf %w {map = #xetile.wg_map<sg_layout = [2, 2], sg_data = [32, 32]>} : vector<64x64xf32>
+  %g = math.exp %w {map = #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>} : vector<64x64xf32>
+  xetile.store_tile %e, %t : vector<64x64xf32>, !xetile.tile<64x64xf32>
+  xetile.store_tile %f, %t : vector<64x64xf32>, !xetile.tile<64x64xf32>
+  xetile.store_tile %g, %t : vector<64x64xf32>, !xetile.tile<64x64xf32>
+  func.return
+}
+
 // What an if gives, and what a while hands on, has one map in all its places.
 // CHECK-LABEL: @control
 // CHECK:       %[[R:.*]] = scf.if

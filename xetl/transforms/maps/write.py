@@ -27,7 +27,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.language.distribution import Layout, whole
-from xetl.transforms.maps.graph import Graph, Node, can_reload, can_retile
+from xetl.transforms.maps.graph import Graph, Node, can_retile
 from xetl.transforms.maps.layouts import is_whole, plain, same_owners
 from xetl.transforms.maps.mapped import (
     ReadsTile,
@@ -56,6 +56,8 @@ class Writer:
         self._used: set[SSAValue] = set()
         """Values that cost nothing and have their map."""
         self._retiled: dict[tuple[SSAValue, Layout], SSAValue] = {}
+        self._first_tiles: dict[SSAValue, SSAValue] = {}
+        """The tile of each load before it was given another one."""
         self._loaded: dict[SSAValue, Node] = {}
         """Nodes of tiles, for what is loaded with another map than is best for it."""
 
@@ -116,6 +118,7 @@ class Writer:
         if own == wanted:
             return
         if can_retile(op.tile):
+            self._first_tiles[op.result] = op.tile
             op.operands[0] = self._tile_with(op.tile, wanted)
         else:
             self._loaded[op.result] = self._graph.node(op.tile)
@@ -189,10 +192,12 @@ class Writer:
         self, value: SSAValue, wanted: Layout, user: Operation, target: Node | None
     ) -> SSAValue:
         owner = value.owner
-        if isinstance(owner, LoadTileOp) and can_reload(value):
-            load = owner.clone()
-            load.operands[0] = self._tile_with(owner.tile, wanted)
-            return _behind(value, load)
+        if isinstance(owner, LoadTileOp):
+            tile = self._first_tiles.get(value, owner.tile)
+            if len(owner.results) == 1 and can_retile(tile):
+                load = owner.clone()
+                load.operands[0] = self._tile_with(tile, wanted)
+                return _behind(value, load)
         source = self._label(value)
         report_change(value, source, wanted, user, self._node(value), target)
         maps = attribute_of(wanted), attribute_of(source)
@@ -200,6 +205,8 @@ class Writer:
 
     def _tile_with(self, tile: SSAValue, wanted: Layout) -> SSAValue:
         """The same place in memory, described with another map."""
+        if self._graph.node(tile).label == wanted:
+            return tile
         found = self._retiled.get((tile, wanted))
         if found is None:
             found = self._retiled[tile, wanted] = self._retile(tile, wanted)
