@@ -216,7 +216,8 @@ def _constant_memory(em: KernelEmitter, op: ConstantMemoryOp) -> None:
     memory = ll.GlobalVariable(em.module, data.type, name)
     memory.initializer, memory.align = data, _LINE
     memory.global_constant, memory.linkage = True, "internal"
-    em.set(op.result, strided_at(em.builder.bitcast(memory, PTR), type_))
+    memory.type = PTR  # llvmlite would compare what it points to
+    em.set(op.result, strided_at(memory, type_))
 
 
 def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
