@@ -75,6 +75,9 @@ def passes(target: str) -> list[ModulePass]:
         PackOperandsPass(target),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
+        *([InsertAmxConfigPass(target)] if find_target(target).has_amx else []),
+        HoistDispatchPass(),
+        HoistAmxConfigPass("thread"),
         CanonicalizePass(),
     ]
 

@@ -10,7 +10,7 @@ from xetl.codegen.emitter import Strided, constant, is_constant
 from xetl.codegen.types import memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp
+from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp, ThreadTilesOp
 from xetl_cpu.microkernels import (
     Blocking,
     choose_blocking,
@@ -18,6 +18,8 @@ from xetl_cpu.microkernels import (
     emit_pack_a,
     emit_pack_b,
 )
+from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
 
 def _name(value: SSAValue) -> str:
@@ -114,8 +116,33 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     )
 
 
+def _dispatch_tiles(em: Any, op: TileConfigDispatchOp) -> None:
+    """Our own kernels need no address; what it is for is known where it is used."""
+    em.set(op.kernel, constant(0))
+
+
+def _configure(em: Any, op: TileConfigOp) -> None:
+    """Set this thread's tiles up, or give them back."""
+    emit = emit_configure if _sets_up(op.kernel) else emit_release
+    emit(em.builder)
+
+
+def _sets_up(kernel: SSAValue) -> bool:
+    dispatch = kernel.owner
+    assert isinstance(dispatch, TileConfigDispatchOp)
+    return "no_reset_tileconfig" in dispatch.names_of("flags")
+
+
+def _thread_tiles(em: Any, op: ThreadTilesOp) -> None:
+    """Nothing in a trip: the task around all trips has done it (`parallel.py`)."""
+    del em, op
+
+
 TABLE: dict[Any, Any] = {
     PackBOp: _pack_b,
     PackAOp: _pack_a,
     BlockGemmOp: _block_gemm,
+    TileConfigDispatchOp: _dispatch_tiles,
+    TileConfigOp: _configure,
+    ThreadTilesOp: _thread_tiles,
 }

@@ -168,10 +168,9 @@ class _Chunk:
     at: SSAValue
     length: Index
 
-    @property
-    def padded_length(self) -> Index:
+    def padded_length(self, build: Build) -> Index:
         """The length in whole steps: what is packed has zeros behind its end."""
-        return self.build.round_up(self.length, self.blocking.k_step)
+        return build.round_up(self.length, self.blocking.k_step)
 
     def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
         """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
@@ -180,7 +179,7 @@ class _Chunk:
         to = self._scratch(blocking.panels * stride)
         k_valid = self._rest(b.rows)
         first = build.add(b.row, self.at)
-        operands = [first, b.col, k_valid, self.padded_length, b.cols]
+        operands = [first, b.col, k_valid, self.padded_length(build), b.cols]
         self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
         return to, 0, stride
 
@@ -245,7 +244,7 @@ class _Chunk:
         shape = [blocking.rows_padded, blocking.kc + _LDA_PADDING]
         to = self.state.scratch_memref(shape, self._compute_type())
         rows = build.round_up(rows, blocking.row_step)
-        operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length]
+        operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
         values = [a.matrix.memref, *(build.value(v) for v in operands), to]
         build.emit(PackAOp(self.op.user_tile(), values))
         return to
@@ -262,7 +261,7 @@ class _Chunk:
     ) -> None:
         packed, start, stride = source
         rows = build.round_up(rows, self.blocking.row_step)
-        scalars = [build.value(v) for v in (*at, rows, self.padded_length)]
+        scalars = [build.value(v) for v in (*at, rows, self.padded_length(build))]
         tail = [build.value(v) for v in (start, stride, panels)]
         build.emit(
             BlockGemmOp(

@@ -1,0 +1,121 @@
+"""Kernels on AMX tiles, by the emulator of tests/native: numbers and configurations."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from launching import laid_out
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.runtime.config import config
+from xetl.xetile import constexpr
+
+BF16 = ml_dtypes.bfloat16
+TILES = {"BM": 64, "BN": 64, "BK": 32}
+
+
+@pytest.fixture(autouse=True)
+def _tiles():
+    config.target, config.cache = "amx", False
+    yield
+    del config.target, config.cache
+
+
+@xetile.kernel
+def gemm(A, B, C, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), C.dtype)
+    a = xetile.init_tile(A, [m, 0], (BM, BK))
+    b = xetile.init_tile(B, [0, n], (BK, BN))
+    for _ in range(0, A.shape[1], BK):
+        acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        a = xetile.update_tile_offset(a, [0, BK])
+        b = xetile.update_tile_offset(b, [BK, 0])
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+def run(amx: Any, a: Any, b: Any, dtype: Any) -> Any:
+    """A @ B; what ran is in ``amx``. Nobody holds tiles when it is over."""
+    c = np.zeros((a.shape[0], b.shape[1]), dtype)
+    with amx.counting():
+        gemm[-(-c.shape[0] // 64), -(-c.shape[1] // 64)](a, b, c, **TILES)
+    assert amx.errors() == []
+    assert amx.configured_threads() == 0
+    return c
+
+
+def bytes_or_small(rng: Any, dtype: Any, *shape: int) -> Any:
+    low, high = {np.int8: (-128, 128), np.uint8: (0, 256)}.get(dtype, (-4, 5))
+    return rng.integers(low, high, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("layouts", [("rows", "rows"), ("columns", "neither")])
+@pytest.mark.parametrize(
+    ("left", "right", "to", "instruction"),
+    [
+        (BF16, BF16, np.float32, "tdpbf16ps"),
+        (np.int8, np.int8, np.int32, "tdpbssd"),
+        (np.int8, np.uint8, np.int32, "tdpbsud"),
+        (np.uint8, np.int8, np.int32, "tdpbusd"),
+        (np.uint8, np.uint8, np.int32, "tdpbuud"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(128, 128, 128), (100, 77, 33), (1, 200, 549)])
+def test_products(amx, left, right, to, instruction, shape, layouts):
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    a, b = bytes_or_small(rng, left, m, k), bytes_or_small(rng, right, k, n)
+    out = run(amx, laid_out(a, layouts[0]), laid_out(b, layouts[1]), to)
+    assert np.array_equal(out, (a.astype("f8") @ b.astype("f8")).astype(to))
+    assert amx.total()[instruction] > 0
+    for thread in amx.threads():
+        assert thread["ldtilecfg"] == thread["tilerelease"] == 1
+
+
+def test_seed_003_configures_once_a_thread(amx):
+    """1024 cubed in bf16: the seed's tasks configure 64 times, libxsmm 2048 times."""
+    rng = np.random.default_rng(0)
+    a, b = (bytes_or_small(rng, BF16, 1024, 1024) for _ in range(2))
+    out = run(amx, a, b, np.float32)
+    assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
+    assert all(thread["ldtilecfg"] <= 1 for thread in amx.threads())
+    assert amx.total()["tdpbf16ps"] == 1024**3 // (16 * 16 * 32)
+
+
+def test_other_types_use_no_tiles(amx):
+    rng = np.random.default_rng(0)
+    for dtype, to in ((np.float32, np.float32), (np.float64, np.float64)):
+        a, b = (bytes_or_small(rng, dtype, 64, 64) for _ in range(2))
+        assert np.array_equal(run(amx, a, b, to), a @ b)
+        assert amx.total() == {}
+
+
+def test_infinities_stay_where_they_are(amx):
+    """Rows of padding beside an infinite column of B are not seen."""
+    a, b = np.ones((3, 5), BF16), np.ones((5, 70), BF16)
+    b[2, 69] = np.inf
+    out = run(amx, a, b, np.float32)
+    assert np.array_equal(out[:, :69], np.full((3, 69), 5, np.float32))
+    assert np.isposinf(out[:, 69]).all()
+
+
+def test_without_tiles_and_without_an_emulator_it_is_refused(monkeypatch):
+    monkeypatch.setattr("xetl_cpu.amx.is_emulated", lambda: False)
+    monkeypatch.setattr("xetl_cpu.targets.host_features", frozenset)
+    a = np.zeros((8, 8), BF16)
+    with pytest.raises(LaunchError, match="cannot run code for target `amx`"):
+        gemm[1, 1](a, a, np.zeros((8, 8), np.float32), BM=8, BN=8, BK=8)
+
+
+def test_the_stages_show_one_configuration():
+    a = np.zeros((64, 64), BF16)
+    given = (a, a, np.zeros((64, 64), np.float32))
+    before = gemm.ir("insert-amx-config", *given, **TILES, target="amx")
+    # Packed and in place: two block GEMMs, each of them configured.
+    assert before.count('"xsmm.IntelAMXtileConfig"') == 4
+    after = gemm.ir("hoist-amx-config", *given, **TILES, target="amx")
+    assert after.count('"xsmm.IntelAMXtileConfig"') == 0
+    assert after.count('"cpu.thread_tiles"') == 1
+    assert gemm.ir("asm", *given, **TILES, target="amx").count("ldtilecfg") == 1
