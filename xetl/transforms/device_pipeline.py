@@ -1,0 +1,46 @@
+"""The way from a kernel of a workgroup to blocks of a device, on any backend.
+
+A comment stands where moving a line would break something; docs/design/0003 has the
+whole road.  A kernel at subgroup level passes through to the blocks unchanged.
+"""
+
+from __future__ import annotations
+
+from xdsl.passes import ModulePass
+
+from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.check_workgroup import SLM_LIMIT
+from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
+from xetl.transforms.cse import CSEPass
+from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
+from xetl.transforms.normalize_tiles import NormalizeTilesPass
+from xetl.transforms.place_barriers import PlaceBarriersPass
+from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
+
+STAGE_AFTER = {
+    "propagate-wg-maps": "xetile-mapped",
+    "distribute-to-subgroups": "xetile-sg",
+    "choose-inner-blocks": "xetile-blocked",
+}
+"""The stage that begins after a pass."""
+
+
+def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[ModulePass]:
+    """The passes from stage ``xetile`` to ``xetile-blocked``, in order.
+
+    Args:
+        device: whose blocks are chosen, see `xetl.devices`.
+        slm_limit: bytes of shared memory that a workgroup may use.
+    """
+    return [
+        NormalizeTilesPass(),
+        CanonicalizePass(),
+        CSEPass(),
+        PropagateWgMapsPass(),
+        # Maps say who touches what; after distribution nobody sees both sides.
+        PlaceBarriersPass(),
+        DistributeToSubgroupsPass(slm_limit),
+        CanonicalizePass(),
+        CSEPass(),
+        ChooseInnerBlocksPass(device),
+    ]
