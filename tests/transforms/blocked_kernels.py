@@ -153,6 +153,31 @@ class Writer:
             value.element,
         )
 
+    def part(self, value: Value) -> Value:
+        """A part taken out, and put into another vector at the same place."""
+        extents = [[n for n in EXTENTS if n <= extent] for extent in value.shape]
+        rows, columns = (self.pick(st.sampled_from(each)) for each in extents)
+        room = value.shape[0] - rows, value.shape[1] - columns
+        offsets = [8 * self.pick(st.integers(0, n // 8)) for n in room]
+        shape, strides = (rows, columns), "strides = [1, 1]"
+        part = vector_type(shape, value.element)
+        text = f"{{offsets = {offsets}, sizes = [{rows}, {columns}], {strides}}}"
+        taken = self.emit(
+            f"vector.extract_strided_slice {value.name} {text} "
+            f": {value.type} to {part}",
+            shape,
+            value.element,
+        )
+        if self.pick(st.booleans()):
+            return taken
+        dest = self.load(value.shape, value.element)
+        return self.emit(
+            f"vector.insert_strided_slice {taken.name}, {dest.name} "
+            f"{{offsets = {offsets}, {strides}}} : {part} into {value.type}",
+            value.shape,
+            value.element,
+        )
+
     def scan(self, value: Value) -> Value:
         text = f"xetile.tile_scan <add>, {value.name} [1] : {value.type}"
         return self.emit(f"{text} -> {value.type}", value.shape, value.element)
@@ -214,7 +239,7 @@ class Writer:
 
     def step(self, value: Value) -> Value:
         """Something done to a value; its numbers stay small."""
-        steps = [self.transpose, self.reduce, self.scan, self.loop]
+        steps = [self.transpose, self.reduce, self.scan, self.part, self.loop]
         if value.element in SUMS:
             steps += [self.product] * 3
         chosen = self.pick(st.sampled_from(steps))

@@ -180,3 +180,38 @@ func.func @left_alone(%a: memref<32x1xf32>, %x: vector<32x12xf16>, %y: vector<12
   %g = xetile.load_gather %s, %mask : !xetile.tile<1x32xf32, #xetile.tile_attr<scattered = true>>, vector<1x32xi1> -> vector<1x32xf32>
   return %v, %d, %g : vector<32x1xf32>, vector<32x16xf32>, vector<1x32xf32>
 }
+
+// A part that is whole blocks is a part of blocks; two rows are not.
+// CHECK-LABEL: @parts
+// CHECK:       load_tile {{.*}} -> vector<4x4x8x16xf32>
+// CHECK-NEXT:  vector.extract_strided_slice {{.*}} {offsets = [2 : i64, 1 : i64], sizes = [2 : i64, 2 : i64], {{.*}} : vector<4x4x8x16xf32> to vector<2x2x8x16xf32>
+// CHECK-NEXT:  vector.insert_strided_slice {{.*}} {offsets = [0 : i64, 0 : i64, 0 : i64, 0 : i64], {{.*}} : vector<2x2x8x16xf32> into vector<4x4x8x16xf32>
+// CHECK:       tile_unpack
+// CHECK:       vector.extract_strided_slice {{.*}} : vector<32x64xf32> to vector<2x64xf32>
+// CHECK:       tile_pack {{.*}} {inner_blocks = array<i64: 2, 16>}
+func.func @parts(%m: memref<32x64xf32>, %n: memref<2x64xf32>) {
+  %t = xetile.init_tile %m[0, 0] : memref<32x64xf32> -> !xetile.tile<32x64xf32>
+  %v = xetile.load_tile %t : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+  %p = vector.extract_strided_slice %v {offsets = [16, 16], sizes = [16, 32], strides = [1, 1]} : vector<32x64xf32> to vector<16x32xf32>
+  %w = vector.insert_strided_slice %p, %v {offsets = [0, 0], strides = [1, 1]} : vector<16x32xf32> into vector<32x64xf32>
+  xetile.store_tile %w, %t : vector<32x64xf32>, !xetile.tile<32x64xf32>
+  %r = vector.extract_strided_slice %v {offsets = [2, 0], sizes = [2, 64], strides = [1, 1]} : vector<32x64xf32> to vector<2x64xf32>
+  %u = xetile.init_tile %n[0, 0] : memref<2x64xf32> -> !xetile.tile<2x64xf32>
+  xetile.store_tile %r, %u : vector<2x64xf32>, !xetile.tile<2x64xf32>
+  return
+}
+
+// What looks at the dimensions of blocks keeps its own; the rest is chosen.
+// CHECK-LABEL: @looked_at
+// CHECK:       load_tile {{.*}} -> vector<1x2x16x16xf32>
+// CHECK:       tile_pack {{.*}} {inner_blocks = array<i64: 4, 4>}
+// CHECK-NEXT:  arith.addf {{.*}} : vector<4x8x4x4xf32>
+// CHECK:       vector.multi_reduction <add>, {{.*}} [3] : vector<4x8x4x4xf32>
+func.func @looked_at(%m: memref<16x32xf32>, %z: vector<4x8x4xf32>) -> vector<4x8x4xf32> {
+  %t = xetile.init_tile %m[0, 0] : memref<16x32xf32> -> !xetile.tile<16x32xf32>
+  %v = xetile.load_tile %t : !xetile.tile<16x32xf32> -> vector<16x32xf32>
+  %p = xetile.tile_pack %v {inner_blocks = array<i64: 4, 4>} : vector<16x32xf32> -> vector<4x8x4x4xf32>
+  %q = arith.addf %p, %p : vector<4x8x4x4xf32>
+  %r = vector.multi_reduction <add>, %q, %z [3] : vector<4x8x4x4xf32> to vector<4x8x4xf32>
+  return %r : vector<4x8x4xf32>
+}

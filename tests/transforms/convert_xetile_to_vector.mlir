@@ -103,3 +103,17 @@ func.func @stays(%m: memref<16x16xf32>, %i: index) -> (vector<8x8xf32>, vector<8
   %y = xetile.tile_mma %v, %w {precision = "tf32"} : vector<8x8xf32>, vector<8x8xf32> -> vector<8x8xf32>
   return %x, %y : vector<8x8xf32>, vector<8x8xf32>
 }
+
+// Blocks that something looks at are made.
+// CHECK-LABEL: @looked_at
+// CHECK:       vector.shape_cast %v : vector<64x32xf32> to vector<4x16x2x16xf32>
+// CHECK-NEXT:  vector.transpose {{.*}}, [0, 2, 1, 3]
+// CHECK-NEXT:  vector.multi_reduction <add>, {{.*}} [3]
+// CHECK:       vector.transpose %p, [0, 2, 1, 3]
+// CHECK-NEXT:  vector.shape_cast {{.*}} to vector<64x32xf32>
+func.func @looked_at(%v: vector<64x32xf32>, %p: vector<4x2x16x16xf32>, %z: vector<4x2x16xf32>) -> (vector<4x2x16xf32>, vector<64x32xf32>) {
+  %q = xetile.tile_pack %v {inner_blocks = array<i64: 16, 16>} : vector<64x32xf32> -> vector<4x2x16x16xf32>
+  %r = vector.multi_reduction <add>, %q, %z [3] : vector<4x2x16x16xf32> to vector<4x2x16xf32>
+  %u = xetile.tile_unpack %p {inner_blocks = array<i64: 16, 16>} : vector<4x2x16x16xf32> -> vector<64x32xf32>
+  return %r, %u : vector<4x2x16xf32>, vector<64x32xf32>
+}

@@ -28,8 +28,10 @@ from xetl.dialects.upstream import func, gpu
 from xetl.dialects.xetile import (
     TileBroadcastOp,
     TileMmaOp,
+    TilePackOp,
     TileReduceOp,
     TileTransposeOp,
+    TileUnpackOp,
 )
 from xetl.transforms.remarks import remark
 from xetl.transforms.subgroups.place import Place
@@ -43,6 +45,8 @@ _RULES: dict[type[Operation], Callable[[Any, Place], SSAValue]] = {
     TileTransposeOp: computing.transpose,
     TileBroadcastOp: computing.broadcast,
     TileReduceOp: computing.reduce,
+    TilePackOp: computing.pack,
+    TileUnpackOp: computing.unpack,
 }
 
 

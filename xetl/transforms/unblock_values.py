@@ -4,18 +4,18 @@ Why: inner blocks say how a GPU's memory and matrix instructions cut a tile. A C
 registers and caches are blocked later and otherwise, so the blocks only stand in the
 way; and blocks of values that a text was written with are not those of the device.
 
-A blocked value P is V seen as P[a, b, c, d] = V[a * b0 + c, b * b1 + d]. Everything a
-blocked value may meet commutes with that view.
+A blocked value P is V seen as P[a, b, c, d] = V[a * b0 + c, b * b1 + d], and most of
+what a blocked value meets commutes with that view (`commuting.py`).
 
 Before: ``%p = xetile.tile_pack %v {inner_blocks = [16, 16]} : 64x32 -> 4x2x16x16``
 After:  uses of ``%p`` use ``%v``; tiles lose ``inner_blocks``
 
-Left alone: values of rank 2.
+Left alone: values of rank 2; blocked ones whose dimensions are looked at one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
@@ -23,8 +23,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import dense_i64
-from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.base import dense_i64, vector_type
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import (
@@ -35,7 +35,9 @@ from xetl.dialects.xetile import (
     TileType,
     TileUnpackOp,
 )
-from xetl.errors import InternalError
+from xetl.transforms.blocks.axes import arguments_of
+from xetl.transforms.blocks.slicing import Slice, count_elements
+from xetl.transforms.commuting import is_blocked, stuck_values
 
 
 class UnblockValuesPass(ModulePass):
@@ -49,12 +51,17 @@ class UnblockValuesPass(ModulePass):
 
 
 def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
-    """Make all vectors plain that ``op`` holds, and of each tile type ``of_tile``."""
+    """Make all vectors plain that ``op`` holds, and of each tile type ``of_tile``.
+
+    What looks at the dimensions of blocks keeps its values in blocks.
+    """
     operations = list(op.walk())
-    if not any(_is_blocked(value.type) for o in operations for value in _values(o)):
+    if not any(is_blocked(value.type) for o in operations for value in _values(o)):
         return
+    stuck = stuck_values(op)
     for each in operations:
-        _rewrite(each, of_tile)
+        if not any(v in stuck for v in (*each.operands, *each.results)):
+            _rewrite(each, of_tile, stuck)
 
 
 def unblocked_tile(type_: TileType) -> TileType:
@@ -65,19 +72,7 @@ def unblocked_tile(type_: TileType) -> TileType:
 
 def _values(op: Operation) -> list[SSAValue]:
     """What an operation defines: results, and arguments of its blocks."""
-    arguments = [
-        argument
-        for region in op.regions
-        for block in region.blocks
-        for argument in block.args
-    ]
-    return [*op.results, *arguments]
-
-
-def _is_blocked(type_: Attribute) -> bool:
-    if isinstance(type_, TileType):
-        return type_.inner_blocks is not None
-    return is_vector(type_) and type_.get_num_dims() == 4
+    return [*op.results, *arguments_of(op)]
 
 
 def _unblocked_vector(type_: Attribute) -> Attribute:
@@ -87,7 +82,9 @@ def _unblocked_vector(type_: Attribute) -> Attribute:
     return VectorType(type_.element_type, [rows * height, cols * width])
 
 
-def _rewrite(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
+def _rewrite(
+    op: Operation, of_tile: Callable[[TileType], TileType], stuck: Set[SSAValue]
+) -> None:
     if isinstance(op, TilePackOp | TileUnpackOp):
         op.result.replace_all_uses_with(op.source)
         op.detach()
@@ -99,9 +96,12 @@ def _rewrite(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
         op.broadcast_dims = dense_i64(_dims(op, op.dims))
     if isinstance(op, TileTransposeOp):
         op.permutation = dense_i64((1, 0))
+    if isinstance(op, Slice) and is_blocked(op.result.type):
+        rows, columns = vector_type(op.result).get_shape()[2:]
+        count_elements(op, (rows, columns))
     for value in _values(op):
         type_ = value.type
-        if not _is_blocked(type_):
+        if value in stuck or not is_blocked(type_):
             continue
         if isinstance(type_, TileType):
             new = of_tile(type_)
@@ -114,16 +114,12 @@ def _rewrite(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
 
 def _dims(op: TileReduceOp | TileBroadcastOp, dims: tuple[int, ...]) -> tuple[int, ...]:
     """Dimensions of a blocked value as those of the value: d and d + 2 are one."""
-    if not _is_blocked(op.result.type):
+    if not is_blocked(op.result.type):
         return dims
-    whole = tuple(d for d in (0, 1) if d in dims and d + 2 in dims)
-    if len(dims) != 2 * len(whole):
-        raise InternalError(f"`{op.name}` along {list(dims)} of a blocked value")
-    return whole
+    return tuple(dim for dim in dims if dim < 2)
 
 
 def _retype_constant(op: arith.ConstantOp, type_: Attribute) -> None:
     number = splat_value(op.value)
-    if number is None or not is_dense(op.value):
-        raise InternalError("a blocked constant of different elements")
+    assert number is not None  # others are stuck
     op.properties["value"] = make_splat(number, type_)

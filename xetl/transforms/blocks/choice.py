@@ -17,9 +17,19 @@ class Choice:
 
     A class takes the extent that the greatest weight of demands agrees on, the largest
     if several do.  A demand that cannot be met is packed for where it stands.
+
+    Args:
+        classes: of axes that are cut alike.
+        demands: what operations ask for.
+        limits: numbers that the extent of an axis's class must divide.
     """
 
-    def __init__(self, classes: Classes, demands: Iterable[Demand]) -> None:
+    def __init__(
+        self,
+        classes: Classes,
+        demands: Iterable[Demand],
+        limits: Iterable[tuple[Axis, int]] = (),
+    ) -> None:
         self._classes = classes
         votes: dict[Axis, Counter[int]] = {}
         for demand in demands:
@@ -27,7 +37,11 @@ class Choice:
                 counter = votes.setdefault(classes.find((demand.value, dim)), Counter())
                 for extent in extents:
                     counter[extent] += demand.weight
-        self._extents = {axis: _best(counter) for axis, counter in votes.items()}
+        for axis, number in limits:
+            counter = votes.get(classes.find(axis), Counter[int]())
+            for extent in [each for each in counter if number % each]:
+                del counter[extent]
+        self._extents = {axis: _best(votes[axis]) for axis in votes if votes[axis]}
 
     def block_of(self, value: SSAValue) -> Block | None:
         """The blocks of a matrix; None where nobody asks for any."""

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.devices import Access, Block, Device, Messages
 from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
@@ -21,7 +22,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.dialects.xetile.types import SHARED
-from xetl.transforms.blocks.axes import shape_of
+from xetl.transforms.blocks.axes import is_matrix, shape_of
 
 ACCESSES: dict[type[Operation], Access] = {
     LoadTileOp: "load",
@@ -162,6 +163,8 @@ def _tile(op: Operation) -> SSAValue:
 
 def demands_of(op: Operation, device: Device) -> list[Demand]:
     """What ``op`` asks of its values."""
+    if not all(map(_is_plain, (*op.operands, *op.results))):
+        return []
     if isinstance(op, TileMmaOp):
         product = product_of(op, device)
         return [] if isinstance(product, str) else _of_product(op, product)
@@ -176,6 +179,11 @@ def demands_of(op: Operation, device: Device) -> list[Demand]:
         return []
     rows, columns = (frozenset(extents) for extents in zip(*blocks))
     return [Demand(v, rows, columns, _weight(op, v)) for v in moved_by(op)]
+
+
+def _is_plain(value: SSAValue) -> bool:
+    """Whether blocks are ours to choose: not of what the user's blocks are seen of."""
+    return not is_vector(value.type) or is_matrix(value.type)
 
 
 def _of_product(op: TileMmaOp, product: Product) -> list[Demand]:

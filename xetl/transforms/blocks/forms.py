@@ -27,6 +27,14 @@ from xetl.transforms.blocks.axes import (
     transposed,
     with_ones,
 )
+from xetl.transforms.blocks.slicing import (
+    Slice,
+    has_whole_blocks,
+    is_of_matrices,
+    limits_of_slice,
+    relations_of_slice,
+    whole_and_part,
+)
 
 Chosen: TypeAlias = Callable[[SSAValue], Block | None]
 """The blocks that the readers of a value share; None: it stays plain."""
@@ -70,8 +78,12 @@ def relations(op: Operation) -> Iterator[tuple[Axis, Axis]]:
     for group in carried_together(op):
         if is_matrix(group[0].type):
             yield from _same(group)
+    if isinstance(op, Slice) and is_of_matrices(op):
+        yield from relations_of_slice(op)
     if is_elementwise(op):
         yield from _same(tuple(matrices(op)))
+    elif not matrices(op):
+        return
     elif isinstance(op, TileTransposeOp):
         yield (op.source, 0), (op.result, 1)
         yield (op.source, 1), (op.result, 0)
@@ -79,6 +91,15 @@ def relations(op: Operation) -> Iterator[tuple[Axis, Axis]]:
         for dim in (0, 1):
             if dim not in op.dims:
                 yield (op.source, dim), (op.result, dim)
+
+
+def limits_of(op: Operation) -> Iterator[tuple[Axis, int]]:
+    """Numbers that the blocks along an axis must divide, where ``op`` may use them."""
+    if isinstance(op, Slice) and is_of_matrices(op):
+        joined = {axis for pair in relations_of_slice(op) for axis in pair}
+        for axis, number in limits_of_slice(op):
+            if axis in joined:
+                yield axis, number
 
 
 def _same(values: tuple[SSAValue, ...]) -> Iterator[tuple[Axis, Axis]]:
@@ -99,6 +120,10 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
     if isinstance(op, scf.YieldOp | scf.ConditionOp):
         inside = isinstance(op.parent_op(), CARRYING)
         return Form(_all(op.operands, chosen), ()) if inside else plain(op)
+    if not any(is_matrix(value.type) for value in op.operands):
+        return plain(op)
+    if isinstance(op, Slice) and is_of_matrices(op):
+        return _form_of_slice(op, chosen)
     if isinstance(op, TileTransposeOp):
         source = chosen(op.source)
         return Form((source,), (transposed(source),))
@@ -109,6 +134,14 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
         result = chosen(op.result)
         return Form((with_ones(result, op.dims),), (result,))
     return plain(op)
+
+
+def _form_of_slice(op: Slice, chosen: Chosen) -> Form:
+    """In blocks if the part is whole ones, of the size the part's readers share."""
+    whole, part = map(chosen, whole_and_part(op))
+    if whole is None or whole != part or not has_whole_blocks(op, whole):
+        return plain(op)
+    return Form((whole,) * len(op.operands), (whole,))
 
 
 def plain(op: Operation) -> Form:

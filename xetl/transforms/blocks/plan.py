@@ -21,6 +21,7 @@ from xetl.transforms.blocks.forms import (
     Chosen,
     Form,
     form_of,
+    limits_of,
     plain,
     relations,
 )
@@ -82,9 +83,14 @@ def make_plan(function: Operation, device: Device) -> Plan:
         for first, second in relations(op):
             classes.join(first, second)
     demands = [demand for op in ops for demand in demands_of(op, device)]
-    chosen = Choice(classes, demands).block_of
+    limits = [limit for op in ops for limit in limits_of(op)]
+    chosen = Choice(classes, demands, limits).block_of
     tiles = plan_tiles(ops, chosen, device)
-    products = {o: product_of(o, device) for o in ops if isinstance(o, TileMmaOp)}
+    products = {
+        op: product_of(op, device)
+        for op in ops
+        if isinstance(op, TileMmaOp) and is_matrix(op.a.type)
+    }
     forms = {op: _form(op, chosen, tiles, products) for op in ops}
     reasons = {op: why for op, why in products.items() if isinstance(why, str)}
     return Plan(function, ops, chosen, forms, tiles, {**tiles.unblocked, **reasons})
@@ -97,8 +103,8 @@ def _form(
     products: dict[TileMmaOp, Product | str],
 ) -> Form:
     if isinstance(op, TileMmaOp):
-        product = products[op]
-        if isinstance(product, str):
+        product = products.get(op)
+        if not isinstance(product, Product):
             return plain(op)
         operands = (product.a, product.b, product.c)[: len(op.operands)]
         return Form(operands, (product.c,))

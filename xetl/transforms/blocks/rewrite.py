@@ -26,6 +26,7 @@ from xetl.transforms.blocks.forms import Form
 from xetl.transforms.blocks.legality import UNBLOCKED
 from xetl.transforms.blocks.plan import Definition, Plan
 from xetl.transforms.blocks.retile import give_each_access_its_tile, retype_tiles
+from xetl.transforms.blocks.slicing import Slice, count_blocks
 from xetl.transforms.remarks import remark
 
 
@@ -122,6 +123,8 @@ def _adapt(op: Operation, form: Form) -> None:
         op.broadcast_dims = _of_blocks(op.dims)
     elif isinstance(op, TileTransposeOp):
         op.permutation = dense_i64(transposed_axes(4))
+    elif isinstance(op, Slice):
+        count_blocks(op, block)
     elif isinstance(op, arith.ConstantOp):
         number, flat = splat_value(op.value), vector_type(op.result)
         assert number is not None

@@ -5,14 +5,16 @@ from __future__ import annotations
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import vector_type, with_element
+from xetl.dialects.base import ints_of, vector_type, with_element
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import (
     TileBroadcastOp,
     TileMmaOp,
+    TilePackOp,
     TileReduceOp,
     TileTransposeOp,
+    TileUnpackOp,
 )
 from xetl.transforms.kinds import identity_of, sums_run_in
 from xetl.transforms.subgroups.place import Place
@@ -23,6 +25,8 @@ _ITERATORS = ("parallel", "parallel", "reduction")
 
 def problem_with(op: Operation) -> str | None:
     """Why `vector` cannot say what ``op`` does; None if it can."""
+    if isinstance(op, TileMmaOp) and vector_type(op.a).get_num_dims() != 2:
+        return "its operands are looked at in blocks"
     if isinstance(op, TileMmaOp) and op.precision is not None:
         return f"`vector.contract` has no precision `{op.precision.data}`"
     if isinstance(op, TileReduceOp) and op.reduction_size is not None:
@@ -56,7 +60,21 @@ def _sides(op: TileMmaOp, wide: Attribute, place: Place) -> tuple[SSAValue, SSAV
 
 def transpose(op: TileTransposeOp, place: Place) -> SSAValue:
     """Rows become columns."""
-    return place.add(vector.TransposeOp(op.source, (1, 0))).result
+    return place.add(vector.TransposeOp(op.source, ints_of(op.permutation))).result
+
+
+def pack(op: TilePackOp, place: Place) -> SSAValue:
+    """Rows and columns are split in two; the inner halves come last."""
+    rows, columns, *block = op.result.type.get_shape()
+    split = VectorType(op.result.type.element_type, [rows, block[0], columns, block[1]])
+    parts = place.add(vector.ShapeCastOp(op.source, split)).result
+    return place.add(vector.TransposeOp(parts, (0, 2, 1, 3))).result
+
+
+def unpack(op: TileUnpackOp, place: Place) -> SSAValue:
+    """Undo `pack`."""
+    parts = place.add(vector.TransposeOp(op.source, (0, 2, 1, 3))).result
+    return place.add(vector.ShapeCastOp(parts, op.result.type)).result
 
 
 def broadcast(op: TileBroadcastOp, place: Place) -> SSAValue:

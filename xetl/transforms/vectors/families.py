@@ -98,6 +98,8 @@ def _problem_with_base(op: InitTileOp, type_: TileType) -> str | None:
     base = op.source.type
     if not is_memref(base):
         return "its base is an address"
+    if type_.inner_blocks is not None:
+        return "its values are looked at in blocks"
     if type_.array_length > 1 or memory_space_of(base) is None:
         return "it is no plain tile"
     if base.get_num_dims() != (1 if type_.scattered else 2):
