@@ -137,6 +137,58 @@ gpu.module @h { gpu.func @overlapping_turns(%x: memref<16x64xf32>, %zero: index,
   gpu.return
 } }
 
+// Four buffers in turn, three ahead: one barrier a turn is enough, and it is there.
+// CHECK-LABEL: @ring
+// CHECK:       scf.for
+// CHECK-NEXT:  xetile.init_tile
+// CHECK-NEXT:  xetile.load_tile
+// CHECK-NEXT:  gpu.barrier {of_the_user}
+// CHECK-NOT:   gpu.barrier
+// CHECK:       gpu.return
+!slm4 = memref<16x64xf32, 3>
+gpu.module @r { gpu.func @ring(%v: vector<16x16xf32>, %zero: index, %n: index, %k: index) kernel attributes {xetile.level = "workgroup"} {
+  %c16 = arith.constant 16 : index
+  %c48 = arith.constant 48 : index
+  %c64 = arith.constant 64 : index
+  %slm = memref.alloc() : !slm4
+  %end = scf.for %i = %zero to %n step %k iter_args(%s = %zero) -> (index) {
+    %c = xetile.init_tile %slm[0, %s] : !slm4 -> !slm_columns
+    %w = xetile.load_tile %c : !slm_columns -> vector<16x16xf32>
+    gpu.barrier {of_the_user}
+    %on = arith.addi %s, %c48 : index
+    %free = arith.remui %on, %c64 : index
+    %r = xetile.init_tile %slm[0, %free] : !slm4 -> !slm_rows
+    xetile.store_tile %v, %r : vector<16x16xf32>, !slm_rows
+    %more = arith.addi %s, %c16 : index
+    %next = arith.remui %more, %c64 : index
+    scf.yield %next : index
+  }
+  gpu.return
+} }
+
+// One ahead of four: the next turn reads what this one stores.
+// CHECK-LABEL: @one_ahead
+// CHECK:       scf.for
+// CHECK:       gpu.barrier
+// CHECK-NEXT:  xetile.load_tile
+// CHECK-NEXT:  gpu.barrier {of_the_user}
+gpu.module @s { gpu.func @one_ahead(%v: vector<16x16xf32>, %zero: index, %n: index, %k: index) kernel attributes {xetile.level = "workgroup"} {
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %slm = memref.alloc() : !slm4
+  %end = scf.for %i = %zero to %n step %k iter_args(%s = %zero) -> (index) {
+    %c = xetile.init_tile %slm[0, %s] : !slm4 -> !slm_columns
+    %w = xetile.load_tile %c : !slm_columns -> vector<16x16xf32>
+    gpu.barrier {of_the_user}
+    %on = arith.addi %s, %c16 : index
+    %next = arith.remui %on, %c64 : index
+    %r = xetile.init_tile %slm[0, %next] : !slm4 -> !slm_rows
+    xetile.store_tile %v, %r : vector<16x16xf32>, !slm_rows
+    scf.yield %next : index
+  }
+  gpu.return
+} }
+
 // Of what is shared only the first owner stores, but all load.
 // CHECK-LABEL: @shared
 // CHECK:       xetile.load_tile

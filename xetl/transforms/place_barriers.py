@@ -102,7 +102,7 @@ def _around(op: Operation, pending: Pending) -> Pending:
             for block in region.blocks:
                 now = _place(block, now)
                 left |= now
-        again = entry | {each.turns_before(op) for each in now}
+        again = entry | {each.before(op) for each in now}
         if again == entry:
             return left
         entry = again

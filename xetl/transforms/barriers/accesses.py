@@ -93,13 +93,13 @@ class Access:
         if self.where.is_apart_from(other.where):
             return False
         known = self.owners is not None and other.owners is not None
-        same_place = known and self.where == other.where
+        same_place = known and self.where.is_same_as(other.where)
         return not (same_place and _same(self.owners, other.owners))
 
-    def turns_before(self, loop: Operation) -> Access:
-        """The same in earlier turns of a loop, as the next turn sees it."""
-        where = None if self.where is None else self.where.turns_before(loop)
-        return self if where == self.where else replace(self, where=where)
+    def before(self, loop: Operation) -> Access:
+        """The same in the turns of a loop before this one."""
+        where = None if self.where is None else self.where.before(loop)
+        return replace(self, where=where)
 
 
 def _same(left: Owners | None, right: Owners | None) -> bool:

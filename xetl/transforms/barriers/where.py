@@ -8,46 +8,17 @@ from dataclasses import dataclass, replace
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.dialects.base import Index
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
-from xetl.transforms.folding import integer_of
-
-
-@dataclass(frozen=True)
-class Offset:
-    """``symbol + constant``, in elements; in earlier turns of a loop some steps less.
-
-    Attributes:
-        symbol: None: there is only a constant.
-        constant: is added to it.
-        step: not 0: any number of these, at least one, are subtracted.
-    """
-
-    symbol: SSAValue | None
-    constant: int
-    step: int = 0
-
-    def plus(self, more: Index) -> Offset | None:
-        """Further on; None if that is no such sum."""
-        other = offset_of(more)
-        if None not in (self.symbol, other.symbol):
-            return None
-        return Offset(self.symbol or other.symbol, self.constant + other.constant)
-
-    def is_apart(self, size: int, other: Offset, other_size: int) -> bool:
-        """Whether ``size`` elements from here and those from ``other`` have no common.
-
-        ``other`` is of this turn.
-        """
-        if self.symbol is not other.symbol or other.step:
-            return False
-        # With more steps than one they are even further apart.
-        distance = other.constant - self.constant + self.step
-        if self.step > 0:
-            return distance >= size
-        if self.step < 0:
-            return -distance >= other_size
-        return distance >= size or -distance >= other_size
+from xetl.transforms.barriers.offsets import (
+    Begin,
+    Offset,
+    added,
+    are_apart,
+    before,
+    is_outside,
+    offset_of,
+)
 
 
 @dataclass(frozen=True)
@@ -57,62 +28,46 @@ class Where:
     Attributes:
         matrix: what all blocks of it have in common: the base, sizes and strides; or
             a tile that nothing more is known of.
-        offsets: where it begins.
+        begins: where it begins along each dimension.
         shape: as many entries; leading dimensions of the base have one element.
     """
 
     matrix: tuple[Index, ...]
-    offsets: tuple[Offset, ...]
+    begins: tuple[Begin, ...]
     shape: tuple[int, ...]
+
+    def is_same_as(self, other: Where) -> bool:
+        """Whether the two are known to be one block."""
+        known = all(isinstance(begin, Offset) for begin in self.begins)
+        return known and self == other
 
     def is_apart_from(self, other: Where) -> bool:
         """Whether the two are known to have no element in common."""
         if self.matrix != other.matrix:
             return False
-        pairs = zip(self.offsets, self.shape, other.offsets, other.shape)
-        return any(a.is_apart(m, b, n) or b.is_apart(n, a, m) for a, m, b, n in pairs)
+        pairs = zip(self.begins, self.shape, other.begins, other.shape)
+        return any(are_apart(*each) for each in pairs)
 
-    def turns_before(self, loop: Operation) -> Where | None:
-        """The same block in earlier turns of a loop, seen from this turn.
+    def before(self, loop: Operation) -> Where | None:
+        """The same block in the turns of a loop before this one.
 
         None: nothing is known of it.
         """
-        moved = self._with_its_tile(loop)
-        if moved is None:
-            return None
-        offsets: list[Offset] = []
-        for offset in moved.offsets:
-            if _is_outside(offset.symbol, loop):
-                offsets.append(offset)
-                continue
-            step = _step_of(offset.symbol, loop)
-            if step is None:
-                return None
-            offsets.append(replace(offset, step=step))
-        return replace(moved, offsets=tuple(offsets))
-
-    def _with_its_tile(self, loop: Operation) -> Where | None:
-        """If the matrix is a tile that the loop moves by the same in each turn."""
-        if all(isinstance(v, int) or _is_outside(v, loop) for v in self.matrix):
-            return self
-        (tile, *_) = self.matrix
-        steps = _steps_of_tile(tile, loop)
+        if all(is_outside(each, loop) for each in self.matrix):
+            begins = tuple(before(begin, loop) for begin in self.begins)
+            return replace(self, begins=begins)
+        steps = _steps_of_tile(self.matrix[0], loop)
         if steps is None:
             return None
-        offsets = [replace(o, step=step) for o, step in zip(self.offsets, steps)]
-        return replace(self, offsets=tuple(offsets))
+        pairs = zip(self.begins, steps)
+        begins = tuple(_stepped(begin, step, loop) for begin, step in pairs)
+        return replace(self, begins=begins)
 
 
-def _is_outside(value: SSAValue | None, loop: Operation) -> bool:
-    """Whether a value is the same in all turns."""
-    return value is None or not loop.is_ancestor(value.owner)
-
-
-def _step_of(value: SSAValue | None, loop: Operation) -> int | None:
-    """By how much the counter of a loop grows; None if ``value`` is not that."""
-    if isinstance(loop, scf.ForOp) and value is loop.body.block.args[0]:
-        step = integer_of(loop.step)
-        return step if step is not None and step > 0 else None
+def _stepped(begin: Begin, step: int, loop: Operation) -> Begin:
+    """Of a tile that moves: its own offset must not move as well."""
+    if isinstance(begin, Offset) and is_outside(begin.symbol, loop):
+        return replace(begin, step=step)
     return None
 
 
@@ -127,9 +82,12 @@ def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
     after = where_of(end.operands[tile.index - 1])
     if after is None or after.matrix != (tile,):
         return None
-    if any(offset.symbol is not None for offset in after.offsets):
-        return None
-    return tuple(offset.constant for offset in after.offsets)
+    steps = [
+        begin.constant
+        for begin in after.begins
+        if isinstance(begin, Offset) and begin.symbol is None
+    ]
+    return tuple(steps) if len(steps) == len(after.begins) else None
 
 
 def where_of(tile: SSAValue, count: int = 1) -> Where | None:
@@ -147,31 +105,15 @@ def where_of(tile: SSAValue, count: int = 1) -> Where | None:
     rows, columns = type_.shape
     if not isinstance(op, InitTileOp):
         return Where((tile,), (Offset(None, 0),) * 2, (rows, columns * count))
-    offsets = tuple(offset_of(each) for each in op.mixed_offsets)
-    shape = (1,) * (len(offsets) - 2) + (rows, columns * count)
-    return Where((op.source, *op.mixed_sizes, *op.mixed_strides), offsets, shape)
+    begins = tuple(offset_of(each) for each in op.mixed_offsets)
+    shape = (1,) * (len(begins) - 2) + (rows, columns * count)
+    return Where((op.source, *op.mixed_sizes, *op.mixed_strides), begins, shape)
 
 
 def _moved(where: Where | None, steps: Sequence[Index]) -> Where | None:
-    if where is None or len(steps) != len(where.offsets):
+    if where is None:
         return None
-    offsets = [offset.plus(step) for offset, step in zip(where.offsets, steps)]
-    known = tuple(offset for offset in offsets if offset is not None)
-    return replace(where, offsets=known) if len(known) == len(offsets) else None
-
-
-def offset_of(index: Index) -> Offset:
-    """An index as a sum; constants that were added are seen."""
-    if isinstance(index, int):
-        return Offset(None, index)
-    number = integer_of(index)
-    if number is not None:
-        return Offset(None, number)
-    op = index.owner
-    if isinstance(op, arith.AddiOp):
-        for value, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            number = integer_of(other)
-            if number is not None:
-                inner = offset_of(value)
-                return Offset(inner.symbol, inner.constant + number)
-    return Offset(index, 0)
+    # Tiles of matrices in batches move in the last two dimensions.
+    batch, begins = where.begins[: -len(steps)], where.begins[-len(steps) :]
+    moved = [added(begin, step) for begin, step in zip(begins, steps)]
+    return replace(where, begins=(*batch, *moved))
