@@ -19,8 +19,15 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     UnregisteredAttr,
 )
-from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
-from xdsl.parser import AttrParser
+from xdsl.ir import (
+    Attribute,
+    AttributeInvT,
+    Dialect,
+    Operation,
+    SSAValue,
+    TypeAttribute,
+)
+from xdsl.parser import AttrParser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -118,6 +125,13 @@ class XetlParser(HostCodeParser):
         ends = [i for i, char in enumerate(text) if char == "\n"]
         self._line_starts = [0, *(end + 1 for end in ends)]
         self._name_positions: list[int] = []
+        self.forward_positions: dict[str, int] = {}
+        """Where values that are not defined yet were used first."""
+
+    @property
+    def operation_position(self) -> int:
+        """Where the name of the operation that is being read stands."""
+        return self._name_positions[-1] if self._name_positions else self.pos
 
     def location_at(self, position: int) -> FileLineColLoc:
         """Line and column, both from 1, of a character."""
@@ -130,6 +144,15 @@ class XetlParser(HostCodeParser):
         results = super()._parse_op_result_list()
         self._name_positions.append(self._current_token.span.start)
         return results
+
+    def resolve_operand(
+        self, operand: UnresolvedOperand, type: AttributeInvT
+    ) -> SSAValue[AttributeInvT]:
+        """The value, now or once it is defined."""
+        name = operand.operand_name
+        if name not in self.ssa_values and name not in self.forward_ssa_references:
+            self.forward_positions[name] = operand.span.start
+        return super().resolve_operand(operand, type)
 
     def parse_operation(self) -> Operation:
         """Parse an operation and locate it, unless the text does."""

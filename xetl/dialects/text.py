@@ -5,25 +5,18 @@ Whatever is wrong becomes an `IRError` with the line and column of the text.
 
 from __future__ import annotations
 
-import re
-
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region
-from xdsl.utils.exceptions import ParseError
 
 from xetl.errors import IRError
 
 from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
+from .text_errors import FILE, parse_error, text_error
+from .text_symbols import check_symbols
 from .upstream import cf, func, gpu
 from .verify import LocatedVerifyException, verify
 from .xetile.used_maps import used_maps
-
-FILE = "<text>"
-"""What errors call a text that came from no file."""
-
-_UNKNOWN = re.compile(r"Operation ([\w.]+) is not registered")
-_UNDEFINED = re.compile(r"values? used but not defined: \[(%[^\],]+)")
 
 Function = gpu.FuncOp | func.FuncOp
 
@@ -38,22 +31,24 @@ def read_module(text: str) -> ModuleOp:
     parser = XetlParser(make_context(), text, FILE, keeps_locations=False)
     try:
         module = parser.parse_module()
-    except ParseError as error:
-        start, end = error.span.start, error.span.end
-        raise _syntax_error(text, error.msg or "wrong syntax", start, end) from None
-    except RecursionError:
-        raise IRError("the text nests too deeply", code="X0701") from None
-    except Exception as error:  # of an attribute that is checked while it is made
-        reason = str(error) or type(error).__name__
-        raise _syntax_error(text, reason, parser.pos, parser.pos) from None
+    except Exception as error:
+        raise parse_error(text, parser, error) from None
     _verify(text, module)
-    for op in module.walk():
-        for region in op.regions:
-            _merge_blocks(text, region)
+    for function in kernels_of(module):
+        _merge_blocks(text, function.body)
     _verify(text, module)
     for function in functions_of(module):
         function.attributes.setdefault(LEVEL, StringAttr(_level(function)))
     return module
+
+
+def kernels_of(module: ModuleOp) -> list[Function]:
+    """Functions of a device; without a `gpu.module` any function may be one."""
+    functions = functions_of(module)
+    tops = [function.parent_op() for function in functions]
+    if not any(isinstance(op, gpu.ModuleOp) for op in module.walk()):
+        return functions
+    return [f for f, top in zip(functions, tops) if isinstance(top, gpu.ModuleOp)]
 
 
 def functions_of(module: ModuleOp) -> list[Function]:
@@ -83,7 +78,8 @@ def error_at(text: str, op: Operation, message: str, code: str) -> IRError:
     if place is None:
         return IRError(f"`{op.name}`: {message}", code=code)
     line, column = place
-    return _error(text, line, column, f"`{op.name}`: {message}", code, len(op.name))
+    shown = f"`{op.name}`: {message}"
+    return text_error(text, line, column, shown, code, len(op.name))
 
 
 def location_of(op: Operation) -> tuple[int, int] | None:
@@ -105,47 +101,10 @@ def _level(function: Function) -> str:
 
 def _verify(text: str, module: ModuleOp) -> None:
     try:
+        check_symbols(module)
         verify(module)
     except LocatedVerifyException as error:
         raise error_at(text, error.op, error.problem, "X0702") from None
-
-
-def _syntax_error(text: str, reason: str, start: int, end: int) -> IRError:
-    message, length = reason.strip().splitlines()[0], max(1, end - start)
-    unknown = _UNKNOWN.match(message)
-    if unknown is not None:  # the parser stands behind the name by now
-        length = len(unknown[1])
-        start = max(text.rfind(unknown[1], 0, start), 0)
-    undefined = _UNDEFINED.match(message)
-    if undefined is not None:  # the parser is at the end of the function
-        message = f"value {undefined[1]} is used but not defined"
-        start, length = _first_use(text, undefined[1]), len(undefined[1])
-    line = text.count("\n", 0, start) + 1
-    column = start - (text.rfind("\n", 0, start) + 1) + 1
-    return _error(text, line, column, message, "X0701", length)
-
-
-def _first_use(text: str, name: str) -> int:
-    """Where a name stands first, comments left out; 0 if nowhere."""
-    pattern = rf'//[^\n]*|"[^"\n]*"|({re.escape(name)})(?![\w$.-])'
-    found = (match.start() for match in re.finditer(pattern, text) if match[1])
-    return next(found, 0)
-
-
-def _error(
-    text: str, line: int, column: int, message: str, code: str, length: int
-) -> IRError:
-    lines = text.split("\n")
-    source = lines[line - 1] if line <= len(lines) else None
-    return IRError(
-        message,
-        code=code,
-        file=FILE,
-        line=line,
-        column=column,
-        length=length,
-        source_line=source,
-    )
 
 
 def _merge_blocks(text: str, region: Region) -> None:

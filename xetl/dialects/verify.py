@@ -52,6 +52,8 @@ def verify(op: Operation) -> None:
 def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     try:
         op.verify(verify_nested_ops=False)
+    except LocatedVerifyException:
+        raise
     except VerifyException as error:
         raise LocatedVerifyException(op, str(error)) from error
     problem = map_problem(op)

@@ -29,9 +29,26 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from ..base import Common, Value, XetlOp, check, parse_attributes, print_attributes
+from ..verify import LocatedVerifyException
 from . import function_syntax as syntax
 
 HIDDEN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+
+
+def check_returns(body: Region, type_: FunctionType) -> None:
+    """Check that each return gives what the type of the function says."""
+    expected = list(type_.outputs.data)
+    for block in body.blocks:
+        last = block.last_op
+        if last is None or not last.name.endswith(".return"):
+            continue
+        found = [operand.type for operand in last.operands]
+        if found != expected:
+            raise LocatedVerifyException(last, f"expected {_list(expected)}")
+
+
+def _list(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types)) or "no values"
 
 
 @irdl_op_definition
@@ -116,6 +133,7 @@ class FuncOp(XetlOp):
             found = [argument.type for argument in self.body.blocks[0].args]
             expected = list(self.function_type.inputs.data)
             check(found == expected, f"the body takes {found}, expected {expected}")
+            check_returns(self.body, self.function_type)
 
 
 @irdl_op_definition

@@ -40,6 +40,7 @@ from xdsl.traits import (
 
 from ..base import Common, Value, XetlOp, check, print_attributes
 from . import function_syntax as syntax
+from .func import check_returns
 from .gpu_index import (
     BlockDimOp,
     BlockIdOp,
@@ -220,6 +221,7 @@ class FuncOp(XetlOp):
             found[: len(expected)] == expected,
             f"the body takes {found}, expected {expected}",
         )
+        check_returns(self.body, self.function_type)
         check(
             not (self.is_kernel and self.function_type.outputs.data),
             "a kernel has no results",

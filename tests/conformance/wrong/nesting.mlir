@@ -1,0 +1,4 @@
+// error: X0701
+func.func @f() attributes {a = [[[[[[[[[[[[[[[[[[[[[} {
+  return
+}

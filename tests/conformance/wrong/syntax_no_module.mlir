@@ -1,0 +1,2 @@
+// error: X0701 2:1
+hello

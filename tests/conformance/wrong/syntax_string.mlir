@@ -1,0 +1,4 @@
+// error: X0701 2:
+func.func @f() attributes {a = "x} {
+  return
+}

@@ -1,0 +1,3 @@
+// error: X0702 2:1
+func.func @f(%a: memref<4xf32>) {
+}

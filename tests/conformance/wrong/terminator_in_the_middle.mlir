@@ -1,0 +1,6 @@
+// error: X0701 4:6
+func.func @f(%a: memref<4xf32>) {
+  return
+  %c = arith.constant 0 : index
+  return
+}
