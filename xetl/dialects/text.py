@@ -28,8 +28,9 @@ def read_module(text: str) -> ModuleOp:
         IRError: the text is wrong.
     """
     # Errors point into this text, not into what it was made of.
-    parser = XetlParser(make_context(), text, FILE, keeps_locations=False)
+    parser: XetlParser | None = None
     try:
+        parser = XetlParser(make_context(), text, FILE, keeps_locations=False)
         module = parser.parse_module()
     except Exception as error:
         raise parse_error(text, parser, error) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.errors import IRError
 
@@ -16,6 +16,8 @@ FILE = "<text>"
 _UNKNOWN = re.compile(r"(?:Operation |')([\w.]+)'? is not registered")
 _UNDEFINED = re.compile(r"values? used but not defined: \[%([^\],]+)")
 
+_CLEARER = {"in block definition": "an operation or '}' expected"}
+
 OF_LANES = (
     *("gpu.shuffle", "gpu.rotate", "gpu.subgroup_reduce", "gpu.subgroup_broadcast"),
     *("gpu.all_reduce", "gpu.ballot", "vector.warp_execute_on_lane_0"),
@@ -23,8 +25,8 @@ OF_LANES = (
 """Operations of single work items; a XeTile program is a whole subgroup."""
 
 
-def parse_error(text: str, parser: XetlParser, error: Exception) -> IRError:
-    """What stopped the parser.
+def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRError:
+    """What stopped the parser, or (None) kept it from reading the first word.
 
     A ParseError has its place.  Other exceptions are of attributes and types that are
     checked while they are made: the operation that is read is the place.
@@ -32,13 +34,15 @@ def parse_error(text: str, parser: XetlParser, error: Exception) -> IRError:
     if isinstance(error, RecursionError):
         return IRError("the text nests too deeply", code="X0701")
     if not isinstance(error, ParseError):
-        reason = str(error) or type(error).__name__
-        return _at(text, reason, parser.operation_position, 1)
+        reason = str(error)
+        if not isinstance(error, VerifyException) and not reason.startswith("expected"):
+            reason = "the operation is not well formed"
+        return _at(text, reason, _operation_position(parser), 1)
     message, start = _first_line(error.msg), error.span.start
     undefined = _UNDEFINED.match(message)
     if undefined is not None:  # the parser is at the end of the text
         name = undefined[1]
-        start = parser.forward_positions.get(name, start)
+        start = (parser.forward_positions if parser else {}).get(name, start)
         message = f"value %{name} is used but not defined"
         return _at(text, message, start, len(name) + 1)
     unknown = _UNKNOWN.search(message)
@@ -49,8 +53,12 @@ def parse_error(text: str, parser: XetlParser, error: Exception) -> IRError:
         return _at(text, "the text ends too early", start, 1)
     if not _says_what_follows(message) and _begins_line(text, start):
         # A value that does not fit is found when the next line is looked at.
-        start = parser.operation_position
+        start = _operation_position(parser)
     return _at(text, message, start, max(1, error.span.end - error.span.start))
+
+
+def _operation_position(parser: XetlParser | None) -> int:
+    return 0 if parser is None else parser.operation_position
 
 
 def _unknown(text: str, name: str, message: str, start: int) -> IRError:
@@ -63,7 +71,8 @@ def _unknown(text: str, name: str, message: str, start: int) -> IRError:
 
 def _first_line(message: str | None) -> str:
     lines = (message or "wrong syntax").strip().splitlines()
-    return lines[0] if lines else "wrong syntax"
+    found = lines[0] if lines else "wrong syntax"
+    return _CLEARER.get(found, found)
 
 
 def _says_what_follows(message: str) -> bool:
