@@ -55,6 +55,39 @@ def test_a_kernel_of_subgroups_comes_to_the_blocks_as_it_is():
     assert "inner_blocks" in left["choose-inner-blocks"]
 
 
+def test_calls_are_part_of_the_kernel():
+    value = "vector<64x64xf32>"
+    text = f"""
+#r = #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>
+!r = !xetile.tile<64x64xf32, #xetile.tile_attr<wg_map = #r>>
+gpu.module @m {{
+  func.func @root(%v: {value}) -> {value} {{
+    %w = math.sqrt %v : {value}
+    return %w : {value}
+  }}
+  func.func @count(%x: memref<1xf32>) {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1.0 : f32
+    %old = memref.atomic_rmw addf %one, %x[%zero] : (f32, memref<1xf32>) -> f32
+    return
+  }}
+  gpu.func @k(%x: memref<64x64xf32>, %n: memref<1xf32>) kernel
+    attributes {{xetile.level = "workgroup"}} {{
+    %t = xetile.init_tile %x[0, 0] : memref<64x64xf32> -> !r
+    %v = xetile.load_tile %t : !r -> {value}
+    %w = func.call @root(%v) : ({value}) -> {value}
+    xetile.store_tile %w, %t : {value}, !r
+    func.call @count(%n) : (memref<1xf32>) -> ()
+    gpu.return
+  }}
+}}"""
+    x = np.random.default_rng(0).integers(0, 9, (64, 64)).astype(np.float32)
+    arrays = [x**2, np.zeros(1, np.float32)]
+    found, count = same_meaning(text, (3,), arrays, device_passes(), checks=("uninit",))
+    assert count == 3
+    np.testing.assert_allclose(found, x**0.25, rtol=1e-6)
+
+
 def test_shared_memory_that_a_kernel_leaves_is_enough():
     """What a kernel asks for and what exchanges take fit the limit together."""
     limit = 1 << 14

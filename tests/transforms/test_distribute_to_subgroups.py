@@ -12,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import UnknownLoc
 
 import xetl
+from xetl.dialects.parser import parse_module
 from xetl.dialects.text import read_module
 from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.xetile import attribute_of
@@ -689,6 +690,36 @@ def test_private_memory():
         distributed(kernel(f"%a: {ragged()}", body))
     assert caught.value.line
     assert caught.value.code == "X0705"
+
+
+REFUSED = {
+    "a call": """
+      %r = func.call @k(%v) : ({vec}) -> {vec}""",
+    "a parallel loop that carries": """
+      %r = scf.parallel (%i) = (%zero) to (%two) step (%one) init (%v) -> {vec} {{
+        scf.reduce(%v : {vec}) {{
+        ^bb0(%x: {vec}, %y: {vec}):
+          %z = arith.addf %x, %y {{map = {m}}} : {vec}
+          scf.reduce.return %z : {vec}
+        }}
+      }}""",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_distributed_is_an_error_with_its_line(what):
+    layout = LAYOUTS["exact"]
+    text = kernel(
+        f"%a: {ragged()}",
+        f"""{HEAD}
+      {init("s", "a", tile(layout))}
+      %v = xetile.load_tile %s : {tile(layout)} -> {vec()}
+      {what.format(vec=vec(), m=named(layout))}
+      xetile.store_tile %r, %s : {vec()}, {tile(layout)}""",
+    )
+    with pytest.raises(IRError, match="X0705") as caught:
+        DistributeToSubgroupsPass().apply(Context(), parse_module(text, "k.mlir"))
+    assert caught.value.line
 
 
 def test_a_workgroup_asks_who_runs_it():

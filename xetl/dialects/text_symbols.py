@@ -21,6 +21,8 @@ def check_symbols(module: ModuleOp) -> None:
     for holder in tables:
         table = _table(holder)
         for function in table.values():
+            if isinstance(function, ModuleOp | gpu.ModuleOp):
+                continue  # what is called there is looked for there
             for op in function.walk():
                 if isinstance(op, func.CallOp):
                     _check_call(op, table)

@@ -36,6 +36,7 @@ from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.expand_forms import ExpandFormsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
+from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
@@ -61,6 +62,7 @@ def core_passes() -> PassTable:
         DropBreakpointsPass,
         ExpandFormsPass,
         FoldAddIntoMmaPass,
+        InlineCallsPass,
         NormalizeTilesPass,
         PlaceBarriersPass,
         PropagateWgMapsPass,

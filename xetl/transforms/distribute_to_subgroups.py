@@ -81,6 +81,7 @@ from xetl.transforms.subgroups.reducing import (
     distribute_reduce,
     distribute_scan,
 )
+from xetl.transforms.subgroups.refusing import refusal
 from xetl.transforms.subgroups.replicated import compute_by_all, do_by_one
 from xetl.transforms.subgroups.reshaping import (
     distribute_broadcast,
@@ -132,6 +133,8 @@ def _rule_of(op: Operation) -> Rule | None:
     """What replaces an operation; None: it stays as it is."""
     if op.regions:
         return _LOOPS.get(type(op), distribute_branches)
+    if isinstance(op, func.CallOp):
+        return _refuse_call
     if any(is_distributed(value) for value in (*op.operands, *op.results)):
         return _rule_of_distributed(op)
     if isinstance(op, memref.DeallocOp):
@@ -159,6 +162,15 @@ def _is_done_once(op: Operation) -> bool:
     effects = get_effects(op) or ()
     writes = any(effect.kind in _ONCE for effect in effects)
     return writes and not writes_private(op)
+
+
+def _refuse_call(d: Distributor, op: Operation) -> None:
+    """What is not inlined may do anything, once or as often as there are subgroups."""
+    raise refusal(
+        op,
+        "a kernel of workgroups cannot call this function",
+        "write what it does in the kernel: it calls itself, or has several blocks",
+    )
 
 
 def _drop(d: Distributor, op: Operation) -> None:

@@ -13,6 +13,7 @@ from xetl.dialects.upstream import scf
 from xetl.language.distribution import Layout
 from xetl.transforms.subgroups.distributor import Distributor
 from xetl.transforms.subgroups.parts import is_distributed, without_maps
+from xetl.transforms.subgroups.refusing import refusal
 
 Layouts = Sequence[Layout | None]
 
@@ -67,9 +68,13 @@ def distribute_branches(d: Distributor, op: Operation) -> None:
     if not any(is_distributed(result) for result in op.results):
         distribute_inside(d, op)
         return
+    blocks = [region.block for region in op.regions]
+    if any(block.args for block in blocks):
+        raise refusal(
+            op, "it carries values of a workgroup", "use `scf.for` or `scf.while`"
+        )
     layouts = _layouts(d, op.results)
     types = [t for result in op.results for t in d.part_types(result)]
-    blocks = [region.block for region in op.regions]
     branches = [Block() for _ in blocks]
     new = type(op).create(
         operands=op.operands,

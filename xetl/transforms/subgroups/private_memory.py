@@ -6,13 +6,10 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import func, gpu, memref
+from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp
 from xetl.dialects.xetile.types import SHARED
-from xetl.errors import CompileError
-from xetl.transforms.faults import Kind, Reporter
-
-_UNSEEN = Kind(CompileError, "X0705", "X0705")
+from xetl.transforms.subgroups.refusing import refusal
 
 
 def is_private(value: SSAValue) -> bool:
@@ -41,14 +38,8 @@ def refuse_private_tile(op: InitTileOp) -> None:
     """
     if not is_memref(op.source.type) or not is_private(op.source):
         return
-    kernel: Operation = op
-    while (above := kernel.parent_op()) is not None and not isinstance(
-        kernel, gpu.FuncOp | func.FuncOp
-    ):
-        kernel = above
-    raise Reporter(kernel).error(
-        _UNSEEN,
+    raise refusal(
         op,
         "a tile of a workgroup needs memory that all its subgroups see",
-        help="allocate it in memory space 3: `memref.alloc() : memref<..., 3>`",
+        "allocate it in memory space 3: `memref.alloc() : memref<..., 3>`",
     )

@@ -1,0 +1,117 @@
+"""Put the body of a function where it is called.
+
+*What*: calls of functions of the same module, from the inside out; functions that
+nobody calls any more go, unless they are kernels.
+*Why*: which subgroup owns what, and where a barrier must stand, is decided for a kernel
+as a whole.  Kernels from Python come without calls; a text may have some.
+*Left alone*: functions that call themselves, have several blocks, or no body.
+
+before: %x = func.call @twice(%a)
+after:  %x = arith.addf %a, %a
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import func, gpu
+
+Function: TypeAlias = func.FuncOp | gpu.FuncOp
+_ENDS = func.ReturnOp | gpu.ReturnOp
+
+
+class InlineCallsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "inline-calls"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for holder in [o for o in op.walk() if isinstance(o, ModuleOp | gpu.ModuleOp)]:
+            functions = _functions_of(holder)
+            called = {name for f in functions.values() for name in _callees(f)}
+            for name in functions:
+                _inline_into(functions, name, ())
+            for name in called - {n for f in functions.values() for n in _callees(f)}:
+                _remove(functions[name])
+
+
+def _functions_of(holder: ModuleOp | gpu.ModuleOp) -> dict[str, Function]:
+    found = [op for op in holder.body.block.ops if isinstance(op, Function)]
+    return {op.sym_name.data: op for op in found}
+
+
+def _calls(function: Function) -> list[func.CallOp]:
+    return [op for op in function.walk() if isinstance(op, func.CallOp)]
+
+
+def _callees(function: Function) -> set[str]:
+    return {call.callee.root_reference.data for call in _calls(function)}
+
+
+def _inline_into(
+    functions: Mapping[str, Function], name: str, around: tuple[str, ...]
+) -> None:
+    """Inline all calls in a function, those of its callees first.
+
+    Args:
+        functions: of the module.
+        name: of the function.
+        around: the functions whose callees are being inlined.
+    """
+    around = (*around, name)
+    for call in _calls(functions[name]):
+        callee = call.callee.root_reference.data
+        if callee not in functions or callee in around:
+            continue
+        _inline_into(functions, callee, around)
+        # What still calls one of those around would do so for ever.
+        if _is_plain(functions[callee]) and not _callees(functions[callee]) & {*around}:
+            _inline(call, functions[callee])
+
+
+def _is_plain(function: Function) -> bool:
+    return len(function.body.blocks) == 1
+
+
+def _inline(call: func.CallOp, function: Function) -> None:
+    block = call.parent
+    assert block is not None
+    values: dict[SSAValue, SSAValue] = dict(
+        zip(function.body.block.args, call.arguments)
+    )
+    for op in function.body.block.ops:
+        if isinstance(op, _ENDS):
+            for old, new in zip(call.results, op.operands):
+                old.replace_all_uses_with(values.get(new, new))
+            break
+        new = op.clone(values)
+        for inner in new.walk():
+            _locate(inner, call)
+        block.insert_op_before(new, call)
+    call.detach()
+    call.erase()
+
+
+def _locate(op: Operation, call: func.CallOp) -> None:
+    """Errors show the line of the function, and that of the call."""
+    callee, caller = op.location, call.location
+    known = FileLineColLoc | CallSiteLoc
+    op.location = (
+        CallSiteLoc(callee, caller)
+        if isinstance(callee, known) and isinstance(caller, known)
+        else caller
+    )
+
+
+def _remove(function: Function) -> None:
+    if isinstance(function, gpu.FuncOp) and function.is_kernel:
+        return
+    function.detach()
+    function.erase()
