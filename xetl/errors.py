@@ -177,7 +177,10 @@ class InternalError(XetlError):
 
 
 class TileMapWarning(UserWarning):
-    """Two maps that the user gave do not fit together: data changes hands."""
+    """Maps that the user gave cost what he may not mean.
+
+    Data changes hands, as two do not fit together, or several do the same work.
+    """
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,15 @@ import pytest
 import xetl
 from xetl import compiler, xetile
 from xetl.backend import find_backend
-from xetl.errors import ControlFlowError, IRError, TileShapeError
+from xetl.errors import (
+    ControlFlowError,
+    IRError,
+    TileMapWarning,
+    TileShapeError,
+)
 from xetl.language.dtypes import f32
 from xetl.language.signature import ArrayParam, Signature
+from xetl.xetile import constexpr
 
 BACKENDS = pytest.mark.parametrize("backend", ["reference", "cpu"])
 
@@ -210,3 +218,65 @@ def test_a_text_with_too_much_shared_memory(backend: str) -> None:
     error = caught.value
     assert (error.code, error.line, error.column) == ("X0706", 5, 8)
     assert error.source_line == "  %t = memref.alloc() : memref<16xf32, 3>"
+
+
+# Work that is done several times -----------------------------------------------------
+
+
+@xetile.kernel
+def multiplies(A: Any, B: Any, C: Any, BM: constexpr, WG: constexpr) -> None:
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (BM, 16)))
+    b = xetile.load_tile(xetile.init_tile(B, [0, 0], (16, 32)))
+    c = xetile.tile_mma(a, b, wg_map=WG)
+    xetile.store_tile(c, xetile.init_tile(C, [0, 0], (BM, 32)))
+
+
+@xetile.kernel
+def adds_one(A: Any, C: Any, WG: constexpr) -> None:
+    # A row that all share is no waste: it is the store that counts.
+    row = xetile.load_tile(xetile.init_tile(A, [0, 0], (1, 32), wg_map=WG))
+    rows = xetile.tile_broadcast(row, [0], (32, 32))
+    xetile.store_tile(rows, xetile.init_tile(C, [0, 0], (32, 32), wg_map=SQUARE))
+    xetile.store_tile(row, xetile.init_tile(C, [0, 0], (1, 32), wg_map=WG))
+
+
+SQUARE = xetile.wg_map([4, 2], [8, 16])
+
+
+@pytest.fixture
+def no_cache() -> Iterator[None]:
+    """What comes from the disk cache was warned of when it was compiled."""
+    xetl.config.cache = False
+    yield
+    del xetl.config.cache
+
+
+def products() -> list[Any]:
+    return [np.ones((32, 16), "f4"), np.ones((16, 32), "f4"), np.zeros((32, 32), "f4")]
+
+
+@BACKENDS
+def test_a_map_larger_than_its_tile_is_legal_and_warned_of(
+    backend: str, no_cache: None
+) -> None:
+    wide = xetile.wg_map([4, 4], [16, 16])  # spreads 64 x 64
+    a, b, c = products()
+    with pytest.warns(TileMapWarning, match="8 subgroups each do the same") as caught:
+        multiplies[1](a, b, c, BM=16, WG=wide, backend=backend)
+    assert np.array_equal(c[:16], np.full((16, 32), 16))
+    assert "is larger than what it spreads, (16, 32)" in str(caught[0].message)
+    line = linecache.getline(caught[0].filename, caught[0].lineno)
+    assert line.strip() == "c = xetile.tile_mma(a, b, wg_map=WG)"
+    report = multiplies.explain(a, b, c, BM=16, WG=wide, backend=backend)
+    assert "maps: 8 subgroups each do the same work" in str(report)
+
+
+@BACKENDS
+def test_operands_may_be_shared(backend: str) -> None:
+    a, b, c = products()
+    multiplies[1](a, b, c, BM=32, WG=SQUARE, backend=backend)
+    assert np.array_equal(c, np.full((32, 32), 16))
+    adds_one[1](
+        a.reshape(16, 32), c, WG=xetile.wg_map([4, 2], [1, 16]), backend=backend
+    )
+    assert np.array_equal(c, np.ones((32, 32)))

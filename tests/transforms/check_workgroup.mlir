@@ -57,3 +57,33 @@ gpu.module @m {
     gpu.return
   }
 }
+// -----
+// Each kernel of a module has its own workgroups and its own memory.
+// CHECK-LABEL: @one_of_two
+// CHECK-LABEL: @other_of_two
+gpu.module @m {
+  gpu.func @one_of_two(%v: vector<16x16xf32>) kernel {
+    %a = memref.alloc() : memref<32x32xf32, 3>
+    %b = arith.addf %v, %v {map = #xetile.wg_map<sg_layout = [2, 2], sg_data = [8, 8]>} : vector<16x16xf32>
+    gpu.return
+  }
+  gpu.func @other_of_two(%v: vector<16x16xf32>) kernel {
+    %a = memref.alloc() : memref<32x32xf32, 3>
+    %b = arith.addf %v, %v {map = #xetile.wg_map<sg_layout = [2, 4], sg_data = [8, 4]>} : vector<16x16xf32>
+    gpu.return
+  }
+}
+// -----
+// Memory that functions ask for is counted where the kernel calls any.
+// CHECK: `memref.alloc`: asks for 4 bytes of shared memory beside 4096 bytes
+gpu.module @m {
+  func.func @helper() {
+    %a = memref.alloc() : memref<1xf32, 3>
+    return
+  }
+  gpu.func @calls() kernel {
+    %a = memref.alloc() : memref<32x32xf32, 3>
+    func.call @helper() : () -> ()
+    gpu.return
+  }
+}

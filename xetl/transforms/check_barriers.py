@@ -25,7 +25,7 @@ from xetl.dialects.upstream import func, gpu, memref, scf
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import ControlFlowError, XetlError
-from xetl.transforms.check_workgroup import shared_bytes
+from xetl.transforms.check_workgroup import functions_of, shared_bytes
 from xetl.transforms.faults import Kind, Reporter
 from xetl.transforms.uniformity import Divergence, find_divergence
 
@@ -46,11 +46,12 @@ class CheckBarriersPass(ModulePass):
             ControlFlowError: a kernel from Python breaks the rule.
             IRError: one from a text does.
         """
-        barriers = [each for each in _barriers(op) if any(_forks_around(each))]
-        kernels = [each for each in op.walk() if isinstance(each, gpu.FuncOp)]
-        for kernel in kernels if barriers else ():
-            if _subgroups(kernel) != 1:
-                _check(op, kernel, barriers)
+        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+            inside = [o for f in functions_of(op, kernel) for o in f.walk()]
+            barriers = [each for each in _barriers(inside) if any(_forks_around(each))]
+            if barriers and _subgroups(kernel) != 1:
+                divergence = find_divergence(op, _sources(inside, kernel))
+                _check(barriers, divergence, Reporter(kernel))
 
 
 def _subgroups(kernel: gpu.FuncOp) -> int | None:
@@ -60,12 +61,11 @@ def _subgroups(kernel: gpu.FuncOp) -> int | None:
     return prod(counts or maps[0]) if counts or maps else None
 
 
-def _check(module: ModuleOp, kernel: gpu.FuncOp, barriers: list[Operation]) -> None:
-    divergence = find_divergence(module, _sources(module, kernel))
+def _check(barriers: list[Operation], found: Divergence, report: Reporter) -> None:
     for barrier in barriers:
         for fork in _forks_around(barrier):
-            if fork in divergence.partings:
-                raise _divergent(barrier, fork, divergence, Reporter(kernel))
+            if fork in found.partings:
+                raise _divergent(barrier, fork, found, report)
 
 
 def _divergent(
@@ -92,11 +92,11 @@ def _forks_around(op: Operation) -> Iterator[Operation]:
         op = parent
 
 
-def _barriers(module: ModuleOp) -> Iterator[Operation]:
+def _barriers(ops: list[Operation]) -> Iterator[Operation]:
     """Barriers, and calls of functions that have one."""
     waiting: set[str] = set()
     calls: list[func.CallOp] = []
-    for op in module.walk():
+    for op in ops:
         if isinstance(op, func.CallOp):
             calls.append(op)
         if isinstance(op, gpu.BarrierOp):
@@ -120,11 +120,11 @@ def _function_of(op: Operation) -> set[str]:
     return set() if parent is None else {parent.sym_name.data}
 
 
-def _sources(module: ModuleOp, kernel: gpu.FuncOp) -> Iterator[Operation]:
+def _sources(ops: list[Operation], kernel: gpu.FuncOp) -> Iterator[Operation]:
     """What gives each subgroup something of its own."""
     level = kernel.attributes.get(LEVEL)
     counts = ints_of(kernel.attributes.get(SUBGROUPS))
-    for op in module.walk():
+    for op in ops:
         if isinstance(op, gpu.ThreadIdOp) and len(counts) == 3:
             # Along an axis with one subgroup all have the same id.
             if counts["xyz".index(op.dimension.letter.data)] > 1:

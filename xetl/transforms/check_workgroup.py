@@ -1,6 +1,7 @@
 """Check the rules that hold for a kernel as a whole, on the user's lines.
 
-*What*: all maps have one number of subgroups; shared memory fits the device.
+*What*: all maps have one number of subgroups; shared memory fits the device.  Where
+maps make a kernel do all of its work several times, a warning says so.
 *Why*: verifiers see one operation at a time and cannot know.  It is done before
 anything is simplified: what nobody uses is checked, too.
 *Left alone*: everything; the module is not changed.
@@ -20,11 +21,12 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import gpu, memref
+from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import TileMapError, TileShapeError
 from xetl.transforms.faults import Kind, Reporter
+from xetl.transforms.shared_work import report_shared_work
 
 SLM_LIMIT = 1 << 20
 """Bytes of shared memory of a workgroup where a backend says nothing."""
@@ -51,7 +53,8 @@ class CheckWorkgroupPass(ModulePass):
         for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
             report = Reporter(kernel)
             _check_maps(kernel, report)
-            _check_shared_memory(op, report, self.slm_limit)
+            report_shared_work(kernel)
+            _check_shared_memory(functions_of(op, kernel), report, self.slm_limit)
 
 
 def _check_maps(kernel: gpu.FuncOp, report: Reporter) -> None:
@@ -71,9 +74,19 @@ def _check_maps(kernel: gpu.FuncOp, report: Reporter) -> None:
             )
 
 
-def _check_shared_memory(module: ModuleOp, report: Reporter, limit: int) -> None:
+def functions_of(module: ModuleOp, kernel: gpu.FuncOp) -> list[Operation]:
+    """A kernel and, if it calls any, the functions of its module."""
+    if not any(isinstance(op, func.CallOp) for op in kernel.walk()):
+        return [kernel]
+    others = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    return [kernel, *others]
+
+
+def _check_shared_memory(
+    functions: list[Operation], report: Reporter, limit: int
+) -> None:
     before = 0
-    for op in module.walk():
+    for op in (op for function in functions for op in function.walk()):
         if not isinstance(op, memref.AllocOp | memref.AllocaOp):
             continue
         size = shared_bytes(op)
