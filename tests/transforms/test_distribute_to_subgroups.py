@@ -722,6 +722,29 @@ def test_what_cannot_be_distributed_is_an_error_with_its_line(what):
     assert caught.value.line
 
 
+def test_a_kernel_takes_arrays_and_scalars():
+    layout = LAYOUTS["exact"]
+    body = f"""
+      %w = arith.addf %v, %v {{map = {named(layout)}}} : {vec()}"""
+    text = kernel(f"%v: {vec()}", body)
+    with pytest.raises(IRError, match="takes arrays and scalars") as caught:
+        DistributeToSubgroupsPass().apply(Context(), parse_module(text, "k.mlir"))
+    assert caught.value.line == 2
+
+
+@layouts
+def test_vectors_go_to_plain_memory_once(layout):
+    m = named(layout)
+    body = f"""{HEAD}
+      %v = vector.load %a[%row, %column] {{map = {m}}} : memref<64x64xf32>, {vec()}
+      %w = arith.addf %v, %v {{map = {m}}} : {vec()}
+      gpu.barrier
+      vector.store %w, %a[%row, %column] : memref<64x64xf32>, {vec()}"""
+    a = numbers(64, 64)
+    (found,) = check(kernel("%a: memref<64x64xf32>", body), [a])
+    np.testing.assert_array_equal(found, 2 * a)
+
+
 def test_a_workgroup_asks_who_runs_it():
     type_ = tile(LAYOUTS["exact"])
     body = f"""{HEAD}

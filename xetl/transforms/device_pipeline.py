@@ -13,6 +13,7 @@ from xetl.transforms.check_workgroup import SLM_LIMIT
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
+from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
@@ -34,6 +35,7 @@ def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[Modul
         slm_limit: bytes of shared memory that a workgroup may use.
     """
     return [
+        DropBreakpointsPass(),
         InlineCallsPass(),
         NormalizeTilesPass(),
         CanonicalizePass(),

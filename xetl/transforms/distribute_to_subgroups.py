@@ -209,6 +209,12 @@ class DistributeToSubgroupsPass(ModulePass):
                 self._distribute(function, function.body)
 
     def _distribute(self, function: Operation, body: Region) -> None:
+        if any(is_distributed(argument) for argument in body.blocks[0].args):
+            raise refusal(
+                function,
+                "a kernel of workgroups takes arrays and scalars",
+                "load what it works on in the kernel",
+            )
         rows, columns = subgroups_of(body)
         left = self.slm_limit - sum(map(shared_bytes, _allocations(body)))
         scratch = max(LEAST_SCRATCH, min(left, MOST_SCRATCH))
