@@ -330,3 +330,21 @@ func.func @f(%v: vector<64x64xf16>) {
   %d = xetile.tile_mma %v, %v {wg_map_a = #xetile.wg_map<sg_layout = [2, 2], sg_data = [24, 32]>} : vector<64x64xf16>, vector<64x64xf16> -> vector<64x64xf32>
   return
 }
+// -----
+// CHECK: `transpose` must be [1, 0], found [0, 1]
+func.func @f(%t: !xetile.tile<8x16xf16>) {
+  %v = xetile.load_tile %t {transpose = [0, 1]} : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+  return
+}
+// -----
+// CHECK: the transposed tile is vector<16x8xf16>, found vector<8x16xf16>
+func.func @f(%t: !xetile.tile<8x16xf16>) {
+  %v = xetile.load_tile %t {transpose = [1, 0]} : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+  return
+}
+// -----
+// CHECK: a load transposes one vector of rank 2, not several or a blocked one
+func.func @f(%t: !xetile.tile<8x16xf16, #xetile.tile_attr<inner_blocks = [8, 16]>>) {
+  %v = xetile.load_tile %t {transpose = [1, 0]} : !xetile.tile<8x16xf16, #xetile.tile_attr<inner_blocks = [8, 16]>> -> vector<16x8xf16>
+  return
+}

@@ -13,10 +13,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.dialects.launch_form import launch_form
 from xetl.dialects.text import functions_of, read_module
+from xetl.transforms.expand_forms import ExpandFormsPass
 
 HERE = Path(__file__).parent
 STATED = "4096"
@@ -82,7 +84,9 @@ class Example:
         function = found[self.kernel]
         arguments = function.body.block.args
         names = [each.name_hint or "" for each in arguments]
-        return launch_form(function, [], names, [-1] * len(names), (1, 1, 1))
+        module = launch_form(function, [], names, [-1] * len(names), (1, 1, 1))
+        ExpandFormsPass().apply(Context(), module)
+        return module
 
     def parsed(self) -> ModuleOp:
         """The text as a module."""

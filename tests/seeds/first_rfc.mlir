@@ -42,14 +42,12 @@ func.func @load_and_store(%from: memref<64x64xbf16>, %out: memref<64x64xbf16>) {
   return
 }
 
-// The second RFC has no `{transpose = [1, 0]}`: the load is followed by a tile_transpose.
+// The second RFC writes a tile_transpose instead.
 // CHECK: func.func @load_transposed
-// CHECK: xetile.load_tile
-// CHECK: xetile.tile_transpose
+// CHECK: xetile.load_tile %{{.*}} {transpose = array<i64: 1, 0>} : !xetile.tile<32x64xbf16> -> vector<64x32xbf16>
 func.func @load_transposed(%from: memref<32x64xbf16>, %out: memref<64x32xbf16>) {
   %tile_a = xetile.init_tile %from[0, 0] : memref<32x64xbf16> -> !xetile.tile<32x64xbf16>
-  %rows = xetile.load_tile %tile_a : !xetile.tile<32x64xbf16> into vector<32x64xbf16>
-  %vector_a = xetile.tile_transpose %rows [1, 0] : vector<32x64xbf16> into vector<64x32xbf16>
+  %vector_a = xetile.load_tile %tile_a {transpose = [1, 0]} : !xetile.tile<32x64xbf16> into vector<64x32xbf16>
   %to = xetile.init_tile %out[0, 0] : memref<64x32xbf16> -> !xetile.tile<64x32xbf16>
   xetile.store_tile %vector_a, %to : vector<64x32xbf16>, !xetile.tile<64x32xbf16>
   return
@@ -59,8 +57,7 @@ func.func @load_transposed(%from: memref<32x64xbf16>, %out: memref<64x32xbf16>) 
 // CHECK: func.func @load_transposed_padded
 func.func @load_transposed_padded(%from: memref<60x30xbf16>, %out: memref<32x64xbf16>) {
   %tile_a = xetile.init_tile %from[0, 0] : memref<60x30xbf16> -> !xetile.tile<64x32xbf16>
-  %rows = xetile.load_tile %tile_a {padding = 0} : !xetile.tile<64x32xbf16> into vector<64x32xbf16>
-  %vector_a = xetile.tile_transpose %rows [1, 0] : vector<64x32xbf16> into vector<32x64xbf16>
+  %vector_a = xetile.load_tile %tile_a {transpose = [1,0], padding=0} : !xetile.tile<64x32xbf16> into vector<32x64xbf16>
   %to = xetile.init_tile %out[0, 0] : memref<32x64xbf16> -> !xetile.tile<32x64xbf16>
   xetile.store_tile %vector_a, %to : vector<32x64xbf16>, !xetile.tile<32x64xbf16>
   return

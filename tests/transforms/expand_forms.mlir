@@ -13,9 +13,7 @@
 // CHECK: math.powf
 // CHECK: math.sin %x
 // CHECK: math.cos %x
-// CHECK: math.log1p
-// CHECK: math.copysign
-// CHECK-NOT: math.asinh
+// CHECK: math.asinh %x
 func.func @numbers(%x: vector<8xf32>, %i: vector<8xi32>) -> (vector<8xi1>, vector<8xi1>, vector<8xi1>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
   %0 = math.isnan %x : vector<8xf32>
   %1 = math.isinf %x fastmath<fast> : vector<8xf32>
@@ -90,4 +88,16 @@ func.func @stays(%x: vector<4xf32>, %s: f32) -> (vector<4xf32>, vector<4xf32>) {
   %0 = math.exp %x : vector<4xf32>
   %1 = vector.broadcast %s : f32 to vector<4xf32>
   return %0, %1 : vector<4xf32>, vector<4xf32>
+}
+
+// A load that transposes, of the first RFC; the second RFC's stays.
+// CHECK-LABEL: @loads
+// CHECK: %[[V:.*]] = xetile.load_tile %t {padding = 1 : i64, l1_hint = #xetile.cache_hint<cached>} : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+// CHECK-NEXT: xetile.tile_transpose %[[V]], [1, 0]
+// CHECK-NEXT: xetile.load_tile %t : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+// CHECK-NEXT: return
+func.func @loads(%t: !xetile.tile<8x16xf16>) -> (vector<16x8xf16>, vector<8x16xf16>) {
+  %0 = xetile.load_tile %t {transpose = [1, 0], padding = 1, l1_hint = #xetile.cache_hint<cached>} : !xetile.tile<8x16xf16> -> vector<16x8xf16>
+  %1 = xetile.load_tile %t : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+  return %0, %1 : vector<16x8xf16>, vector<8x16xf16>
 }

@@ -21,12 +21,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.upstream.memref import GlobalOp
 from xetl.dialects.verify import LocatedVerifyException
-from xetl.transforms.forms import affine_values, memory, numbers, vectors
+from xetl.transforms.forms import affine_values, loads, memory, numbers, vectors
 from xetl.transforms.forms.steps import Rule
 from xetl.transforms.rewriting import apply_patterns
 
 _RULES: dict[type[Operation], Rule] = {
     **affine_values.RULES,
+    **loads.RULES,
     **memory.RULES,
     **numbers.RULES,
     **vectors.RULES,
@@ -42,10 +43,11 @@ class ExpandForm(RewritePattern):
         if rule is None:
             return
         try:
-            operations, values = rule(op)
+            expansion = rule(op)
         except VerifyException as error:
             raise LocatedVerifyException(op, str(error)) from None
-        rewriter.replace(op, list(operations), list(values))
+        if expansion is not None:
+            rewriter.replace(op, list(expansion.operations), list(expansion.values))
 
 
 class ExpandFormsPass(ModulePass):

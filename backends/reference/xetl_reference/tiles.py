@@ -224,6 +224,11 @@ def _load_tile(op: Any) -> Function:
     def blocked(tile: Tile) -> Array:
         return pack(tile.load(rows, columns, padding), shape)
 
+    def transposed(tile: Tile) -> Array:
+        return tile.load(rows, columns, padding).T
+
+    if op.permutation is not None:
+        return transposed
     load = one if len(shape) == 2 else blocked
 
     def several(tile: Tile) -> tuple[Array, ...]:

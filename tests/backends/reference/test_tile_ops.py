@@ -111,6 +111,18 @@ def test_leading_offsets_select_a_matrix(batch):
     assert (out == padded(matrix, 2, 4, (4, 4), 0)).all()
 
 
+def test_a_load_may_transpose():
+    x = np.arange(6 * 20, dtype=np.float32).reshape(6, 20)
+    out = np.zeros((16, 8), np.float32)
+    body = """
+      %tile = xetile.init_tile %x[2, 5] : memref<6x20xf32> -> !xetile.tile<8x16xf32>
+      %v = xetile.load_tile %tile {transpose = [1, 0], padding = 7} : !xetile.tile<8x16xf32> -> vector<16x8xf32>
+      %u = xetile.init_tile %out[0, 0] : memref<16x8xf32> -> !xetile.tile<16x8xf32>
+      xetile.store_tile %v, %u : vector<16x8xf32>, !xetile.tile<16x8xf32>"""
+    run("%x: memref<6x20xf32>, %out: memref<16x8xf32>", body, x, out)
+    assert (out == padded(x, 2, 5, (8, 16), 7).T).all()
+
+
 def test_array_length_gives_several_vectors():
     x = np.arange(6 * 20, dtype=np.float32).reshape(6, 20)
     out = np.zeros((2, 4, 8), np.float32)

@@ -42,6 +42,7 @@ from ..base import (
     XetlOp,
     check,
     check_indices,
+    ints_of,
     mix_indices,
     split_indices,
     type_of,
@@ -154,6 +155,20 @@ def check_vector(what: str, found: Attribute, tile: TileType) -> None:
     check(found == expected, f"{what} is {found}, but the tile holds {expected}")
 
 
+def _check_transposing(
+    permutation: DenseArrayBase, tile: TileType, found: Attribute
+) -> None:
+    """Check a load that transposes: of one plain vector."""
+    dims, vector = list(ints_of(permutation)), tile.vector_type()
+    check(dims == [1, 0], f"`transpose` must be [1, 0], found {dims}")
+    check(
+        tile.array_length == 1 and vector.get_num_dims() == 2,
+        "a load transposes one vector of rank 2, not several or a blocked one",
+    )
+    expected = VectorType(tile.element_type, vector.get_shape()[::-1])
+    check(found == expected, f"the transposed tile is {expected}, found {found}")
+
+
 def check_mask(mask: Attribute, tile: TileType) -> None:
     """Check that a mask has one bit for each element."""
     expected = syntax.mask_type(tile)
@@ -188,14 +203,17 @@ def _check_hints(*hints: Attribute | None) -> None:
 class LoadTileOp(XetlOp):
     """The elements of a tile; outside the base matrix ``padding``, or zero.
 
-    With ``array_length`` n there are n results, each one tile further right.
-    Source: XeTile RFC, "load_tile".
+    With ``array_length`` n there are n results, each one tile further right.  With
+    ``transpose = [1, 0]`` rows become columns, as by a tile_transpose behind the load,
+    which `expand-forms` makes of it.  Source: XeTile RFC, "load_tile" (``transpose``:
+    the first RFC).
     """
 
     name = "xetile.load_tile"
 
     tile = operand_def(TileType)
     padding = opt_prop_def(Attribute)
+    permutation = opt_prop_def(DenseArrayBase, prop_name="transpose")
     l1_hint = opt_prop_def(Attribute)
     l2_hint = opt_prop_def(Attribute)
     l3_hint = opt_prop_def(Attribute)
@@ -256,8 +274,11 @@ class LoadTileOp(XetlOp):
             f"array_length {tile.array_length} gives as many vectors, "
             f"found {len(self.values)}",
         )
-        for value in self.values:
-            check_vector("the result", value.type, tile)
+        if self.permutation is not None:
+            _check_transposing(self.permutation, tile, self.result.type)
+        else:
+            for value in self.values:
+                check_vector("the result", value.type, tile)
         check_padding(self.padding, tile)
         _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
 

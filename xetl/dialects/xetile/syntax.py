@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     IndexType,
     IntegerAttr,
     VectorType,
@@ -162,8 +163,14 @@ def print_init_tile(printer: Printer, op: _InitTile) -> None:
 
 
 def parse_load_tile(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%t {...} : tile -> vector, vector``."""
-    return _parse_results(parser, op_type, parse_operands(parser), {})
+    """Parse ``%t {...} : tile -> vector, vector``; ``transpose`` may be ``[1, 0]``."""
+    op = _parse_results(parser, op_type, parse_operands(parser), {})
+    given = op.properties.get("transpose")
+    if isinstance(given, ArrayAttr):
+        listed = cast("ArrayAttr[Attribute]", given)
+        numbers = [n.value.data for n in listed if isinstance(n, IntegerAttr)]
+        op.properties["transpose"] = dense_i64(numbers)
+    return op
 
 
 def _parse_results(

@@ -25,7 +25,8 @@ class Expansion(NamedTuple):
     values: Sequence[SSAValue]
 
 
-Rule: TypeAlias = Callable[[Any], Expansion]
+Rule: TypeAlias = Callable[[Any], Expansion | None]
+"""Gives None for what can stay."""
 
 
 class Steps:
