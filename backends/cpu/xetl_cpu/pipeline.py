@@ -15,6 +15,7 @@ from xetl.dialects.upstream import func, memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
+from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.dialect import CPU, XSMM
@@ -61,6 +62,7 @@ STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
+        InlineCallsPass(),
         ExpandTextFormsPass(),
         CollapseVectorsPass(),
         UnblockValuesPass(),

@@ -38,9 +38,12 @@ def _rsqrt(x: Array) -> Array:
 _FUNCTIONS: dict[str, Function] = {
     "absf": np.abs,
     "acos": np.arccos,
+    "acosh": np.arccosh,
     "asin": np.arcsin,
+    "asinh": np.arcsinh,
     "atan": np.arctan,
     "atan2": np.arctan2,
+    "atanh": np.arctanh,
     "cbrt": np.cbrt,
     "ceil": np.ceil,
     "copysign": np.copysign,

@@ -1,4 +1,4 @@
-"""Functions of numbers: tests, carries, long products, inverse hyperbolics."""
+"""Functions of numbers: tests, carries, long products."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from xetl.dialects.upstream.arith_extended import (
 )
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.math_more import (
-    AcoshOp,
-    AsinhOp,
-    AtanhOp,
     ClampfOp,
     FpowiOp,
     IsfiniteOp,
@@ -62,40 +59,6 @@ def _sincos(op: SincosOp) -> Expansion:
     steps = Steps()
     sine = steps.add(math.SinOp(op.operand))
     return steps.done(sine, steps.add(math.CosOp(op.operand)))
-
-
-def _asinh(op: AsinhOp) -> Expansion:
-    """log1p(|x| + x*x / (1 + sqrt(x*x + 1))) with the sign of x."""
-    steps, type_ = Steps(), op.operand.type
-    size = steps.add(math.AbsfOp(op.operand))
-    square = steps.add(arith.MulfOp(size, size))
-    one = steps.number(1, type_)
-    root = steps.add(math.SqrtOp(steps.add(arith.AddfOp(square, one))))
-    below = steps.add(arith.AddfOp(root, one))
-    part = steps.add(arith.DivfOp(square, below))
-    log = steps.add(math.Log1pOp(steps.add(arith.AddfOp(size, part))))
-    return steps.done(steps.add(math.CopysignOp(log, op.operand)))
-
-
-def _acosh(op: AcoshOp) -> Expansion:
-    """log1p(y + sqrt(y * (x + 1))) with y = x - 1."""
-    steps, type_ = Steps(), op.operand.type
-    one = steps.number(1, type_)
-    less = steps.add(arith.SubfOp(op.operand, one))
-    more = steps.add(arith.AddfOp(op.operand, one))
-    root = steps.add(math.SqrtOp(steps.add(arith.MulfOp(less, more))))
-    return steps.done(steps.add(math.Log1pOp(steps.add(arith.AddfOp(less, root)))))
-
-
-def _atanh(op: AtanhOp) -> Expansion:
-    """log1p(2 x / (1 - x)) / 2 of |x|, with the sign of x."""
-    steps, type_ = Steps(), op.operand.type
-    size = steps.add(math.AbsfOp(op.operand))
-    twice = steps.add(arith.AddfOp(size, size))
-    rest = steps.add(arith.SubfOp(steps.number(1, type_), size))
-    log = steps.add(math.Log1pOp(steps.add(arith.DivfOp(twice, rest))))
-    half = steps.add(arith.MulfOp(log, steps.number(0.5, type_)))
-    return steps.done(steps.add(math.CopysignOp(half, op.operand)))
 
 
 def _addui_extended(op: AdduiExtendedOp) -> Expansion:
@@ -165,9 +128,6 @@ RULES: dict[type[Operation], Rule] = {
     ClampfOp: _clampf,
     FpowiOp: _fpowi,
     SincosOp: _sincos,
-    AsinhOp: _asinh,
-    AcoshOp: _acosh,
-    AtanhOp: _atanh,
     AdduiExtendedOp: _addui_extended,
     MulsiExtendedOp: _mul_extended,
     MuluiExtendedOp: _mul_extended,

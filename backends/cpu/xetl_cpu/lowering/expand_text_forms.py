@@ -24,10 +24,7 @@ from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
 from xetl_cpu.lowering.text_forms import (
     blocks,
-    calls,
     control,
-    elements,
-    expressions,
     integers,
     memory,
     parts,
@@ -41,13 +38,11 @@ from xetl_cpu.lowering.text_forms.refusing import refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
-    **expressions.RULES,
     **control.RULES,
     **views.RULES,
     **memory.RULES,
     **vector_memory.RULES,
     **parts.RULES,
-    **elements.RULES,
     **reducing.RULES,
 }
 _HINTS = ("xegpu.compile_hint", "xegpu.alloc_nbarrier")
@@ -68,7 +63,6 @@ class ExpandTextFormsPass(ModulePass):
 
 def _expand(kernel: gpu.FuncOp) -> None:
     block = kernel.body.block
-    calls.inline_calls(kernel)
     views.back_to_origins(block)
     memory.shared_memory(block)
     rules = _RULES
