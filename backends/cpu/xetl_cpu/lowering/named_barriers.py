@@ -102,6 +102,9 @@ def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
         w.insert(arith.IndexCastuiOp(v, IndexType()))
         for v in (made.nbarrier_id, made.participant_thread_num)
     )
+    exists = w.compare("ult", number, _IDS)
+    message = f"there is no named barrier {{}}: they are 0 to {_IDS - 1}"
+    w.emit(AssertOp(exists, message, [number]))
     return number, participants
 
 

@@ -94,6 +94,7 @@ RULES: dict[type[Operation], Callable[[Any], None]] = {
     gpu.GlobalIdOp: _global_id,
     gpu.SubgroupSizeOp: number(_SUBGROUP_SIZE),
     gpu.LaneIdOp: number(0),
+    xegpu.InitNbarrierOp: _unused,
 }
 ALONE: dict[type[Operation], Callable[[Any], None]] = {
     gpu.ThreadIdOp: number(0),
@@ -102,6 +103,5 @@ ALONE: dict[type[Operation], Callable[[Any], None]] = {
     gpu.NumSubgroupsOp: number(1),
     xegpu.NbarrierArriveOp: Rewriter.erase_op,
     xegpu.NbarrierWaitOp: Rewriter.erase_op,
-    xegpu.InitNbarrierOp: _unused,
 }
 """At workgroup level a program is one thread of control."""
