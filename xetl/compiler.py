@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -16,6 +17,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.backend import Artifact, Backend
+from xetl.devices import DEVICES
+from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import InternalError, LaunchError
 from xetl.frontend import build_module
 from xetl.language.signature import Signature
@@ -28,6 +31,9 @@ from xetl.transforms.remarks import Remark, collect_remarks
 from xetl.transforms.stages import check_stage
 
 FIRST_STAGE = "xetile"
+DEFAULT_DEVICE = "pvc"
+"""Whose blocks are shown where the target is none of these devices."""
+
 SUBGROUPS = "__xetl_subgroups__"
 """Where the decorator leaves the layout of a kernel written at subgroup level."""
 
@@ -77,12 +83,23 @@ def _compile(
             if wanted & {step.name, step.stage, "all"}:
                 _print(f"// after {step.name}\n{step.module}")
             module = step.module
+            if step.stage == FIRST_STAGE:
+                _report_maps(module, backend, target)
         artifact = backend.build(module, signature, target)
     facts = {
         "compile_ms": (perf_counter() - start) * 1e3,
         "remarks": [_described(each, file) for each in remarks],
+        "warnings": [[r.line, r.text, r.file] for r in remarks if r.is_warning],
     }
     return Artifact(artifact.payload, {**artifact.meta, **facts})
+
+
+def _report_maps(module: ModuleOp, backend: Backend, target: str) -> None:
+    """Say where the maps that a user gave meet and differ, if the backend will not."""
+    settles = any(each.name == "propagate-wg-maps" for each in backend.passes(target))
+    if not settles and any(used_maps(op) for op in module.ops):
+        follow = importlib.import_module("xetl.transforms.follow_maps")
+        follow.follow_maps(module)
 
 
 def _described(remark: Remark, file: str) -> list[int | str]:
@@ -104,19 +121,21 @@ def lower_to_stage(
     Raises:
         LaunchError: there is no such stage or pass.
     """
-    steps = lower(function, signature, backend, target)
-    return text_of_stage(steps, signature, backend, target, stage)
+    module = _build(function, signature, backend, target)
+    return module_at_stage(module, signature, backend, target, stage)
 
 
-def text_of_stage(
-    steps: Iterator[Step],
-    signature: Signature,
-    backend: Backend,
-    target: str,
-    stage: str,
+def module_at_stage(
+    module: ModuleOp, signature: Signature, backend: Backend, target: str, stage: str
 ) -> str:
-    """As `lower_to_stage`, of the steps of any lowering."""
-    known = list(dict.fromkeys([*_dumpable(backend, target), *backend.stages]))
+    """As `lower_to_stage`, of what the front end or a text made.
+
+    The stages on the way to a device's blocks are there on every backend.
+    """
+    own, device = _own_road(backend, target), _device_road(backend, target)
+    known = [*own.names(), *backend.stages]
+    road = device if stage in device.names() and stage not in known else own
+    known = list(dict.fromkeys([*known, *device.names()]))
     if stage not in known:
         near = difflib.get_close_matches(stage, known, 1)
         raise LaunchError(
@@ -125,26 +144,64 @@ def text_of_stage(
             notes=[f"there are {', '.join(known)}"],
             help=f"did you mean `{near[0]}`?" if near else None,
         )
-    module = ModuleOp([])
-    for step in steps:
-        module = step.module
+    for step in _lower(module, backend, target, road):
         if stage in (step.name, step.stage):
             return str(module)
     return backend.text(module, signature, target, stage)
+
+
+@dataclass(frozen=True)
+class _Road:
+    """Passes in order, and the stages that some of them enter."""
+
+    passes: Sequence[ModulePass]
+    stage_after: Callable[[str], str | None]
+
+    def names(self) -> list[str]:
+        """The stages and passes that leave a module, in order."""
+        names = ["frontend", "cse", FIRST_STAGE]
+        for each in self.passes:
+            stage = self.stage_after(each.name)
+            names += [each.name] if stage is None else [each.name, stage]
+        return list(dict.fromkeys(names))
+
+
+def _own_road(backend: Backend, target: str) -> _Road:
+    return _Road(backend.passes(target), backend.stage_after)
+
+
+def _device_road(backend: Backend, target: str) -> _Road:
+    """Loaded when asked for: few kernels are looked at on the way to blocks."""
+    pipeline = importlib.import_module("xetl.transforms.device_pipeline")
+    device = target if target in DEVICES else DEFAULT_DEVICE
+    passes = pipeline.device_passes(device, _slm_limit(backend, target))
+    return _Road(passes, pipeline.STAGE_AFTER.get)
 
 
 def lower(
     function: Callable[..., Any], signature: Signature, backend: Backend, target: str
 ) -> Iterator[Step]:
     """Run the pipeline step by step; the module is the same object throughout."""
+    module = _build(function, signature, backend, target)
+    yield from lower_module(module, backend, target)
+
+
+def _build(
+    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+) -> ModuleOp:
     subgroups = getattr(function, SUBGROUPS, None)
     limit = _slm_limit(backend, target)
-    module = build_module(function, signature, subgroups=subgroups, slm_limit=limit)
-    yield from lower_module(module, backend, target)
+    return build_module(function, signature, subgroups=subgroups, slm_limit=limit)
 
 
 def lower_module(module: ModuleOp, backend: Backend, target: str) -> Iterator[Step]:
     """As `lower`, from what the front end or a text made."""
+    yield from _lower(module, backend, target, _own_road(backend, target))
+
+
+def _lower(
+    module: ModuleOp, backend: Backend, target: str, road: _Road
+) -> Iterator[Step]:
     context = Context()
     yield Step("frontend", None, module)
     CheckWorkgroupPass(_slm_limit(backend, target)).apply(context, module)
@@ -155,9 +212,9 @@ def lower_module(module: ModuleOp, backend: Backend, target: str) -> Iterator[St
     CheckBarriersPass().apply(context, module)
     _check(module, FIRST_STAGE, "cse")
     yield Step("cse", FIRST_STAGE, module)
-    for each in backend.passes(target):
+    for each in road.passes:
         each.apply(context, module)
-        stage = backend.stage_after(each.name)
+        stage = road.stage_after(each.name)
         _check(module, stage, each.name)
         yield Step(each.name, stage, module)
 
@@ -179,16 +236,6 @@ def _check(module: ModuleOp, stage: str | None, after: str) -> None:
         raise InternalError(f"pass `{after}` left a wrong module: {error}") from error
 
 
-def _dumpable(backend: Backend, target: str) -> list[str]:
-    """The stages and passes that leave a module, in order."""
-    passes: list[ModulePass] = backend.passes(target)
-    names = ["frontend", "cse", FIRST_STAGE]
-    for each in passes:
-        stage = backend.stage_after(each.name)
-        names += [each.name] if stage is None else [each.name, stage]
-    return list(dict.fromkeys(names))
-
-
 def _wanted_dumps(backend: Backend, target: str) -> set[str]:
     """``XETL_DUMP=after:<pass or stage>`` prints the module to stderr; ``all`` always.
 
@@ -198,7 +245,7 @@ def _wanted_dumps(backend: Backend, target: str) -> set[str]:
     if not text:
         return set()
     wanted = {part.strip().removeprefix("after:") for part in text.split(",")}
-    known = _dumpable(backend, target)
+    known = _own_road(backend, target).names()
     for name in sorted(wanted - {*known, "all"}):
         listed = ", ".join(known)
         _print(f"// XETL_DUMP: `{backend.name}` has no `{name}`; there are {listed}")

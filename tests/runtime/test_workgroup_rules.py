@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -243,22 +242,12 @@ def adds_one(A: Any, C: Any, WG: constexpr) -> None:
 SQUARE = xetile.wg_map([4, 2], [8, 16])
 
 
-@pytest.fixture
-def no_cache() -> Iterator[None]:
-    """What comes from the disk cache was warned of when it was compiled."""
-    xetl.config.cache = False
-    yield
-    del xetl.config.cache
-
-
 def products() -> list[Any]:
     return [np.ones((32, 16), "f4"), np.ones((16, 32), "f4"), np.zeros((32, 32), "f4")]
 
 
 @BACKENDS
-def test_a_map_larger_than_its_tile_is_legal_and_warned_of(
-    backend: str, no_cache: None
-) -> None:
+def test_a_map_larger_than_its_tile_is_legal_and_warned_of(backend: str) -> None:
     wide = xetile.wg_map([4, 4], [16, 16])  # spreads 64 x 64
     a, b, c = products()
     with pytest.warns(TileMapWarning, match="8 subgroups each do the same") as caught:

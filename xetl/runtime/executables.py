@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import warnings
 from collections.abc import Callable, Hashable
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from xetl.backend import Artifact, Backend, Executable, find_backend
-from xetl.errors import LaunchError, did_you_mean
+from xetl.errors import LaunchError, TileMapWarning, did_you_mean
 from xetl.language.signature import Signature
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.runtime.captured import unchanged_check
@@ -35,6 +36,8 @@ class Loaded:
         self.meta = artifact.meta
         self.backend = backend
         self._signature = signature
+        for line, text, file in artifact.meta.get("warnings", ()):
+            warnings.warn_explicit(text, TileMapWarning, file or "<text>", line or 1)
 
     @cached_property
     def executable(self) -> Executable:

@@ -110,9 +110,9 @@ class TextKernel:
                 given = bind(self.name, self.names, self._types, args)
                 signature, aliases = given.signature, given.aliases
             module = self._module(aliases, counts)
-            steps = compiler.lower_module(module, backend, target)
+            wanted = (signature, backend, target, stage)
             try:
-                return compiler.text_of_stage(steps, signature, backend, target, stage)
+                return compiler.module_at_stage(module, *wanted)
             except Exception as error:
                 raise self._shown(refused(error, backend.name)) from None
         except XetlError as error:

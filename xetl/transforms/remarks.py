@@ -5,6 +5,7 @@ A pass calls `remark`; nothing happens unless somebody collects.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 from xdsl.ir import Attribute, Operation
+
+from xetl.errors import TileMapWarning
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,14 @@ class Remark:
         topic: what it is about, such as ``brgemm`` or ``packing``.
         text: what was done, or why not.
         file: where the line is; a helper may come from another file than the kernel.
+        is_warning: whether the user is to be told even if he does not ask.
     """
 
     line: int
     topic: str
     text: str
     file: str = ""
+    is_warning: bool = False
 
 
 _collected: ContextVar[list[Remark] | None] = ContextVar("remarks", default=None)
@@ -45,18 +50,26 @@ def collect_remarks() -> Generator[list[Remark]]:
         _collected.reset(token)
 
 
-def remark(op: Operation, topic: str, text: str) -> None:
-    """Say what was decided about an operation; each thing once."""
+def remark(op: Operation, topic: str, text: str, *, is_warning: bool = False) -> None:
+    """Say what was decided about an operation; each thing once.
+
+    A warning is given to the user whenever he loads the code, also from a cache; where
+    nobody collects it is given at once.
+    """
+    place = next(positions_of(op.location), None)
+    line, file = (place.line.data, place.filename.data) if place else (0, "")
+    new = Remark(line, topic, text, file, is_warning)
     found = _collected.get()
     if found is None:
-        return
-    place = next(positions_of(op.location), None)
-    if place is None:
-        new = Remark(0, topic, text)
-    else:
-        new = Remark(place.line.data, topic, text, place.filename.data)
-    if new not in found:
+        if is_warning:
+            warn(text, file, line)
+    elif new not in found:
         found.append(new)
+
+
+def warn(text: str, file: str, line: int) -> None:
+    """Give a warning about a line of the user."""
+    warnings.warn_explicit(text, TileMapWarning, file or "<unknown>", max(line, 1))
 
 
 def positions_of(location: Attribute) -> Iterator[FileLineColLoc]:

@@ -7,7 +7,6 @@ stored) are shared, all the work behind them is repeated, and most likely not me
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from math import prod
 
@@ -22,9 +21,8 @@ from xetl.dialects.xetile import (
     layout_of,
     tile_type,
 )
-from xetl.errors import TileMapWarning
 from xetl.language.distribution import Layout, problem_with, rounds
-from xetl.transforms.remarks import positions_of, remark
+from xetl.transforms.remarks import remark
 
 
 def report_shared_work(kernel: Operation) -> None:
@@ -70,8 +68,4 @@ def _report(op: Operation, repeats: int, shape: Sequence[int], layout: Layout) -
         f"{list(layout.sg_data)}) is larger than what it spreads, {tuple(shape)}; use "
         "fewer subgroups, less sg_data or a larger tile"
     )
-    remark(op, "maps", text)
-    place = next(positions_of(op.location), None)
-    file = place.filename.data if place else "<unknown>"
-    line = place.line.data if place else 1
-    warnings.warn_explicit(text, TileMapWarning, file, line)
+    remark(op, "maps", text, is_warning=True)

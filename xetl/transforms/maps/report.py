@@ -5,14 +5,12 @@ A remark for `kernel.explain()` always; a Python warning where he gave both maps
 
 from __future__ import annotations
 
-import warnings
 from math import prod
 
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import vector_type
-from xetl.errors import TileMapWarning
 from xetl.language.distribution import Layout
 from xetl.transforms.maps.graph import Given, Node
 from xetl.transforms.remarks import positions_of, remark
@@ -38,30 +36,21 @@ def report_change(
         origin: whose map ``source`` is.
         target: whose map ``wanted`` follows from; None: every subgroup needs all.
     """
-    what = _described(value)
+    move = f"{_described(value)} changes from {_shown(source)} to {_shown(wanted)}"
     size = prod(origin.shape) * max(1, origin.bits // 8)
-    remark(
-        user,
-        TOPIC,
-        f"{what} changes from {_shown(source)} to {_shown(wanted)}: {size} bytes go "
-        "through shared memory",
-    )
+    remark(user, TOPIC, f"{move}: {size} bytes go through shared memory")
     if target is None or origin.origin is None or target.origin is None:
         return
     if origin.origin is not target.origin:
-        _warn(what, user, origin.origin, target.origin)
+        _warn(move, user, origin.origin, target.origin)
 
 
-def _warn(what: str, user: Operation, one: Given, other: Given) -> None:
-    place = next(positions_of(user.location), None)
-    file = place.filename.data if place else "<unknown>"
-    line = place.line.data if place else 0
+def _warn(move: str, user: Operation, one: Given, other: Given) -> None:
     text = (
-        f"the maps at {_place(one)} and {_place(other)} do not fit together: {what} "
-        f"goes from {_shown(one.layout)} to {_shown(other.layout)} through shared "
-        "memory; write `tile_conv_layout` if that is meant"
+        f"the maps at {_place(one)} and {_place(other)} do not fit together: {move} "
+        "through shared memory; write `tile_conv_layout` if that is meant"
     )
-    warnings.warn_explicit(text, TileMapWarning, file, max(line, 1))
+    remark(user, TOPIC, text, is_warning=True)
 
 
 def _place(given: Given) -> str:
