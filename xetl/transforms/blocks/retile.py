@@ -36,7 +36,7 @@ def _copy(tile: SSAValue, block: Block | None, copies: _Copies) -> SSAValue:
     new = op.clone()
     new.location = op.location
     if isinstance(new, UpdateTileOffsetOp) and isinstance(op, UpdateTileOffsetOp):
-        new.tile = _copy(op.tile, block, copies)
+        new.operands[0] = _copy(op.tile, block, copies)
     Rewriter.insert_op(new, InsertPoint.after(op))
     copies[tile, block] = _retype(new.result, block)
     return copies[tile, block]
