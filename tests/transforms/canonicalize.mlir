@@ -133,3 +133,19 @@ func.func @parallel_sum(%n: index) -> index {
   }
   return %s : index
 }
+
+// All have met: nothing happens before they meet again.
+// CHECK-LABEL: @two_barriers
+// CHECK-NEXT:  gpu.barrier
+// CHECK-NEXT:  arith.addi
+// CHECK-NEXT:  memref.load
+// CHECK-NEXT:  gpu.barrier
+// CHECK-NEXT:  return
+func.func @two_barriers(%m: memref<8xf32>, %i: index, %j: index) -> f32 {
+  gpu.barrier
+  %k = arith.addi %i, %j : index
+  gpu.barrier
+  %v = memref.load %m[%k] : memref<8xf32>
+  gpu.barrier
+  return %v : f32
+}

@@ -2,10 +2,10 @@
 
 *What*: constant folding of integer arithmetic, comparisons and casts; select and if on
 constants; casts to the same type; sizes and strides that a type states; loops that do
-not run; dead code.
+not run; a barrier right after another one; dead code.
 *Why*: the front end and every lowering write the plain form and leave the rest to here;
 one forward sweep folds chains, as operands come before their users.
-*Left alone*: stores, prefetches, barriers, float arithmetic (its rounding is the
+*Left alone*: stores, prefetches, other barriers, float arithmetic (its rounding is the
 program's business), and whatever carries a workgroup map.
 
 before: %c = arith.addi %c2, %c3    scf.if %true { A } else { B }
@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.transforms.effects import is_dead
+from xetl.transforms.effects import is_dead, is_second_barrier
 from xetl.transforms.folding import ARITHMETIC_FOLDS, integer_of
 from xetl.transforms.shape_folding import SHAPE_FOLDS, static_metadata
 
@@ -157,7 +157,7 @@ def _erase_dead(region: Region) -> bool:
         for op in reversed(list(block.ops)):
             for nested in op.regions:
                 changed |= _erase_dead(nested)
-            if is_dead(op):
+            if is_dead(op) or is_second_barrier(op):
                 op.detach()
                 op.erase()
                 changed = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
-from xetl.dialects.upstream import scf
+from xetl.dialects.upstream import gpu, scf
 
 _READ = frozenset({MemoryEffectKind.READ})
 _REMOVABLE: dict[type[Operation], bool] = {}
@@ -36,6 +36,16 @@ def is_dead(op: Operation) -> bool:
     if op.has_trait(IsTerminator):  # `scf.reduce` has regions
         return False
     return not _may_not_end(op) and _has_reads_only(op)
+
+
+def is_second_barrier(op: Operation) -> bool:
+    """Whether ``op`` is a barrier, and all subgroups have just met at another one."""
+    if not isinstance(op, gpu.BarrierOp):
+        return False
+    before = op.prev_op
+    while before is not None and is_pure(before):
+        before = before.prev_op
+    return isinstance(before, gpu.BarrierOp)
 
 
 def _is_removable(op: Operation) -> bool:
