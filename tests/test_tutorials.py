@@ -12,6 +12,7 @@ EXPECTED = {
     "01_vector_add.py": "1 000 003 sums, equal to NumPy's",
     "02_softmax.py": "1823 rows agree with NumPy's",
     "03_gemm.py": "1000 x 700 x 900: equal to NumPy's, with and without ReLU",
+    "04_workgroups.py": "512 bytes of shared memory, 2 barriers",
 }
 
 
