@@ -14,6 +14,7 @@ QUICK = {
     "bench_softmax": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=256"],
     "bench_import": ["--rounds=1"],
     "bench_compile": ["--rounds=1"],
+    "bench_device_pipeline": ["--rounds=1"],
     "bench_interpret": ["--rounds=1"],
 }
 
