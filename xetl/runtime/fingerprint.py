@@ -56,15 +56,7 @@ def fingerprint(
     fn: Callable[..., Any], signature: Signature, backend: Backend, target: str
 ) -> Fingerprint:
     """Identify the code of ``fn`` compiled for ``signature`` and ``target``."""
-    owner = type(backend).__module__.partition(".")[0]
-    versions = {
-        "format": _FORMAT,
-        "version": xetl.__version__,
-        "code": f"{stamp('xetl')} {stamp(owner)}",
-        "backend": backend.name,
-        "machine": backend.cache_key(target),
-        "target": target,
-    }
+    versions = _versions(backend, target)
     walker = _Walker()
     params = {p.name: _param(p, walker) for p in signature.params}
     digest = hashlib.sha256(repr((*versions.items(), *params.items())).encode())
@@ -78,6 +70,32 @@ def fingerprint(
     positions = hashlib.sha256(repr(walker.positions).encode()).hexdigest()[:16]
     key = digest.hexdigest()
     return Fingerprint(key, facts, tuple(walker.captured), positions)
+
+
+def _versions(backend: Backend, target: str) -> dict[str, str]:
+    """Our own code, and what the backend adds."""
+    owner = type(backend).__module__.partition(".")[0]
+    return {
+        "format": _FORMAT,
+        "version": xetl.__version__,
+        "code": f"{stamp('xetl')} {stamp(owner)}",
+        "backend": backend.name,
+        "machine": backend.cache_key(target),
+        "target": target,
+    }
+
+
+def text_digest(
+    text: str, kernel: str, options: object, backend: Backend, target: str
+) -> str:
+    """The key of a kernel of a text; ``options``: what else its code depends on.
+
+    The whole text counts: errors of a launch say the line.
+    """
+    parts = (*_versions(backend, target).items(), kernel, options)
+    digest = hashlib.sha256(repr(parts).encode())
+    digest.update(text.encode())
+    return f"text-{digest.hexdigest()}"
 
 
 def _param(param: ArrayParam | ScalarParam | ConstParam, walker: _Walker) -> str:

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from xetl import compiler
-from xetl.backend import Backend
+from xetl.backend import Artifact, Backend
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SUBGROUPS
 from xetl.dialects.launch_form import launch_form
@@ -20,13 +20,16 @@ from xetl.dialects.text import FILE, Function, error_at, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
+from xetl.runtime.cache import disk_cache
 from xetl.runtime.caller import at_caller
-from xetl.runtime.config import config
+from xetl.runtime.config import config, launch_state
 from xetl.runtime.executables import Loaded, choose_backend, choose_target
+from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
 from xetl.runtime.text_refusal import refused
+from xetl.runtime.text_shortcut import TextShortcut, remember, shortcut
 from xetl.transforms.expand_forms import ExpandFormsPass
 
 _OPTIONS = ("backend", "target")
@@ -55,6 +58,7 @@ class TextKernel:
             argument.name_hint or f"argument {index}"
             for index, argument in enumerate(arguments[: len(self._types)])
         ]
+        self.shortcuts: tuple[TextShortcut, ...] = ()
         self._loaded: dict[object, Loaded] = {}
         self._lock = Lock()
 
@@ -137,10 +141,15 @@ class TextKernel:
         self._check_options(options)
         backend = choose_backend(options.get("backend"))
         target = choose_target(backend, options.get("target"))
+        state = launch_state()
         given = bind(self.name, self.names, self._types, args)
         loaded = self._load(given, subgroups, backend, target)
         check_stored(self.names, given.args, loaded.stored)
         loaded.executable.launch(grid, given.args)
+        fast = loaded.executable.fast
+        if fast is not None and not options:
+            new = shortcut(fast, subgroups, state, self._types, args)
+            self.shortcuts = remember(self.shortcuts, new)
 
     def _check_options(self, options: dict[str, Any]) -> None:
         for name in options.keys() - {*_OPTIONS, "queue", "wait"}:
@@ -165,6 +174,19 @@ class TextKernel:
     def _compile(
         self, given: Given, subgroups: Grid | None, backend: Backend, target: str
     ) -> Loaded:
+        options = (given.signature, subgroups)
+        key = text_digest(self._text, self.qualified_name, options, backend, target)
+        cache = disk_cache() if backend.cacheable and not config.dump else None
+        artifact = None if cache is None else cache.load(key)
+        if artifact is None:
+            artifact = self._compiled(given, subgroups, backend, target)
+            if cache is not None:
+                cache.store(key, artifact)
+        return Loaded(artifact, backend, given.signature)
+
+    def _compiled(
+        self, given: Given, subgroups: Grid | None, backend: Backend, target: str
+    ) -> Artifact:
         if config.compiling_forbidden:
             raise LaunchError(
                 f"`{self.name}` would have to be compiled, "
@@ -174,10 +196,9 @@ class TextKernel:
         module = self._module(given.aliases, subgroups)
         make = compiler.compile_module
         try:
-            artifact = make(module, given.signature, backend, target, FILE)
+            return make(module, given.signature, backend, target, FILE)
         except Exception as error:
             raise self._shown(refused(error, backend.name)) from None
-        return Loaded(artifact, backend, given.signature)
 
     def _module(self, aliases: Sequence[int], subgroups: Grid | None) -> ModuleOp:
         """A module with this kernel alone."""
@@ -222,7 +243,17 @@ class TextLauncher:
 
     def __call__(self, *args: Any, **options: Any) -> None:
         """Launch the kernel on ``args``, with ``backend=`` and ``target=``."""
+        kernel = self._kernel
         try:
-            self._kernel.launch(self._grid, self._subgroups, args, options)
+            if kernel.shortcuts and not options:
+                state = launch_state()
+                for known in kernel.shortcuts:
+                    if (
+                        known.subgroups == self._subgroups
+                        and known.state == state
+                        and known.run(self._grid, args)
+                    ):
+                        return
+            kernel.launch(self._grid, self._subgroups, args, options)
         except XetlError as error:
             raise at_caller(error) from None
