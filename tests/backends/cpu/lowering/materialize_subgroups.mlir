@@ -48,3 +48,26 @@ func.func @workgroup(%n: index) {
   }
   func.return
 }
+
+// Named barriers are counted in memory of the program; a subgroup that waits lets the
+// others go on until enough have arrived, or nobody moves.
+// CHECK-LABEL: @named
+// CHECK:       memref.alloca() : memref<32xindex>
+// CHECK:       cpu.fibers
+// CHECK-NOT:   xegpu
+// CHECK:         scf.while
+// CHECK:           cpu.barrier
+// CHECK:         xetile.assert {{.*}} "the subgroups wait for one another"
+func.func @named(%n: index) attributes {xetile.subgroups = array<i64: 2, 2>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %id = arith.constant 3 : i8
+    %count = arith.constant 4 : i8
+    %b = xegpu.init_nbarrier %id, %count : i8, i8 -> !xegpu.nbarrier
+    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    scf.reduce
+  }
+  return
+}
