@@ -300,6 +300,29 @@ class BlockGemmOp(_BlockOp):
         )
 
 
+@irdl_op_definition
+class SkinnyGemmOp(_BlockOp):
+    """``c[:rows, :n] += a[m0 :, k0 :] @ b[bk0 :, bn0 :]`` over ``k``, b unpacked.
+
+    Everything it names exists; ``b`` is (k, n) and contiguous along one dimension.
+    """
+
+    name = "xsmm.skinny_gemm"
+    a = operand_def(MemRefType)
+    m0 = operand_def(IndexType)
+    k0 = operand_def(IndexType)
+    rows = operand_def(IndexType)
+    k = operand_def(IndexType)
+    b = operand_def(MemRefType)
+    bk0 = operand_def(IndexType)
+    bn0 = operand_def(IndexType)
+    n = operand_def(IndexType)
+    c = operand_def(MemRefType)
+
+    def __init__(self, tile: UserTile, operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties=_tile(tile))
+
+
 def _tile(tile: UserTile) -> dict[str, Attribute]:
     sizes = {"block_m": _i64(tile.m), "block_n": _i64(tile.n)}
     return {**sizes, **_signs(tile.unsigned)}
@@ -422,4 +445,7 @@ class ThreadTilesOp(IRDLOperation):
 CPU = Dialect(
     "cpu", [ThreadTilesOp, ViewAddressOp, ConstantMemoryOp, LogOp, FibersOp, BarrierOp]
 )
-XSMM = Dialect("xsmm", [*xsmm.OPERATIONS, BrgemmTileOp, PackBOp, PackAOp, BlockGemmOp])
+XSMM = Dialect(
+    "xsmm",
+    [*xsmm.OPERATIONS, BrgemmTileOp, PackBOp, PackAOp, BlockGemmOp, SkinnyGemmOp],
+)

@@ -10,7 +10,7 @@ from xetl.codegen.emitter import Strided, constant, is_constant
 from xetl.codegen.types import memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp, ThreadTilesOp
+from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp, SkinnyGemmOp, ThreadTilesOp
 from xetl_cpu.microkernels import (
     Blocking,
     choose_blocking,
@@ -19,7 +19,10 @@ from xetl_cpu.microkernels import (
     emit_pack_b,
 )
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.microkernels.skinny import emit_skinny_gemm
 from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
+
+Blocked = PackAOp | PackBOp | BlockGemmOp | SkinnyGemmOp
 
 
 def _name(value: SSAValue) -> str:
@@ -35,7 +38,7 @@ def _source_name(value: SSAValue, is_unsigned: bool) -> str:
     return "u8" if name == "i8" and is_unsigned else name
 
 
-def _blocking(em: Any, op: PackAOp | PackBOp | BlockGemmOp, dtype: str) -> Blocking:
+def _blocking(em: Any, op: Blocked, dtype: str) -> Blocking:
     return choose_blocking(em.target, dtype, *op.user_tile())
 
 
@@ -116,6 +119,25 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     )
 
 
+def _skinny_gemm(em: Any, op: SkinnyGemmOp) -> None:
+    blocking = _blocking(em, op, _name(op.a))
+    a, b = em.strided(op.a), em.strided(op.b)
+    unit = _unit(b, "k", "n")
+    function = emit_skinny_gemm(em.module, em.target, blocking, unit)
+    em.builder.call(
+        function,
+        [
+            _at(em, op.a, op.m0, op.k0),
+            a.strides[0],
+            *em.all([op.rows, op.k]),
+            _at(em, op.b, op.bk0, op.bn0),
+            b.strides[0 if unit == "n" else 1],
+            em.get(op.n),
+            em.strided(op.c).address,
+        ],
+    )
+
+
 def _dispatch_tiles(em: Any, op: TileConfigDispatchOp) -> None:
     """Our own kernels need no address; what it is for is known where it is used."""
     em.set(op.kernel, constant(0))
@@ -142,6 +164,7 @@ TABLE: dict[Any, Any] = {
     PackBOp: _pack_b,
     PackAOp: _pack_a,
     BlockGemmOp: _block_gemm,
+    SkinnyGemmOp: _skinny_gemm,
     TileConfigDispatchOp: _dispatch_tiles,
     TileConfigOp: _configure,
     ThreadTilesOp: _thread_tiles,

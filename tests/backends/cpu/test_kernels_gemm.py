@@ -472,3 +472,27 @@ def test_sums_of_bytes_wrap() -> None:
     c = np.zeros((1, 1), np.int32)
     out = launch(own_accumulator, (1, 1), a, b, c, BM=1, BN=1, BK=64)[2]
     assert out[0, 0] == np.int64(255 * 255 * 2**17).astype(np.int32)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+@pytest.mark.parametrize("dtype", [*DTYPES, np.float64])
+@pytest.mark.parametrize("b_layout", LAYOUTS)
+def test_few_rows_stream_b(rows: int, dtype: Any, b_layout: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, _ = operands(rng, rows, 75, 45, dtype)
+    c = np.zeros((rows, 75), np.float64 if dtype is np.float64 else np.float32)
+    tiles = {"BM": rows, "BN": 64, "BK": 16}
+    out = launch(own_accumulator, (1, 2), a, laid_out(b, b_layout), c, **tiles)[2]
+    same(out, product(a, b).astype(c.dtype))
+
+
+def test_few_rows_of_operands_that_disagree() -> None:
+    """Where B ends before A does, the rest of A meets zeros: infinity makes NaN."""
+    rng = np.random.default_rng(0)
+    a, b, c = operands(rng, 2, 40, 50)
+    a[1, 47] = np.inf
+    padded = np.concatenate([b[:45], np.zeros((5, 40), np.float32)])
+    tiles = {"BM": 2, "BN": 64, "BK": 16}
+    out = launch(own_accumulator, (1, 1), a, b[:45], c, **tiles)[2]
+    with np.errstate(invalid="ignore"):
+        same(out, (a @ padded).astype(np.float32))

@@ -32,9 +32,10 @@ from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp, PackBOp, UserTile, element_attribute
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
-from xetl_cpu.lowering.loops.state import Matrix, matrix_of
+from xetl_cpu.lowering.loops.state import Matrix, matrix_of, static_strides
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.microkernels.skinny import is_skinny
 from xetl_cpu.targets import Target, find_target
 
 _LINE = 32
@@ -57,6 +58,7 @@ class PackOperandsPass(ModulePass):
         machine = find_target(self.target)
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
             found = [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]
+            found = [o for o in found if not _stays(o, machine)]
             plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
             packings = [
                 _reserve(plan, brgemm, loop, machine)
@@ -67,6 +69,21 @@ class PackOperandsPass(ModulePass):
             # anything runs.
             for packing in packings:
                 _emit_packing(packing, before(loop))
+
+
+def _stays(op: BrgemmTileOp, target: Target) -> bool:
+    """Whether b is used too rarely to be packed, and lies so that it need not be."""
+    type_ = op.b.type
+    init = op.b.owner
+    if not isinstance(type_, TileType) or not isinstance(init, InitTileOp):
+        return False
+    name = str(type_.element_type)
+    if not is_skinny(choose_blocking(target, name, *op.user_tile())):
+        return False
+    if not is_memref(init.source.type) or 1 not in static_strides(init.source.type):
+        return False
+    remark(op, "packing", "b is not packed: few rows are multiplied by it")
+    return True
 
 
 @dataclass

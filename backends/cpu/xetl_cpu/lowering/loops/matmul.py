@@ -18,6 +18,7 @@ from xetl_cpu.dialect import (
     PackBOp,
     element_attribute,
 )
+from xetl_cpu.lowering.loops import skinny
 from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
 from xetl_cpu.lowering.loops.materialize import materialize
@@ -25,6 +26,7 @@ from xetl_cpu.lowering.loops.nest import open_nest
 from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import (
     Buffer,
+    Factor,
     Matrix,
     State,
     TileAt,
@@ -35,17 +37,6 @@ from xetl_cpu.microkernels import Blocking, choose_blocking
 
 _LDA_PADDING = 16
 """Elements added to a row of packed A: rows a power of two apart share cache sets."""
-
-
-@dataclass
-class Factor:
-    """An operand as memory: element (0, 0) at (row, col), valid extents from there."""
-
-    matrix: Matrix
-    row: Index
-    col: Index
-    rows: Index
-    cols: Index
 
 
 def element_name(element: Attribute) -> str:
@@ -85,6 +76,12 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     k = build.minimum(total, build.maximum(a.cols, b.rows))
     rows = _clamped(build, op.rows, m)
     cols = _clamped(build, op.cols, n)
+    state.buffers[op.result] = result
+    if op.packed is None and skinny.may_stream(blocking, a, b):
+        extents = (rows, k, cols)
+        there = skinny.exist(build, a, b, extents)
+        in_place, build = _branches(build, there)
+        skinny.multiply(in_place, op, a, b, extents, result)
     panels = build.ceildiv(cols, blocking.nr)
     loop = build.loop(k, blocking.kc)
     inner = Build(InsertPoint.at_end(loop.body.block))
@@ -94,7 +91,6 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     panel_source = chunk.packed_b(b) if op.packed is not None else chunk.pack_b(b)
     chunk.multiply(a, rows, panels, panel_source, result)
     inner.emit(scf.YieldOp())
-    state.buffers[op.result] = result
 
 
 def _start(state: State, op: BrgemmTileOp) -> Buffer:
@@ -300,7 +296,7 @@ class _Chunk:
 
 
 def _branches(build: Build, condition: SSAValue) -> tuple[Build, Build]:
-
+    """The insides of ``if condition:`` and of its ``else:``."""
     blocks = [Block(), Block()]
     ends = [scf.YieldOp(), scf.YieldOp()]
     for block, end in zip(blocks, ends):

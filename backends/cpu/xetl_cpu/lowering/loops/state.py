@@ -53,6 +53,20 @@ class Matrix:
 
 
 @dataclass
+class Factor:
+    """An operand of a product: a part of a matrix.
+
+    Element (0, 0) is at (row, col), and ``rows`` x ``cols`` exist from there.
+    """
+
+    matrix: Matrix
+    row: Index
+    col: Index
+    rows: Index
+    cols: Index
+
+
+@dataclass
 class TileAt:
     """A tile of a matrix: where it starts, whether that may be before the matrix."""
 

@@ -1,0 +1,276 @@
+"""Emit the GEMM of a few rows: C += A @ B with B where it is, unpacked.
+
+With up to `MOST_ROWS` rows every element of B is used that often only, so packing
+would cost as much as the product.  B is streamed through once, in the order of its
+memory:
+
+* its rows are contiguous (``unit = "n"``): some rows of B at a time, so that C, which
+  stays in the first cache, is read and written less often than B is read;
+* its columns are (``unit = "k"``): four columns at a time, one dot product each.
+
+Measured at 1 x 4096 x 4096: packing first takes more than twice the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xetl_cpu.llvm import (
+    I64,
+    PTR,
+    VOID,
+    Builder,
+    Function,
+    Module,
+    Value,
+    call_intrinsic,
+    const,
+    counted_loop,
+    declare,
+    define,
+    ir,
+    lane_mask,
+    load,
+    masked_load,
+    minimum,
+    offset,
+    splat,
+    store,
+    vector,
+)
+from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.elements import bits_of, convert
+from xetl_cpu.targets import Target
+
+__all__ = ["MOST_ROWS", "emit_skinny_gemm", "is_skinny"]
+
+MOST_ROWS = 4
+_DTYPES = ("f32", "f64", "bf16", "f16")
+_PARAMETERS = (
+    ("a", PTR),
+    ("lda", I64),
+    ("rows", I64),
+    ("k", I64),
+    ("b", PTR),
+    ("ldb", I64),
+    ("n", I64),
+    ("c", PTR),
+)
+_COLUMNS = 4
+"""Dot products at a time."""
+
+
+def is_skinny(blocking: Blocking) -> bool:
+    """Whether a block is worth streaming B for."""
+    return blocking.block_m <= MOST_ROWS and blocking.dtype in _DTYPES
+
+
+def emit_skinny_gemm(
+    module: Module, target: Target, blocking: Blocking, unit: Literal["k", "n"]
+) -> Function:
+    """Get or create ``void(a, lda, rows, k, b, ldb, n, c)``.
+
+    C[rows, n] += A[rows, k] @ B[k, n].  ``a`` and ``b`` hold ``blocking.dtype``; A's
+    rows are contiguous and ``lda`` apart, B is contiguous along ``unit`` and ``ldb`` is
+    its other stride.  Nothing outside is read.  ``c`` is as for the block GEMM; its
+    columns past ``n`` and rows past ``rows`` may be overwritten.
+    """
+    name = (
+        f"xetl_skinny_gemm_{target.name}_{blocking.dtype}_{unit}_{blocking.block_m}"
+        f"_ld{blocking.ldc}"
+    )
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    function = define(module, name, VOID, _PARAMETERS)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    kernel = _Skinny(builder, blocking, *function.args)
+    if unit == "n":
+        kernel.add_rows_of_b()
+    else:
+        kernel.dot_columns_of_b()
+    builder.ret_void()
+    return function
+
+
+@dataclass
+class _Skinny:
+    """The arguments of the function, and the two ways through B."""
+
+    builder: Builder
+    blocking: Blocking
+    a: Value
+    lda: Value
+    rows: Value
+    k: Value
+    b: Value
+    ldb: Value
+    n: Value
+    c: Value
+
+    def add_rows_of_b(self) -> None:
+        """Some rows of B times what A has for them, added to C."""
+        builder = self.builder
+        at_once = 8 if self.blocking.block_m == 1 else 4
+        whole = builder.and_(self.k, const(I64, -at_once))
+        with counted_loop(builder, whole, step=at_once, name="rows") as step:
+            self._add_some_rows(step.index, at_once)
+        with counted_loop(builder, self.k, start=whole, name="row") as step:
+            self._add_some_rows(step.index, 1)
+
+    def _add_some_rows(self, first: Value, count: int) -> None:
+        builder, lanes = self.builder, self.blocking.lanes
+        factors = [
+            [
+                splat(builder, self._load(offset_, 1, None), lanes)
+                for offset_ in self._elements(row, first, count)
+            ]
+            for row in self._rows_of_a()
+        ]
+        b_rows = [self._b_at(builder.add(first, const(I64, i))) for i in range(count)]
+        whole = builder.and_(self.n, const(I64, -lanes))
+        with counted_loop(builder, whole, step=lanes, name="columns") as column:
+            self._add_columns(column.index, b_rows, factors, None)
+        with counted_loop(builder, self.n, start=whole, step=lanes) as column:
+            left = builder.sub(self.n, column.index)
+            mask = lane_mask(builder, left, lanes)
+            self._add_columns(column.index, b_rows, factors, mask)
+
+    def _add_columns(
+        self,
+        column: Value,
+        b_rows: list[Value],
+        factors: list[list[Value]],
+        mask: Value | None,
+    ) -> None:
+        """One vector of each row of C."""
+        builder, lanes = self.builder, self.blocking.lanes
+        b_vectors = [
+            self._load(offset(builder, row, self._bits, column), lanes, mask)
+            for row in b_rows
+        ]
+        for row, words in enumerate(factors):
+            place = self._c_at(row, column)
+            aligned = self.blocking.arithmetic.accumulator_bytes
+            total = load(builder, place, b_vectors[0].type, aligned)
+            for word, b_vector in zip(words, b_vectors, strict=True):
+                total = self._multiply_add(word, b_vector, total)
+            store(builder, total, place, aligned)
+
+    def dot_columns_of_b(self) -> None:
+        """C's elements one by one: a row of A times a column of B."""
+        builder = self.builder
+        last = builder.sub(self.n, const(I64, 1))
+        with counted_loop(builder, self.n, step=_COLUMNS, name="columns") as column:
+            places: list[Value] = []
+            for i in range(_COLUMNS):
+                index = builder.add(column.index, const(I64, i))
+                places.append(self._b_at(minimum(builder, index, last)))
+            sums = self._dots(self._rows_of_a(), places)
+            for number, total in enumerate(sums):
+                row, i = divmod(number, _COLUMNS)
+                index = builder.add(column.index, const(I64, i))
+                self._add_to_c(row, index, total)
+
+    def _dots(self, a_rows: list[Value], b_columns: list[Value]) -> list[Value]:
+        """The vectors that the dot products are sums of."""
+        builder, lanes = self.builder, self.blocking.lanes
+        zero = const(vector(self._total, lanes), 0)
+        whole = builder.and_(self.k, const(I64, -lanes))
+        sums = [zero] * (len(a_rows) * len(b_columns))
+        with counted_loop(builder, whole, step=lanes, carried=sums) as step:
+            places = (a_rows, b_columns, step.index)
+            step.next = self._products(*places, step.values, None)
+        sums = step.results
+        with counted_loop(
+            builder, self.k, start=whole, step=lanes, carried=sums
+        ) as step:
+            left = builder.sub(self.k, step.index)
+            mask = lane_mask(builder, left, lanes)
+            places = (a_rows, b_columns, step.index)
+            step.next = self._products(*places, step.values, mask)
+        return step.results
+
+    def _products(
+        self,
+        a_rows: list[Value],
+        b_columns: list[Value],
+        at: Value,
+        sums: list[Value],
+        mask: Value | None,
+    ) -> list[Value]:
+        builder, lanes = self.builder, self.blocking.lanes
+        a_vectors, b_vectors = (
+            [self._load(offset(builder, p, self._bits, at), lanes, mask) for p in group]
+            for group in (a_rows, b_columns)
+        )
+        pairs = [(one, other) for one in a_vectors for other in b_vectors]
+        return [
+            self._multiply_add(*pair, total)
+            for pair, total in zip(pairs, sums, strict=True)
+        ]
+
+    def _add_to_c(self, row: int, column: Value, total: Value) -> None:
+        builder = self.builder
+        kind = f"v{total.type.count}{self.blocking.arithmetic.accumulator}"
+        name = f"llvm.vector.reduce.fadd.{kind}"
+        zero = const(self._total, 0)
+        reduce = declare(builder.module, name, self._total, [zero.type, total.type])
+        # In any order: one lane after the other would take 16 additions.
+        number = builder.call(reduce, [zero, total], fastmath=("reassoc",))
+        place = self._c_at(row, column)
+        aligned = self.blocking.arithmetic.accumulator_bytes
+        old = load(builder, place, self._total, aligned)
+        store(builder, builder.fadd(old, number), place, aligned)
+
+    # Places and numbers -------------------------------------------------------------
+
+    @property
+    def _bits(self) -> Value:
+        return bits_of(self.blocking.dtype)
+
+    @property
+    def _total(self) -> Value:
+        return self.blocking.arithmetic.accumulator_type
+
+    def _rows_of_a(self) -> list[Value]:
+        """Where A's rows begin; past the last one, the last one again."""
+        builder, found = self.builder, list[Value]()
+        last = builder.sub(self.rows, const(I64, 1))
+        for row in range(self.blocking.block_m):
+            index = minimum(builder, const(I64, row), last) if row else const(I64, 0)
+            at = builder.mul(index, self.lda)
+            found.append(offset(builder, self.a, self._bits, at))
+        return found
+
+    def _elements(self, row: Value, first: Value, count: int) -> list[Value]:
+        at = offset(self.builder, row, self._bits, first)
+        return [offset(self.builder, at, self._bits, i) for i in range(count)]
+
+    def _b_at(self, index: Value) -> Value:
+        at = self.builder.mul(index, self.ldb)
+        return offset(self.builder, self.b, self._bits, at)
+
+    def _c_at(self, row: int, column: Value) -> Value:
+        at = offset(self.builder, self.c, self._total, row * self.blocking.ldc)
+        return offset(self.builder, at, self._total, column)
+
+    def _load(self, place: Value, lanes: int, mask: Value | None) -> Value:
+        """Elements as the accumulator has them."""
+        builder, dtype = self.builder, self.blocking.dtype
+        wide = vector(self._bits, lanes)
+        if mask is None:
+            bits = load(builder, place, wide, self._bits.width // 8)
+        else:
+            bits = masked_load(builder, place, wide, mask)
+        total = self.blocking.arithmetic.accumulator
+        return builder.bitcast(
+            convert(builder, bits, dtype, total), vector(self._total, lanes)
+        )
+
+    def _multiply_add(self, a: Value, b: Value, total: Value) -> Value:
+        kind = f"v{total.type.count}{self.blocking.arithmetic.accumulator}"
+        return call_intrinsic(
+            self.builder, f"llvm.fma.{kind}", total.type, [a, b, total]
+        )

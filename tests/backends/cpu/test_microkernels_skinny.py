@@ -1,0 +1,72 @@
+"""The GEMM of a few rows against NumPy; small integers, so sums are exact."""
+
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from native_harness import compile_functions, fenced
+
+from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.microkernels.skinny import MOST_ROWS, emit_skinny_gemm, is_skinny
+from xetl_cpu.targets import find_target
+
+NUMPY = {
+    **{"f32": np.float32, "f64": np.float64},
+    **{"bf16": ml_dtypes.bfloat16, "f16": np.float16},
+}
+CASES = [
+    (target, dtype, unit)
+    for target in ("avx2", "avx512", "avx512_bf16")
+    for dtype in NUMPY
+    for unit in ("k", "n")
+]
+sizes = st.integers(1, 70)
+
+
+@cache
+def skinny_gemm(target_name, dtype, unit, block_m):
+    target = find_target(target_name)
+    blocking = choose_blocking(target, dtype, block_m, 70)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_skinny_gemm(module, target, blocking, unit)]
+    )
+    return blocking, gemm
+
+
+@pytest.mark.parametrize(("target_name", "dtype", "unit"), CASES)
+@given(
+    block_m=st.integers(1, MOST_ROWS), fewer=st.integers(0, MOST_ROWS - 1), n=sizes,
+    k=st.integers(0, 70), pads=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_any_shape_matches_numpy(
+    target_name, dtype, unit, block_m, fewer, n, k, pads, seed
+):
+    if not find_target(target_name).runs_here:
+        pytest.skip(f"this machine is no {target_name}")
+    blocking, gemm = skinny_gemm(target_name, dtype, unit, block_m)
+    assert is_skinny(blocking)
+    rows = max(1, block_m - fewer)
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-4, 5, (rows, k + pads[0])).astype(NUMPY[dtype])
+    shape = (k, n + pads[1]) if unit == "n" else (n, k + pads[1])
+    b = rng.integers(-4, 5, shape).astype(NUMPY[dtype])
+    c = rng.integers(-4, 5, (blocking.rows_padded, blocking.ldc))
+    c = c.astype(NUMPY[blocking.arithmetic.accumulator])
+    scratch = fenced(c)
+    memory = [fenced(x.ravel()[: x.size - pad]) for x, pad in zip((a, b), pads)]
+    gemm(memory[0], a.shape[1], rows, k, memory[1], shape[1], n, scratch)
+    wide = b[:, :n] if unit == "n" else b[:, :k].T
+    want = c[:rows, :n] + a[:, :k].astype("f8") @ wide.astype("f8")
+    assert np.array_equal(scratch[:rows, :n], want)
+    assert np.array_equal(scratch[block_m:], c[block_m:])
+
+
+def test_bytes_and_tall_blocks_are_not_skinny():
+    target = find_target("avx512")
+    assert not is_skinny(choose_blocking(target, "i8", 1, 64))
+    assert not is_skinny(choose_blocking(target, "f32", MOST_ROWS + 1, 64))
