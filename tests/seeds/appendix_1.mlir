@@ -4,7 +4,7 @@
 // Corrected: the products of a block are added up, in f32, and stored (the document
 // leaves the addend and the store out); the third listing multiplies %va by %vb, which
 // it has just made, not by %vbt.
-// The document's vector and memref listings: tests of convert-vector-to-xetile.
+// The listings of vector and memref: appendix_1_vector.mlir.
 
 // The most common case: everything row major.
 // CHECK: func.func @row_major

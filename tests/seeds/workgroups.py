@@ -160,6 +160,23 @@ def orders() -> Run:
     return Run([by_rows, by_columns, out], [(out, wide(np.concatenate(parts)))])
 
 
+def of_vectors(b_by_columns: bool) -> Run:
+    a, bt = bf16(128, 96), bf16(192, 96)
+    c = unset(a, 128, 192)
+    b = bt.T if b_by_columns else bt
+    return Run([a, b, c], [(c, rounded(wide(a) @ wide(bt).T))])
+
+
+@example("appendix_1_vector")
+def column_major__vectors() -> Run:
+    return of_vectors(b_by_columns=True)
+
+
+@example("appendix_1_vector")
+def transposed__vectors() -> Run:
+    return of_vectors(b_by_columns=False)
+
+
 # Appendix 2 -------------------------------------------------------------------------
 
 
