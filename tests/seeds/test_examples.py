@@ -16,6 +16,9 @@ BACKENDS = ("reference", "cpu")
 MODULES = {"modules", "whole_module"}
 """Of another source than the documents; test_modules.py runs them."""
 
+pytestmark = pytest.mark.filterwarnings("ignore::xetl.errors.TileMapWarning")
+"""The documents show maps larger than their tiles, and maps that meet."""
+
 
 def files() -> list[str]:
     return sorted(path.stem for path in HERE.glob("*.mlir"))
