@@ -171,6 +171,33 @@ def test_the_cpu_runs_what_is_blocked(kernel):
         assert np.array_equal(one, other)
 
 
+PARTS = """
+gpu.module @m { gpu.func @k(%m: memref<32x64xf32>, %n: memref<32x64xf32>) kernel
+    attributes {xetile.level = "subgroup", xetile.subgroups = array<i64: 1, 1>} {
+  %t = xetile.init_tile %m[0, 0] : memref<32x64xf32> -> !xetile.tile<32x64xf32>
+  %v = xetile.load_tile %t : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+  %p = vector.extract_strided_slice %v
+      {offsets = [16, 32], sizes = [16, 32], strides = [1, 1]}
+      : vector<32x64xf32> to vector<16x32xf32>
+  %w = vector.insert_strided_slice %p, %v {offsets = [8, 16], strides = [1, 1]}
+      : vector<16x32xf32> into vector<32x64xf32>
+  %u = xetile.init_tile %n[0, 0] : memref<32x64xf32> -> !xetile.tile<32x64xf32>
+  xetile.store_tile %w, %u : vector<32x64xf32>, !xetile.tile<32x64xf32>
+  gpu.return
+} }"""
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_parts_of_whole_blocks_need_no_packing(backend):
+    module = blocked(PARTS)
+    assert not ops(module, *PACKS)
+    m, n = whole(32, 64), np.zeros((32, 64), np.float32)
+    kernel = xetl.load_mlir(str(module))["k"]
+    kernel[(1, 1, 1), (1, 1, 1)](m, n, backend=backend)
+    m[8:24, 16:48] = m[16:, 32:].copy()
+    assert np.array_equal(n, m)
+
+
 # The stage, errors and remarks --------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
+from xetl.transforms.unblock_values import unblock, unblocked_tile
 from xetl_cpu.lowering.text_forms import (
     blocks,
     control,
@@ -34,7 +35,7 @@ from xetl_cpu.lowering.text_forms import (
     vector_memory,
     views,
 )
-from xetl_cpu.lowering.text_forms.refusing import refuse
+from xetl_cpu.lowering.text_forms.refusing import check_types, refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
@@ -57,6 +58,7 @@ class ExpandTextFormsPass(ModulePass):
         """Rewrite the kernels of the module in place."""
         for kernel in [o for o in op.walk() if isinstance(o, gpu.FuncOp)]:
             if TEXT in kernel.attributes:
+                check_types(kernel)
                 _expand(kernel)
                 refuse(kernel)
 
@@ -69,6 +71,8 @@ def _expand(kernel: gpu.FuncOp) -> None:
     if SUBGROUPS not in kernel.attributes:
         rules = {**rules, **scalars.ALONE}
     tf32.as_f32(kernel)
+    # What may be forgotten goes first: the rules would take the rest for vectors.
+    unblock(kernel, unblocked_tile)
     blocks.make_blocks(kernel)
     while _apply(kernel, rules):  # the rules make operations that have rules
         pass

@@ -30,7 +30,6 @@ from xetl.dialects.xetile import (
     TileType,
     TileUnpackOp,
 )
-from xetl.transforms.blocks.slicing import Slice, takes_inner_dimensions_whole
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.parts import broadcast, permuted
 from xetl_cpu.lowering.text_forms.reducing import reduced
@@ -81,8 +80,6 @@ def _commutes(op: Operation) -> bool:
         return is_dense(op.value) and op.value.is_splat()
     if isinstance(op, vector_ops.BroadcastOp):
         return not is_vector(op.operands[0].type)
-    if isinstance(op, Slice):
-        return takes_inner_dimensions_whole(op)
     if isinstance(op, TileScanOp):
         return False
     is_known = op.name.startswith(("arith.", "math.", "xetile.", "vector.fma"))
