@@ -79,7 +79,7 @@ def distribute_branches(d: Distributor, op: Operation) -> None:
     new = type(op).create(
         operands=op.operands,
         result_types=types,
-        properties=op.properties,
+        properties=without_maps(op.properties),
         attributes=without_maps(op.attributes),
         regions=[Region(branch) for branch in branches],
     )
