@@ -23,6 +23,7 @@ from xetl_cpu.emit import KERNEL
 from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
+from xetl_cpu.lowering.block_registers import BlockRegistersPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.convert_xsmm_to_calls import ConvertXsmmToCallsPass
@@ -53,8 +54,9 @@ _SEED_PASSES: tuple[type[ModulePass], ...] = (
     HoistDispatchPass,
     HoistAmxConfigPass,
     ConvertXsmmToCallsPass,
+    BlockRegistersPass,
 )
-"""The road of seed 003, for what is written with ``xsmm`` on memrefs."""
+"""The roads of seeds 003 and 004, for what is written on memrefs."""
 
 STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 
