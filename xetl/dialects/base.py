@@ -108,10 +108,17 @@ def memref_type(value: Value) -> MemRefType[Attribute]:
     return found
 
 
-def check(condition: bool, message: str) -> None:
-    """Raise a VerifyException with ``message`` unless ``condition``."""
+def check(condition: bool, message: str, *values: object) -> None:
+    """Raise a VerifyException with ``message`` unless ``condition``.
+
+    Args:
+        condition: what must hold.
+        message: what does not; with ``values``, its ``{}`` in their order: where a
+            check is frequent, text of types that are right costs more than all else.
+        values: to print.
+    """
     if not condition:
-        raise VerifyException(message)
+        raise VerifyException(message.format(*values) if values else message)
 
 
 # Lists that mix constants and values ------------------------------------------------

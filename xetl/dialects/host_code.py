@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, Region
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.mlir_lexer import MLIRTokenKind
+
+from .fast_parsing import FastParser
 
 UNREAD = "xetile.unread"
 """On a function of the host without its body: why there is none."""
@@ -23,7 +24,7 @@ _UNKNOWN = "not registered"
 _T = TypeVar("_T")
 
 
-class HostCodeParser(Parser):
+class HostCodeParser(FastParser):
     """Reads a function of the host without its body if that has unknown operations."""
 
     _device_depth = 0

@@ -120,6 +120,7 @@ class XetlParser(HostCodeParser):
     ) -> None:
         """Read ``text``; with ``keeps_locations`` its own ``loc(...)`` count."""
         super().__init__(ctx, text, name)
+        self.use_fast_words(text, name)
         self._keeps_locations = keeps_locations
         self._file = StringAttr(name)
         ends = [i for i, char in enumerate(text) if char == "\n"]

@@ -35,9 +35,9 @@ def read_module(text: str) -> ModuleOp:
     except Exception as error:
         raise parse_error(text, parser, error) from None
     _verify(text, module)
-    for function in kernels_of(module):
-        _merge_blocks(text, function.body)
-    _verify(text, module)
+    merged = [_merge_blocks(text, function.body) for function in kernels_of(module)]
+    if any(merged):
+        _verify(text, module)
     for function in functions_of(module):
         function.attributes.setdefault(LEVEL, StringAttr(_level(function)))
     return module
@@ -108,10 +108,10 @@ def _verify(text: str, module: ModuleOp) -> None:
         raise error_at(text, error.op, error.problem, "X0702") from None
 
 
-def _merge_blocks(text: str, region: Region) -> None:
-    """One block of a chain of them; any other graph of blocks is refused."""
+def _merge_blocks(text: str, region: Region) -> bool:
+    """One block of a chain of them, if it is one; other graphs are refused."""
     if len(region.blocks) < 2:
-        return
+        return False
     entry = region.blocks[0]
     while isinstance(last := entry.last_op, cf.BrOp):
         target = last.dest
@@ -128,6 +128,7 @@ def _merge_blocks(text: str, region: Region) -> None:
             "write branches and loops with `scf`",
             "X0703",
         )
+    return True
 
 
 def _append(entry: Block, branch: cf.BrOp, target: Block) -> None:

@@ -79,7 +79,8 @@ def is_float(type_: Attribute) -> bool:
 def _check_elements(kind: str, *types: Attribute) -> None:
     expected = is_integer if kind == "integer" else is_float
     for found in types:
-        check(expected(found), f"expected {kind} elements, found {found}")
+        if not expected(found):
+            raise VerifyException(f"expected {kind} elements, found {found}")
 
 
 class ElementwiseOp(XetlOp):
@@ -148,11 +149,11 @@ class SameTypeOp(ElementwiseOp):
         """Check that there is one type, of the right kind of elements."""
         type_ = self.result.type
         for operand in self.operands:
-            check(
-                operand.type == type_,
-                f"operands and result must have one type, found {operand.type} "
-                f"and {type_}",
-            )
+            if operand.type != type_:  # no message is made where nothing is wrong
+                raise VerifyException(
+                    f"operands and result must have one type, found {operand.type} "
+                    f"and {type_}"
+                )
         _check_elements(self.KIND, type_)
 
 

@@ -26,7 +26,7 @@ def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> Non
         "its type needs #xetile.tile_attr<scattered = true>",
     )
     expected = VectorType(IndexType(), tile.shape)
-    check(indices == expected, f"the indices are {indices}, expected {expected}")
+    check(indices == expected, "the indices are {}, expected {}", indices, expected)
     if is_memref(base):
         _verify_memref(base, tile)
         rank = base.get_num_dims()
@@ -55,7 +55,8 @@ def verify_block(
         static = has_static_layout(base)
         check(
             not static or not (sizes or strides),
-            f"sizes and strides are given, but {base} states them itself",
+            "sizes and strides are given, but {} states them itself",
+            base,
         )
         needed = static is False and -1 in _sign(base.get_shape())
     else:
@@ -77,7 +78,9 @@ def _sign(shape: Sequence[int]) -> list[int]:
 def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
     check(
         base.element_type == tile.element_type,
-        f"the base holds {base.element_type}, the tile {tile.element_type}",
+        "the base holds {}, the tile {}",
+        base.element_type,
+        tile.element_type,
     )
     space = memory_space_of(base)
     check(
