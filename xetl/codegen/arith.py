@@ -199,8 +199,8 @@ def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
         def compute(args: list[Any]) -> Any:
             type_ = args[0].type
-            if name in _CHOICES and is_narrow_float(op.result.type):
-                return _chosen(em, _CHOICES[name], *args)
+            if name in CHOICES and is_narrow_float(op.result.type):
+                return chosen(em, CHOICES[name], *args)
             is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
             flags = UNSIGNED_ZERO if is_float else ()
             return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
@@ -210,10 +210,11 @@ def _minmax(name: str) -> Emit:
     return emit
 
 
-_CHOICES = {"maxnum": ">", "minnum": "<"}
+CHOICES = {"maxnum": ">", "minnum": "<"}
+"""What `chosen` compares with, by intrinsic."""
 
 
-def _chosen(em: Emitter, sign: str, left: Any, right: Any) -> Any:
+def chosen(em: Emitter, sign: str, left: Any, right: Any) -> Any:
     """``maxnum`` of widened values: LLVM would narrow it, and f16 has no such code."""
     b = em.builder
     takes_left = b.fcmp_ordered(sign, left, right)

@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, suffix
+from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
 from xetl.codegen.emitter import Emit, Emitter, Strided, constant, multiply
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import I1, I8, byte_width, memory_type
+from xetl.codegen.types import I1, I8, byte_width, is_narrow_float, memory_type
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError
 
@@ -199,10 +199,23 @@ _ATOMIC = {
 }
 
 
+_ATOMIC_BITS = {
+    # A bit counts modulo 2, and true is -1 as a signed number.
+    **{"addi": "xor", "muli": "and", "mins": "or", "maxs": "and"},
+    **{"minu": "and", "maxu": "or", "andi": "and", "ori": "or", "xori": "xor"},
+    "assign": "xchg",
+}
+
+
 def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
     """One instruction where there is one, else compare and swap until it holds."""
     value, base = em.get(op.value), em.strided(op.memref)
     address = em.element_address(base, em.all(op.indices))
+    if value.type == I1:
+        name, byte = _ATOMIC_BITS[op.kind_name], em.builder.zext(value, I8)
+        old = em.builder.atomic_rmw(name, address, byte, "monotonic")
+        em.set(op.result, em.builder.icmp_signed("!=", old, I8(0)))
+        return
     # Not by the LLVM type: bf16 travels as i16.
     is_integer = isinstance(op.value.type, IntegerType | IndexType)
     name = _ATOMIC.get(op.kind_name)
@@ -241,6 +254,8 @@ def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Any, value: Any) -> Any:
             return getattr(em.builder, f"f{op.kind_name[:3]}")(*args)
         name = op.kind_name.removesuffix("f")
         wide = args[0].type
+        if name in CHOICES and is_narrow_float(type_):
+            return chosen(em, CHOICES[name], *args)
         return em.intrinsic(f"llvm.{name}.{suffix(wide)}", wide, args, UNSIGNED_ZERO)
 
     return in_f32(em, type_, compute, old, value)

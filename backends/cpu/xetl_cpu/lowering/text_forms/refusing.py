@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    FileLineColLoc,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatTF32Type,
+)
 from xdsl.ir import Operation
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import memref_type
+from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
 from xetl.dialects.upstream import xegpu_hints as xegpu
 from xetl.errors import IRError
 
 _SHARED_LIMIT = 1 << 20
+_ADVICE = "backend `reference` runs every operation"
+_WIDTHS = (1, 8, 16, 32, 64)
+_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type, FloatTF32Type)
 _KNOWN = {
     "gpu": "block_id grid_dim thread_id block_dim subgroup_id num_subgroups barrier "
     "return",
@@ -56,6 +68,25 @@ def refuse(kernel: Operation) -> None:
                 )
 
 
+def check_types(kernel: Operation) -> None:
+    """Look at the elements of every value of a kernel, before anything is rewritten.
+
+    Raises:
+        IRError: there is no code for some.
+    """
+    for op in kernel.walk():
+        arguments = [a for region in op.regions for b in region.blocks for a in b.args]
+        for value in (*op.results, *arguments):
+            element = getattr(value.type, "element_type", value.type)
+            if isinstance(element, AnyFloat) and not isinstance(element, _FLOATS):
+                floats = "floats are f16, bf16, f32, f64 or tf32"
+                raise _error(op, f"it works on {element}; {floats}", "")
+            width = integer_width(element)
+            if width is not None and width not in _WIDTHS:
+                widths = "integers have 1, 8, 16, 32 or 64 bits"
+                raise _error(op, f"it works on {element}; {widths}", "")
+
+
 def _reason(op: Operation) -> str | None:
     """Why an operation cannot be run, if it cannot."""
     dialect, _, name = op.name.partition(".")
@@ -80,7 +111,7 @@ def _shape(op: Operation) -> tuple[int, ...]:
     return memref_type(op.results[0]).get_shape()
 
 
-def _error(op: Operation, reason: str) -> IRError:
+def _error(op: Operation, reason: str, advice: str = _ADVICE) -> IRError:
     place = op
     while not isinstance(place.location, FileLineColLoc) and place.parent_op():
         above = place.parent_op()
@@ -97,5 +128,5 @@ def _error(op: Operation, reason: str) -> IRError:
         line=line,
         column=column,
         length=len(op.name),
-        help="backend `reference` runs every operation",
+        help=advice or None,
     )
