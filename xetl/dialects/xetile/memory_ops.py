@@ -152,7 +152,7 @@ class InitTileOp(XetlOp):
 def check_vector(what: str, found: Attribute, tile: TileType) -> None:
     """Check that a vector is what the tile holds."""
     expected = tile.vector_type()
-    check(found == expected, f"{what} is {found}, but the tile holds {expected}")
+    check(found == expected, "{} is {}, but the tile holds {}", what, found, expected)
 
 
 def _check_transposing(
@@ -172,7 +172,7 @@ def _check_transposing(
 def check_mask(mask: Attribute, tile: TileType) -> None:
     """Check that a mask has one bit for each element."""
     expected = syntax.mask_type(tile)
-    check(mask == expected, f"the mask is {mask}, expected {expected}")
+    check(mask == expected, "the mask is {}, expected {}", mask, expected)
 
 
 def check_padding(padding: Attribute | None, tile: TileType) -> None:
@@ -195,7 +195,8 @@ def _check_hints(*hints: Attribute | None) -> None:
     for hint in hints:
         check(
             hint is None or isinstance(hint, CacheHintAttr),
-            f"a cache hint is #xetile.cache_hint<...>, found {hint}",
+            "a cache hint is #xetile.cache_hint<...>, found {}",
+            hint,
         )
 
 
@@ -445,7 +446,9 @@ class UpdateTileOffsetOp(XetlOp):
         tile = tile_type(self.tile)
         check(
             self.result.type == tile,
-            f"the moved tile has the type of the tile {tile}, found {self.result.type}",
+            "the moved tile has the type of the tile {}, found {}",
+            tile,
+            self.result.type,
         )
         if not tile.scattered:
             found = len(self.mixed_offsets)
