@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xetl
 from tests.seeds.examples import f16, numbers, unset, wide
 from tests.seeds.test_python_gemms import (
     cooperative,
@@ -21,22 +22,37 @@ from xetl.transforms.device_pipeline import device_passes
 M, N, K = 300, 200, 70
 
 
-@pytest.mark.parametrize("kernel", [prefetching, cooperative, two_caches], ids=name)
-def test_product(kernel: Any) -> None:
-    a, b, c = f16(M, K), f16(K, N, seed=1), unset(numbers(1), M, N)
-    truth = [None, None, wide(a) @ wide(b)]
-    text = kernel.ir("xetile", a, b, c)
+def case(kernel: Any) -> tuple[tuple[int, int, int], list[Any], Any]:
+    """The grid, the arguments, and what the last of them holds in the end."""
+    a, b = f16(M, K), f16(K, N, seed=1)
     grid = (1 if kernel is two_caches else 2, 1, 1)
-    same_meaning(text, grid, [a, b, c], device_passes(), truth=truth)
+    if kernel is not row_sums:
+        return grid, [a, b, unset(numbers(1), M, N)], wide(a) @ wide(b)
+    bias, bt = numbers(1, N), np.ascontiguousarray(b.T)
+    sums = (wide(a) @ wide(b) + wide(bias)).sum(1, keepdims=True)
+    return grid, [a, bt, bias, unset(numbers(1), M, 1)], sums
 
 
-def test_row_sums() -> None:
-    a, bt, bias = f16(M, K), f16(N, K, seed=1), numbers(1, N)
-    sums = unset(numbers(1), M, 1)
-    expected = (wide(a) @ wide(bt).T + wide(bias)).sum(1, keepdims=True)
-    text = row_sums.ir("xetile", a, bt, bias, sums)
-    arrays, truth = [a, bt, bias, sums], [None, None, None, expected]
-    same_meaning(text, (2, 1, 1), arrays, device_passes(), truth=truth)
+KERNELS = pytest.mark.parametrize(
+    "kernel", [prefetching, row_sums, cooperative, two_caches], ids=name
+)
+
+
+@KERNELS
+def test_every_pass_keeps_the_meaning(kernel: Any) -> None:
+    grid, arrays, expected = case(kernel)
+    truth = [None] * (len(arrays) - 1) + [expected]
+    text = kernel.ir("xetile", *arrays)
+    same_meaning(text, grid, arrays, device_passes(), truth=truth)
+
+
+@KERNELS
+@pytest.mark.parametrize("stage", ["xetile-mapped", "xetile-sg", "xetile-blocked"])
+def test_the_text_of_a_stage_runs_on_the_cpu(kernel: Any, stage: str) -> None:
+    grid, arrays, expected = case(kernel)
+    library = xetl.load_mlir(kernel.ir(stage, *arrays))
+    library[name(kernel)][grid](*arrays, backend="cpu")
+    assert np.array_equal(arrays[-1].astype(np.float64), expected)
 
 
 def test_any_backend_shows_the_stages_of_a_device() -> None:
