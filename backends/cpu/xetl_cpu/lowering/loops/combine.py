@@ -26,6 +26,8 @@ class Combine:
         narrow = isinstance(element, Float16Type | BFloat16Type)
         self.narrow = element if narrow else None
         self.element: Attribute = f32 if narrow else element
+        if integer_width(element) == 1:
+            kind = _BIT_KINDS.get(kind, kind)
         self.kind = kind
         self.is_float = not isinstance(element, IntegerType | IndexType)
 
@@ -56,7 +58,7 @@ class Combine:
         """The value that changes nothing."""
         element = self.element
         bits = integer_width(element) or 64
-        signed_max = 1 if bits == 1 else 2 ** (bits - 1) - 1
+        signed_max = 2 ** (bits - 1) - 1
         return {
             "add": 0,
             "or": 0,
@@ -84,6 +86,11 @@ _INT_KINDS: dict[str, Any] = {
     "and": arith.AndiOp,
     "or": arith.OriOp,
     "xor": arith.XoriOp,
+}
+_BIT_KINDS = {
+    # A bit counts modulo 2, and true is -1 as a signed number.
+    **{"add": "xor", "mul": "and", "minsi": "or", "maxsi": "and"},
+    **{"minui": "and", "maxui": "or"},
 }
 _FLOAT_KINDS: dict[str, Any] = {
     "add": arith.AddfOp,
