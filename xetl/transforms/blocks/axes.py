@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from typing_extensions import TypeIs
@@ -12,6 +12,7 @@ from xetl.devices import Block
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
 from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 
 Axis: TypeAlias = tuple[SSAValue, int]
 """A value, and 0 for its rows or 1 for its columns."""
@@ -78,6 +79,18 @@ def _ends(last: Operation | None) -> tuple[SSAValue, ...]:
     """What a region hands on; the condition of a while is no part of it."""
     assert isinstance(last, scf.YieldOp | scf.ConditionOp)
     return tuple(last.arguments)
+
+
+def tile_classes(ops: Iterable[Operation]) -> Classes:
+    """Tiles that are one variable, moved or carried: classes of ``(tile, 0)``."""
+    classes = Classes()
+    for op in ops:
+        if isinstance(op, UpdateTileOffsetOp):
+            classes.join((op.tile, 0), (op.result, 0))
+        for group in carried_together(op):
+            for other in group[1:] if isinstance(group[0].type, TileType) else ():
+                classes.join((group[0], 0), (other, 0))
+    return classes
 
 
 def transposed(block: Block | None) -> Block | None:

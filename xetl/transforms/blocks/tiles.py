@@ -24,7 +24,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from xetl.transforms.blocks.axes import Classes, arguments_of, carried_together
+from xetl.transforms.blocks.axes import arguments_of, tile_classes
 from xetl.transforms.blocks.demands import (
     ACCESSES,
     is_block_access,
@@ -91,13 +91,7 @@ class TilePlan:
 
 def families(ops: Sequence[Operation]) -> list[Family]:
     """The tiles of a function that may be cut, with what accesses them."""
-    classes = Classes()
-    for op in ops:
-        if isinstance(op, UpdateTileOffsetOp):
-            classes.join((op.tile, 0), (op.result, 0))
-        for group in carried_together(op):
-            for other in group[1:] if isinstance(group[0].type, TileType) else ():
-                classes.join((group[0], 0), (other, 0))
+    classes = tile_classes(ops)
     found: dict[SSAValue, Family] = {}
     for op in ops:
         for tile in _tiles_of(op):

@@ -22,7 +22,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from xetl.transforms.blocks.axes import Classes, arguments_of, carried_together
+from xetl.transforms.blocks.axes import arguments_of, tile_classes
 from xetl.transforms.vectors.signs import is_not_negative
 
 _READERS = (
@@ -61,13 +61,7 @@ def _owner(value: SSAValue) -> Operation | None:
 
 def families(ops: Sequence[Operation]) -> list[Family]:
     """All tiles of a function."""
-    classes = Classes()
-    for op in ops:
-        if isinstance(op, UpdateTileOffsetOp):
-            classes.join((op.tile, 0), (op.result, 0))
-        for group in carried_together(op):
-            for other in group[1:] if isinstance(group[0].type, TileType) else ():
-                classes.join((group[0], 0), (other, 0))
+    classes = tile_classes(ops)
     found: dict[SSAValue, Family] = {}
     for op in ops:
         for tile in (*op.results, *arguments_of(op)):
