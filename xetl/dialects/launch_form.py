@@ -16,11 +16,14 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     Float64Type,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
+    NoneAttr,
     StridedLayoutAttr,
     StringAttr,
     UnitAttr,
+    UnregisteredAttr,
     f64,
     i64,
 )
@@ -124,13 +127,19 @@ def _blocks_inside(body: Region) -> list[Block]:
 
 
 def _strided(type_: Attribute) -> Attribute:
-    if not is_memref(type_) or not isinstance(type_.layout, AffineMapAttr):
+    """A memref whose layout is strides, and whose memory space is a number."""
+    if not is_memref(type_):
         return type_
-    strides = strides_of(type_)
-    if strides is None:
+    layout, space = type_.layout, type_.memory_space
+    strides = strides_of(type_) if isinstance(layout, AffineMapAttr) else None
+    if strides is not None:
+        layout = StridedLayoutAttr(strides, 0)
+    number = memory_space_of(type_)
+    if isinstance(space, UnregisteredAttr) and number is not None:
+        space = IntegerAttr(number, i64) if number else NoneAttr()
+    if layout is type_.layout and space is type_.memory_space:
         return type_
-    layout = StridedLayoutAttr(strides, 0)
-    return MemRefType(type_.element_type, type_.get_shape(), layout, type_.memory_space)
+    return MemRefType(type_.element_type, type_.get_shape(), layout, space)
 
 
 def _widen(argument: SSAValue) -> None:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
+    UnregisteredAttr,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -18,11 +19,22 @@ _KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
 """Casts of signed integers to wider ones; of constants no other can be met."""
 
 
+_NAMED_SPACES = {
+    **{("gpu.address_space", name): 0 for name in ("global", "private")},
+    **{("spirv.storage_class", name): 0 for name in ("CrossWorkgroup", "Function")},
+    ("gpu.address_space", "workgroup"): 3,
+    ("spirv.storage_class", "Workgroup"): 3,
+}
+"""Memory of a subgroup alone is like any other, but for who knows its address."""
+
+
 def memory_space_of(type_: MemRefType[Attribute]) -> int | None:
     """The number of the memory space; 0 if none is given, None if it is no number."""
     space = type_.memory_space
     if isinstance(space, NoneAttr):
         return 0
+    if isinstance(space, UnregisteredAttr):
+        return _NAMED_SPACES.get((space.attr_name.data, space.value.data))
     return space.value.data if is_integer_attr(space) else None
 
 
