@@ -62,3 +62,24 @@ func.func @branches(%c: i1, %a: index) {
   }
   return
 }
+
+// CHECK-LABEL: @forall
+func.func @forall(%n: index, %m: memref<8xf32>) {
+  // CHECK: scf.forall (%{{.*}}, %{{.*}}) in (32, %n) {
+  // CHECK-NEXT: %[[X:.*]] = memref.load
+  // CHECK-NEXT: memref.store %[[X]]
+  // CHECK-NEXT: }
+  scf.forall (%i, %j) in (32, %n) {
+    %x = memref.load %m[%i] : memref<8xf32>
+    memref.store %x, %m[%j] : memref<8xf32>
+  }
+  // CHECK: scf.forall (%{{.*}}) = (1) to (%n) step (2) {
+  scf.forall (%i) = (1) to (%n) step (2) {
+  } {note = 1}
+  // CHECK: scf.forall (%{{.*}}) in (8) {
+  scf.forall (%i) = (0) to (8) step (1) {
+    scf.forall.in_parallel {
+    }
+  }
+  return
+}

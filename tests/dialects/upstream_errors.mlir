@@ -97,3 +97,17 @@ func.func @f(%a: index) {
   %s = arith.addi %a, %a : index
   return
 }
+// -----
+// CHECK: loops over tensors are not supported; bufferize first
+func.func @f(%a: tensor<8xf32>) {
+  %b = scf.forall (%i) in (8) shared_outs(%c = %a) -> (tensor<8xf32>) {
+  }
+  return
+}
+// -----
+// CHECK: one index for each of the bounds is needed
+func.func @f() {
+  scf.forall (%i) = (0) to (8) step (1, 1) {
+  }
+  return
+}

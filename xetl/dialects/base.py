@@ -174,7 +174,9 @@ class ParsedIndices(NamedTuple):
     static: DenseArrayBase
 
 
-def parse_indices(parser: Parser) -> ParsedIndices:
+def parse_indices(
+    parser: Parser, delimiter: Parser.Delimiter = Parser.Delimiter.SQUARE
+) -> ParsedIndices:
     """Parse ``[8, %i]``."""
     values: list[UnresolvedOperand] = []
     static: list[int] = []
@@ -187,7 +189,7 @@ def parse_indices(parser: Parser) -> ParsedIndices:
             values.append(operand)
             static.append(DYNAMIC_INDEX)
 
-    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_one)
+    parser.parse_comma_separated_list(delimiter, parse_one)
     return ParsedIndices(values, DenseArrayBase.from_list(i64, static))
 
 

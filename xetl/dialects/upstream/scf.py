@@ -32,6 +32,7 @@ from xdsl.traits import (
 
 from ..base import Common, Value, XetlOp, check, type_of
 from . import scf_syntax as syntax
+from .scf_forall import ForallInParallelOp, ForallOp
 from .scf_regions import ExecuteRegionOp, IndexSwitchOp
 from .scf_yield import YieldOp
 
@@ -349,6 +350,8 @@ Scf = Dialect(
         ReduceOp,
         ReduceReturnOp,
         ParallelOp,
+        ForallOp,
+        ForallInParallelOp,
         ExecuteRegionOp,
         IndexSwitchOp,
     ],
@@ -358,6 +361,8 @@ __all__ = [
     "ConditionOp",
     "ExecuteRegionOp",
     "ForOp",
+    "ForallInParallelOp",
+    "ForallOp",
     "IfOp",
     "IndexSwitchOp",
     "ParallelOp",
