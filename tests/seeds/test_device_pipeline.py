@@ -64,6 +64,18 @@ def test_every_pass_keeps_the_meaning(example: Example) -> None:
     )
 
 
+@pytest.mark.parametrize("slm_limit", [4096, 65536])
+@pytest.mark.parametrize(
+    "name", ["workgroup_operations-conv_layout", "appendix_2_2-test_gemm-2_2"]
+)
+def test_however_much_shared_memory_there_is(name: str, slm_limit: int) -> None:
+    """256 KiB change hands in as many chunks as it takes, on another device, too."""
+    example = find(name)
+    run, passes = example.run(), device_passes("bmg", slm_limit)
+    arguments, truth = run.arguments, run.truth()
+    same_meaning(example.module(), (1, 1, 1), arguments, passes, truth=truth)
+
+
 def lowered(example: Example, last: str) -> ModuleOp:
     module = example.module()
     for each in device_passes():
