@@ -1,7 +1,7 @@
 """Which elements of memory an operation is about to touch: what the checks ask.
 
-Operations that are not here are not checked: those of lower levels, which the front
-end never makes.
+Operations that are not here are not checked: those of lower levels, and transfers,
+gathers and scatters of `vector`, which the front end never makes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from xetl_reference.memory import View
 from xetl_reference.shadow import ATOMIC, READ, WRITE, Access, Window
 from xetl_reference.tiles import ScatteredTile, Tile, unpack
-from xetl_reference.values import Array
+from xetl_reference.values import Array, shape_of
 
 Accesses: TypeAlias = Callable[..., Iterable[Access]]
 """The operands' values to what is touched."""
@@ -131,6 +131,51 @@ def _atomic_element(value: Any, view: View, *indices: int) -> Iterable[Access]:
     return _element(ATOMIC, view, indices)
 
 
+# Vectors in memory ------------------------------------------------------------------
+
+
+def _vector(
+    kind: str, view: View, indices: tuple[int, ...], shape: tuple[int, ...]
+) -> Iterable[Access]:
+    strides = view.strides[len(view.strides) - len(shape) :]
+    place = Window(view.at(indices), shape, strides)
+    return (Access(kind, view.memory, view.dtype, place),)
+
+
+def _vector_load(op: Any) -> Accesses:
+    shape = shape_of(op.result.type)
+
+    def find(base: View, *indices: int) -> Iterable[Access]:
+        return _vector(READ, base, indices, shape)
+
+    return find
+
+
+def _vector_store(op: Any) -> Accesses:
+    shape = shape_of(op.value.type)
+
+    def find(value: Array, base: View, *indices: int) -> Iterable[Access]:
+        return _vector(WRITE, base, indices, shape)
+
+    return find
+
+
+def _masked(kind: str) -> Accesses:
+    def find(base: View, *rest: Any) -> Iterable[Access]:
+        *indices, mask, _ = rest
+        stride = base.strides[-1] if base.strides else 1
+        places = base.at(indices) + np.flatnonzero(mask) * stride
+        return (Access(kind, base.memory, base.dtype, places),)
+
+    return find
+
+
+def _copy(source: View, target: View) -> Iterable[Access]:
+    for kind, view in ((READ, source), (WRITE, target)):
+        place = Window(view.offset, view.sizes, view.strides)
+        yield Access(kind, view.memory, view.dtype, place)
+
+
 _LANES: dict[str, Callable[..., Lanes]] = {
     "xetile.load_gather": _gathered,
     "xetile.store_scatter": _stored,
@@ -145,4 +190,9 @@ _BUILDERS: dict[str, Callable[[Any], Accesses]] = {
     "memref.load": lambda op: _load,
     "memref.store": lambda op: _store,
     "memref.atomic_rmw": lambda op: _atomic_element,
+    "memref.copy": lambda op: _copy,
+    "vector.load": _vector_load,
+    "vector.store": _vector_store,
+    "vector.maskedload": lambda op: _masked(READ),
+    "vector.maskedstore": lambda op: _masked(WRITE),
 }

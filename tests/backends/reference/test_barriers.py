@@ -285,3 +285,59 @@ def test_memory_in_the_head_of_a_function_is_watched():
       gpu.return
     } }"""
     assert finding(text, np.zeros(4, np.int64)).code == "X0822"
+
+
+# Operations of texts ----------------------------------------------------------------
+
+ROWS = """
+    %slm = memref.alloc() : memref<4x8xindex, 3>
+    %one = arith.constant dense<1> : vector<8xindex>
+    %mask = arith.constant dense<[true, true, true, true, true, true, true, false]> : vector<8xi1>
+    STORE
+    BARRIER
+    LOAD
+    vector.store %v, %out[%c0] : memref<?xindex>, vector<8xindex>"""
+STORES = (
+    "vector.store %one, %slm[%me, %c0] : memref<4x8xindex, 3>, vector<8xindex>",
+    "vector.maskedstore %slm[%me, %c0], %mask, %one : memref<4x8xindex, 3>, vector<8xi1>, vector<8xindex>",
+)
+LOADS = (
+    "%v = vector.load %slm[%c1, %c0] : memref<4x8xindex, 3>, vector<8xindex>",
+    "%v = vector.maskedload %slm[%c1, %c0], %mask, %one : memref<4x8xindex, 3>, vector<8xi1>, vector<8xindex> into vector<8xindex>",
+)
+
+
+def rows(store, load, barrier):
+    body = ROWS.replace("STORE", store).replace("LOAD", load)
+    return kernel(body.replace("BARRIER", barrier), subgroups=2)
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("store", STORES)
+def test_vectors_in_shared_memory(store, load):
+    error = finding(rows(store, load, ""), np.zeros(8, np.int64), checks=("race",))
+    assert (error.code, error.index) == ("X0823", (1, 0))
+    # All store the same to `out`, which is a race as well.
+    error = finding(
+        rows(store, load, "gpu.barrier"), np.zeros(8, np.int64), checks=("race",)
+    )
+    assert (error.array, error.index) == ("argument 0", (0,))
+
+
+def test_what_a_mask_leaves_out_is_not_written():
+    text = rows(STORES[1], LOADS[0], "gpu.barrier")
+    assert finding(text, np.zeros(8, np.int64)).index == (1, 7)
+    error = finding(rows(STORES[1], LOADS[1], "gpu.barrier"), np.zeros(8, np.int64))
+    assert error.code == "X0823"  # only that of `out`
+
+
+def test_copies_are_seen():
+    body = """
+    %slm = memref.alloc() : memref<8xindex, 3>
+    %from = memref.subview %out[0] [4] [1] : memref<?xindex> to memref<4xindex, strided<[1]>>
+    %to = memref.subview %slm[2] [4] [1] : memref<8xindex, 3> to memref<4xindex, strided<[1], offset: 2>, 3>
+    memref.copy %from, %to : memref<4xindex, strided<[1]>> to memref<4xindex, strided<[1], offset: 2>, 3>"""
+    error = finding(kernel(body), np.zeros(8, np.int64))
+    assert error.code == "X0823"
+    assert "element (2,) of the shared memory" in error.message
+    run(kernel(body, subgroups=1), np.zeros(8, np.int64))
