@@ -22,7 +22,8 @@ ODD = (
 
 def kind_of(token: str) -> str:
     """Whether it is a number, a value, a type, ..."""
-    return "digit" if token[0].isdigit() else token[0] if token[0] in "%#!@^" else ""
+    first = token[:1]
+    return "digit" if first.isdigit() else first if first in "%#!@^" else "word"
 
 
 def mutated(rng: random.Random, text: str) -> str:
