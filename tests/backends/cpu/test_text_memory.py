@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from texts import run_both
+from texts import DTYPES, run_both
+from texts import some as given
 
 import xetl
 from xetl.errors import IRError
@@ -240,3 +241,61 @@ def test_what_has_no_place_is_refused_with_its_line():
     with pytest.raises(IRError, match="static shape") as caught:
         xetl.load_mlir(text)["k"][1](3, backend="cpu")
     assert (caught.value.code, caught.value.line) == ("X0705", 3)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i8", "i64", "f16", "bf16", "f64"])
+def test_atomics_of_every_kind(dtype):
+    kinds = ["addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf", "assign"]
+    if dtype[0] == "i":
+        kinds = [
+            "addi",
+            "muli",
+            "maxs",
+            "maxu",
+            "mins",
+            "minu",
+            "andi",
+            "ori",
+            "xori",
+            "assign",
+        ]
+    tile, vector = f"!xetile.tile<4x8x{dtype}>", f"vector<4x8x{dtype}>"
+    steps = [
+        f"%r{i} = xetile.atomic_rmw {kind} %v, %t : {vector}, {tile} -> {vector}"
+        for i, kind in enumerate(kinds)
+    ]
+    stores = [
+        f"vector.store %r{i}, %o[%c{i}, %c0, %c0] : "
+        f"memref<{len(kinds)}x4x8x{dtype}>, {vector}"
+        for i in range(len(kinds))
+    ]
+    numbers = [f"%c{i} = arith.constant {i} : index" for i in range(len(kinds))]
+    lines = [
+        f"func.func @k(%a: memref<4x8x{dtype}>, %b: memref<4x8x{dtype}>, "
+        f"%o: memref<{len(kinds)}x4x8x{dtype}>) {{",
+        *numbers,
+        f"%v = vector.load %b[%c0, %c0] : memref<4x8x{dtype}>, {vector}",
+        f"%t = xetile.init_tile %a[0, 0] : memref<4x8x{dtype}> -> {tile}",
+        *steps,
+        *stores,
+        "return\n}",
+    ]
+    rng, kind = np.random.default_rng(0), DTYPES[dtype]
+    a, b = (given(rng, (4, 8), kind) for _ in range(2))
+    old = np.zeros((len(kinds), 4, 8), kind)
+    _, _, old = run_both("\n".join(lines), a, b, old)
+    assert np.array_equal(old[0], a)
+
+
+def test_elements_there_is_no_code_for_are_named():
+    text = """
+    func.func @k(%o: memref<8xi8>, %n: i32) {
+      %c0 = arith.constant 0 : index
+      %x = arith.trunci %n : i32 to i4
+      %y = arith.extui %x : i4 to i8
+      memref.store %y, %o[%c0] : memref<8xi8>
+      return
+    }"""
+    with pytest.raises(IRError, match="1, 8, 16, 32 or 64 bits") as caught:
+        xetl.load_mlir(text)["k"][1](np.zeros(8, "i1"), 3, backend="cpu")
+    assert (caught.value.code, caught.value.line) == ("X0705", 4)
