@@ -58,8 +58,10 @@ class CpuBackend:
         return _pipeline().opt_passes()
 
     def opt_dialects(self) -> Sequence[Dialect]:
-        """The dialects ``xsmm`` and ``cpu``, for ``xetl-opt``."""
-        return _pipeline().DIALECTS
+        """``xsmm``, ``cpu`` and, for texts such as seed 003's, xDSL's ``linalg``."""
+        # Only here: importing it takes as long as a small compilation.
+        linalg = importlib.import_module("xdsl.dialects.linalg")
+        return (*_pipeline().DIALECTS, linalg.Linalg)
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Machine code of a module at the ``loops`` stage."""

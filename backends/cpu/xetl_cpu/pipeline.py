@@ -25,6 +25,7 @@ from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.block_registers import BlockRegistersPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
+from xetl_cpu.lowering.convert_forall_to_parallel import ConvertForallToParallelPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.convert_xsmm_to_calls import ConvertXsmmToCallsPass
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
@@ -49,6 +50,7 @@ _LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 DIALECTS = (XSMM, CPU)
 
 _SEED_PASSES: tuple[type[ModulePass], ...] = (
+    ConvertForallToParallelPass,
     TileParallelLoopsPass,
     InsertAmxConfigPass,
     HoistDispatchPass,

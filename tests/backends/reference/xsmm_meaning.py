@@ -82,7 +82,75 @@ def meanings(target):
         "xsmm.pack_b": pack_b,
         "xsmm.pack_a": pack_a,
         "xsmm.block_gemm": block_gemm,
+        **CALLS,
     }
+
+
+def _dispatch(op):
+    """The number of a kernel means nothing: who invokes it asks the operation."""
+    return lambda: np.int64(1)
+
+
+def _configure(op):
+    return lambda kernel, state: None
+
+
+def _dispatched_brgemm(op):
+    dispatch = op.kernel.owner
+    m, n, k, lda, ldb, ldc, stride_a, stride_b = dispatch.size_list()
+    flags = dispatch.names_of("flags")
+
+    def block(view, number, stride, shape, strides):
+        at = view.offset + number * stride
+        return view.memory.window(view.dtype, at, shape, strides).astype(np.float64)
+
+    def run(kernel, a, b, c, batch):
+        to = c.memory.window(c.dtype, c.offset, (m, n), (ldc, 1))
+        total = np.zeros((m, n)) if "beta_0" in flags else to.astype(np.float64)
+        for number in range(batch):
+            left = block(a, number, stride_a, (m, k), (lda, 1))
+            if "vnni_b" in flags:
+                pairs = block(b, number, stride_b, (k // 2, n, 2), (2 * ldb, 2, 1))
+                right = pairs.transpose(0, 2, 1).reshape(k, n)
+            else:
+                right = block(b, number, stride_b, (k, n), (ldb, 1))
+            total += left @ right
+        to[...] = total.astype(to.dtype)
+
+    return run
+
+
+def _copy(op):
+    def run(source, to):
+        to.whole()[...] = source.whole()
+
+    return run
+
+
+def _transpose(op):
+    order = op.permutation.get_values()
+
+    def run(source, to):
+        to.whole()[...] = source.whole().transpose(order)
+
+    return run
+
+
+def _apply(op):
+    map_ = op.map.data
+    return lambda *dims: map_.eval([int(dim) for dim in dims], [])[0]
+
+
+CALLS = {
+    "xsmm.brgemm.dispatch": _dispatch,
+    "xsmm.brgemm": _dispatched_brgemm,
+    "xsmm.IntelAMXtileConfig.dispatch": _dispatch,
+    "xsmm.IntelAMXtileConfig": _configure,
+    "affine.apply": _apply,
+    "linalg.copy": _copy,
+    "linalg.transpose": _transpose,
+}
+"""What seed 003's road is made of."""
 
 
 def _dtype(value):

@@ -156,7 +156,8 @@ class ForallOp(XetlOp):
             body.block.add_op(ForallInParallelOp())
         properties, attributes = parse_attributes(parser, cls)
         mapping = properties.get("mapping")
-        return cls(*bounds, body, mapping, attributes=attributes)
+        lowers, uppers, steps = bounds
+        return cls(lowers, uppers, steps, body, mapping, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         """Print as parsed, in the shorter of the two forms that says it."""

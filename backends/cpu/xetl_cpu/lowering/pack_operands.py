@@ -14,10 +14,14 @@ After::
 Left alone: operands that the kernel writes, whose offset along n is not a program's
 number times the tile, or whose start along k depends on the program; those are packed
 chunk by chunk in each program.
+
+On memrefs, both operands of a `linalg.matmul` are packed into ``blocks`` of m, n and k:
+linalg/packing.py.
 """
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -50,6 +54,7 @@ class PackOperandsPass(ModulePass):
     """See the module docstring."""
 
     target: str = "host"
+    blocks: tuple[int, ...] = (32, 32, 32)
 
     name = "pack-operands"
 
@@ -69,6 +74,10 @@ class PackOperandsPass(ModulePass):
             # anything runs.
             for packing in packings:
                 _emit_packing(packing, before(loop))
+        for matmul in [o for o in op.walk() if o.name == "linalg.matmul"]:
+            # Only then: importing `linalg` takes as long as a small compilation.
+            linalg = importlib.import_module("xetl_cpu.lowering.linalg.packing")
+            linalg.pack_matmul(matmul, self.blocks)
 
 
 def _stays(op: BrgemmTileOp, target: Target) -> bool:

@@ -16,6 +16,8 @@ After: ``%r = xsmm.brgemm(%a0, %b0, %z, %count)``
 A ``tile_mma`` outside such a loop becomes a BRGEMM of one step, on the tiles it loads
 from or on values. Left alone: element types without a micro-kernel, loops that do
 anything else beside, tiles whose offset may be negative, other padding than 0.
+
+On memrefs, a batch-reduce `linalg.generic` becomes ``xsmm.brgemm``: linalg/raising.py.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.affine import constant_of, dominates, is_defined_outside
 from xetl_cpu.lowering.demand import demanded_extent
+from xetl_cpu.lowering.linalg.raising import GENERIC, raise_generic
 from xetl_cpu.lowering.tiles import is_streamable, loads_zero_padded, writes_between
 
 _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": "i32"}
@@ -69,6 +72,8 @@ class RaiseToBrgemmPass(ModulePass):
                 element = element_of(mma.a)
                 text = f"plain loops: there is no micro-kernel for {element}"
                 remark(mma, "brgemm", text)
+        for generic in [o for o in op.walk() if o.name == GENERIC]:
+            raise_generic(generic)
 
 
 class _NotRaisedError(Exception):

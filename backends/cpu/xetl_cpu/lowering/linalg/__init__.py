@@ -1,0 +1,1 @@
+"""Products written as `linalg` on memrefs, as the texts of seed 003 have them."""
