@@ -19,7 +19,7 @@ from xdsl.utils.mlir_lexer import (
 )
 
 _SUFFIX = r"(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*)"
-_BLANK = r"(?:[ \t\r\n]+|//[^\n]*\n)*"
+_BLANK = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _GAP = re.compile(_BLANK)
 _WORD = re.compile(
     rf"{_BLANK}(?:([a-zA-Z_][\w$.]*)|(%{_SUFFIX})|(->|[:,()\[\]<>=}}]))",
@@ -28,8 +28,9 @@ _WORD = re.compile(
 
 
 def _nested(depth: int) -> str:
-    inside = rf"(?:{_nested(depth - 1)}[^<>\"]*)*" if depth else ""
-    return rf"<[^<>\"]*{inside}>"
+    # Possessive: what is not closed must fail at once, not be tried in every way.
+    inside = rf"(?:{_nested(depth - 1)}[^<>\"]*+)*+" if depth else ""
+    return rf"<[^<>\"]*+{inside}>"
 
 
 _TYPE = re.compile(rf"(?:vector|memref|!xetile\.tile){_nested(3)}")
