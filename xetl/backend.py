@@ -101,7 +101,9 @@ class Backend(Protocol):
     """A way of running kernels: turns XeTile IR into something executable.
 
     It may also have ``slm_limit(target) -> int``, the bytes of shared memory that a
-    workgroup can get (1 MiB where it has not), and ``stops_at_breakpoints = True``.
+    workgroup can get (1 MiB where it has not), ``stops_at_breakpoints = True``, and
+    ``variant(target) -> str``, the target with what settings add to it: all methods
+    take its result for a target.
     """
 
     name: str

@@ -183,6 +183,13 @@ class TileMapWarning(UserWarning):
     """
 
 
+class LibraryWarning(UserWarning):
+    """A library that the user asked for (`xetl.config.xsmm`) is not used.
+
+    It is not there, or computes wrong numbers, or lacks a kernel; xetl's own is used.
+    """
+
+
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate a misspelt ``name`` was probably meant to be, if any is near."""
     matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)

@@ -76,6 +76,12 @@ def _bytes(text: str) -> int:
     return int(number) * unit
 
 
+def _products(text: str) -> str:
+    if text not in ("inline", "libxsmm", "recording") and not text.startswith("/"):
+        raise ValueError("it must be inline, libxsmm, recording, or a path from /")
+    return text
+
+
 class Config:
     """The settings; `xetl.config` is the only one."""
 
@@ -93,6 +99,10 @@ class Config:
     """How many bytes they may take; those used least recently go first."""
     dump = Setting[str | None]("XETL_DUMP", str, None)
     """Prints the IR while compiling, such as ``after:canonicalize``."""
+    xsmm = Setting("XETL_XSMM", _products, default="inline")
+    """What computes products on the CPU: ``inline``, xetl's own code; ``libxsmm``;
+    ``recording``, NumPy that writes calls down; or a library with ``xsmm_*`` functions,
+    by its path."""
 
     def __init__(self) -> None:
         self.assigned: dict[str, Any] = {}
@@ -122,5 +132,6 @@ def launch_state() -> object:
         get(b"XETL_BACKEND"),
         get(b"XETL_TARGET"),
         get(b"XETL_INTERPRET"),
+        get(b"XETL_XSMM"),
         config.assigned,
     )

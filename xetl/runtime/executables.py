@@ -206,13 +206,18 @@ def choose_target(backend: Backend, name: object = None) -> str:
     forced = config.target
     # A backend with one target, such as the interpreter, leaves no choice.
     if name is None and (forced is None or len(backend.targets) == 1):
-        return backend.default_target()
+        return _variant(backend, backend.default_target())
     wanted = forced if name is None else name
     if wanted in backend.targets:
-        return cast("str", wanted)
+        return _variant(backend, cast("str", wanted))
     listed = ", ".join(f"`{each}`" for each in backend.targets)
     raise LaunchError(
         f"backend `{backend.name}` has no target `{wanted}`",
         code="X0811",
         help=did_you_mean(str(wanted), backend.targets) or f"its targets are {listed}",
     )
+
+
+def _variant(backend: Backend, target: str) -> str:
+    vary: Callable[[str], str] | None = getattr(backend, "variant", None)
+    return target if vary is None else vary(target)

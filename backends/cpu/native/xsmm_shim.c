@@ -9,7 +9,8 @@
 #include <libxsmm.h>
 #include <stdint.h>
 
-enum data_type { XETL_F32 = 1, XETL_BF16 = 2 };
+/* BF16_F32 is ours: A and B are bf16, C is f32.  It is no number of libxsmm's. */
+enum data_type { XETL_F32 = 1, XETL_BF16 = 2, XETL_BF16_F32 = 258 };
 enum gemm_flag { XETL_BETA_0 = 4, XETL_VNNI_B = 2048 };
 
 /* The library this was built against: major * 1000 + minor. */
@@ -49,6 +50,12 @@ int64_t xsmm_brgemm_dispatch(int64_t dtype, int64_t m, int64_t n, int64_t k,
     }
     if (dtype == XETL_BF16 && (flags & XETL_VNNI_B)) {
         const int vnni = LIBXSMM_GEMM_FLAG_VNNI_A;
+        return (int64_t)(intptr_t)libxsmm_bmmdispatch_reducebatch_strd(
+            (int)n, (int)m, (int)k, (int)(stride_b * size), (int)(stride_a * size),
+            &ld_of_b, &ld_of_a, &ld_of_c, &alpha, &beta, &vnni, &prefetch);
+    }
+    if (dtype == XETL_BF16_F32 && (flags & XETL_VNNI_B)) {
+        const int vnni = LIBXSMM_GEMM_FLAG_VNNI_A;
         return (int64_t)(intptr_t)libxsmm_bsmmdispatch_reducebatch_strd(
             (int)n, (int)m, (int)k, (int)(stride_b * size), (int)(stride_a * size),
             &ld_of_b, &ld_of_a, &ld_of_c, &alpha, &beta, &vnni, &prefetch);
@@ -56,7 +63,7 @@ int64_t xsmm_brgemm_dispatch(int64_t dtype, int64_t m, int64_t n, int64_t k,
     return 0;
 }
 
-/* C += the sum of `batch` products; C is f32 for both data types. */
+/* C += the sum of `batch` products. */
 void xsmm_brgemm_invoke(int64_t dtype, int64_t kernel,
                         const void *a, int64_t a_offset,
                         const void *b, int64_t b_offset,
@@ -65,9 +72,10 @@ void xsmm_brgemm_invoke(int64_t dtype, int64_t kernel,
     typedef void (*brgemm)(const void *, const void *, void *,
                            const unsigned long long *);
     const int64_t size = dtype == XETL_F32 ? 4 : 2;
+    const int64_t size_of_c = dtype == XETL_BF16 ? 2 : 4;
     const unsigned long long count = (unsigned long long)batch;
     const brgemm run = (brgemm)(intptr_t)kernel;
 
     run((const char *)b + b_offset * size, (const char *)a + a_offset * size,
-        (char *)c + c_offset * 4, &count);
+        (char *)c + c_offset * size_of_c, &count);
 }

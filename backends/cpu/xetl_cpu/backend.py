@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from xetl import __version__
 from xetl.backend import Artifact, Executable
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, LibraryWarning
 from xetl.language.signature import Signature
+from xetl.runtime.config import config
 from xetl_cpu.executable import CpuExecutable
 from xetl_cpu.image import Image
-from xetl_cpu.targets import TARGETS, find_target, host_fingerprint
+from xetl_cpu.targets import INLINE, TARGETS, find_target, host_fingerprint
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -41,9 +43,27 @@ class CpuBackend:
         """The machine we are on."""
         return "host"
 
+    def variant(self, target: str) -> str:
+        """The target with calls of the library of `config.xsmm`, if that can be used.
+
+        Else, with a warning, the target itself: products are then compiled inline.
+        """
+        if config.xsmm == INLINE:
+            return target
+        try:
+            _library(config.xsmm)
+        except _libraries().UnusableLibraryError as reason:
+            text = f"{config.xsmm} serves no products, xetl's own code does: {reason}"
+            warnings.warn(text, LibraryWarning, stacklevel=2)
+            return target
+        return f"{target}+{config.xsmm}"
+
     def cache_key(self, target: str) -> str:
-        """Versions of what makes the code, and the processor."""
-        return f"cpu {__version__} {_llvm()} {target} {host_fingerprint()}"
+        """Versions of what makes the code, the library it calls, and the processor."""
+        calls = find_target(target).calls
+        library = "" if calls == INLINE else _library(calls).identity
+        parts = (__version__, _llvm(), target, library, host_fingerprint())
+        return " ".join(("cpu", *parts))
 
     def passes(self, target: str) -> list[ModulePass]:
         """The lowering to loops."""
@@ -87,7 +107,32 @@ class CpuBackend:
                 help="launch for `host`; `ir`, `explain` and `stats` take any target",
             )
         image = Image.from_bytes(artifact.payload)
-        return CpuExecutable(image, artifact.meta, signature)
+        if target.calls == INLINE:
+            return CpuExecutable(image, artifact.meta, signature)
+        library = _library(target.calls)
+        for numbers in artifact.meta["dispatches"]:
+            if not library.has_kernel(numbers):
+                raise LaunchError(
+                    f"{target.calls} had a kernel for {numbers}, and has none now",
+                    code="X0814",
+                    help="set XETL_XSMM=inline, or XETL_CACHE=0 to compile anew",
+                )
+        return CpuExecutable(
+            image,
+            artifact.meta,
+            signature,
+            library.addresses,
+            is_sequential=library.is_sequential,
+        )
+
+
+def _libraries() -> Any:
+    return importlib.import_module("xetl_cpu.xsmm_library")
+
+
+def _library(name: str) -> Any:
+    """The library that kernels call; it has been tried out."""
+    return _libraries().find_library(name)
 
 
 @cache

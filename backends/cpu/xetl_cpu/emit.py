@@ -24,7 +24,7 @@ from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
-from xetl_cpu import products
+from xetl_cpu import calls, products
 from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
 from xetl_cpu.llvm import define
 from xetl_cpu.log import LOG_BYTES
@@ -88,7 +88,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
 
     ``table``: emission of the operations that stand for a whole launch.
     """
-    (function,) = [op for op in module.walk() if isinstance(op, func.FuncOp)]
+    function = kernel_of(module)
     llvm = ll.Module("xetl")
 
     def functions(name: str, element: Any, lanes: int) -> Any:
@@ -114,6 +114,13 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
     _bind_arguments(em, function)
     em.emit_block(function.body.block)
     return llvm
+
+
+def kernel_of(module: ModuleOp) -> func.FuncOp:
+    """The only function with a body; the others are C functions that it calls."""
+    functions = [op for op in module.walk() if isinstance(op, func.FuncOp)]
+    (kernel,) = [one for one in functions if one.body.blocks]
+    return kernel
 
 
 def _scratch_bytes(function: func.FuncOp) -> int:
@@ -231,6 +238,7 @@ _TABLE: dict[Any, Any] = {
     **vector.TABLE,
     **memref.TABLE,
     **products.TABLE,
+    **calls.TABLE,
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     ViewAddressOp: _view_address,

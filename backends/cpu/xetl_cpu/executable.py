@@ -17,7 +17,7 @@ from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl_cpu import fastcall
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.log import read_records, show
-from xetl_cpu.threads import thread_layer
+from xetl_cpu.threads import SERIAL, thread_layer
 from xetl_cpu.workspace import thread_workspace
 
 KERNEL = "xetl_kernel"
@@ -31,13 +31,30 @@ class CpuExecutable:
     """Machine code in memory, and how to call it."""
 
     def __init__(
-        self, image: Image, meta: Mapping[str, Any], signature: Signature
+        self,
+        image: Image,
+        meta: Mapping[str, Any],
+        signature: Signature,
+        library: Mapping[str, int] | None = None,
+        *,
+        is_sequential: bool = False,
     ) -> None:
-        self._loaded = load_image(image)
+        """Map the code.
+
+        Args:
+            image: what was compiled.
+            meta: facts about it.
+            signature: what it takes.
+            library: addresses of functions it may call besides those of C.
+            is_sequential: whether it must run on one thread.
+        """
+        self._loaded = load_image(image, library)
+        self._is_sequential = is_sequential
         self._native = _Native(self._loaded[KERNEL])
         self._fast: Callable[..., int] | None = None
         # A kernel with a log takes the road on which the log is read.
-        if fastcall.ENTRY in image.entries and not meta.get("log"):
+        is_plain = not meta.get("log") and not is_sequential
+        if fastcall.ENTRY in image.entries and is_plain:
             self._fast = fastcall.make_fast(
                 self._loaded[KERNEL],
                 self._loaded[fastcall.ENTRY],
@@ -56,8 +73,9 @@ class CpuExecutable:
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
-        layer = thread_layer()
-        fastcall.publish(layer)
+        layer = SERIAL if self._is_sequential else thread_layer()
+        if not self._is_sequential:
+            fastcall.publish(layer)
         threads = layer.num_threads()
         workspace = thread_workspace()
         words = [

@@ -75,12 +75,13 @@ class Image:
 class LoadedImage:
     """An image in memory; unmapped when nobody refers to it any more."""
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, library: Mapping[str, int]) -> None:
         size = max(len(image.code), 1)
         self._map = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._map.write(image.code)
         for name, offset in image.imports.items():
-            self._map[offset : offset + 8] = _resolve(name).to_bytes(8, "little")
+            address = library.get(name) or _resolve(name)
+            self._map[offset : offset + 8] = address.to_bytes(8, "little")
         self._anchor = ctypes.c_char.from_buffer(self._map)
         self.address = ctypes.addressof(self._anchor)
         self.entries = {n: self.address + at for n, at in image.entries.items()}
@@ -94,9 +95,12 @@ class LoadedImage:
             raise InternalError(f"the image has no function `{name}`") from None
 
 
-def load_image(image: Image) -> LoadedImage:
-    """Map ``image``: first writable, then executable, never both."""
-    return LoadedImage(image)
+def load_image(image: Image, library: Mapping[str, int] | None = None) -> LoadedImage:
+    """Map ``image``: first writable, then executable, never both.
+
+    ``library``: addresses of functions that are not of the C library.
+    """
+    return LoadedImage(image, library or {})
 
 
 def build_image(

@@ -12,6 +12,9 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent / "_native"
 
+XSMM_SHIM = _FOLDER / "libxetl_xsmm.so"
+"""The ``xsmm_*`` functions over libxsmm, where it was found."""
+
 
 def status() -> str:
     """What became of the native parts when xetl was installed, in a sentence."""
@@ -25,7 +28,7 @@ def status() -> str:
 def xsmm_shim() -> ctypes.CDLL | None:
     """The ``xsmm_*`` functions over libxsmm, or None where it was not found."""
     try:
-        return ctypes.CDLL(str(_FOLDER / "libxetl_xsmm.so"))
+        return ctypes.CDLL(str(XSMM_SHIM))
     except OSError:
         return None
 

@@ -11,7 +11,7 @@ from xetl.backend import Artifact
 from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
-from xetl.dialects.upstream import func, memref
+from xetl.dialects.upstream import memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
@@ -19,15 +19,21 @@ from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.dialect import CPU, XSMM
-from xetl_cpu.emit import KERNEL
+from xetl_cpu.emit import KERNEL, kernel_of
 from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.logging import entry_of, log_operations
 from xetl_cpu.lowering.block_registers import BlockRegistersPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
+from xetl_cpu.lowering.convert_block_gemm_to_brgemm import (
+    ConvertBlockGemmToBrgemmPass,
+)
 from xetl_cpu.lowering.convert_forall_to_parallel import ConvertForallToParallelPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
-from xetl_cpu.lowering.convert_xsmm_to_calls import ConvertXsmmToCallsPass
+from xetl_cpu.lowering.convert_xsmm_to_calls import (
+    ConvertXsmmToCallsPass,
+    dispatches,
+)
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
 from xetl_cpu.lowering.hoist_amx_config import HoistAmxConfigPass
@@ -39,7 +45,8 @@ from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
-from xetl_cpu.targets import find_target
+from xetl_cpu.targets import INLINE, find_target
+from xetl_cpu.xsmm_library import FUNCTIONS
 
 _SHARED = 3
 """The memory space of shared local memory."""
@@ -55,6 +62,7 @@ _SEED_PASSES: tuple[type[ModulePass], ...] = (
     InsertAmxConfigPass,
     HoistDispatchPass,
     HoistAmxConfigPass,
+    ConvertBlockGemmToBrgemmPass,
     ConvertXsmmToCallsPass,
     BlockRegistersPass,
 )
@@ -81,10 +89,24 @@ def passes(target: str) -> list[ModulePass]:
         PackOperandsPass(target),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
-        *([InsertAmxConfigPass(target)] if find_target(target).has_amx else []),
-        HoistDispatchPass(),
-        HoistAmxConfigPass("thread"),
+        *_calls(target),
         CanonicalizePass(),
+    ]
+
+
+def _calls(target: str) -> list[ModulePass]:
+    """Products as calls of a library, and AMX set up for whoever uses it."""
+    machine = find_target(target)
+    if machine.calls == INLINE:
+        insert = [InsertAmxConfigPass(target)] if machine.has_amx else []
+        return [*insert, HoistDispatchPass(), HoistAmxConfigPass("thread")]
+    return [
+        ConvertBlockGemmToBrgemmPass(target),
+        *([InsertAmxConfigPass(target)] if machine.calls_configure else []),
+        HoistDispatchPass(),
+        # Not to the thread: what sets a thread's tiles up there is our own code.
+        HoistAmxConfigPass("task"),
+        ConvertXsmmToCallsPass(),
     ]
 
 
@@ -98,12 +120,14 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     """Machine code and the facts the runtime needs."""
     machine = find_target(target)
     code = assemble(llvm_text(module, machine), machine)
-    image = with_entry(build_image(code, [KERNEL], DEFAULT_IMPORTS | _LIBM))
+    imports = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
+    image = with_entry(build_image(code, [KERNEL], imports))
     meta = {
         "stored": stored_arguments(module),
         "target": target,
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
+        "dispatches": dispatches(module),
         "log": [entry_of(op) for op in log_operations(module)],
     }
     return Artifact(image.to_bytes(), meta)
@@ -118,7 +142,7 @@ def text(module: ModuleOp, target: str, stage: str) -> str:
 
 def stored_arguments(module: ModuleOp) -> list[int]:
     """Indices of the arguments whose memory the kernel writes."""
-    (function,) = [op for op in module.walk() if isinstance(op, func.FuncOp)]
+    function = kernel_of(module)
     return list(ints_of(function.attributes[STORED]))
 
 

@@ -16,6 +16,7 @@ from xetl.errors import LaunchError
 from xetl_cpu import amx
 
 __all__ = [
+    "INLINE",
     "TARGETS",
     "Target",
     "UnknownTargetError",
@@ -24,6 +25,9 @@ __all__ = [
     "host_fingerprint",
     "target_machine",
 ]
+
+INLINE = "inline"
+"""Of `Target.calls`: products are compiled into kernels, nobody is called."""
 
 _AVX2 = frozenset({"avx", "avx2", "fma", "f16c", "bmi2"})
 _AVX512 = _AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
@@ -51,6 +55,8 @@ class Target:
     ``has_masks`` whether loads and stores take a mask at no cost (AVX-512),
     ``has_bf16_dot`` and ``has_vnni`` whether pairs of bf16 and quads of bytes are
     multiplied and added up at once, ``has_amx`` whether tiles are.
+    ``calls`` says whose functions compute products, ``inline`` being nobody's
+    (`xsmm_library.py`), and ``calls_configure`` whether tiles are set up around these.
     ``cpu`` and ``features`` are LLVM's; for ``host`` they are empty and filled in by
     ``target_machine``.
     """
@@ -65,6 +71,8 @@ class Target:
     has_bf16_dot: bool = False
     has_vnni: bool = False
     has_amx: bool = False
+    calls: str = INLINE
+    calls_configure: bool = False
 
     def lanes(self, dtype: str) -> int:
         """How many elements of ``dtype`` one vector register holds.
@@ -122,15 +130,38 @@ TARGETS = {
 def find_target(name: str) -> Target:
     """Return the target of this name; ``host`` is the best this machine offers.
 
+    ``avx2+libxsmm`` is ``avx2`` with calls of libxsmm for products.
+
     Raises:
         UnknownTargetError: the name is unknown, or ``host`` lacks AVX2.
     """
+    name, _, calls = name.partition("+")
+    if calls:
+        return _calling(find_target(name), calls)
     if name == "host":
         return _host_target()
     if name not in TARGETS:
         known = ", ".join(["host", *TARGETS])
         raise UnknownTargetError(f"no target `{name}`; there are {known}")
     return TARGETS[name]
+
+
+def _calling(target: Target, calls: str) -> Target:
+    """The same processor; whether tiles are used is now for the library to say."""
+    return replace(
+        target,
+        features=",".join(f for f in target.features.split(",") if "amx" not in f),
+        requires=frozenset(f for f in target.requires if "amx" not in f),
+        has_amx=False,
+        calls=calls,
+        calls_configure=target.has_amx and _serves_tiles(calls),
+    )
+
+
+def _serves_tiles(calls: str) -> bool:
+    # Only then: it brings xDSL.
+    library = importlib.import_module("xetl_cpu.xsmm_library")
+    return library.find_library(calls).serves_tiles
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.dialects.kinds_of_types import is_integer_attr
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith, func, scf
 from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp
 
 SMALL = 20_000
@@ -20,6 +20,8 @@ _UNKNOWN_TRIPS = 8
 _UNKNOWN_DEPTH = 128
 _GEMM_PER_NS = 200
 _PACK_PER_NS = 4
+_CALL = 1000
+"""Of a library, for the product of a panel."""
 
 
 def nanoseconds(block: Block) -> int:
@@ -33,6 +35,8 @@ def _cost(op: Operation) -> int:
     if isinstance(op, BlockGemmOp):
         m, n, _ = op.user_tile()
         return 2 * m * n * _UNKNOWN_DEPTH // _GEMM_PER_NS
+    if isinstance(op, func.CallOp):
+        return _CALL
     if isinstance(op, PackAOp | PackBOp):
         m, n, _ = op.user_tile()
         return (m if isinstance(op, PackAOp) else n) * _UNKNOWN_DEPTH // _PACK_PER_NS

@@ -9,7 +9,7 @@ import pytest
 
 from xetl_cpu import native
 
-F32, BF16 = 1, 2
+F32, BF16, BF16_F32 = 1, 2, 258
 BETA_0, NO_RESET, VNNI_B = 4, 64, 2048
 RNG = np.random.default_rng(3)
 
@@ -59,18 +59,23 @@ def test_f32_products_are_summed(shim, m, n, k, flags):
     assert np.array_equal(c, want)
 
 
-def test_bf16_pairs_are_summed_in_f32(shim):
+@pytest.mark.parametrize("dtype", [BF16, BF16_F32])
+@pytest.mark.parametrize("flags", [0, BETA_0])
+def test_bf16_pairs_are_summed_in_f32(shim, dtype, flags):
     a = RNG.integers(-4, 5, (3, 32, 32)).astype(ml_dtypes.bfloat16)
     b = RNG.integers(-4, 5, (3, 32, 32)).astype(ml_dtypes.bfloat16)
     pairs = b.reshape(3, 16, 2, 32).transpose(0, 1, 3, 2).copy()
-    c = np.zeros((32, 32), np.float32)
-    kernel = dispatch(shim, BF16, 32, 32, 32, (1024, 1024), VNNI_B)
+    to = {BF16: ml_dtypes.bfloat16, BF16_F32: np.float32}[dtype]
+    c = np.full((32, 32), 3, to)
+    kernel = dispatch(shim, dtype, 32, 32, 32, (1024, 1024), VNNI_B | flags)
     assert kernel
-    invoke(shim, BF16, kernel, a, pairs, c, 3)
-    assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).sum(0))
+    wanted = (a.astype(np.float32) @ b.astype(np.float32)).sum(0) + (0 if flags else 3)
+    invoke(shim, dtype, kernel, a, pairs, c, 3)
+    assert np.array_equal(c, wanted.astype(to))
 
 
 def test_what_it_cannot_do_is_refused(shim):
     assert dispatch(shim, F32, 32, 32, 32, (1024, 1024), NO_RESET) == 0
     assert dispatch(shim, F32, 32, 32, 32, (1024, 1024), VNNI_B) == 0
     assert dispatch(shim, BF16, 32, 32, 32, (1024, 1024), 0) == 0
+    assert dispatch(shim, 3, 32, 32, 32, (1024, 1024), 0) == 0

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, func, memref
+from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.xsmm import (
     BinaryDispatchOp,
@@ -69,6 +70,14 @@ class ConvertXsmmToCallsPass(ModulePass):
         declared = list(calls.declarations.values())
         if first is not None and declared:
             op.body.block.insert_ops_before(declared, first)
+
+
+def dispatches(module: ModuleOp) -> list[list[int]]:
+    """The arguments of each call that looks a product's kernel up."""
+    name = "xsmm_brgemm_dispatch"
+    calls = [one for one in module.walk() if isinstance(one, func.CallOp)]
+    found = [one for one in calls if one.callee.root_reference.data == name]
+    return [[constant_of(value) or 0 for value in one.operands] for one in found]
 
 
 Numbers = Callable[[DispatchOp], list[int]]

@@ -73,7 +73,8 @@ def _around_call(op: BrgemmOp | FusedBrgemmOp) -> None:
         return
     flags = [name for name in dispatch.names_of("flags") if name != "none"]
     is_plain = SETUP not in flags and RESET not in flags
-    if dispatch.data_type.data != "bf16" or "vnni_b" not in flags or not is_plain:
+    is_bf16 = dispatch.data_type.data in ("bf16", "bf16_f32")
+    if not is_bf16 or "vnni_b" not in flags or not is_plain:
         return
     _around(op, dispatch.size_list(), flags)
     dispatch.properties["flags"] = names_attribute([*flags, SETUP, RESET])

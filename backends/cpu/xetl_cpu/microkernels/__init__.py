@@ -4,11 +4,12 @@
 ``llvmlite.ir.Module``.  What they emit calls nothing outside the module.
 """
 
-from xetl_cpu.microkernels.blocking import DTYPES, Blocking, choose_blocking
+from xetl_cpu.microkernels.blocking import CALLED_K, DTYPES, Blocking, choose_blocking
 from xetl_cpu.microkernels.gemm import emit_block_gemm
 from xetl_cpu.microkernels.packing import emit_pack_a, emit_pack_b
 
 __all__ = [
+    "CALLED_K",
     "DTYPES",
     "Blocking",
     "choose_blocking",

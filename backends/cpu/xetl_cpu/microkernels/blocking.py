@@ -31,9 +31,9 @@ from xetl_cpu.microkernels.arithmetic import (
     Signs,
     choose_arithmetic,
 )
-from xetl_cpu.targets import Target
+from xetl_cpu.targets import INLINE, Target
 
-__all__ = ["DTYPES", "Blocking", "choose_blocking"]
+__all__ = ["CALLED_K", "DTYPES", "Blocking", "choose_blocking"]
 
 _LATENCY = 5.5
 _DOT_LATENCY = 6
@@ -48,6 +48,9 @@ _AMX_TILE = 16
 
 _AMX_STEP_BYTES = 64
 """Of a row of A that one product takes."""
+
+CALLED_K = 32
+"""Steps of k in one product of a batch that a library sums."""
 
 _MAX_ROWS = 14
 """More row pointers do not fit the general registers."""
@@ -70,6 +73,7 @@ class Blocking:
         lanes: of the accumulator's type in a vector register.
         block_m: rows of the block that was asked for.
         block_n: its columns.
+        is_called: whether a library computes it, `CALLED_K` of k at a time.
     """
 
     dtype: str
@@ -81,6 +85,7 @@ class Blocking:
     lanes: int
     block_m: int
     block_n: int
+    is_called: bool = False
 
     @property
     def compute(self) -> str:
@@ -95,6 +100,8 @@ class Blocking:
     @property
     def k_step(self) -> int:
         """What k must be a multiple of, by padding with zeros; 1 for vectors."""
+        if self.is_called:
+            return CALLED_K
         if self.arithmetic.instruction != "amx":
             return 1
         return _AMX_STEP_BYTES // self.compute_bytes
@@ -102,6 +109,8 @@ class Blocking:
     @property
     def row_step(self) -> int:
         """What rows must be a multiple of, by padding with zeros; 1 for vectors."""
+        if self.is_called:
+            return self.rows_padded
         return self.mr if self.arithmetic.instruction == "amx" else 1
 
     @property
@@ -187,6 +196,7 @@ def choose_blocking(
         lanes=lanes,
         block_m=block_m,
         block_n=block_n,
+        is_called=target.calls != INLINE and arithmetic.compute in ("f32", "bf16"),
     )
 
 

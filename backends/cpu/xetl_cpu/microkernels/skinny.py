@@ -62,7 +62,9 @@ _COLUMNS = 4
 
 
 def is_skinny(blocking: Blocking) -> bool:
-    """Whether a block is worth streaming B for."""
+    """Whether a block is worth streaming B for; a library takes packed ones only."""
+    if blocking.is_called:
+        return False
     return blocking.block_m <= MOST_ROWS and blocking.dtype in _DTYPES
 
 

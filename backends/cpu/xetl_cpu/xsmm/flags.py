@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-DATA_TYPES = {"f32": 1, "bf16": 2}
+DATA_TYPES = {"f32": 1, "bf16": 2, "bf16_f32": 258}
+"""Of A, B and C; ``bf16_f32`` is ours and no number of libxsmm's: C is f32."""
 
 GEMM_FLAGS = {
     "none": 0,

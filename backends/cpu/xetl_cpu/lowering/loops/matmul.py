@@ -211,9 +211,14 @@ class _Chunk:
         self._gemm(other, copy, (0, 0), rows, panels, source, result)
 
     def _may_stay(self, a: Factor) -> bool:
-        """Rows are contiguous and already of the type that is computed with."""
+        """Rows are contiguous and already of the type that is computed with.
+
+        A library's kernels are made for one distance of rows, which only copies have.
+        """
         blocking = self.blocking
-        return a.matrix.is_contiguous() and blocking.dtype == blocking.compute
+        if blocking.is_called or blocking.dtype != blocking.compute:
+            return False
+        return a.matrix.is_contiguous()
 
     def _is_whole(self, a: Factor, rows: Index, k_valid: Index) -> SSAValue:
         """Whether all that is read of A exists, in whole steps."""

@@ -1,0 +1,167 @@
+"""convert-block-gemm-to-brgemm: block GEMMs as dispatched products, for a library.
+
+    xsmm.block_gemm(%a, ..., %rows, %k, %b, %start, %panel_stride, %panels, %c)
+    ->
+    %batch = %k / 32
+    scf.for %p = 0 to %panels {
+      %kernel = xsmm.brgemm.dispatch [rows, nr, 32, lda, nr, ldc, 32, 32 * nr] ...
+      xsmm.brgemm(%kernel, %a as (batch, rows, 32), panel %p as (batch, 32, nr),
+                  columns of %c, %batch)
+    }
+
+A panel is a batch of blocks of B already, one behind the other; A was packed, so its
+rows are a fixed distance apart; both have zeros up to a multiple of 32 along k.
+
+Before: stage ``loops``, for a target with ``calls``.  Left alone, and compiled inline:
+f64 and bytes, and what the library has no kernel for.  Source: seed 003.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    ModuleOp,
+    StridedLayoutAttr,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.base import memref_type
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.errors import LibraryWarning
+from xetl.transforms.remarks import remark
+from xetl_cpu.dialect import BlockGemmOp
+from xetl_cpu.lowering.affine import constant_of
+from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
+from xetl_cpu.lowering.loops.state import static_strides
+from xetl_cpu.microkernels import CALLED_K, Blocking, choose_blocking
+from xetl_cpu.targets import INLINE, Target, find_target
+from xetl_cpu.xsmm import BrgemmDispatchOp, BrgemmOp
+from xetl_cpu.xsmm_library import brgemm_numbers, find_library
+
+_PAIR = 2
+"""Consecutive k that lie together in a panel of bf16."""
+
+
+@dataclass(frozen=True)
+class ConvertBlockGemmToBrgemmPass(ModulePass):
+    """See the module docstring."""
+
+    target: str = "host+recording"
+
+    name = "convert-block-gemm-to-brgemm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        target = find_target(self.target)
+        if target.calls == INLINE:
+            return
+        for one in [each for each in op.walk() if isinstance(each, BlockGemmOp)]:
+            blocking = choose_blocking(target, str(one.source_type), *one.user_tile())
+            if not blocking.is_called:
+                text = f"compiled inline: no library is called for {blocking.dtype}"
+                remark(one, "brgemm", text)
+                continue
+            dispatch = _dispatch(one, blocking)
+            if _has_kernel(one, dispatch, target):
+                _replace(one, blocking, dispatch)
+
+
+def _dispatch(op: BlockGemmOp, blocking: Blocking) -> BrgemmDispatchOp:
+    lda, _ = _strides(op.a)
+    nr = blocking.nr
+    sizes = (blocking.rows_padded, nr, CALLED_K, lda, nr, blocking.ldc)
+    strides = (CALLED_K, CALLED_K * nr)
+    data_type, flag = ("bf16_f32", "vnni_b") if _in_pairs(blocking) else ("f32", "none")
+    return BrgemmDispatchOp((*sizes, *strides), data_type, [flag])
+
+
+def _in_pairs(blocking: Blocking) -> bool:
+    return blocking.k_pack == _PAIR
+
+
+def _strides(value: SSAValue) -> list[int]:
+    """Of a packed operand or of scratch: both are of fixed shape."""
+    return [step or 0 for step in static_strides(memref_type(value))]
+
+
+def _has_kernel(op: BlockGemmOp, dispatch: BrgemmDispatchOp, target: Target) -> bool:
+    """Ask the library now: at a launch it would be too late for another way."""
+    sizes, data_type = dispatch.size_list(), dispatch.data_type.data
+    numbers = brgemm_numbers(data_type, sizes, dispatch.names_of("flags"))
+    if find_library(target.calls).has_kernel(numbers):
+        remark(op, "brgemm", f"the products are calls of {target.calls}")
+        return True
+    text = f"compiled inline: {target.calls} has no kernel for {data_type} {[*sizes]}"
+    remark(op, "brgemm", text)
+    warnings.warn(f"a product is {text}", LibraryWarning, stacklevel=2)
+    return False
+
+
+def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) -> None:
+    build, previous = before(op), op.prev_op
+    count = build.insert(arith.DivuiOp(op.k, build.value(CALLED_K)))
+    batch = build.insert(arith.IndexCastOp(count, i64))
+    lda, _ = _strides(op.a)
+    rows, nr = blocking.rows_padded, blocking.nr
+    m0, k0 = (_known(value) for value in (op.m0, op.k0))
+    start = build.add(build.mul(m0, lda), k0)
+    a = _view(build, op.a, start, (count, rows, CALLED_K), (CALLED_K, lda, 1))
+    loop = build.loop(op.panels, 1)
+    inner = at_end(loop.body.block)
+    panel = loop.body.block.args[0]
+    at = inner.add(op.b_offset, inner.mul(panel, op.panel_stride))
+    b = _panel(inner, op.b, at, count, blocking)
+    column = inner.mul(panel, nr)
+    c = _view(inner, op.c, column, (rows, nr), (blocking.ldc, 1))
+    inner.emit(dispatch)
+    operands = [a, b, c, batch]
+    inner.emit(BrgemmOp(dispatch.data_type.data, dispatch.kernel, operands))
+    inner.emit(scf.YieldOp())
+    new = op.prev_op
+    while new is not None and new is not previous:
+        for one in new.walk():
+            one.location = op.location
+        new = new.prev_op
+    op.detach()
+    op.erase()
+
+
+def _known(value: SSAValue) -> Index:
+    constant = constant_of(value)
+    return value if constant is None else constant
+
+
+def _panel(
+    build: Build, b: SSAValue, at: Index, count: SSAValue, blocking: Blocking
+) -> SSAValue:
+    """The blocks of a panel: (batch, k, n), or (batch, k / 2, n, 2) in pairs."""
+    nr = blocking.nr
+    if not _in_pairs(blocking):
+        shape, strides = (count, CALLED_K, nr), (CALLED_K * nr, nr, 1)
+        return _view(build, b, at, shape, strides)
+    pairs = (count, CALLED_K // _PAIR, nr, _PAIR)
+    return _view(build, b, at, pairs, (CALLED_K * nr, _PAIR * nr, _PAIR, 1))
+
+
+def _view(
+    build: Build,
+    base: SSAValue,
+    offset: Index,
+    sizes: tuple[Index, ...],
+    strides: tuple[int, ...],
+) -> SSAValue:
+    """Memory under a memref that begins where its allocation does."""
+    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+    known = offset if isinstance(offset, int) else None
+    element: Attribute = memref_type(base).element_type
+    type_ = MemRefType(element, shape, StridedLayoutAttr(strides, known))
+    return build.insert(
+        memref.ReinterpretCastOp(base, [offset], list(sizes), list(strides), type_)
+    )

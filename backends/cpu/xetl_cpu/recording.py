@@ -1,0 +1,176 @@
+"""The ``xsmm_*`` functions served by NumPy, each call written down: for tests.
+
+    with recording() as calls:
+        gemm[grid](a, b, c)          # with xetl.config.xsmm = "recording"
+    assert calls[0].name == "xsmm_brgemm_dispatch"
+
+Kernels run on one thread then, so calls come in a fixed order.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xetl_cpu.xsmm.flags import DATA_TYPES, GEMM_FLAGS
+from xetl_cpu.xsmm_library import (
+    FUNCTIONS,
+    INVOKE_TYPE,
+    RECORDING,
+    Library,
+    dispatch_type,
+)
+
+__all__ = ["Call", "library", "recording"]
+
+_TILES_INVOKE_TYPE = ctypes.CFUNCTYPE(
+    None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+)
+_VNNI_B = GEMM_FLAGS["vnni_a"]
+"""In calls A and B have changed places."""
+
+_BETA_0 = GEMM_FLAGS["beta_0"]
+_F32, _BF16_F32 = DATA_TYPES["f32"], DATA_TYPES["bf16_f32"]
+
+
+class Call(NamedTuple):
+    """One call: the function and its arguments; pointers are addresses."""
+
+    name: str
+    arguments: tuple[int, ...]
+
+
+class _State:
+    """What was called, and kernels by their number."""
+
+    calls: list[Call] | None = None
+    kernels: tuple[tuple[int, ...], ...] = ()
+    failure: Exception | None = None
+
+
+@contextmanager
+def recording() -> Generator[list[Call]]:
+    """Inside, calls are appended to what this gives; one `recording` at a time.
+
+    Raises:
+        Exception: what went wrong in a call, at the end: it cannot leave native code.
+    """
+    _State.calls, _State.failure = [], None
+    try:
+        yield _State.calls
+    finally:
+        _State.calls = None
+    if _State.failure is not None:
+        raise _State.failure
+
+
+@contextmanager
+def _paused() -> Generator[None]:
+    """Inside, nothing is written down."""
+    calls, _State.calls = _State.calls, None
+    try:
+        yield
+    finally:
+        _State.calls = calls
+
+
+def library() -> Library:
+    """The functions, for kernels to call."""
+    addresses = {
+        name: ctypes.cast(function, ctypes.c_void_p).value or 0
+        for name, function in zip(FUNCTIONS, _CALLBACKS)
+    }
+    return Library(RECORDING, addresses, RECORDING, _paused, is_sequential=True)
+
+
+def _write_down(name: str, arguments: tuple[Any, ...]) -> None:
+    if _State.calls is not None:
+        # ctypes says None for a pointer to 0.
+        _State.calls.append(Call(name, tuple(one or 0 for one in arguments)))
+
+
+def _kernel(numbers: tuple[int, ...]) -> int:
+    """The number of a kernel, from 1; equal ones are one."""
+    if numbers not in _State.kernels:
+        _State.kernels += (numbers,)
+    return _State.kernels.index(numbers) + 1
+
+
+@dispatch_type
+def _dispatch(*numbers: int) -> int:
+    _write_down(FUNCTIONS[0], numbers)
+    data_type, flags = numbers[0], numbers[-1]
+    wanted = {_F32: 0, _BF16_F32: _VNNI_B}.get(data_type)
+    return _kernel(numbers) if flags & _VNNI_B == wanted else 0
+
+
+@INVOKE_TYPE
+def _invoke(*arguments: Any) -> None:
+    _write_down(FUNCTIONS[1], arguments)
+    try:
+        _compute(*(one or 0 for one in arguments))
+    except Exception as failure:  # ctypes would only print it
+        _State.failure = failure
+
+
+@dispatch_type
+def _dispatch_tiles(*numbers: int) -> int:
+    _write_down(FUNCTIONS[2], numbers)
+    return _kernel(numbers)
+
+
+@_TILES_INVOKE_TYPE
+def _invoke_tiles(*arguments: Any) -> None:
+    _write_down(FUNCTIONS[3], arguments)
+
+
+_CALLBACKS = (_dispatch, _invoke, _dispatch_tiles, _invoke_tiles)
+
+
+def _compute(data_type: int, kernel: int, *rest: int) -> None:
+    """C += the sum of products, in the order of the batch, in f32."""
+    *places, batch = rest
+    numbers = _State.kernels[kernel - 1]
+    _, m, n, k, lda, ldb, ldc, stride_a, stride_b, flags = numbers
+    size = 4 if data_type == _F32 else 2
+    a, b = (places[i] + places[i + 1] * size for i in (0, 2))
+    left = _matrices(a, size, (batch, m, k), (stride_a, lda, 1))
+    if flags & _VNNI_B:
+        shape, strides = (batch, k // 2, n, 2), (stride_b, 2 * ldb, 2, 1)
+        pairs = _matrices(b, size, shape, strides)
+        right = pairs.transpose(0, 1, 3, 2).reshape(batch, k, n)
+    else:
+        right = _matrices(b, size, (batch, k, n), (stride_b, ldb, 1))
+    c = _memory(places[4] + places[5] * 4, np.float32, (m, n), (ldc, 1))
+    if flags & _BETA_0:
+        c[...] = 0
+    for one, other in zip(left, right):
+        c += one @ other
+
+
+def _matrices(
+    address: int, size: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Elements as f32: those of bf16 are its upper halves."""
+    if size == 4:
+        return _memory(address, np.float32, shape, strides)
+    halves = _memory(address, np.uint16, shape, strides).astype(np.uint32)
+    return (halves << 16).view(np.float32)
+
+
+def _memory(
+    address: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """A view of memory; strides in elements."""
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    count = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides))
+    size = np.dtype(dtype).itemsize
+    memory = (ctypes.c_char * (count * size)).from_address(address)
+    flat = np.frombuffer(memoryview(memory), dtype)
+    bytes_ = [step * size for step in strides]
+    return np.lib.stride_tricks.as_strided(flat, shape, bytes_)

@@ -1,0 +1,186 @@
+"""Who serves the ``xsmm_*`` functions that kernels call when `config.xsmm` says so.
+
+| ``xetl.config.xsmm``  | products are                                               |
+|-----------------------|------------------------------------------------------------|
+| ``inline``            | compiled into the kernel, by `xetl_cpu.microkernels`       |
+| ``libxsmm``           | calls of libxsmm, through what `native/` was built to      |
+| ``recording``         | calls that NumPy serves, each written down: `recording.py` |
+| a path                | calls of the shared library there                          |
+
+A library is asked for two small products before it is trusted: numbers of flags differ
+between versions of libxsmm, and a wrong one is no error there but a wrong result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from struct import pack
+
+from xetl_cpu import native
+from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
+
+__all__ = [
+    "FUNCTIONS",
+    "INVOKE_TYPE",
+    "Library",
+    "UnusableLibraryError",
+    "brgemm_numbers",
+    "dispatch_type",
+    "find_library",
+]
+
+LIBXSMM, RECORDING = "libxsmm", "recording"
+
+_DISPATCH, _INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
+TILES = (
+    "xsmm_intel_amx_tile_config_dispatch",
+    "xsmm_intel_amx_tile_config_invoke",
+)
+FUNCTIONS = (_DISPATCH, _INVOKE, *TILES)
+"""All that a kernel may call."""
+
+_I64, _PTR = ctypes.c_int64, ctypes.c_void_p
+_DISPATCH_NUMBERS = 10
+dispatch_type = ctypes.CFUNCTYPE(_I64, *[_I64] * _DISPATCH_NUMBERS)
+INVOKE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
+
+
+class UnusableLibraryError(Exception):
+    """There is no library, or none that computes what it should; says why."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """Functions to call.
+
+    Attributes:
+        mode: what the user asked for.
+        addresses: of the functions it has, by name.
+        identity: differs between libraries whose kernels may differ.
+        quietly: what calls of our own are made in, so that none is written down.
+        is_sequential: whether kernels may call it from one thread only.
+    """
+
+    mode: str
+    addresses: Mapping[str, int]
+    identity: str
+    quietly: Callable[[], AbstractContextManager[None]] = nullcontext
+    is_sequential: bool = False
+
+    @property
+    def serves_tiles(self) -> bool:
+        """Whether it can set AMX up apart from its kernels."""
+        return all(name in self.addresses for name in TILES)
+
+    def has_kernel(self, numbers: Sequence[int]) -> bool:
+        """Whether a dispatch with these numbers (see `brgemm_numbers`) finds one."""
+        return self.dispatch(numbers) != 0
+
+    def dispatch(self, numbers: Sequence[int]) -> int:
+        """The address of a kernel, or 0."""
+        with self.quietly():
+            return dispatch_type(self.addresses[_DISPATCH])(*numbers)
+
+    def invoke(
+        self, data_type: int, kernel: int, pointers: Sequence[int], batch: int
+    ) -> None:
+        """Run a kernel on A, B and C."""
+        places = [word for pointer in pointers for word in (pointer, 0)]
+        with self.quietly():
+            INVOKE_TYPE(self.addresses[_INVOKE])(data_type, kernel, *places, batch)
+
+
+def brgemm_numbers(
+    data_type: str, sizes: Sequence[int], flags: Sequence[str]
+) -> list[int]:
+    """The arguments of ``xsmm_brgemm_dispatch``."""
+    return [DATA_TYPES[data_type], *sizes, gemm_flags_in_calls(flags)]
+
+
+def find_library(mode: str) -> Library:
+    """The library for a mode other than ``inline``, tried out.
+
+    Raises:
+        UnusableLibraryError: it is not there, or not to be trusted.
+    """
+    found = _find(mode)
+    if isinstance(found, str):
+        raise UnusableLibraryError(found)
+    return found
+
+
+@cache
+def _find(mode: str) -> Library | str:
+    """The library, or why there is none: neither changes while we run."""
+    try:
+        library = _open(mode)
+        _try_out(library)
+    except UnusableLibraryError as reason:
+        return str(reason)
+    return library
+
+
+def _open(mode: str) -> Library:
+    if mode == RECORDING:
+        # Only then: it needs NumPy, which a launch need not.
+        recording = importlib.import_module("xetl_cpu.recording")
+        return recording.library()
+    path = native.XSMM_SHIM if mode == LIBXSMM else Path(mode)
+    try:
+        loaded = ctypes.CDLL(str(path))
+        stamp = path.stat().st_mtime_ns
+    except OSError as error:
+        why = native.status() if mode == LIBXSMM else str(error)
+        raise UnusableLibraryError(f"it cannot be loaded ({why})") from None
+    addresses = {
+        name: ctypes.cast(getattr(loaded, name), _PTR).value or 0
+        for name in FUNCTIONS
+        if hasattr(loaded, name)
+    }
+    for name in (_DISPATCH, _INVOKE):
+        if name not in addresses:
+            raise UnusableLibraryError(f"it has no function `{name}`")
+    return Library(mode, addresses, f"{path} {stamp}")
+
+
+# Trying out -------------------------------------------------------------------------
+
+_SIZES = (2, 2, 2, 2, 2, 2, 4, 4)
+"""2 x 2 x 2, contiguous."""
+
+_A, _B = (1, 2, 3, 4, -1, 0, 2, 1), (5, 6, 7, 8, 1, -2, 0, 3)
+"""Two products; with what C holds before, a wrong flag or stride cannot give this."""
+
+_C = (10, 20, 30, 40)
+_WANTED = (28.0, 44.0, 75.0, 89.0)
+
+
+def _try_out(library: Library) -> None:
+    for data_type, flag in (("f32", "none"), ("bf16_f32", "vnni_b")):
+        kernel = library.dispatch(brgemm_numbers(data_type, _SIZES, [flag]))
+        if not kernel:
+            continue  # compiled inline, then
+        in_pairs = flag == "vnni_b"
+        a, b = (_operand(values, data_type) for values in (_A, _B))
+        if in_pairs:
+            b = _operand([_B[i] for i in (0, 2, 1, 3, 4, 6, 5, 7)], data_type)
+        c = ctypes.create_string_buffer(pack("<4f", *_C), 16)
+        pointers = [ctypes.addressof(one) for one in (a, b, c)]
+        library.invoke(DATA_TYPES[data_type], kernel, pointers, 2)
+        if c.raw != pack("<4f", *_WANTED):
+            raise UnusableLibraryError(f"it computes wrong numbers in {data_type}")
+
+
+def _operand(values: Sequence[int], data_type: str) -> ctypes.Array[ctypes.c_char]:
+    """Small integers: their bf16 are the upper halves of their f32."""
+    words = pack(f"<{len(values)}f", *values)
+    if data_type == "bf16_f32":
+        pairs = (words[at + 2 : at + 4] for at in range(0, len(words), 4))
+        words = b"".join(pairs)
+    return ctypes.create_string_buffer(words, len(words))
