@@ -92,6 +92,30 @@ def test_other_types_use_no_tiles(amx):
         assert amx.total() == {}
 
 
+@xetile.kernel
+def gemm_of_some_k(A, B, C, stop, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), C.dtype)
+    for k in range(0, stop, BK):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, BK)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (BK, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("stop", [8, 40, 72])
+def test_k_that_ends_before_the_matrices_do(amx, stop):
+    """What is behind the end is in the same step of the tiles, and must not count."""
+    rng = np.random.default_rng(0)
+    a, b = bytes_or_small(rng, BF16, 64, 96), bytes_or_small(rng, BF16, 96, 64)
+    b[stop:] = np.nan
+    c = np.zeros((64, 64), np.float32)
+    with amx.counting():
+        gemm_of_some_k[1, 1](a, b, c, stop, BM=64, BN=64, BK=8)
+    assert np.array_equal(c, a[:, :stop].astype("f4") @ b[:stop].astype("f4"))
+    assert amx.total()["tdpbf16ps"] > 0
+
+
 def test_infinities_stay_where_they_are(amx):
     """Rows of padding beside an infinite column of B are not seen."""
     a, b = np.ones((3, 5), BF16), np.ones((5, 70), BF16)

@@ -247,8 +247,11 @@ def _emit_packing(packing: _Packing, build: Build) -> None:
     first = inner.add(packing.k_start, skip)
     column = inner.mul(tile, packing.block.n)
     length = inner.minimum(inner.sub(packing.total, skip), chunk)
-    length = inner.round_up(length, blocking.k_step)
     k_valid = inner.maximum(inner.sub(source.rows, first), 0)
+    if blocking.k_step > 1:
+        # What is packed besides, up to a whole step, is padding.
+        k_valid = inner.minimum(k_valid, length)
+        length = inner.round_up(length, blocking.k_step)
     n_valid = inner.maximum(inner.sub(source.cols, column), 0)
     start = inner.add(
         inner.mul(tile, inner.mul(packing.per_panel, blocking.panels)),

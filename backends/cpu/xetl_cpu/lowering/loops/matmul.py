@@ -173,7 +173,7 @@ class _Chunk:
         blocking, build = self.blocking, self.build
         stride = blocking.panel_elements(blocking.kc)
         to = self._scratch(blocking.panels * stride)
-        k_valid = self._rest(b.rows)
+        k_valid = self._valid(self._rest(b.rows))
         first = build.add(b.row, self.at)
         operands = [first, b.col, k_valid, self.padded_length(build), b.cols]
         self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
@@ -200,9 +200,10 @@ class _Chunk:
     ) -> None:
         """The block GEMM, on A in place where its memory allows, else on a copy."""
         build = self.build
-        k0, k_valid = build.add(a.col, self.at), self._rest(a.cols)
+        k0, there = build.add(a.col, self.at), self._rest(a.cols)
+        k_valid = self._valid(there)
         if self._may_stay(a):
-            then, other = _branches(build, self._is_whole(a, rows, k_valid))
+            then, other = _branches(build, self._is_whole(a, rows, there))
             memory = a.matrix.memref
             self._gemm(then, memory, (a.row, k0), rows, panels, source, result)
         else:
@@ -275,6 +276,12 @@ class _Chunk:
     def _rest(self, extent: Index) -> Index:
         """How much of an extent lies in this chunk or behind it."""
         return self.build.maximum(self.build.sub(extent, self.at), 0)
+
+    def _valid(self, there: Index) -> Index:
+        """How much of what is there may be packed: the rest of a step is padding."""
+        if self.blocking.k_step == 1:
+            return there  # only the chunk is packed anyway
+        return self.build.minimum(there, self.length)
 
     def _emit(
         self,
