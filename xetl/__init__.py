@@ -15,6 +15,8 @@ _HOMES = {
     "no_compile": "xetl.runtime.config",
 }
 
+_PACKAGES = ("ops", "xetile")
+
 if TYPE_CHECKING:
     from xetl.runtime.config import config, no_compile
     from xetl.runtime.library import load_mlir
@@ -22,8 +24,8 @@ else:  # a checker would take any name to be there
 
     def __getattr__(name: str) -> object:
         """Load what is asked for on first use: importing `xetl` costs nothing."""
-        if name == "xetile":
-            return importlib.import_module("xetl.xetile")
+        if name in _PACKAGES:
+            return importlib.import_module(f"xetl.{name}")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = getattr(importlib.import_module(_HOMES[name]), name)
@@ -32,4 +34,4 @@ else:  # a checker would take any name to be there
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "xetile"})
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ import numpy as np
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TileTypeError
 from xetl.language.dtypes import DType, bf16
+from xetl.prepacked import Prepacked
 from xetl.runtime import dlpack, usm
 
 __all__ = [
@@ -56,6 +58,9 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
     torch = sys.modules.get("torch")  # whoever passes a tensor has imported it
     if torch is not None and isinstance(obj, torch.Tensor):
         return _describe_torch(obj, name)
+    if isinstance(obj, Prepacked):
+        view = describe(obj.array, name)
+        return replace(view, obj=obj)  # the backend may look for what it keeps there
     if hasattr(obj, usm.INTERFACE):
         return _describe_usm(obj, name)
     if hasattr(obj, "__dlpack__"):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from xetl.backend import Argument, Executable
+from xetl.prepacked import fast_entry
 from xetl.runtime.grid import Grid
 
 
@@ -30,7 +31,7 @@ class Plan:
         self.grid = grid
         self.args = tuple(values)
         self._launch = partial(executable.launch, grid, tuple(views))
-        fast = executable.fast
+        fast = fast_entry(executable, values)
         self._fast: Callable[[], int] = (
             _refuse if fast is None else partial(fast, *grid, *values)
         )

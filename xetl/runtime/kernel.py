@@ -15,6 +15,7 @@ from typing import Any, cast, overload
 from xetl.backend import Artifact, Backend
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam
+from xetl.prepacked import fast_entry
 from xetl.runtime import interpret, report
 from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
@@ -218,17 +219,25 @@ class Kernel:
                 named = dict(zip(keywords, seen[len(args) :]))
                 if try_shortcuts(self.shortcuts, grid, seen[: len(args)], named):
                     return
+        new = self.launch_anew(grid, args, keywords)
+        if new is not None:
+            self.shortcuts = remember(self.shortcuts, new)
+
+    def launch_anew(
+        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Shortcut | None:
+        """Run the kernel; what calls like this one may try first, if there is such."""
         state = launch_state()
         backend, values = self._bind(args, keywords)
         found = specialize(self._parameters, values)
         loaded, unchanged, _ = self._load(found, backend, choose_target(backend))
         loaded.executable.launch(grid, found.args)
-        fast = loaded.executable.fast
-        if fast is not None:
-            rest = self._rest(found, len(args), bool(keywords))
-            known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
-            new = Shortcut(fast, len(args), known, rest, state, unchanged)
-            self.shortcuts = remember(self.shortcuts, new)
+        fast = fast_entry(loaded.executable, values)
+        if fast is None:
+            return None
+        rest = self._rest(found, len(args), bool(keywords))
+        known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
+        return Shortcut(fast, len(args), known, rest, state, unchanged)
 
     def grid_of(
         self,

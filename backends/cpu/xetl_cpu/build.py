@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.errors import InternalError
-from xetl_cpu import fibers, parallel
+from xetl_cpu import fibers, packed_memory, parallel
 from xetl_cpu.emit import emit_kernel
 from xetl_cpu.targets import Target, target_machine
 
@@ -17,7 +17,8 @@ _BINDING = "llvmlite.binding"
 
 def llvm_text(module: ModuleOp, target: Target) -> str:
     """The LLVM IR as emitted."""
-    return str(emit_kernel(module, target, parallel.TABLE | fibers.TABLE))
+    table = parallel.TABLE | fibers.TABLE | packed_memory.TABLE
+    return str(emit_kernel(module, target, table))
 
 
 def optimised(text: str, target: Target) -> Any:

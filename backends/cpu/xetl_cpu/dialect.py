@@ -352,6 +352,43 @@ class ViewAddressOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PackedMemoryOp(IRDLOperation):
+    """Memory for ``count`` elements of a packed operand of the launch.
+
+    The launch may bring it from an earlier one; ``is_missing`` says whether the operand
+    has yet to be packed. ``source`` (a matrix of argument number ``argument``),
+    ``facts`` (indices) and ``layout`` are all that the packed elements depend on.
+    """
+
+    name = "cpu.packed_memory"
+    count = operand_def(IndexType)
+    source = operand_def(MemRefType)
+    facts = var_operand_def(IndexType)
+    argument = prop_def(IntegerAttr[I64])
+    layout = prop_def(DenseArrayBase)
+    memory = result_def(MemRefType)
+    is_missing = result_def(i1)
+
+    def __init__(
+        self,
+        count: SSAValue,
+        source: SSAValue,
+        facts: Sequence[SSAValue],
+        argument: int,
+        layout: Sequence[int],
+        memory_type: Attribute,
+    ) -> None:
+        super().__init__(
+            operands=[count, source, list(facts)],
+            properties={
+                "argument": _i64(argument),
+                "layout": DenseArrayBase.from_list(i64, list(layout)),
+            },
+            result_types=[memory_type, i1],
+        )
+
+
+@irdl_op_definition
 class ConstantMemoryOp(IRDLOperation):
     """Memory that holds the elements of a constant, row by row, and never changes."""
 
@@ -443,7 +480,16 @@ class ThreadTilesOp(IRDLOperation):
 
 
 CPU = Dialect(
-    "cpu", [ThreadTilesOp, ViewAddressOp, ConstantMemoryOp, LogOp, FibersOp, BarrierOp]
+    "cpu",
+    [
+        ThreadTilesOp,
+        ViewAddressOp,
+        PackedMemoryOp,
+        ConstantMemoryOp,
+        LogOp,
+        FibersOp,
+        BarrierOp,
+    ],
 )
 XSMM = Dialect(
     "xsmm",

@@ -29,12 +29,11 @@ from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
 from xetl_cpu.llvm import define
 from xetl_cpu.log import LOG_BYTES
 from xetl_cpu.logging import emit_log, log_operations
+from xetl_cpu.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 
 KERNEL = "xetl_kernel"
-PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES, GRID = range(5)
-FIRST_ARGUMENT = GRID + 3
 _LINE = 64
 _SLACK = 8 * _LINE
 STACK_BYTES = 1 << 16

@@ -21,6 +21,18 @@ import llvmlite.binding as _binding
 from xetl_cpu import fastcall as layout
 from xetl_cpu.image import Image, build_image
 from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, store
+from xetl_cpu.slots import (
+    GRID,
+    PACKED,
+    PACKED_BYTES,
+    PACKED_STATE,
+    PARALLEL_FOR,
+    THREADS,
+    WORKSPACE,
+    WORKSPACE_BYTES,
+)
+
+_PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
 binding: Any = _binding
 Builder = Any
@@ -278,7 +290,7 @@ def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
     overflow = builder.alloca(I32)
     for axis in range(3):
         size = _read_int(code, process, code.pointer(objects, axis), overflow)
-        code.put(slots, 4 + axis, size)
+        code.put(slots, GRID + axis, size)
     records = code.at(table, 8 * layout.HEADER)
     with counted_loop(builder, params, name="param") as loop:
         record = _element(code, records, loop.index, layout.RECORD)
@@ -374,16 +386,20 @@ def _run(code: _Code, table: Value, process: Value, limit: Value, slots: Value) 
     threads = _threads(code, process, limit)
     serial = code.is_(threads, "<=", 1)
     fork = code.word(process, layout.P_PARALLEL_FOR)
-    code.put(slots, 0, builder.select(serial, const(I64, 0), fork))
-    code.put(slots, 1, threads)
-    code.put(slots, 2, 0)
-    code.put(slots, 3, 0)
+    code.put(slots, PARALLEL_FOR, builder.select(serial, const(I64, 0), fork))
+    code.put(slots, THREADS, threads)
+    code.put(slots, WORKSPACE, 0)
+    code.put(slots, WORKSPACE_BYTES, 0)
+    for packed in _PACKED:
+        code.put(slots, packed, 0)
     key = builder.trunc(code.word(process, layout.P_KEY), I32)
     pair = code.call(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
     has_workspace = code.is_(builder.ptrtoint(pair, I64), "!=", 0)
     with builder.if_then(has_workspace):
-        code.put(slots, 2, code.word(pair, 0))
-        code.put(slots, 3, code.word(pair, 1))
+        code.put(slots, WORKSPACE, code.word(pair, 0))
+        code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
+        for index, packed in enumerate(_PACKED):
+            code.put(slots, packed, code.word(pair, 2 + index))
     state = code.call(code.word(process, layout.P_SAVE_THREAD), PTR, [])
     result = code.call(code.word(table, layout.T_KERNEL), I64, [slots])
     code.call(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])

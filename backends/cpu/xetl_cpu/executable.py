@@ -9,6 +9,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from xetl.backend import Argument, ArrayView
@@ -17,11 +18,12 @@ from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl_cpu import fastcall
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.log import read_records, show
+from xetl_cpu.prepacked import fast_prepacked, prepacked_argument, run_prepacked
+from xetl_cpu.slots import FIRST_ARGUMENT, GRID, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.threads import SERIAL, thread_layer
-from xetl_cpu.workspace import thread_workspace
+from xetl_cpu.workspace import Workspace, thread_workspace
 
 KERNEL = "xetl_kernel"
-_WORKSPACE, _WORKSPACE_BYTES = 2, 3
 
 _Native = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 """A call through this type lets other Python threads run meanwhile."""
@@ -64,12 +66,22 @@ class CpuExecutable:
             )
         self.meta = meta
         self.signature = signature
-        self._slots = fastcall.FIRST_SLOT + sum(map(_slots_of, signature.params))
+        self._packed: int | None = meta.get("packed")
+        self._slots = FIRST_ARGUMENT + sum(map(_slots_of, signature.params))
 
     @property
     def fast(self) -> Callable[..., int] | None:
         """See `xetl.backend.Executable`."""
         return self._fast
+
+    @property
+    def fast_prepacked(self) -> Callable[..., int] | None:
+        """As `fast`, for calls in which the operand that is packed is a `Prepacked`."""
+        if self._fast is None or self._packed is None:
+            return None
+        params = self.signature.params
+        runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
+        return fast_prepacked(self._fast, runtime[self._packed], self)
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
@@ -84,6 +96,7 @@ class CpuExecutable:
             workspace.address,
             workspace.size,
             *grid,
+            *[0] * (FIRST_ARGUMENT - GRID - len(grid)),
         ]
         for arg in args:
             words.extend(_words(arg))
@@ -92,18 +105,28 @@ class CpuExecutable:
                 f"a kernel with {self._slots} slots was given {len(words)}"
             )
         slots = (ctypes.c_int64 * len(words))(*words)
+        run = partial(self._run, slots, workspace)
+        operand = prepacked_argument(args, self._packed)
         with layer.lock or nullcontext():
-            needed = self._native(slots)
-            if needed > 0:
-                workspace.reserve(needed)
-                slots[_WORKSPACE] = workspace.address
-                slots[_WORKSPACE_BYTES] = workspace.size
-                needed = self._native(slots)
+            if operand is None:
+                result = run()
+            else:
+                result = run_prepacked(operand, self, slots, run)
             log = self.meta.get("log")
             records = read_records(workspace.address, log) if log else []
-        if needed != 0:
-            raise InternalError(f"a kernel ended with {needed}")
+        if result != 0:
+            raise InternalError(f"a kernel ended with {result}")
         show(records)
+
+    def _run(self, slots: Any, workspace: Workspace) -> int:
+        """Call the code; once more with a larger workspace, if it asks for one."""
+        result = self._native(slots)
+        if result > 0:
+            workspace.reserve(result)
+            slots[WORKSPACE] = workspace.address
+            slots[WORKSPACE_BYTES] = workspace.size
+            result = self._native(slots)
+        return result
 
 
 def _slots_of(param: object) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_cpu import workspace
+from xetl_cpu.slots import FIRST_ARGUMENT
 from xetl_cpu.threads import ThreadLayer, on_layer_lost
 
 ENTRY = "xetl_entry"
@@ -56,7 +57,6 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_REFUSED,
 ) = range(16)
 
-FIRST_SLOT = 7
 _MOST_SLOTS = 256
 _METH_FASTCALL = 0x80
 _DONE, _REFUSED = 0, 1
@@ -112,7 +112,7 @@ def publish(layer: ThreadLayer) -> None:
 def _records(
     signature: Signature, stored: Collection[int]
 ) -> tuple[list[list[int]], int]:
-    slot, argument = FIRST_SLOT, 0
+    slot, argument = FIRST_ARGUMENT, 0
     records: list[list[int]] = []
     first_of_group: dict[int, int] = {}
     for index, param in enumerate(signature.params):

@@ -23,15 +23,10 @@ from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl.dialects.upstream import scf
 from xetl_cpu.dialect import ThreadTilesOp
-from xetl_cpu.emit import (
-    PARALLEL_FOR,
-    THREADS,
-    WORKSPACE,
-    WORKSPACE_BYTES,
-    KernelEmitter,
-)
+from xetl_cpu.emit import KernelEmitter
 from xetl_cpu.llvm import VOID, counted_loop, define, minimum
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.work import SMALL, nanoseconds
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)

@@ -18,7 +18,7 @@ from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
-from xetl_cpu.dialect import CPU, XSMM
+from xetl_cpu.dialect import CPU, XSMM, PackedMemoryOp
 from xetl_cpu.emit import KERNEL, kernel_of
 from xetl_cpu.entry import with_entry
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
@@ -124,6 +124,7 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     image = with_entry(build_image(code, [KERNEL], imports))
     meta = {
         "stored": stored_arguments(module),
+        "packed": packed_argument(module),
         "target": target,
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
@@ -144,6 +145,14 @@ def stored_arguments(module: ModuleOp) -> list[int]:
     """Indices of the arguments whose memory the kernel writes."""
     function = kernel_of(module)
     return list(ints_of(function.attributes[STORED]))
+
+
+def packed_argument(module: ModuleOp) -> int | None:
+    """Index of the argument that is packed before the programs run."""
+    for op in module.walk():
+        if isinstance(op, PackedMemoryOp):
+            return op.argument.value.data
+    return None
 
 
 def shared_bytes(module: ModuleOp) -> int:

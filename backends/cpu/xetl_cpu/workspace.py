@@ -20,7 +20,8 @@ def _create_key() -> int:
 
 
 KEY = _create_key()
-"""The pthread key under which native code finds ``[address, bytes]`` of its thread."""
+"""The pthread key under which native code finds what a thread has for its launches: the
+address and the bytes of its workspace, then those of a packed operand and its state."""
 
 GETSPECIFIC = ctypes.cast(_libc.pthread_getspecific, ctypes.c_void_p).value or 0
 
@@ -31,9 +32,9 @@ class Workspace:
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
         self._anchor: object = None
-        self._published = (ctypes.c_int64 * 2)()
-        # Native code may look at the pair as long as the thread lives, and a thread
-        # that Python did not make can outlive this object: the pair is never freed.
+        self._published = (ctypes.c_int64 * 5)()
+        # Native code may look at it as long as the thread lives, and a thread
+        # that Python did not make can outlive this object: it is never freed.
         _immortal.append(self._published)
         _libc.pthread_setspecific(KEY, ctypes.addressof(self._published))
 
@@ -51,7 +52,7 @@ class Workspace:
         """Make it at least ``size`` bytes; what was in it is lost."""
         if size <= self.size:
             return
-        self._published[:] = [0, 0]
+        self._published[:2] = [0, 0]
         self._anchor = self._map = None  # the old block goes before the new one comes
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         self._map = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -59,10 +60,15 @@ class Workspace:
             self._map.madvise(mmap.MADV_HUGEPAGE)
         anchor = ctypes.c_char.from_buffer(self._map)
         self._anchor = anchor
-        self._published[:] = [ctypes.addressof(anchor), size]
+        self._published[:2] = [ctypes.addressof(anchor), size]
+
+    def bring(self, address: int, size: int, state: int) -> None:
+        """Give the next launches of this thread a packed operand; state 0: none."""
+        published = self._published
+        published[2], published[3], published[4] = address, size, state
 
     def __del__(self) -> None:
-        self._published[:] = [0, 0]
+        self._published[:] = [0] * len(self._published)
 
 
 _immortal: list[object] = []

@@ -16,12 +16,12 @@ SCALE = """
 ; and the factor, a double, in slot 13.
 define i64 @xetl_kernel(ptr %slots) {
 entry:
-  %a.slot = getelementptr i64, ptr %slots, i64 7
-  %n.slot = getelementptr i64, ptr %slots, i64 8
-  %sa.slot = getelementptr i64, ptr %slots, i64 9
-  %c.slot = getelementptr i64, ptr %slots, i64 10
-  %sc.slot = getelementptr i64, ptr %slots, i64 12
-  %f.slot = getelementptr i64, ptr %slots, i64 13
+  %a.slot = getelementptr i64, ptr %slots, i64 10
+  %n.slot = getelementptr i64, ptr %slots, i64 11
+  %sa.slot = getelementptr i64, ptr %slots, i64 12
+  %c.slot = getelementptr i64, ptr %slots, i64 13
+  %sc.slot = getelementptr i64, ptr %slots, i64 15
+  %f.slot = getelementptr i64, ptr %slots, i64 16
   %a = load ptr, ptr %a.slot
   %n = load i64, ptr %n.slot
   %sa = load i64, ptr %sa.slot
@@ -61,7 +61,7 @@ define i64 @xetl_kernel(ptr %slots) {
   %dims = alloca i64
   %steps = alloca i64
   %t.slot = getelementptr i64, ptr %slots, i64 1
-  %a.slot = getelementptr i64, ptr %slots, i64 7
+  %a.slot = getelementptr i64, ptr %slots, i64 10
   %fork = load ptr, ptr %slots
   %threads = load i64, ptr %t.slot
   %array = load ptr, ptr %a.slot
@@ -86,7 +86,7 @@ SCRATCH = """
 define i64 @xetl_kernel(ptr %slots) {
   %w.slot = getelementptr i64, ptr %slots, i64 2
   %b.slot = getelementptr i64, ptr %slots, i64 3
-  %a.slot = getelementptr i64, ptr %slots, i64 7
+  %a.slot = getelementptr i64, ptr %slots, i64 10
   %w = load i64, ptr %w.slot
   %b = load i64, ptr %b.slot
   %array = load ptr, ptr %a.slot

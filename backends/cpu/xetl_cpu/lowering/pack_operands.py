@@ -7,9 +7,13 @@ arithmetic: 10 % at BM = 64.
 Before: ``scf.parallel (%x, %y) { xsmm.brgemm(%a, %b at [0, %y * 256], ...) }``
 After::
 
-    %packed = memref.alloc(...)
+    %packed, %is_missing = cpu.packed_memory(...)
     scf.parallel (%tile, %chunk) { xsmm.pack_b ... }
     scf.parallel (%x, %y) { xsmm.brgemm(...) packed (%packed, tile %y) }
+
+A launch may bring that memory with the operand in it; then there are no tiles to pack.
+One operand, the first that is part of an argument, has this; the memory of others is a
+`memref.alloc`.
 
 Left alone: operands that the kernel writes, whose offset along n is not a program's
 number times the tile, or whose start along k depends on the program; those are packed
@@ -30,10 +34,16 @@ from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.upstream import memref, scf
+from xetl.dialects.upstream import func, memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
-from xetl_cpu.dialect import BrgemmTileOp, PackBOp, UserTile, element_attribute
+from xetl_cpu.dialect import (
+    BrgemmTileOp,
+    PackBOp,
+    PackedMemoryOp,
+    UserTile,
+    element_attribute,
+)
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, static_strides
@@ -44,6 +54,9 @@ from xetl_cpu.targets import Target, find_target
 
 _LINE = 32
 """Panels start at multiples of this many elements: whole cache lines."""
+
+_DTYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
+"""Their places in it are how the memory of a packed operand names them."""
 
 _CHUNK = 256
 """Steps of k that one task packs."""
@@ -65,11 +78,12 @@ class PackOperandsPass(ModulePass):
             found = [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]
             found = [o for o in found if not _stays(o, machine)]
             plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
-            packings = [
-                _reserve(plan, brgemm, loop, machine)
-                for brgemm, plan in plans
-                if plan is not None
-            ]
+            packings: list[_Packing] = []
+            for brgemm, plan in plans:
+                if plan is not None:
+                    may_bring = all(p.is_missing is None for p in packings)
+                    new = _reserve(plan, brgemm, loop, machine, may_bring)
+                    packings.append(new)
             # All memory stands first: how much is needed must be known before
             # anything runs.
             for packing in packings:
@@ -103,6 +117,14 @@ class _Plan:
     k_start: Index
     axis: int | None
     n_dim: int
+
+    def argument(self) -> int | None:
+        """The number of the argument that it is part of, if it is."""
+        base = root(self.init.source)
+        if not isinstance(base, BlockArgument):
+            return None
+        is_argument = isinstance(base.block.parent_op(), func.FuncOp)
+        return base.index if is_argument else None
 
 
 class _NotPackedError(Exception):
@@ -176,20 +198,39 @@ class _Packing:
         total: its extent along k.
         per_panel: elements of a panel.
         tiles: how many tiles of n there are.
+        buffer: the memory.
+        is_missing: whether it has to be packed; None: always.
     """
 
     block: UserTile
     blocking: Blocking
     source: Matrix
     k_start: Index
-    buffer: SSAValue
     total: Index
     per_panel: Index
     tiles: Index
+    buffer: SSAValue | None = None
+    is_missing: SSAValue | None = None
+
+    def facts(self) -> list[Index]:
+        """What decides, with source and layout, about the packed elements."""
+        source = self.source
+        return [source.rows, source.cols, self.k_start, self.total, self.tiles]
+
+    def layout(self) -> list[int]:
+        """As `facts`, what is known when compiling."""
+        how, tile = self.blocking, self.block
+        unsigned = 2 * tile.unsigned[0] + tile.unsigned[1]
+        dtypes = [_DTYPES.index(how.dtype), _DTYPES.index(how.compute)]
+        return [tile.n, how.nr, how.k_pack, how.k_step, unsigned, *dtypes]
 
 
 def _reserve(
-    plan: _Plan, op: BrgemmTileOp, loop: scf.ParallelOp, target: Target
+    plan: _Plan,
+    op: BrgemmTileOp,
+    loop: scf.ParallelOp,
+    target: Target,
+    may_bring: bool,
 ) -> _Packing:
     """Memory for the packed operand; the product reads that from now on."""
     _, n, depth = op.shape()
@@ -213,19 +254,34 @@ def _reserve(
         last = build.sub(tiles, 1)
         number = inner.minimum(loop.body.block.args[plan.axis], last)
     size = build.mul(build.mul(tiles, blocking.panels), per_panel)
-    element = element_attribute(blocking.compute)
-    buffer = build.insert(
-        memref.AllocOp(MemRefType(element, [DYNAMIC_INDEX]), [build.value(size)])
-    )
+    packing = _Packing(tile, blocking, source, plan.k_start, total, per_panel, tiles)
+    buffer = _memory(packing, build, size, plan.argument() if may_bring else None)
     buffer.name_hint = "packed"
+    packing.buffer = buffer
     new = op.with_packed(buffer, inner.value(number), build.value(per_panel))
     inner.emit(new)
     op.result.replace_all_uses_with(new.result)
     op.detach()
     op.erase()
-    return _Packing(
-        tile, blocking, source, plan.k_start, buffer, total, per_panel, tiles
-    )
+    return packing
+
+
+def _memory(
+    packing: _Packing, build: Build, size: Index, argument: int | None
+) -> SSAValue:
+    """Memory of the launch, which the launch may bring if it is for an argument."""
+    element = element_attribute(packing.blocking.compute)
+    type_ = MemRefType(element, [DYNAMIC_INDEX])
+    count = build.value(size)
+    if argument is None:
+        return build.insert(memref.AllocOp(type_, [count]))
+    facts = [build.value(fact) for fact in packing.facts()]
+    source, layout = packing.source.memref, packing.layout()
+    op = PackedMemoryOp(count, source, facts, argument, layout, type_)
+    build.emit(op)
+    packing.is_missing = op.is_missing
+    op.is_missing.name_hint = "is_missing"
+    return op.memory
 
 
 def _source(plan: _Plan, build: Build) -> Matrix:
@@ -258,10 +314,14 @@ def _emit_packing(packing: _Packing, build: Build) -> None:
         inner.mul(skip, blocking.nr),
     )
     scalars = [inner.value(v) for v in (first, column, k_valid, length, n_valid)]
+    assert packing.buffer is not None
     tail = [inner.value(start), inner.value(packing.per_panel)]
     operands = [source.memref, *scalars, packing.buffer, *tail]
     inner.emit(PackBOp(packing.block, operands))
     inner.emit(scf.ReduceOp())
     zero, one = build.value(0), build.value(1)
-    uppers = [build.value(packing.tiles), build.value(chunks)]
+    tiles = packing.tiles
+    if packing.is_missing is not None:
+        tiles = build.select(packing.is_missing, tiles, 0)
+    uppers = [build.value(tiles), build.value(chunks)]
     build.emit(scf.ParallelOp([zero, zero], uppers, [one, one], Region(body)))

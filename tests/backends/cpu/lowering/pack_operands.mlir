@@ -7,10 +7,12 @@
 
 // B is the same for all programs of a column of the grid: packed before they run, all
 // memory reserved before the first loop. One tile more than B has stands for the rest.
+// A launch that brings B packed has no tiles to pack.
 // CHECK-LABEL: @packed
 // CHECK:       %[[B:.*]] = memref.reinterpret_cast %B
-// CHECK:       %packed = memref.alloc
-// CHECK:       scf.parallel
+// CHECK:       %packed, %is_missing = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
+// CHECK:       %[[MISSING:.*]] = arith.select %is_missing
+// CHECK:       scf.parallel {{.*}} to (%[[MISSING]],
 // CHECK:       "xsmm.pack_b"(%[[B]]
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
@@ -35,6 +37,7 @@ func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>
 
 // The programs write B, or an argument that may be the same memory: not packed ahead.
 // CHECK-LABEL: @written
+// CHECK-NOT:   cpu.packed_memory
 // CHECK-NOT:   memref.alloc
 // CHECK-NOT:   pack_b
 // CHECK:       "xsmm.brgemm.tile"
@@ -60,6 +63,7 @@ func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %
 
 // The column is no program's number times the tile: packed by each program.
 // CHECK-LABEL: @other_columns
+// CHECK-NOT:   cpu.packed_memory
 // CHECK-NOT:   memref.alloc
 // CHECK:       "xsmm.brgemm.tile"
 // CHECK:       func.return
@@ -76,6 +80,33 @@ func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[
     %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
     %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
     xetile.store_tile %d, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}
+
+// One operand may be brought: the memory of the second is always of the launch.
+// CHECK-LABEL: @two_operands
+// CHECK:       %packed, %is_missing = "cpu.packed_memory"
+// CHECK-SAME:  argument = 1 : i64
+// CHECK-NOT:   cpu.packed_memory
+// CHECK:       %packed_1 = memref.alloc
+func.func @two_operands(%A: !matrix, %B: !matrix, %D: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %c64 = arith.constant 64 : index
+    %col = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[%x, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %e = xetile.init_tile %D[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %c = xetile.init_tile %C[%x, %col], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %ve = xetile.load_tile %e : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    %f = xetile.tile_mma %va, %ve, %d : vector<16x32xbf16>, vector<32x64xbf16>, vector<16x64xf32> -> vector<16x64xf32>
+    xetile.store_tile %f, %c : vector<16x64xf32>, !c
     scf.reduce
   }
   func.return

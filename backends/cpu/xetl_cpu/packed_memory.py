@@ -1,0 +1,96 @@
+"""Emission of ``cpu.packed_memory``: where the packed operand of a launch is.
+
+It lies in the workspace, unless the launch brings memory for it (`xetl_cpu.prepacked`).
+What is brought starts with a header that says what was packed there, and how; unless
+that is exactly what this launch would pack, it is not used, and the kernel returns at
+once, before anything is written:
+
+    header = [address, strides, facts ..., layout ...]   (8 bytes each)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.codegen.emitter import Strided, constant
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I8, I64, PTR, byte_width
+from xetl.dialects.base import ints_of, memref_type
+from xetl.errors import InternalError
+from xetl_cpu.dialect import PackedMemoryOp
+from xetl_cpu.emit import KernelEmitter
+from xetl_cpu.prepacked import FILLED, HEADER_WORDS, NONE
+from xetl_cpu.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
+
+_HEADER = 8 * HEADER_WORDS
+_LINE = 64
+
+
+def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
+    """Choose the memory; nothing is written yet but the header."""
+    if em.is_checked:
+        raise InternalError("memory is reserved after its size was checked")
+    b = em.builder
+    count = em.get(op.count)
+    element = memref_type(op.memory).element_type
+    raw = b.mul(count, constant(byte_width(element)))
+    size = b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
+    brought = em.slot(PACKED, PTR)
+    state = em.slot(PACKED_STATE)
+    is_brought = b.icmp_signed("!=", state, constant(NONE))
+    is_filled = b.icmp_signed("==", state, constant(FILLED))
+    _use_what_is_brought(em, op, b.add(size, constant(_HEADER)), is_brought, is_filled)
+    inside = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
+    behind = b.gep(brought, [constant(_HEADER)], source_etype=I8)
+    address = b.select(is_brought, behind, inside)
+    em.used = b.select(is_brought, em.used, b.add(em.used, size))
+    em.set(op.memory, Strided(address, (count,), (constant(1),), element))
+    em.set(op.is_missing, b.not_(is_filled))
+
+
+def _use_what_is_brought(
+    em: KernelEmitter, op: PackedMemoryOp, needed: Any, is_brought: Any, is_filled: Any
+) -> None:
+    """Return ``-needed`` if it is too small or holds something else; set the header."""
+    b = em.builder
+    header = em.slot(PACKED, PTR)
+    check, compare, write, wrong, done = (
+        b.append_basic_block(f"packed.{name}")
+        for name in ("check", "compare", "write", "wrong", "done")
+    )
+    b.cbranch(is_brought, check, done)
+    b.position_at_end(check)
+    is_small = b.icmp_signed("<", em.slot(PACKED_BYTES), needed)
+    large = b.append_basic_block("packed.large")
+    b.cbranch(is_small, wrong, large)
+    b.position_at_end(large)
+    b.cbranch(is_filled, compare, write)
+    b.position_at_end(compare)
+    differs = ll.Constant(ll.IntType(1), 0)
+    for index, word in enumerate(_words(em, op)):
+        held = b.load(_field(b, header, index), typ=I64, align=8)
+        differs = b.or_(differs, b.icmp_signed("!=", held, word))
+    b.cbranch(differs, wrong, done)
+    b.position_at_end(write)
+    for index, word in enumerate(_words(em, op)):
+        b.store(word, _field(b, header, index), align=8)
+    b.branch(done)
+    b.position_at_end(wrong)
+    b.ret(b.neg(needed))
+    b.position_at_end(done)
+
+
+def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Any]:
+    source = em.get(op.source)
+    words = [em.builder.ptrtoint(source.address, I64), *source.strides]
+    words += em.all(op.facts)
+    words += [constant(word) for word in ints_of(op.layout)]
+    assert len(words) <= HEADER_WORDS
+    return words
+
+
+def _field(b: Any, header: Any, index: int) -> Any:
+    return b.gep(header, [constant(index)], source_etype=I64)
+
+
+TABLE: dict[Any, Any] = {PackedMemoryOp: emit_packed_memory}

@@ -1,0 +1,223 @@
+"""`xetl.ops.prepack`: the same numbers, packed once."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.ops import matmul, prepack
+from xetl.prepacked import Prepacked
+from xetl.xetile import cdiv, constexpr, f32
+
+
+def small(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).integers(0, 4, shape).astype(dtype)
+
+
+def exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.matmul(a.astype(np.float64), b.astype(np.float64))
+
+
+def copies(operand: Prepacked) -> set[Any]:
+    """The memory that is kept for it."""
+    return set(operand.kept.values())
+
+
+@xetile.kernel(grid=lambda m: (cdiv(m.C.shape[0], 64), cdiv(m.C.shape[1], 64)))
+def gemm(A, B, C, k, layer: constexpr = None):
+    rows, columns = xetile.program_id(0) * 64, xetile.program_id(1) * 64
+    matrix = B if layer is None else B[layer]
+    acc = xetile.zeros((64, 64), f32)
+    for at in range(0, k, 32):
+        a = xetile.load_tile(xetile.init_tile(A, [rows, at], (64, 32)))
+        b = xetile.load_tile(xetile.init_tile(matrix, [at, columns], (32, 64)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [rows, columns], (64, 64)))
+
+
+@xetile.kernel
+def from_layer(A, B, C, layer):
+    columns = xetile.program_id(0) * 64
+    acc = xetile.zeros((64, 64), f32)
+    for at in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [0, at], (64, 32)))
+        b = xetile.load_tile(xetile.init_tile(B[layer], [at, columns], (32, 64)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [0, columns], (64, 64)))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u1", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("m", [1, 7, 16, 128, 300])
+def test_the_numbers_are_the_same(m: int, dtype: Any) -> None:
+    a, b = small(m, 70, dtype=dtype), small(70, 90, dtype=dtype)
+    operand = prepack(b)
+    plain = matmul(a, b)
+    for _ in range(3):
+        assert np.array_equal(matmul(a, operand), plain)
+
+
+@pytest.mark.parametrize("order", ["rows", "columns", "strided"])
+def test_layouts(order: str) -> None:
+    a, b = small(40, 70), small(70, 90)
+    if order == "columns":
+        b = np.asfortranarray(b)
+    if order == "strided":
+        b = small(140, 180)[::2, ::2]
+    operand = prepack(b)
+    for _ in range(3):
+        assert np.array_equal(matmul(a, operand), exact(a, b))
+
+
+def test_vectors_and_batches() -> None:
+    b = small(70, 90)
+    operand = prepack(b)
+    for shape in [(70,), (3, 40, 70), (2, 3, 4, 70), (0, 70)]:
+        a = small(*shape)
+        for _ in range(2):
+            assert np.array_equal(matmul(a, operand), exact(a, b))
+    column, stack = prepack(b[:, 0]), prepack(small(3, 70, 9))
+    for _ in range(2):
+        assert np.array_equal(
+            matmul(small(40, 70), column), exact(small(40, 70), b[:, 0])
+        )
+        expected = exact(small(40, 70), small(3, 70, 9))
+        assert np.array_equal(matmul(small(40, 70), stack), expected)
+
+
+def test_later_launches_pack_nothing() -> None:
+    a, b = small(100, 70), small(70, 90)
+    expected = exact(a, b)
+    operand = prepack(b)
+    assert np.array_equal(matmul(a, operand), expected)
+    b[:] = 0  # which one must not do: what is packed stays as it was
+    for rows in (100, 99, 65):
+        assert np.array_equal(matmul(a[:rows], operand), expected[:rows])
+    assert not matmul(a, b).any()
+    assert len(copies(operand)) == 1
+
+
+def test_kernels_that_arrange_it_alike_share_it() -> None:
+    a, b = small(600, 70), small(70, 900)
+    operand = prepack(b)
+    expected = exact(a, b)
+    bias = np.zeros(900, np.float32)
+    matmul(a, operand)
+    matmul(a, operand, bias=bias)
+    matmul(a, operand, activation="relu")
+    assert len(operand.kept) == 3
+    assert len(copies(operand)) == 1
+    assert np.array_equal(matmul(a, operand, bias=bias), expected)
+
+
+def test_kernels_of_ones_own() -> None:
+    a, b, c = small(100, 70), small(70, 90), np.empty((100, 90), np.float32)
+    operand = prepack(b)
+    expected = exact(a, b)
+    for _ in range(3):
+        c[:] = 0
+        gemm(a, operand, c, 70)
+        assert np.array_equal(c, expected)
+    plan = gemm.bind(a, operand, c, 70)
+    b[:] = 0
+    for _ in range(2):
+        c[:] = 0
+        plan()
+        assert np.array_equal(c, expected)
+    assert len(copies(operand)) == 1
+
+
+def test_what_differs_between_launches_is_noticed() -> None:
+    """The kernel packs as much of k, of the columns and of the layers as it is told."""
+    a, b = small(64, 96), small(96, 256)
+    operand = prepack(b)
+    for k in (96, 32, 96, 64):
+        c = np.zeros((64, 256), np.float32)
+        gemm(a, operand, c, k)
+        assert np.array_equal(c, exact(a[:, :k], b[:k]))
+    for columns in (64, 256, 128):
+        c = np.zeros((64, 256), np.float32)
+        gemm[1, columns // 64](a, operand, c, 96)
+        assert np.array_equal(c[:, :columns], exact(a, b[:, :columns]))
+    layers = prepack(small(3, 96, 256))
+    for layer in (0, 1, 1, 2, 0):
+        c = np.zeros((64, 256), np.float32)
+        from_layer[4](a, layers, c, layer)
+        assert np.array_equal(c, exact(a, small(3, 96, 256)[layer]))
+
+
+def test_other_views_and_arrays_do_not_meet() -> None:
+    a, square = small(70, 70), small(70, 70, seed=1)
+    whole, turned = prepack(square), prepack(square.T)
+    for _ in range(2):
+        assert np.array_equal(matmul(a, whole), exact(a, square))
+        assert np.array_equal(matmul(a, turned), exact(a, square.T))
+
+
+def test_several_threads_at_once() -> None:
+    a, b = small(100, 70), small(70, 900)
+    operand, start = prepack(b), Barrier(4)
+
+    def work(rows: int) -> list[np.ndarray]:
+        start.wait()
+        out = np.empty((rows, 900), np.float32)
+        matmuls = [matmul(a[:rows], operand) for _ in range(20)]
+        for _ in range(20):
+            gemm(a[:rows], operand, out, 70)
+        return [*matmuls, out]
+
+    sizes = (100, 40, 99, 9)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, sizes))
+    for rows, found in zip(sizes, results):
+        assert all(np.array_equal(each, exact(a[:rows], b)) for each in found)
+
+
+def test_memory_goes_with_the_operand() -> None:
+    a, operand = small(100, 70), prepack(small(70, 90))
+    matmul(a, operand)
+    (memory,) = copies(operand)
+    kept = weakref.ref(memory)
+    del operand, memory
+    gc.collect()
+    assert kept() is None
+
+
+def test_the_reference_backend_sees_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XETL_BACKEND", "reference")
+    a, b = small(10, 70), small(70, 9)
+    operand = prepack(b)
+    assert np.array_equal(matmul(a, operand), exact(a, b))
+    b[:] = 0
+    assert not matmul(a, operand).any()
+    assert not operand.kept
+
+
+def test_torch() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    a, b = torch.ones(40, 70), torch.ones(70, 90)
+    operand = prepack(b)
+    for _ in range(3):
+        assert torch.equal(matmul(a, operand), a @ b)
+        c = torch.zeros(40, 90)
+        gemm(a, operand, c, 70)
+        assert torch.equal(c, a @ b)
+
+
+def test_what_it_says_of_itself() -> None:
+    b = small(70, 90)
+    operand = prepack(b)
+    assert (operand.shape, operand.ndim, operand.dtype) == (b.shape, 2, b.dtype)
+    assert operand.array is b
+    assert prepack(operand) is operand
+    with pytest.raises(LaunchError) as caught:
+        prepack(3)
+    assert caught.value.code == "X0805"

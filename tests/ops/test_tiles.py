@@ -1,0 +1,43 @@
+"""Which tiles products of some shapes are cut into."""
+
+from __future__ import annotations
+
+import pytest
+
+from xetl.ops.tiles import choose_tiles
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_few_rows_are_one_wide_tile(rows: int) -> None:
+    tiles = choose_tiles(rows, 4096)
+    assert rows <= tiles.rows <= 4
+    assert tiles.columns >= 512
+    assert tiles.grid == (1, 4096 // tiles.columns, 1)
+
+
+def test_few_columns_are_no_wider_than_they_are() -> None:
+    tiles = choose_tiles(4096, 16)
+    assert tiles.columns == 16
+    assert tiles.grid[0] >= 8
+
+
+@pytest.mark.parametrize(("m", "n"), [(128, 4096), (512, 512), (1024, 1024)])
+def test_there_are_programs_for_several_threads(m: int, n: int) -> None:
+    x, y, z = choose_tiles(m, n).grid
+    assert x * y * z >= 8
+
+
+def test_large_products_have_large_tiles() -> None:
+    assert choose_tiles(2048, 2048)[:2] == (256, 256)
+    assert choose_tiles(300, 300, matrices=64)[:2] == (256, 256)
+
+
+@pytest.mark.parametrize("m", [1, 5, 17, 100, 1000])
+@pytest.mark.parametrize("n", [1, 5, 17, 100, 1000])
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_the_grid_covers_the_result(m: int, n: int, by_columns: bool) -> None:
+    tiles = choose_tiles(m, n, 3, by_columns)
+    x, y, z = tiles.grid
+    assert (x - 1) * tiles.rows < m <= x * tiles.rows
+    assert (y - 1) * tiles.columns < n <= y * tiles.columns
+    assert z == 3

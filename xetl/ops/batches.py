@@ -1,0 +1,117 @@
+"""Batches of matrices as a kernel takes them: at most two dimensions before the matrix.
+
+Nothing is copied: dimensions are merged where strides allow it, repeated where they
+are broadcast, and the host loops over what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from xetl.ops.operands import Numbers
+
+View: TypeAlias = Callable[[Numbers], Numbers]
+"""Gives another view of an array: the same memory, another shape."""
+
+Views: TypeAlias = tuple[View, View, View]
+"""Of a, b and out."""
+
+
+class Batches(NamedTuple):
+    """How to see the operands of a batched product.
+
+    Attributes:
+        views: of a, b and out: ``loops`` dimensions of the host, then those of the
+            kernel; a matrix that is the same for all has none.
+        loops: extents of the dimensions that the host goes through.
+        matrices: how many products a launch makes.
+    """
+
+    views: Views
+    loops: tuple[int, ...]
+    matrices: int
+
+
+def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
+    """One product instead of many with the same b: the rows of all a below each other.
+
+    Args:
+        a: (..., m, k).
+        b: (..., k, n).
+        out: (..., m, n).
+
+    Returns:
+        Views of rank 2; None where b differs or memory does not allow it.
+    """
+    if a.ndim == 2 or prod(b.shape[:-2]) != 1:
+        return None
+    views = (_rows, _first_matrix, _rows)
+    if _are_views((a, b, out), views):
+        return views
+    return None
+
+
+def split_batch(a: Numbers, b: Numbers, out: Numbers) -> Batches:
+    """Views for a kernel that takes batches of two dimensions.
+
+    Args:
+        a: (..., m, k).
+        b: (..., k, n).
+        out: (..., m, n), its batch being what those of a and b broadcast to.
+    """
+    batch = out.shape[:-2]
+    if prod(batch) == 1:
+        view = itself if out.ndim == 2 else _first_matrix
+        return Batches((view, view, view), (), 1)
+    operands = (a, b, out)
+    for looped in range(len(batch)):
+        rest = batch[looped:]
+        for split in range(len(rest)):
+            groups = [prod(rest[:split])] if split else []
+            groups.append(prod(rest[split:]))
+            each = [_grouped(x, batch, looped, groups) for x in operands]
+            views = (each[0], each[1], each[2])
+            if _are_views(operands, views):
+                return Batches(views, batch[:looped], prod(rest))
+    raise AssertionError("one dimension always fits")
+
+
+def _grouped(
+    array: Numbers, batch: Sequence[int], looped: int, groups: Sequence[int]
+) -> View:
+    """See ``array`` as (loops..., groups..., rows, columns)."""
+    matrix = array.shape[-2:]
+    if looped == 0 and prod(array.shape[:-2]) == 1:
+        return _first_matrix
+    whole = (*batch, *matrix)
+    shape = (*batch[:looped], *groups, *matrix)
+    if whole == array.shape == shape:
+        return itself
+    if whole == array.shape:
+        return lambda x: x.reshape(shape)
+    return lambda x: np.broadcast_to(x, whole).reshape(shape)
+
+
+def itself(x: Numbers) -> Numbers:
+    """No other view."""
+    return x
+
+
+def _first_matrix(x: Numbers) -> Numbers:
+    return x[(0,) * (x.ndim - 2)]
+
+
+def _rows(x: Numbers) -> Numbers:
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
+
+
+def _are_views(arrays: Sequence[Numbers], views: Sequence[View]) -> bool:
+    """Whether no view is a copy."""
+    return all(
+        array.size == 0 or np.may_share_memory(view(array), array)
+        for array, view in zip(arrays, views)
+    )

@@ -1,0 +1,82 @@
+"""Arrays of any library as NumPy arrays over the same memory, and results of theirs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xetl.backend import ArrayView
+from xetl.errors import LaunchError
+from xetl.language.dtypes import BY_NAME, DType
+from xetl.runtime.arrays import describe, tensors_as_arrays
+
+Numbers: TypeAlias = np.ndarray[Any, Any]
+
+_TORCH_NAMES = {dtype: name for name, dtype in BY_NAME.items() if name != dtype.name}
+
+
+def as_numpy(obj: object, name: str) -> Numbers:
+    """A NumPy array over the memory of ``obj``.
+
+    Args:
+        obj: anything a kernel takes as an array.
+        name: what an error calls it.
+
+    Raises:
+        LaunchError: it is no array, or of a dtype or on a device kernels cannot read.
+    """
+    if type(obj) is np.ndarray and obj.ndim > 0:
+        return obj
+    if _is_tensor(obj):
+        describe(obj, name)  # refuses what is not on this machine or not strided
+        seen = tensors_as_arrays([obj])
+        if seen is not None:
+            return seen[0]
+    if isinstance(obj, bool | int | float | complex):
+        raise LaunchError(
+            f"`{name}` is a number, but a product needs arrays",
+            code="X0805",
+            help=f"write `{name} * other`, or pass an array of rank 1 or more",
+        )
+    view = describe(obj, name)
+    return np.asarray(_Memory(view)).view(view.dtype.numpy)
+
+
+def dtype_of(array: Numbers, name: str) -> DType:
+    """The dtype of a NumPy array.
+
+    Raises:
+        LaunchError: kernels cannot read it.
+    """
+    return describe(array, name).dtype
+
+
+def new_result(like: object, shape: tuple[int, ...], dtype: DType) -> Any:
+    """An uninitialised array of the library that ``like`` is from; else NumPy's."""
+    if _is_tensor(like):
+        torch: Any = importlib.import_module("torch")
+        return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]))
+    return np.empty(shape, dtype.numpy)
+
+
+def _is_tensor(obj: object) -> bool:
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and isinstance(obj, torch.Tensor)
+
+
+class _Memory:
+    """A view as NumPy's array protocol states it."""
+
+    def __init__(self, view: ArrayView) -> None:
+        itemsize = view.dtype.itemsize
+        self._keep = view.obj
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
+            "data": (view.address, view.readonly),
+            "shape": view.shape,
+            "strides": tuple(stride * itemsize for stride in view.strides),
+        }

@@ -1,0 +1,41 @@
+"""``xetl.ops.prepack``: say that an operand does not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.errors import XetlError
+from xetl.prepacked import Prepacked
+from xetl.runtime.arrays import describe
+from xetl.runtime.caller import at_caller
+
+
+def prepack(b: Any) -> Prepacked:
+    """An operand that is multiplied by often: backends arrange it once, not each time.
+
+    To be given in place of ``b``, to `matmul` and to kernels of one's own. Nothing is
+    done at once: the first launch of a kernel that packs ``b`` keeps the packed copy,
+    and the next ones read that; kernels that read it in the same arrangement share it.
+    Where nothing is packed (another backend, products of up to four rows, batches of
+    b) it is simply the array. Several threads may use it at once.
+
+    Do not change the elements of ``b`` afterwards: some kernels would read the old
+    ones, others the new ones. A copy lives as long as the kernel that reads it and the
+    object returned.
+
+    Args:
+        b: an array as kernels take them, of any shape and dtype.
+
+    Returns:
+        What stands for ``b``, with its ``shape``, ``ndim`` and ``dtype``.
+
+    Raises:
+        LaunchError: it is no array, or one that kernels cannot read (X0805).
+    """
+    try:
+        if not isinstance(b, Prepacked):
+            describe(b, "b")
+            b = Prepacked(b)
+    except XetlError as error:
+        raise at_caller(error) from None
+    return b

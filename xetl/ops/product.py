@@ -1,0 +1,112 @@
+"""The kernel behind `xetl.ops.matmul`: a product of matrices with a fused epilogue.
+
+A program makes a tile of one matrix of ``out``. Arrays of rank 3 and 4 are batches of
+matrices; an array of rank 2 is the same for all of the batch.
+"""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.xetile import Array, Vector, constexpr
+
+_SQRT_HALF = 0.7071067811865476
+
+
+@xetile.function
+def relu(v: Vector) -> Vector:
+    """0 below 0; NaN stays."""
+    return xetile.maximum(v, 0)
+
+
+@xetile.function
+def gelu(v: Vector) -> Vector:
+    """The exact one, with the error function."""
+    return 0.5 * v * (1.0 + xetile.erf(_SQRT_HALF * v))
+
+
+@xetile.function
+def silu(v: Vector) -> Vector:
+    """``v * sigmoid(v)``."""
+    return v * xetile.sigmoid(v)
+
+
+@xetile.function
+def sigmoid(v: Vector) -> Vector:
+    """``1 / (1 + exp(-v))``."""
+    return xetile.sigmoid(v)
+
+
+@xetile.function
+def tanh(v: Vector) -> Vector:
+    """The hyperbolic tangent."""
+    return xetile.tanh(v)
+
+
+ACTIVATIONS = {
+    "relu": relu,
+    "gelu": gelu,
+    "silu": silu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}
+"""What ``activation=`` may name."""
+
+
+@xetile.function
+def matrix(x: Array, number: int) -> Array:
+    """The matrix called ``number`` of a batch."""
+    if x.ndim == 2:
+        return x
+    if x.ndim == 3:
+        return x[number]
+    return x[number // x.shape[1], number % x.shape[1]]
+
+
+@xetile.kernel
+def product(
+    a: Array,
+    b: Array,
+    out: Array,
+    bias: Array | None,
+    ACTIVATION: constexpr,
+    BIAS_DIM: constexpr,
+    ACC: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``out = ACTIVATION(a @ b + bias)``.
+
+    Args:
+        a: (..., m, k).
+        b: (..., k, n), dtype of ``a``.
+        out: (..., m, n).
+        bias: what is added along dimension ``BIAS_DIM`` of each matrix: (n,) for 1,
+            (m,) for 0.
+        ACTIVATION: a function of the accumulator, or None.
+        BIAS_DIM: see ``bias``.
+        ACC: the dtype that is summed in.
+        BM: rows of a program's tile.
+        BN: its columns.
+        BK: steps of k between two loads.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    number = xetile.program_id(2)
+    left, right, to = matrix(a, number), matrix(b, number), matrix(out, number)
+    ta = xetile.init_tile(left, [m, 0], (BM, BK))
+    tb = xetile.init_tile(right, [0, n], (BK, BN))
+    acc = xetile.zeros((BM, BN), ACC)
+    for _ in range(0, left.shape[1], BK):
+        acc = xetile.tile_mma(xetile.load_tile(ta), xetile.load_tile(tb), acc)
+        ta = xetile.update_tile_offset(ta, [0, BK])
+        tb = xetile.update_tile_offset(tb, [BK, 0])
+    if bias is not None:
+        if BIAS_DIM == 1:
+            row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
+            acc = acc + row.to(acc.dtype)
+        else:
+            column = xetile.load_tile(xetile.init_tile(bias, [m], (BM,)))
+            acc = acc + column.to(acc.dtype)[:, None]
+    if ACTIVATION is not None:
+        acc = ACTIVATION(acc)
+    xetile.store_tile(acc.to(out.dtype), xetile.init_tile(to, [m, n], (BM, BN)))

@@ -1,0 +1,114 @@
+"""What `xetl.ops.matmul` accepts: shapes as torch's, and which dtypes go together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from xetl.errors import LaunchError
+from xetl.language.dtypes import DType, bf16, f16, f32, f64, i8, i32, u8
+
+Shape: TypeAlias = tuple[int, ...]
+
+_SUMS = {f16: f32, bf16: f32, f32: f32, f64: f64, i8: i32, u8: i32}
+_BYTES = (i8, u8)
+
+
+class Dtypes(NamedTuple):
+    """The dtype sums are made in, and that of a new result."""
+
+    sums: DType
+    result: DType
+
+
+def result_shape(a: Shape, b: Shape) -> Shape:
+    """The shape of ``a @ b``.
+
+    Raises:
+        LaunchError: they cannot be multiplied.
+    """
+    rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
+    depth = b[max(len(b) - 2, 0)]
+    if a[-1] != depth:
+        raise _wrong_shapes(a, b, f"a has {a[-1]} columns, but b has {depth} rows")
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        reason = f"the batches {a[:-2]} and {b[:-2]} do not broadcast"
+        raise _wrong_shapes(a, b, reason) from None
+    return (*batch, *rows, *columns)
+
+
+def _wrong_shapes(a: Shape, b: Shape, reason: str) -> LaunchError:
+    return LaunchError(
+        f"`matmul` cannot multiply {a} by {b}",
+        code="X0827",
+        notes=[reason],
+        help="a is (..., m, k) or (k,), b is (..., k, n) or (k,)",
+    )
+
+
+def dtypes_of(a: DType, b: DType) -> Dtypes:
+    """How to multiply them.
+
+    Raises:
+        LaunchError: they cannot be multiplied.
+    """
+    sums = _SUMS.get(a)
+    if sums is None or b not in _SUMS:
+        raise LaunchError(
+            f"`matmul` cannot multiply {a} by {b}",
+            code="X0828",
+            help=f"the dtypes it multiplies are {', '.join(map(str, _SUMS))}",
+        )
+    if a != b and not (a in _BYTES and b in _BYTES):
+        raise LaunchError(
+            f"`matmul` was given a of dtype {a} and b of dtype {b}",
+            code="X0828",
+            help="convert one of them: both need the same dtype",
+        )
+    return Dtypes(sums, i32 if a in _BYTES else a)
+
+
+def check_out(
+    shape: Shape, dtype: DType, wanted: Shape, sums: DType, activation: str | None
+) -> None:
+    """Check the array that the result goes to.
+
+    Raises:
+        LaunchError: it has another shape, or a dtype that loses the fraction.
+    """
+    if shape != wanted:
+        raise LaunchError(
+            f"`out` of `matmul` is {shape}, but the result is {wanted}", code="X0827"
+        )
+    fractions = sums.is_float or activation not in (None, "relu")
+    if dtype.is_bool or (fractions and not dtype.is_float):
+        what = f"with activation={activation!r}" if not sums.is_float else f"in {sums}"
+        raise LaunchError(
+            f"`matmul` computes {what}, but the result would be {dtype}",
+            code="X0828",
+            help="pass an `out=` of a floating-point dtype",
+        )
+
+
+def check_bias(shape: Shape, dtype: DType, columns: int, sums: DType) -> None:
+    """Check the row that is added.
+
+    Raises:
+        LaunchError: it has another length, or a dtype that the sums cannot hold.
+    """
+    if shape != (columns,):
+        raise LaunchError(
+            f"`bias` of `matmul` is {shape}, but a row of the result is ({columns},)",
+            code="X0827",
+            help="for a bias of another shape, add it to the result",
+        )
+    is_held = dtype.bits < sums.bits or dtype == sums
+    if dtype.is_bool or dtype.is_float != sums.is_float or not is_held:
+        raise LaunchError(
+            f"`bias` of `matmul` is {dtype}, which is added in {sums}",
+            code="X0828",
+            help=f"convert it to {sums}",
+        )
