@@ -197,6 +197,14 @@ def test_an_epilogue_is_rounded_once() -> None:
     assert np.array_equal(result, sums.astype(ml_dtypes.bfloat16))
 
 
+def test_long_dot_products() -> None:
+    a, b = small(5000), small(5000, seed=1)
+    check(a, b)
+    check(a[::-1], b[::2].repeat(2))
+    check(small(3, 2, 5000), b)
+    check(small(3, 1, 5000), small(3, 5000, 1))
+
+
 def test_out_decides_the_dtype() -> None:
     a, b = (small(20, 20, dtype=ml_dtypes.bfloat16, seed=s) for s in (0, 1))
     out = np.empty((20, 20), np.float32)
@@ -291,6 +299,8 @@ def test_wrong_shapes() -> None:
     refused("X0827", small(4, 3), small(3, 5), bias=small(4))
     refused("X0827", small(4, 3), small(3, 5), bias=small(1, 5))
     refused("X0827", small(0, 3), small(4, 0))
+    refused("X0827", small(3), small(3), out=small(1))
+    refused("X0827", small(1, 3), small(3), out=small(1)[0:1].reshape(()))
 
 
 def test_wrong_dtypes() -> None:
@@ -313,6 +323,7 @@ def test_wrong_activation() -> None:
     error = refused("X0829", small(4, 3), small(3, 5), activation="rleu")
     assert "relu" in (error.help or "")
     refused("X0829", small(4, 3), small(3, 5), activation=np.tanh)
+    refused("X0829", small(4, 3), small(3, 5), activation=["relu"])
 
 
 def test_out_that_shares_memory() -> None:

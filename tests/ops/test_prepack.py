@@ -93,6 +93,16 @@ def test_vectors_and_batches() -> None:
         assert np.array_equal(matmul(small(40, 70), stack), expected)
 
 
+def test_it_takes_turns_with_the_array() -> None:
+    a, b = small(40, 70), small(70, 90)
+    operand = prepack(b)
+    matmul(a, operand)
+    b[:] = 1
+    for _ in range(3):
+        assert np.array_equal(matmul(a, b), exact(a, b))
+        assert not np.array_equal(matmul(a, operand), exact(a, b))
+
+
 def test_later_launches_pack_nothing() -> None:
     a, b = small(100, 70), small(70, 90)
     expected = exact(a, b)

@@ -6,19 +6,14 @@ are broadcast, and the host loops over what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from xetl.ops.operands import Numbers
-
-View: TypeAlias = Callable[[Numbers], Numbers]
-"""Gives another view of an array: the same memory, another shape."""
-
-Views: TypeAlias = tuple[View, View, View]
-"""Of a, b and out."""
+from xetl.ops.views import View, Views, itself
 
 
 class Batches(NamedTuple):
@@ -94,11 +89,6 @@ def _grouped(
     if whole == array.shape:
         return lambda x: x.reshape(shape)
     return lambda x: np.broadcast_to(x, whole).reshape(shape)
-
-
-def itself(x: Numbers) -> Numbers:
-    """No other view."""
-    return x
 
 
 def _first_matrix(x: Numbers) -> Numbers:

@@ -70,6 +70,7 @@ def product(
     bias: Array | None,
     ACTIVATION: constexpr,
     BIAS_DIM: constexpr,
+    B_IS_TURNED: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
@@ -79,12 +80,13 @@ def product(
 
     Args:
         a: (..., m, k).
-        b: (..., k, n), dtype of ``a``.
+        b: (..., k, n), or (..., n, k) if it is turned; dtype of ``a``.
         out: (..., m, n).
         bias: what is added along dimension ``BIAS_DIM`` of each matrix: (n,) for 1,
             (m,) for 0.
         ACTIVATION: a function of the accumulator, or None.
         BIAS_DIM: see ``bias``.
+        B_IS_TURNED: whether the transpose of ``b`` is meant.
         ACC: the dtype that is summed in.
         BM: rows of a program's tile.
         BN: its columns.
@@ -93,6 +95,8 @@ def product(
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     number = xetile.program_id(2)
     left, right, to = matrix(a, number), matrix(b, number), matrix(out, number)
+    if B_IS_TURNED:
+        right = right.T
     ta = xetile.init_tile(left, [m, 0], (BM, BK))
     tb = xetile.init_tile(right, [0, n], (BK, BN))
     acc = xetile.zeros((BM, BN), ACC)

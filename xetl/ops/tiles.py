@@ -10,7 +10,7 @@ from xetl.language import cdiv
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COLUMNS = (16, 32, 64, 128, 256)
 _WIDE = 1024
-_STREAMED = 4
+STREAMED = 4
 """Up to so many rows the cpu reads B where it is, without packing it."""
 
 _ENOUGH = 8
@@ -50,7 +50,7 @@ def choose_tiles(
         b_by_columns: whether B's columns are contiguous, not its rows.
     """
     rows = _smallest(_ROWS, m)
-    if rows <= _STREAMED:
+    if rows <= STREAMED:
         widest = (*_COLUMNS[:-1],) if b_by_columns else (*_COLUMNS, 512, _WIDE)
         columns = _smallest(widest, n)
     else:

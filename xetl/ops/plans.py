@@ -1,0 +1,204 @@
+"""How calls of `xetl.ops.matmul` are done: which views, which tiles, which launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xetl.errors import LaunchError, did_you_mean
+from xetl.language.dtypes import DType
+from xetl.ops.batches import fold_rows, split_batch
+from xetl.ops.operands import Numbers, dtype_of
+from xetl.ops.product import ACTIVATIONS, product
+from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
+from xetl.ops.tiles import STREAMED, choose_tiles
+from xetl.ops.views import Views, as_matrices, chained, itself, seen, transposed
+from xetl.prepacked import Prepacked
+from xetl.runtime.arrays import describe
+from xetl.runtime.grid import Grid
+from xetl.runtime.launcher import Shortcut, remember, try_shortcuts
+from xetl.runtime.overlap import overlaps_itself
+
+
+class Plan(NamedTuple):
+    """How calls of one kind are done.
+
+    Attributes:
+        shape: of the result.
+        dtype: of a new result.
+        road: computes it.
+    """
+
+    shape: Shape
+    dtype: DType
+    road: Road
+
+
+@dataclass
+class Road:
+    """Which launches make a product.
+
+    Attributes:
+        views: what the kernel is given in place of a, b and out.
+        swaps: whether it makes the transposed product: then b comes first.
+        loops: extents of the dimensions that are gone through here.
+        packs: whether b may come prepacked.
+        grid: of each launch.
+        constants: the compile-time arguments.
+        shortcuts: launches that succeeded.
+    """
+
+    views: Views
+    swaps: bool
+    loops: Shape
+    packs: bool
+    grid: Grid
+    constants: tuple[Any, ...]
+    shortcuts: tuple[Shortcut, ...] = ()
+
+    def run(
+        self,
+        a: Numbers,
+        b: Numbers,
+        out: Numbers,
+        bias: Numbers | None,
+        packed: Prepacked | None,
+    ) -> None:
+        """Compute the product."""
+        if out.size == 0:
+            return
+        view_a, view_b, view_out = self.views
+        a, b, out = view_a(a), view_b(b), view_out(out)
+        if self.loops:
+            for index in np.ndindex(self.loops):
+                self._launch(a[index], b[index], out[index], bias)
+        elif packed is not None and self.packs:
+            self._launch(a, packed.over(b), out, bias)
+        else:
+            self._launch(a, b, out, bias)
+
+    def _launch(
+        self, a: Numbers, b: Numbers | Prepacked, out: Numbers, bias: Numbers | None
+    ) -> None:
+        left, right = (b, a) if self.swaps else (a, b)
+        args = (left, right, out, bias, *self.constants)
+        if try_shortcuts(self.shortcuts, self.grid, args, {}):
+            return
+        new = product.launch_anew(self.grid, args, {})
+        if new is not None:
+            self.shortcuts = remember(self.shortcuts, new)
+
+
+def make_plan(
+    a: Numbers,
+    b: Numbers,
+    out: Numbers | None,
+    bias: Numbers | None,
+    activation: str | None,
+    is_number: bool,
+) -> Plan:
+    """Check a call, and decide how calls of its kind are done.
+
+    Args:
+        a: see `xetl.ops.matmul`; so are the next ones.
+        b: the array, prepacked or not.
+        out: of one dimension where the user gave one without dimensions.
+        bias: or None.
+        activation: or None.
+        is_number: whether ``out`` has no dimensions.
+
+    Raises:
+        LaunchError: the call is wrong.
+    """
+    shape = result_shape(a.shape, b.shape)
+    dtypes = dtypes_of(dtype_of(a, "a"), dtype_of(b, "b"))
+    if out is None:
+        check_out(shape, dtypes.result, shape, dtypes.sums, activation)
+        out = np.empty(shape or 1, dtypes.result.numpy)
+    else:
+        given = () if is_number else out.shape
+        check_out(given, dtype_of(out, "out"), shape, dtypes.sums, activation)
+        _refuse_own_overlap(out)
+    if bias is not None:
+        columns = b.shape[-1] if b.ndim > 1 else 1
+        check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
+    road = _road(a, b, out, find_activation(activation), dtypes.sums)
+    return Plan(shape, dtypes.result, road)
+
+
+def find_activation(name: object) -> object:
+    """The function that a kernel applies to its sums; None for None.
+
+    Raises:
+        LaunchError: there is none of that name.
+    """
+    if name is None:
+        return None
+    if isinstance(name, str) and name in ACTIVATIONS:
+        return ACTIVATIONS[name]
+    known = ", ".join(f'"{each}"' for each in ACTIVATIONS)
+    raise LaunchError(
+        f"`matmul` knows no activation {name!r}",
+        code="X0829",
+        help=did_you_mean(str(name), ACTIVATIONS)
+        or f"it knows {known}; for others write a kernel (tutorials/03_gemm.py)",
+    )
+
+
+def _refuse_own_overlap(out: Numbers) -> None:
+    if overlaps_itself(describe(out)):
+        raise LaunchError(
+            "elements of `out` of `matmul` share memory with each other",
+            code="X0807",
+            help="pass an array in which each element has its own place",
+        )
+
+
+def _road(a: Numbers, b: Numbers, out: Numbers, function: object, sums: DType) -> Road:
+    """Choose views and tiles.
+
+    * One b for a whole batch: one product with all rows.
+    * More than four rows, but not columns: the transposed product, in which b (our a)
+      is streamed as it lies in memory.
+    * A single column is given to the kernel as a row: only so can it tell that its
+      elements are neighbours.
+    """
+    views = as_matrices(a, b)
+    folded = fold_rows(*seen((a, b, out), views))
+    if folded is not None:
+        views = chained(views, folded)
+    m, n = seen((a, b, out), views)[2].shape[-2:]
+    swaps = n <= STREAMED < m
+    if swaps:
+        views = chained(views, (transposed, transposed, transposed))
+        m, n = n, m
+    views, loops, matrices = _batched((a, b, out), views, swaps)
+    operands = seen((a, b, out), views)
+    right = operands[0 if swaps else 1]
+    by_columns = right.strides[-2] < right.strides[-1]
+    is_column = n == 1
+    if is_column:
+        turned = (transposed, itself) if swaps else (itself, transposed)
+        views = chained(views, (*turned, itself))
+    tiles = choose_tiles(m, n, matrices, by_columns)
+    bias_dim = 0 if swaps else 1
+    constants = (function, bias_dim, is_column, sums, *tiles[:3])
+    packs = not swaps and tiles.rows > STREAMED and right.ndim == 2
+    return Road(views, swaps, loops, packs, tiles.grid, constants)
+
+
+def _batched(
+    arrays: Sequence[Numbers], views: Views, swaps: bool
+) -> tuple[Views, Shape, int]:
+    """Views with the batch as the kernel takes it, the host's loops, its matrices."""
+    left, right, out = seen(arrays, views)
+    if swaps:
+        left, right = right, left
+    batches = split_batch(left, right, out)
+    first, second, last = batches.views
+    if swaps:
+        first, second = second, first
+    return chained(views, (first, second, last)), batches.loops, batches.matrices
