@@ -18,6 +18,7 @@ _HOMES = {
 _PACKAGES = ("ops", "xetile")
 
 if TYPE_CHECKING:
+    from xetl import ops as ops
     from xetl.runtime.config import config, no_compile
     from xetl.runtime.library import load_mlir
 else:  # a checker would take any name to be there

@@ -87,4 +87,7 @@ gemm.warmup("f32[M,K] f32[K,N] f32[M,N]", target="avx2")
 with xetl.no_compile():
     gemm(A, B, C)
 xetl.config.backend = "cpu"
+xetl.ops.matmul(A, xetl.ops.prepack(B), out=C, bias=A[0], activation="relu")
+sizes: tuple[int, ...] = xetl.ops.prepack(B).shape
+gemm(A, xetl.ops.prepack(B), C)
 why: str = gemm.why_recompiled()

@@ -43,3 +43,6 @@ def unannotated(A, C):
 xetl.confg.backend = "cpu"  # E: attr-defined
 xetl.config.bakend = "cpu"  # E: attr-defined
 xetl.config.cache = "yes"  # E: assignment
+xetl.ops.matmul([1.0], [2.0], activation=1)  # E: arg-type
+xetl.ops.matmul([1.0], [2.0], axis=1)  # E: call-arg
+xetl.ops.prepack()  # E: call-arg
