@@ -106,8 +106,8 @@ class CpuBackend:
                 code="X0811",
                 help="launch for `host`; `ir`, `explain` and `stats` take any target",
             )
-        image = Image.from_bytes(artifact.payload)
         if target.calls == INLINE:
+            image = Image.from_bytes(artifact.payload)
             return CpuExecutable(image, artifact.meta, signature)
         library = _library(target.calls)
         for numbers in artifact.meta["dispatches"]:
@@ -118,7 +118,7 @@ class CpuBackend:
                     help="set XETL_XSMM=inline, or XETL_CACHE=0 to compile anew",
                 )
         return CpuExecutable(
-            image,
+            Image.from_bytes(artifact.payload),
             artifact.meta,
             signature,
             library.addresses,

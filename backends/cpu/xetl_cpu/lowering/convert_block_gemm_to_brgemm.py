@@ -13,7 +13,8 @@ A panel is a batch of blocks of B already, one behind the other; A was packed, s
 rows are a fixed distance apart; both have zeros up to a multiple of 32 along k.
 
 Before: stage ``loops``, for a target with ``calls``.  Left alone, and compiled inline:
-f64 and bytes, and what the library has no kernel for.  Source: seed 003.
+f64 and bytes, what the library has no kernel for, and products in fibers: their stacks
+are as small as our own code needs.  Source: seed 003.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.errors import LibraryWarning
 from xetl.transforms.remarks import remark
-from xetl_cpu.dialect import BlockGemmOp
+from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import static_strides
@@ -64,13 +65,22 @@ class ConvertBlockGemmToBrgemmPass(ModulePass):
             return
         for one in [each for each in op.walk() if isinstance(each, BlockGemmOp)]:
             blocking = choose_blocking(target, str(one.source_type), *one.user_tile())
-            if not blocking.is_called:
-                text = f"compiled inline: no library is called for {blocking.dtype}"
-                remark(one, "brgemm", text)
+            reason = _why_inline(one, blocking)
+            if reason is not None:
+                remark(one, "brgemm", f"compiled inline: {reason}")
                 continue
             dispatch = _dispatch(one, blocking)
             if _has_kernel(one, dispatch, target):
                 _replace(one, blocking, dispatch)
+
+
+def _why_inline(op: BlockGemmOp, blocking: Blocking) -> str | None:
+    if not blocking.is_called:
+        return f"no library is called for {blocking.dtype}"
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, FibersOp):
+        parent = parent.parent_op()
+    return None if parent is None else "subgroups that wait have small stacks"
 
 
 def _dispatch(op: BlockGemmOp, blocking: Blocking) -> BrgemmDispatchOp:

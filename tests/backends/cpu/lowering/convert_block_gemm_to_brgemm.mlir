@@ -38,6 +38,19 @@ func.func @floats(%a: memref<16x272xf32>, %b: memref<?xf32>, %c: memref<16x64xf3
   func.return
 }
 
+// Nobody is called on the small stacks of subgroups that wait for each other.
+// CHECK-LABEL: @fibers
+// CHECK-NOT:   dispatch
+// CHECK:       "xsmm.block_gemm"
+func.func @fibers(%a: memref<16x272xf32>, %b: memref<?xf32>, %c: memref<16x64xf32>, %k: index, %rows: index, %start: index, %stride: index, %panels: index) {
+  %zero = arith.constant 0 : index
+  "cpu.fibers"() <{count = 4 : i64}> ({
+  ^bb0(%number: index):
+    "xsmm.block_gemm"(%a, %zero, %zero, %rows, %k, %b, %start, %stride, %panels, %c) <{block_m = 16 : i64, block_n = 64 : i64, source_type = f32}> : (memref<16x272xf32>, index, index, index, index, memref<?xf32>, index, index, index, memref<16x64xf32>) -> ()
+  }) : () -> ()
+  func.return
+}
+
 // Nobody is called for f64 and bytes.
 // CHECK-LABEL: @others
 // CHECK-NOT:   dispatch

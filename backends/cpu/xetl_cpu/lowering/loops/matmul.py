@@ -265,13 +265,13 @@ class _Chunk:
         rows = build.round_up(rows, self.blocking.row_step)
         scalars = [build.value(v) for v in (*at, rows, self.padded_length(build))]
         tail = [build.value(v) for v in (start, stride, panels)]
-        build.emit(
-            BlockGemmOp(
-                self.op.user_tile(),
-                [a, *scalars, packed, *tail, result.memref],
-                _element(self.op.a),
-            )
+        gemm = BlockGemmOp(
+            self.op.user_tile(),
+            [a, *scalars, packed, *tail, result.memref],
+            _element(self.op.a),
         )
+        gemm.location = self.op.location
+        build.emit(gemm)
 
     def _rest(self, extent: Index) -> Index:
         """How much of an extent lies in this chunk or behind it."""
