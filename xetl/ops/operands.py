@@ -30,11 +30,9 @@ def as_numpy(obj: object, name: str) -> Numbers:
     """
     if type(obj) is np.ndarray and obj.ndim > 0:
         return obj
-    if _is_tensor(obj):
-        describe(obj, name)  # refuses what is not on this machine or not strided
-        seen = tensors_as_arrays([obj])
-        if seen is not None:
-            return seen[0]
+    seen = tensors_as_arrays([obj])
+    if seen is not None and seen[0].ndim > 0:
+        return seen[0]
     if isinstance(obj, bool | int | float | complex):
         raise LaunchError(
             f"`{name}` is a number, but a product needs arrays",

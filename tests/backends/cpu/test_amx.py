@@ -9,6 +9,7 @@ from launching import laid_out
 
 from xetl import xetile
 from xetl.errors import LaunchError
+from xetl.ops import prepack
 from xetl.runtime.config import config
 from xetl.xetile import constexpr
 
@@ -143,3 +144,14 @@ def test_the_stages_show_one_configuration():
     assert after.count('"xsmm.IntelAMXtileConfig"') == 0
     assert after.count('"cpu.thread_tiles"') == 1
     assert gemm.ir("asm", *given, **TILES, target="amx").count("ldtilecfg") == 1
+
+
+@pytest.mark.parametrize("dtype", [BF16, np.int8])
+def test_an_operand_that_stays_packed(amx, dtype):
+    rng = np.random.default_rng(5)
+    a, b = bytes_or_small(rng, dtype, 70, 75), bytes_or_small(rng, dtype, 75, 90)
+    operand, to = prepack(b), np.int32 if dtype is np.int8 else np.float32
+    expected = a.astype(to) @ b.astype(to)
+    assert np.array_equal(run(amx, a, operand, to), expected)
+    b[:] = 0  # only to see which elements are read
+    assert np.array_equal(run(amx, a, operand, to), expected)
