@@ -197,6 +197,13 @@ def test_an_epilogue_is_rounded_once() -> None:
     assert np.array_equal(result, sums.astype(ml_dtypes.bfloat16))
 
 
+def test_one_array_as_both_operands() -> None:
+    a, b = small(40, 40), small(40, 40, seed=1)
+    for _ in range(2):
+        for right in (a, b, a.T):
+            check(a, right)
+
+
 def test_long_dot_products() -> None:
     a, b = small(5000), small(5000, seed=1)
     check(a, b)

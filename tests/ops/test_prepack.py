@@ -191,6 +191,24 @@ def test_several_threads_at_once() -> None:
         assert all(np.array_equal(each, exact(a[:rows], b)) for each in found)
 
 
+def test_threads_that_need_it_packed_differently() -> None:
+    """Each of them packs it anew, while others still read what was there."""
+    a, b = small(64, 96), small(96, 256)
+    operand, start = prepack(b), Barrier(3)
+
+    def work(k: int) -> bool:
+        start.wait()
+        expected, out = exact(a[:, :k], b[:k]), np.empty((64, 256), np.float32)
+        for _ in range(30):
+            gemm(a, operand, out, k)
+            if not np.array_equal(out, expected):
+                return False
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(work, (32, 64, 96)))
+
+
 def test_memory_goes_with_the_operand() -> None:
     a, operand = small(100, 70), prepack(small(70, 90))
     matmul(a, operand)
@@ -220,6 +238,23 @@ def test_torch() -> None:
         c = torch.zeros(40, 90)
         gemm(a, operand, c, 70)
         assert torch.equal(c, a @ b)
+
+
+def test_it_is_not_written() -> None:
+    a, b = small(64, 64), small(64, 64)
+    before = b.copy()
+    operand = prepack(b)
+    for call in (lambda: gemm(a, a, operand, 64), lambda: matmul(a, a, out=operand)):
+        with pytest.raises(LaunchError) as caught:
+            call()
+        assert caught.value.code == "X0806"
+    assert np.array_equal(b, before)
+
+
+def test_the_interpreter_takes_it() -> None:
+    a, b, c = small(64, 64), small(64, 64), np.zeros((64, 64), np.float32)
+    gemm.interpret(a, prepack(b), c, 64)
+    assert np.array_equal(c, exact(a, b))
 
 
 def test_what_it_says_of_itself() -> None:

@@ -60,7 +60,8 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
         return _describe_torch(obj, name)
     if isinstance(obj, Prepacked):
         view = describe(obj.array, name)
-        return replace(view, obj=obj)  # the backend may look for what it keeps there
+        # The backend may look for what it keeps there; nobody may write there.
+        return replace(view, obj=obj, readonly=True)
     if hasattr(obj, usm.INTERFACE):
         return _describe_usm(obj, name)
     if hasattr(obj, "__dlpack__"):
