@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from xetl import xetile
+from xetl import ops, xetile
 from xetl.xetile import constexpr
 
 
@@ -29,7 +29,7 @@ def cases() -> dict[str, Callable[[], object]]:
     """The calls to compare, the peers last."""
     A, B, C = (np.ones((16, 16), np.float32) for _ in range(3))
     a, b, c = (torch.ones(16, 16) for _ in range(3))
-    launcher = add[1]
+    launcher, packed = add[1], ops.prepack(B)
     plan, torch_plan = add.bind(A, B, C, grid=1), add.bind(a, b, c, grid=1)
     return {
         "plan()": plan,
@@ -39,6 +39,9 @@ def cases() -> dict[str, Callable[[], object]]:
         "kernel(A, B, C), grid a function": lambda: add(A, B, C),
         "kernel[grid](torch tensors)": lambda: add[1](a, b, c),
         "plan() of torch tensors": torch_plan,
+        "ops.matmul(A, B, out=C)": lambda: ops.matmul(A, B, C),
+        "ops.matmul(A, prepacked, out=C)": lambda: ops.matmul(A, packed, C),
+        "ops.matmul(torch tensors)": lambda: ops.matmul(a, b, c),
         "np.add(A, B, out=C)": lambda: np.add(A, B, out=C),
         "torch.add(a, b, out=c)": lambda: torch.add(a, b, out=c),
     }
