@@ -80,7 +80,11 @@ class Artifact:
 
 @runtime_checkable
 class Executable(Protocol):
-    """A kernel that can be run."""
+    """A kernel that can be run.
+
+    It may also have ``fast_prepacked``: as ``fast``, for calls with an argument that is
+    a `xetl.prepacked.Prepacked`.
+    """
 
     @property
     def fast(self) -> Callable[..., int] | None:
