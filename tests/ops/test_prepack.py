@@ -266,3 +266,29 @@ def test_what_it_says_of_itself() -> None:
     with pytest.raises(LaunchError) as caught:
         prepack(3)
     assert caught.value.code == "X0805"
+
+
+@xetile.kernel
+def two_products(A, B, D, C):
+    columns = xetile.program_id(0) * 64
+    acc = xetile.zeros((64, 64), f32)
+    for at in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [0, at], (64, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [at, columns], (32, 64)))
+        acc = xetile.tile_mma(a, b, acc)
+    for at in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [0, at], (64, 32)))
+        d = xetile.load_tile(xetile.init_tile(D, [at, columns], (32, 64)))
+        acc = xetile.tile_mma(a, d, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [0, columns], (64, 64)))
+
+
+def test_a_kernel_with_two_operands_keeps_one() -> None:
+    a, b, d = small(64, 96), small(96, 128), small(96, 128, seed=1)
+    first, second = prepack(b), prepack(d)
+    c = np.empty((64, 128), np.float32)
+    for left, right in [(b, d), (first, d), (b, second), (first, second)] * 2:
+        two_products[2](a, left, right, c)
+        assert np.array_equal(c, exact(a, b) + exact(a, d))
+    assert len(copies(first)) == 1
+    assert not copies(second)

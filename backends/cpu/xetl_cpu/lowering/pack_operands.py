@@ -74,6 +74,7 @@ class PackOperandsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         machine = find_target(self.target)
+        may_bring = True
         for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
             found = [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]
             found = [o for o in found if not _stays(o, machine)]
@@ -81,9 +82,9 @@ class PackOperandsPass(ModulePass):
             packings: list[_Packing] = []
             for brgemm, plan in plans:
                 if plan is not None:
-                    may_bring = all(p.is_missing is None for p in packings)
                     new = _reserve(plan, brgemm, loop, machine, may_bring)
                     packings.append(new)
+                    may_bring = may_bring and new.is_missing is None
             # All memory stands first: how much is needed must be known before
             # anything runs.
             for packing in packings:
