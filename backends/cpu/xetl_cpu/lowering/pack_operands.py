@@ -74,25 +74,31 @@ class PackOperandsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         machine = find_target(self.target)
-        may_bring = True
-        for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
-            found = [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]
-            found = [o for o in found if not _stays(o, machine)]
-            plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
-            packings: list[_Packing] = []
-            for brgemm, plan in plans:
-                if plan is not None:
-                    new = _reserve(plan, brgemm, loop, machine, may_bring)
-                    packings.append(new)
-                    may_bring = may_bring and new.is_missing is None
-            # All memory stands first: how much is needed must be known before
-            # anything runs.
-            for packing in packings:
-                _emit_packing(packing, before(loop))
+        for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
+            _pack_for_programs(function, machine)
         for matmul in [o for o in op.walk() if o.name == "linalg.matmul"]:
             # Only then: importing `linalg` takes as long as a small compilation.
             linalg = importlib.import_module("xetl_cpu.lowering.linalg.packing")
             linalg.pack_matmul(matmul, self.blocks)
+
+
+def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
+    """Pack before each loop over programs what is the same for all of them."""
+    may_bring = True
+    for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
+        found = [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]
+        found = [o for o in found if not _stays(o, machine)]
+        plans = [(brgemm, _plan_or_say_why(brgemm, loop)) for brgemm in found]
+        packings: list[_Packing] = []
+        for brgemm, plan in plans:
+            if plan is not None:
+                new = _reserve(plan, brgemm, loop, machine, may_bring)
+                packings.append(new)
+                may_bring = may_bring and new.is_missing is None
+        # All memory stands first: how much is needed must be known before anything
+        # runs.
+        for packing in packings:
+            _emit_packing(packing, before(loop))
 
 
 def _stays(op: BrgemmTileOp, target: Target) -> bool:
