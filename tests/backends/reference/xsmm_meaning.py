@@ -10,6 +10,7 @@ from xetl.dialects.xetile import TileType
 from xetl_cpu.microkernels import choose_blocking
 from xetl_cpu.targets import find_target
 from xetl_reference.values import dtype_of
+from xetl_reference.views import allocate
 
 
 def _named(op, values):
@@ -82,6 +83,8 @@ def meanings(target):
         "xsmm.pack_b": pack_b,
         "xsmm.pack_a": pack_a,
         "xsmm.block_gemm": block_gemm,
+        "xsmm.skinny_gemm": skinny_gemm,
+        "cpu.packed_memory": packed_memory,
         **CALLS,
     }
 
@@ -151,6 +154,28 @@ CALLS = {
     "linalg.transpose": _transpose,
 }
 """What seed 003's road is made of."""
+
+
+def packed_memory(op):
+    """No launch brings packed elements here: they are always missing."""
+
+    def run(count, *given):
+        return allocate(op.memory.type, [count]), True
+
+    return run
+
+
+def skinny_gemm(op):
+    a_unsigned, b_unsigned = op.user_tile().unsigned
+
+    def run(a, m0, k0, rows, k, b, bk0, bn0, n, c):
+        if rows > 0 and k > 0 and n > 0:
+            left = _exact(_part(a, m0, k0, rows, k), a_unsigned)
+            right = _exact(_part(b, bk0, bn0, k, n), b_unsigned)
+            to = _part(c, 0, 0, rows, n)
+            to += (left @ right).astype(to.dtype)
+
+    return run
 
 
 def _dtype(value):
