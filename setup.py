@@ -15,6 +15,7 @@ ROOTS = {
     "xetl": ".",
     "xetl_cpu": "backends/cpu",
     "xetl_reference": "backends/reference",
+    "xetl_xegpu": "backends/xegpu",
 }
 HERE = Path(__file__).parent
 

@@ -1,0 +1,1 @@
+"""The backend for Intel GPUs: XeGPU, lanes, SPIR-V; see docs/design/0005-xegpu.md."""

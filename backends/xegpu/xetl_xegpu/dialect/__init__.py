@@ -1,0 +1,1 @@
+"""XeGPU as MLIR 22 has it."""

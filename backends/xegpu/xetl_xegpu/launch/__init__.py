@@ -1,0 +1,1 @@
+"""Devices, queues, programs and memory, through dpctl."""

@@ -1,0 +1,1 @@
+"""From blocks of tiles to lanes, a pass a file."""

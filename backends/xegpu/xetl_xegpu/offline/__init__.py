@@ -1,0 +1,1 @@
+"""Intel's compiler without a device: what it says about a kernel."""

@@ -1,0 +1,1 @@
+"""What one lane does: the dialect between XeGPU and LLVM."""
