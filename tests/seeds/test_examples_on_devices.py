@@ -18,18 +18,11 @@ import xetl
 from tests.seeds import operations, workgroups  # noqa: F401 (fill the list)
 from tests.seeds.examples import EXAMPLES, Example
 from tests.transforms.meaning import same_meaning
-from xetl.errors import TileMapWarning, TileShapeError
+from xetl.errors import TileMapWarning
 from xetl.transforms.device_pipeline import device_passes
 
 LARGEST_TILE = {"appendix_2_5": 512}
 """The least extent at which a section's tiles are whole; 256 for the others."""
-
-REFUSED = ("load_and_store", "mma", "reduce", "broadcast", "pack", "unpack")
-"""Kernels whose blocks the document chose without a device: pvc cannot move them."""
-
-
-def is_refused(example: Example) -> bool:
-    return example.file == "blocked_operations" and example.kernel in REFUSED
 
 
 def small(example: Example) -> Example:
@@ -39,7 +32,7 @@ def small(example: Example) -> Example:
     return replace(example, extent=LARGEST_TILE.get(example.file, 256))
 
 
-ALL = [small(each) for each in EXAMPLES if not is_refused(each)]
+ALL = [small(each) for each in EXAMPLES]
 FILES_WITH_MAPS = ("workgroup_operations", "layouts", "appendix_2")
 MAPPED = [each for each in ALL if each.file.startswith(FILES_WITH_MAPS)]
 
@@ -92,15 +85,6 @@ def test_it_runs_on_the_cpu(example: Example, last: str) -> None:
     xetl.load_mlir(text)[example.kernel][1](*run.arguments, backend="cpu")
     for array, expected in run.left:
         assert np.array_equal(array.astype(np.float64), expected)
-
-
-@pytest.mark.parametrize("kernel", REFUSED)
-def test_blocks_that_the_device_cannot_move(kernel: str) -> None:
-    found = [each for each in EXAMPLES if each.file == "blocked_operations"]
-    (example,) = [each for each in found if each.kernel == kernel]
-    with pytest.raises(TileShapeError, match="on pvc") as caught:
-        lowered(example, "choose-inner-blocks")
-    assert caught.value.code == "X0212"
 
 
 # What the documents say about the lowering ------------------------------------------

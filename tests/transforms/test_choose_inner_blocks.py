@@ -14,7 +14,7 @@ import xetl
 from xetl import xetile
 from xetl.dialects.parser import parse_module
 from xetl.dialects.text import read_module
-from xetl.errors import LaunchError, TileShapeError
+from xetl.errors import LaunchError
 from xetl.frontend import build_module
 from xetl.language import ArrayParam, Signature
 from xetl.language.dtypes import BY_NAME
@@ -206,16 +206,15 @@ def given_blocks(A):
     xetile.store_tile(xetile.load_tile(tile), tile)
 
 
-def test_given_blocks_that_cannot_be_moved_are_an_error_at_their_line():
-    with pytest.raises(TileShapeError, match=r"cannot move blocks of \(16, 8\)") as at:
-        blocked(built(given_blocks, (1, 1), A="f16"))
-    error = at.value
-    assert error.code == "X0212"
-    assert "16 or 32 columns" in str(error.help)
-    assert error.file == __file__
+def test_given_blocks_that_cannot_be_moved_are_chosen_anew_and_that_is_said():
+    with collect_remarks() as remarks:
+        text = str(blocked(built(given_blocks, (1, 1), A="f16")))
+    assert "inner_blocks = [16, 8]" not in text
+    assert "inner_blocks = [8, 32]" in text
+    told = [each for each in remarks if "pvc has no blocks (16, 8) of f16" in each.text]
     first = given_blocks.__code__.co_firstlineno
-    assert error.line == first + 2
-    assert "load_tile" in str(error.source_line)
+    assert {each.line for each in told} == {first + 2}
+    assert any("16 or 32 columns" in each.text for each in told)
 
 
 def test_an_unknown_device():

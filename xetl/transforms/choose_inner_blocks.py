@@ -26,21 +26,17 @@ from xdsl.passes import ModulePass
 from xetl.devices import Device, find_device
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.upstream import func, gpu
-from xetl.dialects.xetile import TileType
+from xetl.transforms.blocks.given import types_to_unblock
 from xetl.transforms.blocks.legality import DEVICE
 from xetl.transforms.blocks.plan import make_plan
 from xetl.transforms.blocks.rewrite import carry_out
 from xetl.transforms.blocks.uniform import merge_uniform, split_uniform
-from xetl.transforms.unblock_values import unblock
+from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 
 @dataclass(frozen=True)
 class ChooseInnerBlocksPass(ModulePass):
-    """See the module docstring.
-
-    Raises:
-        TileShapeError: the user wrote `inner_blocks` that the device cannot move.
-    """
+    """See the module docstring."""
 
     name = "choose-inner-blocks"
 
@@ -58,12 +54,9 @@ class ChooseInnerBlocksPass(ModulePass):
 
 def _choose(function: Operation, device: Device) -> None:
     # Blocks of values that the user wrote say how to compute, not what: they are ours
-    # to choose.  Those of tiles stay.
-    unblock(function, _kept)
+    # to choose.  Those of tiles stay where the device can move them.
+    dropped = types_to_unblock(function.walk(), device)
+    unblock(function, lambda each: unblocked_tile(each) if each in dropped else each)
     copies = split_uniform(function)
     carry_out(make_plan(function, device))
     merge_uniform(copies)
-
-
-def _kept(type_: TileType) -> TileType:
-    return type_

@@ -142,7 +142,7 @@ def is_block_access(op: Operation) -> bool:
     """Whether this accesses a tile that may be cut: of rank 2, not scattered."""
     if type(op) not in ACCESSES:
         return False
-    type_ = tile_type(_tile(op))
+    type_ = tile_type(tile_of(op))
     return len(type_.shape) == 2 and not type_.scattered
 
 
@@ -153,7 +153,8 @@ def moved_by(op: Operation) -> Sequence[SSAValue]:
     return (op.value,) if isinstance(op, StoreTileOp | AtomicRmwTileOp) else ()
 
 
-def _tile(op: Operation) -> SSAValue:
+def tile_of(op: Operation) -> SSAValue:
+    """The tile that is accessed."""
     assert isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp)
     return op.tile
 
@@ -170,7 +171,7 @@ def demands_of(op: Operation, device: Device) -> list[Demand]:
         return [] if isinstance(product, str) else _of_product(op, product)
     if not is_block_access(op):
         return []
-    type_ = tile_type(_tile(op))
+    type_ = tile_type(tile_of(op))
     given = type_.inner_blocks
     blocks = legal_blocks(type_, ACCESSES[type(op)], device)
     if given is not None:

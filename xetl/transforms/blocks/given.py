@@ -1,4 +1,8 @@
-"""Blocks that the user wrote are kept, if the device can move them."""
+"""Blocks that the user wrote for a tile are kept, if the device can move them.
+
+Blocks say how memory is read, not what is read.  So where a device has no message of
+that size they are ours to choose, and the user is told.
+"""
 
 from __future__ import annotations
 
@@ -6,56 +10,49 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation
 
-from xetl.devices import Device
-from xetl.dialects.xetile import TileType
-from xetl.errors import TileShapeError
-from xetl.frames import at_frames, frame_at
-from xetl.transforms.blocks.demands import ACCESSES, legal_blocks
-from xetl.transforms.remarks import positions_of
+from xetl.devices import Block, Device
+from xetl.dialects.xetile import TileType, tile_type
+from xetl.transforms.blocks.demands import (
+    ACCESSES,
+    is_block_access,
+    legal_blocks,
+    tile_of,
+)
+from xetl.transforms.remarks import remark
 
 
-def check_given(type_: TileType, accesses: Iterable[Operation], device: Device) -> None:
-    """Check the `inner_blocks` of a tile against all that access it.
-
-    Raises:
-        TileShapeError: an access cannot be done in such blocks; with the legal ones.
-    """
-    given = type_.inner_blocks
-    if given is None:
-        return
-    for op in accesses:
-        access = ACCESSES.get(type(op))
-        if access is None:
+def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[TileType]:
+    """The types of tiles that are accessed in blocks which the device cannot move."""
+    found: set[TileType] = set()
+    for op in ops:
+        if not is_block_access(op):
             continue
-        legal = legal_blocks(type_, access, device)
-        if given not in legal:
-            raise _illegal(op, type_, given, legal, device)
+        type_ = tile_type(tile_of(op))
+        if not given_is_legal(type_, op, device):
+            remark(op, "blocks", _told(type_, op, device))
+            found.add(type_)
+    return found
 
 
-def _illegal(
-    op: Operation,
-    type_: TileType,
-    given: Sequence[int],
-    legal: Sequence[tuple[int, int]],
-    device: Device,
-) -> TileShapeError:
+def given_is_legal(type_: TileType, op: Operation, device: Device) -> bool:
+    """Whether no blocks are given, or such as this access can be done in."""
+    given = type_.inner_blocks
+    return given is None or given in legal_blocks(type_, ACCESSES[type(op)], device)
+
+
+def _told(type_: TileType, op: Operation, device: Device) -> str:
     name = op.name.removeprefix("xetile.")
-    block = f"({given[0]}, {given[1]})"
-    error = TileShapeError(
-        f"`{name}` cannot move blocks of {block} {type_.element_type} on {device.name}",
-        code="X0212",
-        help=_advice(legal),
-    )
-    places = positions_of(op.location)
-    frames = [frame_at(p.filename.data, p.line.data, p.column.data) for p in places]
-    return at_frames(error, frames)
+    rows, columns = type_.inner_blocks or (0, 0)
+    blocks = f"({rows}, {columns}) of {type_.element_type}"
+    legal = legal_blocks(type_, ACCESSES[type(op)], device)
+    return f"`{name}`: {device.name} has no blocks {blocks}; {_advice(legal)}"
 
 
-def _advice(legal: Sequence[tuple[int, int]]) -> str:
+def _advice(legal: Sequence[Block]) -> str:
     if not legal:
-        return "no block fits this tile: leave out `inner_blocks`"
+        return "none fits this tile"
     rows, columns = (sorted(set(extents)) for extents in zip(*legal))
-    return f"blocks of this tile: {_any_of(rows)} rows, {_any_of(columns)} columns"
+    return f"others were chosen from {_any_of(rows)} rows, {_any_of(columns)} columns"
 
 
 def _any_of(numbers: Sequence[int]) -> str:

@@ -72,11 +72,7 @@ class Plan:
 
 
 def make_plan(function: Operation, device: Device) -> Plan:
-    """Decide for all values and tiles of a function.
-
-    Raises:
-        TileShapeError: blocks that the user wrote are not legal on the device.
-    """
+    """Decide for all values and tiles of a function."""
     ops = [op for region in function.regions for op in region.walk()]
     classes = Classes()
     for op in ops:

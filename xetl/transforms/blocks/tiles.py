@@ -33,7 +33,7 @@ from xetl.transforms.blocks.demands import (
     moved_by,
 )
 from xetl.transforms.blocks.forms import Chosen
-from xetl.transforms.blocks.given import check_given
+from xetl.transforms.blocks.given import given_is_legal
 
 AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | AtomicRmwTileOp
 
@@ -115,20 +115,19 @@ def _may_be_cut(type_: TileType) -> bool:
 
 
 def plan_tiles(ops: Sequence[Operation], chosen: Chosen, device: Device) -> TilePlan:
-    """Decide for all tiles of a function.
-
-    Raises:
-        TileShapeError: blocks that the user wrote are not legal on the device.
-    """
+    """Decide for all tiles of a function."""
     plan = TilePlan()
     for family in families(ops):
-        check_given(family.type, family.accesses, device)
         blocks = _blocks_of_accesses(family, chosen, device)
         plan.of_access |= blocks
         first = next((b for b in blocks.values() if b is not None), None)
         plan.of_tile |= dict.fromkeys(family.members, first)
         for access in family.accesses:
-            if blocks[access] is None and is_block_access(access):
+            if not is_block_access(access):
+                continue
+            if blocks[access] is None or not given_is_legal(
+                family.type, access, device
+            ):
                 plan.unblocked[access] = _reason(family, device)
     return plan
 
