@@ -43,7 +43,7 @@ lint: $(VENV)/.test
 	else echo "pyright: left out; it could not be fetched (it comes from the npm registry)"; fi
 
 bench: $(VENV)/.test
-	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/bench_*.py benchmarks/gemm.py; do $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto tests/docs

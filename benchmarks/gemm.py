@@ -1,19 +1,111 @@
-"""GEMM against the best of NumPy and torch, and against the peak of the machine.
+"""Products of matrices against OpenBLAS, MKL and oneDNN, and against the peak.
 
-The kernel is the one of the language page; results have the dtype of the operands, and
-whatever a library packs or converts is inside the timing.  torch counts as the better
-of torch.mm (MKL, told to use AVX-512 where a C compiler is at hand) and oneDNN.  NumPy
-has no 16-bit GEMM.  The limit is that of f32 FMA; 16-bit units may be faster.
+Parts, in GFLOP/s unless stated; whatever is packed or converted is inside the timing:
+
+* products   kernels of the language with tiles of 256 and of 64, and xetl.ops.matmul.
+* prepacked  the same where B is constant (`xetl.ops.prepack`).
+* epilogue   a bias and an exact GELU fused to the product, against the plain product.
+* calls      our own micro-kernels against calls of libxsmm in their place.
+* compile    milliseconds to compile, and to come from the cache on disk.
+
+Results have the dtype of the operands. A peer is the best of what its library offers
+for a case (`library_*.py`). The peak is that of FMA in registers, or for bf16 of the
+dot product of pairs. Shapes are m x k x n.
+
+Parts may be run one by one, with few cases (``--only "f32 512"``): the CSV file and the
+plot gather what was measured, each bar being the last figure.
 """
 
-from harness import compare
+from __future__ import annotations
 
-SIZES = (512, 1000, 1024, 2048)
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import gemm_compile
+import gemm_plot
+from harness import RESULTS, Case, Contest, Contestant, parse_options, update_csv
+
+SQUARE = [f"{n}x{n}x{n}" for n in (512, 1000, 1024, 2048, 4096)]
+SKINNY = ["128x4096x4096", "4096x4096x16", "1x4096x4096"]
+XETL = [
+    Contestant("kernel", "library_xetl:gemm"),
+    Contestant("tiles64", "library_xetl:gemm_small_tiles"),
+    Contestant("ops", "library_xetl:matmul"),
+]
+PEERS = [
+    Contestant("openblas", "library_numpy:gemm"),
+    Contestant("mkl", "library_torch:gemm"),
+    Contestant("onednn", "library_torch:linear"),
+]
+PEAK = Contestant("peak", "library_fma:gemm")
+
+
+def of(*names: str, **variables: str) -> list[Contestant]:
+    """Functions of `library_xetl` by name."""
+    return [
+        Contestant(name.replace("_", "-"), f"library_xetl:{name}", variables)
+        for name in names
+    ]
+
+
+CONTESTS = {
+    "products": Contest("GFLOP/s", XETL, PEERS, PEAK),
+    "prepacked": Contest("GFLOP/s", of("gemm_prepacked", "matmul_prepacked"), (), PEAK),
+    "epilogue": Contest(
+        "GFLOP/s", of("gemm_gelu", "matmul_gelu"), of("gemm", "matmul")
+    ),
+    "calls": Contest(
+        "GFLOP/s",
+        [Contestant("inline", "library_xetl:gemm", {"XETL_XSMM": "inline"})],
+        [Contestant("libxsmm", "library_xetl:gemm", {"XETL_XSMM": "libxsmm"})],
+    ),
+}
+CASES = {
+    "products": {
+        "f32": SQUARE + SKINNY,
+        "bf16": SQUARE + SKINNY,
+        "f16": SQUARE[1:4],
+    },
+    "prepacked": {t: [*SQUARE[:4], SKINNY[0]] for t in ("f32", "bf16")},
+    "epilogue": {t: SQUARE[2:4] for t in ("f32", "bf16")},
+    "calls": {t: SQUARE[:4] for t in ("f32", "bf16")},
+}
+
+
+def cases_of(part: str) -> list[Case]:
+    """What is measured in a part."""
+    return [
+        {"dtype": dtype, "shape": shape}
+        for dtype, shapes in CASES[part].items()
+        for shape in shapes
+    ]
+
+
+def measure(parts: Sequence[str], options: argparse.Namespace) -> None:
+    """Each part: a table, and rows for the CSV file."""
+    for part in parts:
+        print(f"-- {part}", flush=True)
+        if part == "compile":
+            rows = gemm_compile.measure(options.rounds)
+        else:
+            rows = CONTESTS[part].run(cases_of(part), options)
+            rows = [{"part": part, **row} for row in rows]
+        update_csv("gemm", rows)
+
+
+def main() -> None:
+    """Measure, then draw what is known."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parts = [*CONTESTS, "compile"]
+    parser.add_argument("--part", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--plot", type=Path, default=RESULTS / "gemm.png")
+    options = parse_options(parser)
+    measure(options.part, options)
+    gemm_plot.draw("gemm", options.plot)
+
 
 if __name__ == "__main__":
-    compare(
-        "gemm",
-        [{"dtype": t, "n": n} for t in ("f32", "bf16", "f16") for n in SIZES],
-        unit="GFLOP/s",
-        limit="fma",
-    )
+    main()

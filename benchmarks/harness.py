@@ -1,12 +1,12 @@
 """What the benchmarks share: fair turns, a table and a CSV file.
 
-Each library runs in a process of its own, for the idle threads of one slow another.
-The processes take turns of a fraction of a second, round after round, so that noise and
-frequency hit all alike; the best run of each counts.  A script calls `compare`, and is
-started again by it as `script --worker LIBRARY`.
+Each contestant runs in a process of its own, for the idle threads of one library slow
+another. The processes take turns of a fraction of a second, round after round, so that
+noise and frequency hit all alike; the best run of each counts. A script makes a
+`Contest`, and is started again by it as `script --worker MODULE:FUNCTION`.
 
-What a library does for a benchmark stands in `library_<name>.py`: a function named
-like the operation, from the fields of a case to a `Job`, or None if it cannot do it.
+What a library does for a benchmark stands in `library_<name>.py`: functions from the
+fields of a case to a `Job`, or None if it cannot do that.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
@@ -34,6 +34,7 @@ SLOWING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS")
 """Variables that environments set and that hold a library to code for older CPUs."""
 
 Case = dict[str, Any]
+Rates = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -49,29 +50,131 @@ class Job:
     work: float
 
 
-def environment(library: str, threads: int, scratch: Path) -> dict[str, str]:
-    """What lets ``library`` run as fast as it can on ``threads`` threads."""
+@dataclass(frozen=True)
+class Contestant:
+    """A column of the table.
+
+    Attributes:
+        name: its heading.
+        function: what makes its jobs, as ``module:function``.
+        variables: of its environment, beside those that all have.
+    """
+
+    name: str
+    function: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who takes turns, and what is compared.
+
+    Attributes:
+        unit: of a job's work per second.
+        ours: each of them is compared with the best peer, and with the limit.
+        peers: may be none.
+        limit: shows the most that the machine can do; may be None.
+    """
+
+    unit: str
+    ours: Sequence[Contestant]
+    peers: Sequence[Contestant] = ()
+    limit: Contestant | None = None
+
+    def everybody(self) -> list[Contestant]:
+        """In the order of the columns."""
+        return [*self.ours, *self.peers, *([self.limit] if self.limit else [])]
+
+    def run(
+        self, cases: Iterable[Case], options: argparse.Namespace
+    ) -> list[dict[str, object]]:
+        """Measure the cases that the options ask for, print a table, return its rows.
+
+        A row has the fields of the case, ``threads``, ``contestant`` and, last, the
+        rate in the contest's unit.
+        """
+        cases = [
+            case
+            for case in cases
+            if any(text in text_of(case) for text in options.only)
+        ]
+        if not cases:
+            return []
+        _print_row(["threads", "case", *self._headings()])
+        rows: list[dict[str, object]] = []
+        for threads in options.threads:
+            if threads > len(os.sched_getaffinity(0)):
+                continue
+            for case, rates in _measure(self.everybody(), cases, threads, options):
+                _print_row([str(threads), text_of(case), *self._cells(rates)])
+                rows += [
+                    {**case, "threads": threads, "contestant": n, "rate": f"{r:.3f}"}
+                    for n, r in rates.items()
+                ]
+        return rows
+
+    def _headings(self) -> list[str]:
+        names = [each.name for each in self.everybody()]
+        if self.peers:
+            names += [f"{each.name}:best" for each in self.ours]
+        if self.limit is not None:
+            names += [f"{each.name}:{self.limit.name}" for each in self.ours]
+        return names
+
+    def _cells(self, rates: Rates) -> list[str]:
+        """The rate of each; the ratios to the best peer; the shares of the limit."""
+        names = [each.name for each in self.everybody()]
+        cells = [f"{rates[name]:.0f}" if name in rates else "-" for name in names]
+        best = max((rates[p.name] for p in self.peers if p.name in rates), default=None)
+        have = [rates.get(each.name) for each in self.ours]
+        if self.peers:
+            cells += [f"{rate / best:.2f}" if rate and best else "-" for rate in have]
+        if self.limit is not None:
+            most = rates.get(self.limit.name)
+            cells += [f"{rate / most:.1%}" if rate and most else "-" for rate in have]
+        return cells
+
+
+def parse_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Add what every contest understands; a worker serves, and never returns."""
+    parser.add_argument("--worker", metavar="FUNCTION", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of one turn")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="cases whose text contains one of these"
+    )
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    options = parser.parse_args()
+    if options.worker:
+        _serve(options.worker)
+        raise SystemExit
+    return options
+
+
+def environment(contestant: Contestant, threads: int, scratch: Path) -> dict[str, str]:
+    """What lets a contestant run as fast as it can on ``threads`` threads."""
     env = {name: value for name, value in os.environ.items() if name not in SLOWING}
     for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         env[f"{name}_NUM_THREADS"] = str(threads)
     env["KMP_BLOCKTIME"] = "0"
     compiler = shutil.which("cc")
-    if library == "torch" and compiler is not None:
+    if contestant.function.startswith("library_torch") and compiler is not None:
         # MKL uses AVX-512 on CPUs that say they are Intel's; this says it for them.
         source, shim = scratch / "intel.c", scratch / "intel.so"
         source.write_text("int mkl_serv_intel_cpu_true(void) { return 1; }\n")
         subprocess.run([compiler, "-shared", "-fPIC", source, "-o", shim], check=True)
         env["LD_PRELOAD"] = str(shim)
-    return env
+    return env | dict(contestant.variables)
 
 
 class Worker:
-    """A process that runs one library with a number of threads."""
+    """A process in which one contestant runs with a number of threads."""
 
-    def __init__(self, library: str, threads: int, scratch: Path) -> None:
+    def __init__(self, contestant: Contestant, threads: int, scratch: Path) -> None:
+        self._name = contestant.name
         self._process = subprocess.Popen(
-            [sys.executable, sys.argv[0], "--worker", library],
-            env=environment(library, threads, scratch),
+            [sys.executable, sys.argv[0], "--worker", contestant.function],
+            env=environment(contestant, threads, scratch),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -90,21 +193,22 @@ class Worker:
         try:
             print(request, file=self._process.stdin, flush=True)
         except BrokenPipeError:  # its own message says why
-            raise SystemExit("a worker did not start") from None
+            raise SystemExit(f"`{self._name}` did not start") from None
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"a worker failed on {case}")
+            raise SystemExit(f"`{self._name}` failed on {case}")
         return json.loads(answer)
 
 
-def serve(library: str, operation: str) -> None:
+def _serve(where: str) -> None:
     """A worker's life: a turn for every line of input."""
+    module, _, function = where.partition(":")
     try:
-        prepare = getattr(importlib.import_module(f"library_{library}"), operation)
+        prepare = getattr(importlib.import_module(module), function)
     except ModuleNotFoundError as missing:
         if missing.name != "torch":  # the only one that no extra for tests installs
             raise
-        print(f"{library} is left out: no torch here", file=sys.stderr)
+        print(f"{where} is left out: no torch here", file=sys.stderr)
         prepare = _unavailable
     current: Case | None = None
     job: Job | None = None
@@ -136,65 +240,21 @@ def _best_seconds(call: Callable[[], object], seconds: float) -> float:
     return best
 
 
-def compare(
-    operation: str,
-    cases: Iterable[Case],
-    *,
-    unit: str,
-    limit: str,
-    peers: Sequence[str] = ("numpy", "torch"),
-) -> None:
-    """Run all cases, print a table, write ``results/<script>.csv``.
-
-    Args:
-        operation: the function to call in the modules of the libraries.
-        cases: what to measure; shown in the table.
-        unit: of a job's work per second.
-        limit: a "library" that shows the most that the machine can do.
-        peers: libraries that xetl is compared with; the best of them counts.
-    """
-    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
-    parser.add_argument("--worker", metavar="LIBRARY", help=argparse.SUPPRESS)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.1, help="of one turn")
-    parser.add_argument("--only", default="", help="cases whose text contains this")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    options = parser.parse_args()
-    if options.worker:
-        serve(options.worker, operation)
-        return
-    cases = [case for case in cases if options.only in _text(case)]
-    libraries = ["xetl", *peers, limit]
-    print(f"in {unit}; ratio: xetl to the best of {' and '.join(peers)}")
-    _print_row(["threads", "case", *libraries, "ratio", f"of {limit}"])
-    rows: list[dict[str, object]] = []
-    for threads in options.threads:
-        if threads > len(os.sched_getaffinity(0)):
-            continue
-        for case, rates in _measure(libraries, cases, threads, options):
-            _print_row([str(threads), _text(case), *_cells(rates, libraries)])
-            rows += [
-                {"threads": threads, **case, "library": name, unit: round(rate, 3)}
-                for name, rate in rates.items()
-            ]
-    write_csv(Path(sys.argv[0]).stem, rows)
-
-
 def _measure(
-    libraries: Sequence[str],
+    contestants: Sequence[Contestant],
     cases: Iterable[Case],
     threads: int,
     options: argparse.Namespace,
-) -> Iterator[tuple[Case, dict[str, float]]]:
-    """For each case, the best rate of each library that can do it."""
+) -> Iterator[tuple[Case, Rates]]:
+    """For each case, the best rate of each contestant that can do it."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         workers = {
-            name: stack.enter_context(Worker(name, threads, scratch))
-            for name in libraries
+            each.name: stack.enter_context(Worker(each, threads, scratch))
+            for each in contestants
         }
         for case in cases:
-            rates: dict[str, float] = {}
+            rates: Rates = {}
             for _ in range(options.rounds):
                 for name, worker in workers.items():
                     answer = worker.turn(case, options.seconds)
@@ -203,27 +263,20 @@ def _measure(
             yield case, rates
 
 
-def _cells(rates: dict[str, float], libraries: Sequence[str]) -> list[str]:
-    """The rate of each, the ratio to the best peer, the share of the limit."""
-    ours, *peers, limit = libraries
-    best = max((rates[name] for name in peers if name in rates), default=None)
-    cells = [f"{rates[name]:.0f}" if name in rates else "-" for name in libraries]
-    cells.append(f"{rates[ours] / best:.2f}" if best else "-")
-    cells.append(f"{rates[ours] / rates[limit]:.0%}" if limit in rates else "-")
-    return cells
-
-
-def _text(case: Case) -> str:
+def text_of(case: Case) -> str:
+    """A case in a table, and what ``--only`` looks in."""
     return " ".join(str(value) for value in case.values())
 
 
 def _print_row(cells: Sequence[str]) -> None:
     first, second, *rest = cells
-    print(f"{first:>7}  {second:<14}", *(f"{cell:>9}" for cell in rest), flush=True)
+    print(f"{first:>7}  {second:<20}", *(f"{cell:>12}" for cell in rest), flush=True)
 
 
-def write_csv(name: str, rows: Sequence[dict[str, object]]) -> None:
+def write_csv(name: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Keep ``rows`` in the folder of results."""
+    if not rows:
+        return
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.csv"
     with path.open("w", newline="") as file:
@@ -231,3 +284,24 @@ def write_csv(name: str, rows: Sequence[dict[str, object]]) -> None:
         writer.writeheader()
         writer.writerows(rows)
     print(f"written to {path}")
+
+
+def update_csv(name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """As `write_csv`, but rows of earlier runs stay unless they were measured again.
+
+    Two rows are of one measurement if they differ in nothing but their last field.
+    """
+    if not rows:
+        return
+    known = {tuple(map(str, list(row.values())[:-1])): row for row in read_csv(name)}
+    new = {tuple(map(str, list(row.values())[:-1])): row for row in rows}
+    write_csv(name, list((known | new).values()))
+
+
+def read_csv(name: str) -> list[dict[str, str]]:
+    """The rows of earlier runs; none if there was none."""
+    path = RESULTS / f"{name}.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -8,6 +8,12 @@ from xetl.xetile import cdiv, constexpr, f32
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
 
 
+@xetile.function
+def gelu(v):
+    """The exact one."""
+    return 0.5 * v * (1.0 + xetile.erf(0.7071067811865476 * v))
+
+
 @xetile.kernel(
     grid=lambda m: (cdiv(m.C.shape[0], m.BM), cdiv(m.C.shape[1], m.BN)),
 )

@@ -2,16 +2,21 @@
 
 import numpy as np
 from harness import Job
-from operands import integer_matrices, normal_rows
+from operands import extents, flops, integer_matrices, normal_rows
 
 
-def gemm(dtype: str, n: int) -> Job | None:
+def gemm(dtype: str, shape: str) -> Job | None:
     """NumPy multiplies 16-bit matrices without BLAS: no peer."""
     if dtype != "f32":
         return None
-    A, B = integer_matrices(n)
-    C = np.empty_like(A)
-    return Job([lambda: np.matmul(A, B, out=C)], 2e-9 * n**3)
+    A, B = integer_matrices(shape)
+    m, _, n = extents(shape)
+    C = np.empty((m, n), np.float32)
+    calls = [lambda: np.matmul(A, B, out=C)]
+    if m == 1:
+        a, c = A[0], C[0]
+        calls += [lambda: np.dot(a, B, out=c), lambda: np.dot(B.T, a, out=c)]
+    return Job(calls, flops(shape))
 
 
 def softmax(rows: int, columns: int) -> Job:

@@ -1,28 +1,40 @@
-"""What is measured, in torch."""
+"""What is measured, in torch: MKL and oneDNN are behind it."""
 
 import torch
 from harness import Job
-from operands import integer_matrices, normal_rows
+from operands import extents, flops, integer_matrices, normal_rows
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
-def gemm(dtype: str, n: int) -> Job:
-    """torch.mm takes MKL for f32; oneDNN is asked for by name.
+def gemm(dtype: str, shape: str) -> Job | None:
+    """Whatever torch.mm takes; that is MKL for f32 and oneDNN for bf16.
 
     The f16 GEMM of torch's CPU build runs at 1 to 4 GFLOP/s; in f32 and back is faster.
     """
-    a, b = (torch.from_numpy(x).to(DTYPES[dtype]) for x in integer_matrices(n))
-    c = torch.empty_like(a)
-    linear = torch.ops.mkldnn._linear_pointwise
+    a, b = _operands(dtype, shape)
+    m, _, n = extents(shape)
+    c = torch.empty(m, n, dtype=a.dtype)
     if dtype == "f16":
         calls = [lambda: c.copy_(torch.mm(a.float(), b.float()))]
     else:
-        calls = [
-            lambda: torch.mm(a, b, out=c),
-            lambda: linear(a, b.t(), None, "none", [], ""),
-        ]
-    return Job(calls, 2e-9 * n**3)
+        calls = [lambda: torch.mm(a, b, out=c)]
+        if m == 1:
+            calls += [lambda: torch.mv(b.t(), a[0], out=c[0])]
+    return Job(calls, flops(shape))
+
+
+def linear(dtype: str, shape: str) -> Job | None:
+    """OneDNN, asked for by name."""
+    if dtype == "f16":
+        return None
+    a, b = _operands(dtype, shape)
+    call = torch.ops.mkldnn._linear_pointwise
+    return Job([lambda: call(a, b.t(), None, "none", [], "")], flops(shape))
+
+
+def _operands(dtype: str, shape: str) -> list[torch.Tensor]:
+    return [torch.from_numpy(x).to(DTYPES[dtype]) for x in integer_matrices(shape)]
 
 
 def softmax(rows: int, columns: int) -> Job:

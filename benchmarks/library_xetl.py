@@ -1,23 +1,102 @@
 """What is measured, in xetl; results are checked once before they are timed."""
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 from harness import Job
+from kernels import gelu
 from kernels import gemm as gemm_kernel
 from kernels import softmax as softmax_kernel
-from operands import integer_matrices, normal_rows
+from operands import extents, flops, integer_matrices, normal_rows
+from scipy.special import erf
+
+from xetl import ops
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+Product = Callable[..., object]
 
 
-def gemm(dtype: str, n: int) -> Job:
-    """The kernel of the language page."""
-    exact = integer_matrices(n)
+def gemm(dtype: str, shape: str) -> Job:
+    """The kernel of the language page, tiles of 256 x 256."""
+    return _job(dtype, shape, _kernel(shape, 256))
+
+
+def gemm_small_tiles(dtype: str, shape: str) -> Job:
+    """The same kernel, tiles of 64 x 64."""
+    return _job(dtype, shape, _kernel(shape, 64))
+
+
+def matmul(dtype: str, shape: str) -> Job:
+    """The ready-made product."""
+    return _job(dtype, shape, _matmul)
+
+
+def gemm_prepacked(dtype: str, shape: str) -> Job:
+    """The kernel where B does not change."""
+    return _job(dtype, shape, _kernel(shape, 256), prepare=ops.prepack)
+
+
+def matmul_prepacked(dtype: str, shape: str) -> Job:
+    """The ready-made product where B does not change."""
+    return _job(dtype, shape, _matmul, prepare=ops.prepack)
+
+
+def gemm_gelu(dtype: str, shape: str) -> Job:
+    """The kernel with a bias and a GELU behind the product."""
+    return _fused(dtype, shape, _kernel(shape, 256, EPILOGUE=gelu))
+
+
+def matmul_gelu(dtype: str, shape: str) -> Job:
+    """The ready-made product with a bias and a GELU."""
+
+    def run(A: object, B: object, C: object, bias: object) -> None:
+        ops.matmul(A, B, out=C, bias=bias, activation="gelu")
+
+    return _fused(dtype, shape, run)
+
+
+def _matmul(A: object, B: object, C: object) -> None:
+    ops.matmul(A, B, out=C)
+
+
+def _kernel(shape: str, tile: int, **constants: object) -> Product:
+    """The kernel with tiles no larger than the matrices."""
+    m, _, n = extents(shape)
+    constants |= {"BM": min(tile, m), "BN": min(tile, n)}
+    if (constants["BM"], constants["BN"]) != (256, 256):
+        constants["WG"] = None  # the kernel's map is for its own tile
+    return lambda *arrays: gemm_kernel(*arrays, **constants)
+
+
+def _job(
+    dtype: str,
+    shape: str,
+    run: Product,
+    prepare: Callable[[np.ndarray], object] = lambda b: b,
+) -> Job:
+    """``run(A, B, C)``, which has to be exact: the operands are integers."""
+    exact = integer_matrices(shape)
     A, B = (x.astype(DTYPES[dtype]) for x in exact)
-    C = np.empty_like(A)
-    gemm_kernel(A, B, C)
-    assert np.array_equal(C, (exact[0] @ exact[1]).astype(DTYPES[dtype]))
-    return Job([lambda: gemm_kernel(A, B, C)], 2e-9 * n**3)
+    expected = (exact[0] @ exact[1]).astype(DTYPES[dtype])
+    C, B = np.empty_like(expected), prepare(B)
+    run(A, B, C)
+    assert np.array_equal(C, expected)
+    return Job([lambda: run(A, B, C)], flops(shape))
+
+
+def _fused(dtype: str, shape: str, run: Product) -> Job:
+    """``run(A, B, C, bias)``; small numbers, where a GELU is neither 0 nor linear."""
+    exact = [x / 64 for x in integer_matrices(shape)]
+    A, B = (x.astype(DTYPES[dtype]) for x in exact)
+    bias = np.linspace(-1, 1, extents(shape)[2], dtype=np.float32)
+    x = exact[0] @ exact[1] + bias
+    C = np.empty(x.shape, DTYPES[dtype])
+    run(A, B, C, bias)
+    expected = 0.5 * x * (1 + erf(x / np.sqrt(2)))
+    tolerance = 2.0**-7 if dtype == "bf16" else 1e-5
+    np.testing.assert_allclose(C.astype(np.float32), expected, tolerance, tolerance)
+    return Job([lambda: run(A, B, C, bias)], flops(shape))
 
 
 def softmax(rows: int, columns: int) -> Job:

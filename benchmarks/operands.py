@@ -3,10 +3,24 @@
 import numpy as np
 
 
-def integer_matrices(n: int) -> list[np.ndarray]:
-    """Two n x n matrices of small integers: their products are exact in f32."""
+def extents(shape: str) -> tuple[int, int, int]:
+    """(m, k, n) of a case such as ``128x4096x4096``."""
+    m, k, n = map(int, shape.split("x"))
+    return m, k, n
+
+
+def flops(shape: str) -> float:
+    """Work of a product, in units of 1e9 operations."""
+    m, k, n = extents(shape)
+    return 2e-9 * m * k * n
+
+
+def integer_matrices(shape: str) -> list[np.ndarray]:
+    """(m, k) and (k, n) small integers: their products are exact in f32."""
+    m, k, n = extents(shape)
     rng = np.random.default_rng(0)
-    return [rng.integers(-4, 5, (n, n)).astype(np.float32) for _ in range(2)]
+    sizes = ((m, k), (k, n))
+    return [rng.integers(-4, 5, size).astype(np.float32) for size in sizes]
 
 
 def normal_rows(rows: int, columns: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = {
-    "bench_gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
+    "gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
     "bench_softmax": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=256"],
     "bench_import": ["--rounds=1"],
     "bench_compile": ["--rounds=1"],
