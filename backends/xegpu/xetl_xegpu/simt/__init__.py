@@ -1,1 +1,92 @@
-"""What one lane does: the dialect between XeGPU and LLVM."""
+"""What one lane does: the dialect between XeGPU and LLVM.
+
+See docs/design/0005-xegpu.md, "Stage `lanes`".
+"""
+
+from xdsl.ir import Dialect
+
+from xetl_xegpu.simt.block_ops import (
+    BlockLoadOp,
+    BlockPrefetchOp,
+    BlockShape,
+    BlockStoreOp,
+    DpasOp,
+    Surface,
+    lanes_type,
+)
+from xetl_xegpu.simt.debug_ops import AssertOp, PrintOp
+from xetl_xegpu.simt.memory_ops import AtomicOp, LoadOp, LocalBaseOp, StoreOp
+from xetl_xegpu.simt.program_ops import (
+    SUBGROUP_SIZE,
+    FuncOp,
+    GroupIdOp,
+    LaneIdOp,
+    NumGroupsOp,
+    ReturnOp,
+    SubgroupIdOp,
+)
+from xetl_xegpu.simt.stage import LANES
+from xetl_xegpu.simt.subgroup_ops import (
+    BarrierOp,
+    FenceOp,
+    ReduceOp,
+    ScanOp,
+    ShuffleOp,
+)
+
+SIMT = Dialect(
+    "simt",
+    [
+        FuncOp,
+        ReturnOp,
+        GroupIdOp,
+        NumGroupsOp,
+        SubgroupIdOp,
+        LaneIdOp,
+        BlockLoadOp,
+        BlockStoreOp,
+        BlockPrefetchOp,
+        DpasOp,
+        LoadOp,
+        StoreOp,
+        AtomicOp,
+        LocalBaseOp,
+        ShuffleOp,
+        ReduceOp,
+        ScanOp,
+        BarrierOp,
+        FenceOp,
+        PrintOp,
+        AssertOp,
+    ],
+)
+
+__all__ = [
+    "LANES",
+    "SIMT",
+    "SUBGROUP_SIZE",
+    "AssertOp",
+    "AtomicOp",
+    "BarrierOp",
+    "BlockLoadOp",
+    "BlockPrefetchOp",
+    "BlockShape",
+    "BlockStoreOp",
+    "DpasOp",
+    "FenceOp",
+    "FuncOp",
+    "GroupIdOp",
+    "LaneIdOp",
+    "LoadOp",
+    "LocalBaseOp",
+    "NumGroupsOp",
+    "PrintOp",
+    "ReduceOp",
+    "ReturnOp",
+    "ScanOp",
+    "ShuffleOp",
+    "StoreOp",
+    "SubgroupIdOp",
+    "Surface",
+    "lanes_type",
+]

@@ -1,0 +1,336 @@
+"""Two-dimensional blocks of memory and of matrices: what a whole subgroup does at once.
+
+A surface is a matrix in memory: base address, width and pitch in bytes, height in rows.
+``x`` (elements) and ``y`` (rows) say where the block begins; they may be negative.
+Elements outside of the surface are 0 when loaded and are not stored.
+
+What lane l holds of a block, as a list of items (see `BlockShape.items`):
+
+* ``plain``: the blocks one behind the other, each row by row; of that sequence, items
+  l, 16 + l, ... If a row is wider than 16 elements, an item is two neighbours.
+* ``transform``: item i is column l of the rows f*i ... f*i + f-1, f = 32 / bits.
+* ``transpose``: as ``plain``, of the block with rows and columns swapped.
+
+Sources: cl_intel_subgroup_2d_block_io, SPV_INTEL_2d_block_io.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import (
+    I32,
+    I64,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    VectorType,
+    bf16,
+    f16,
+    f32,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_result_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.dialects.base import Common, Value, XetlOp, check, element_type, shape_of
+from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
+
+PIECE = 8
+"""Items of one vector at most: what matrix operations take."""
+
+MODES = ("plain", "transform", "transpose")
+
+
+def lanes_type(element: Attribute, count: int) -> Attribute:
+    """``count`` items of a lane: a vector, or a scalar if there is one."""
+    return element if count == 1 else VectorType(element, [count])
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """The block that a message moves.
+
+    Attributes:
+        bits: of an element: 8, 16, 32 or 64.
+        rows: of one block.
+        columns: of one block.
+        count: blocks side by side.
+        mode: ``plain``, ``transform`` or ``transpose``.
+    """
+
+    bits: int
+    rows: int
+    columns: int
+    count: int = 1
+    mode: str = "plain"
+
+    def __str__(self) -> str:
+        block = f"{self.rows}x{self.columns}, {self.bits} bits, {self.mode}"
+        return f"{self.count} blocks of {block}"
+
+    @property
+    def item_bits(self) -> int:
+        """Bits of an item of a lane."""
+        if self.mode == "transform":
+            return 32
+        row = self.rows if self.mode == "transpose" else self.columns
+        return self.bits * max(1, row // SUBGROUP_SIZE)
+
+    @property
+    def items(self) -> int:
+        """How many items a lane holds; 0 if the lanes do not share it evenly."""
+        bits = self.bits * self.rows * self.columns * self.count
+        items, rest = divmod(bits, self.item_bits * SUBGROUP_SIZE)
+        return 0 if rest else items
+
+    def pieces(self) -> list[Attribute]:
+        """The types of the vectors that hold the items of a lane, 8 of them each."""
+        item = IntegerType(self.item_bits)
+        whole, rest = divmod(self.items, PIECE)
+        return [lanes_type(item, PIECE)] * whole + [lanes_type(item, rest)] * (rest > 0)
+
+
+class Surface(NamedTuple):
+    """A matrix in memory and a place in it; see the module's docstring.
+
+    ``base`` is an i64, the others are i32.
+    """
+
+    base: Value
+    width: Value
+    height: Value
+    pitch: Value
+    x: Value
+    y: Value
+
+
+def _number(value: int) -> IntegerAttr[I64]:
+    return IntegerAttr(value, i64)
+
+
+class BlockOp(XetlOp):
+    """What the messages have in common: a surface and a shape."""
+
+    base = operand_def(I64)
+    width = operand_def(I32)
+    height = operand_def(I32)
+    pitch = operand_def(I32)
+    x = operand_def(I32)
+    y = operand_def(I32)
+    bits = prop_def(IntegerAttr[I64])
+    rows = prop_def(IntegerAttr[I64])
+    columns = prop_def(IntegerAttr[I64])
+    count = opt_prop_def(IntegerAttr[I64])
+    mode = opt_prop_def(StringAttr)
+
+    @property
+    def shape(self) -> BlockShape:
+        """The block."""
+        return BlockShape(
+            self.bits.value.data,
+            self.rows.value.data,
+            self.columns.value.data,
+            self.count.value.data if self.count is not None else 1,
+            self.mode.data if self.mode is not None else "plain",
+        )
+
+    @property
+    def surface(self) -> Surface:
+        """The matrix and the place in it."""
+        return Surface(self.base, self.width, self.height, self.pitch, self.x, self.y)
+
+    @staticmethod
+    def properties_of(shape: BlockShape) -> dict[str, Attribute]:
+        """A shape as properties; what is usual is left out."""
+        numbers = {"bits": shape.bits, "rows": shape.rows, "columns": shape.columns}
+        made: dict[str, Attribute] = {k: _number(v) for k, v in numbers.items()}
+        if shape.count != 1:
+            made["count"] = _number(shape.count)
+        if shape.mode != "plain":
+            made["mode"] = StringAttr(shape.mode)
+        return made
+
+    def check_items(self, found: Sequence[Attribute]) -> None:
+        """Check that these types hold the items of the block."""
+        shape = self.shape
+        check(shape.mode in MODES, "`mode` is one of {}, found {}", MODES, shape.mode)
+        check(shape.items > 0, "16 lanes cannot share {} evenly", shape)
+        wanted = shape.pieces()
+        if list(found) != wanted:
+            held, given = (", ".join(map(str, types)) for types in (wanted, found))
+            raise VerifyException(f"a lane holds {held} of {shape}, found {given}")
+
+
+@irdl_op_definition
+class BlockLoadOp(BlockOp):
+    """Load a block; the results are what a lane holds, in vectors of 8 items."""
+
+    name = "simt.block_load"
+
+    pieces = var_result_def()
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict "
+        "`:` type($pieces)"
+    )
+
+    def __init__(
+        self, surface: Surface, shape: BlockShape, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(
+            operands=list(surface),
+            properties=self.properties_of(shape),
+            result_types=[shape.pieces()],
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that the results hold the block."""
+        self.check_items([piece.type for piece in self.pieces])
+
+
+@irdl_op_definition
+class BlockStoreOp(BlockOp):
+    """Store a block; ``value`` is what a lane holds of it, at most 8 items."""
+
+    name = "simt.block_store"
+
+    value = operand_def()
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$value `,` $base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict "
+        "`:` type($value)"
+    )
+
+    def __init__(
+        self,
+        value: Value,
+        surface: Surface,
+        shape: BlockShape,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[value, *surface],
+            properties=self.properties_of(shape),
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that the value holds the block."""
+        check(self.count is None and self.mode is None, "a store takes one plain block")
+        self.check_items([self.value.type])
+        check(self.shape.items <= PIECE, "a store takes at most 8 items of a lane")
+
+
+@irdl_op_definition
+class BlockPrefetchOp(BlockOp):
+    """Bring a block into the cache."""
+
+    name = "simt.block_prefetch"
+
+    # Neither removed nor moved out of its loop.
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict"
+
+    def __init__(
+        self, surface: Surface, shape: BlockShape, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(
+            operands=list(surface),
+            properties=self.properties_of(shape),
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that it is a plain block: how lanes share it does not matter."""
+        check(self.mode is None, "a prefetch has no mode")
+
+
+@irdl_op_definition
+class DpasOp(XetlOp):
+    """``C(m, 16) + A(m, k) @ B(k, 16)``, k = 256 / bits of an element; m is 8, 4, 2, 1.
+
+    Lane l holds of A what a plain load of m rows and k columns brings, of B what a load
+    with ``transform`` brings (f32: a plain one), of C column l.  ``a_type`` and
+    ``b_type`` are f16, bf16, tf32, i8 or u8; C is f32, f16, bf16 or i32.
+    """
+
+    name = "simt.dpas"
+
+    a = operand_def()
+    b = operand_def()
+    c = operand_def()
+    a_type = prop_def(StringAttr)
+    b_type = prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
+        "`->` type($result)"
+    )
+
+    def __init__(
+        self,
+        a: Value,
+        b: Value,
+        c: Value,
+        a_type: str,
+        b_type: str | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[a, b, c],
+            properties={
+                "a_type": StringAttr(a_type),
+                "b_type": StringAttr(b_type or a_type),
+            },
+            result_types=[SSAValue.get(c).type],
+            **common,
+        )
+
+    @property
+    def m(self) -> int:
+        """Rows of A and C."""
+        return shape_of(self.c.type)[0] if shape_of(self.c.type) else 1
+
+    def verify_(self) -> None:
+        """Check what a lane holds of A, B and C."""
+        pair, accumulator = (self.a_type.data, self.b_type.data), self.c.type
+        check(pair in _SUMS, "there is no product of {} and {}", *pair)
+        found = element_type(accumulator)
+        check(found in _SUMS[pair], "{} @ {} has no result of {}", *pair, found)
+        check(self.m in (1, 2, 4, 8), "8, 4, 2 or 1 rows, found {}", self.m)
+        is_tf32 = pair[0] == "tf32"
+        item, rows = (f32, max(1, self.m // 2)) if is_tf32 else (i16, self.m)
+        wanted_a, wanted_b = (
+            lanes_type(item, rows),
+            VectorType(f32 if is_tf32 else i32, [8]),
+        )
+        check(self.a.type == wanted_a, "A is {}, found {}", wanted_a, self.a.type)
+        check(self.b.type == wanted_b, "B is {}, found {}", wanted_b, self.b.type)
+        check(self.result.type == accumulator, "the result is not of the type of C")
+
+
+_SUMS: dict[tuple[str, str], tuple[Attribute, ...]] = {
+    ("f16", "f16"): (f32, f16),
+    ("bf16", "bf16"): (f32, bf16),
+    ("tf32", "tf32"): (f32,),
+    **{(a, b): (i32,) for a in ("i8", "u8") for b in ("i8", "u8")},
+}
+"""The types of C, by those of A and B.  Source: `xetl.devices`, with the signs."""

@@ -1,0 +1,187 @@
+"""Memory, an element a lane: addresses are numbers, masks are of each lane.
+
+``space`` is ``global`` or ``local``.  A global address is an i64 as the host has it, a
+local one a number of bytes from the start of the kernel's shared local memory
+(`LocalBaseOp`).  An i1 takes a byte, which is 0 or not; bf16 and f16 take two.
+A mask that is the constant true costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import I1, I64, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from xetl.dialects.base import Common, Value, XetlOp, check
+from xetl.dialects.combining import kind_fits, normalize_kind
+from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.upstream.elementwise import is_float
+
+SPACES = ("global", "local")
+"""Memory of the device, and of the workgroup."""
+
+
+class AccessOp(XetlOp):
+    """What accesses have in common: where, for which lanes, in which space."""
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+
+    space = opt_prop_def(StringAttr)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the workgroup's memory."""
+        return self.space is not None and self.space.data == "local"
+
+    @staticmethod
+    def space_of(space: str) -> dict[str, Attribute | None]:
+        """The property for a space; the usual one is left out."""
+        return {"space": None if space == SPACES[0] else StringAttr(space)}
+
+    def check_access(self, type_: Attribute) -> None:
+        """Check that it is one element, of memory that there is."""
+        space = self.space.data if self.space is not None else SPACES[0]
+        check(space in SPACES, "`space` is one of {}, found {}", SPACES, space)
+        is_element = is_float(type_) or integer_width(type_) is not None
+        check(is_element, "a lane accesses one number, found {}", type_)
+
+
+@irdl_op_definition
+class LocalBaseOp(XetlOp):
+    """The address of a byte of the workgroup's shared local memory."""
+
+    name = "simt.local_base"
+
+    offset = prop_def(IntegerAttr[I64])
+    result = result_def(I64)
+    traits = traits_def(Pure())
+    assembly_format = "$offset attr-dict"
+
+    def __init__(self, offset: int = 0, **common: Unpack[Common]) -> None:
+        super().__init__(
+            properties={"offset": IntegerAttr(offset, i64)},
+            result_types=[i64],
+            **common,
+        )
+
+
+@irdl_op_definition
+class LoadOp(AccessOp):
+    """An element, ``fill`` where the mask is not set: nothing is read there."""
+
+    name = "simt.load"
+
+    address = operand_def(I64)
+    mask = operand_def(I1)
+    fill = operand_def(AccessOp.T)
+    result = result_def(AccessOp.T)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = "$address `,` $mask `,` $fill attr-dict `:` type($fill)"
+
+    def __init__(
+        self,
+        address: Value,
+        mask: Value,
+        fill: Value,
+        space: str = "global",
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[address, mask, fill],
+            properties=self.space_of(space),
+            result_types=[SSAValue.get(fill).type],
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that it is one element."""
+        self.check_access(self.result.type)
+
+
+@irdl_op_definition
+class StoreOp(AccessOp):
+    """Store an element where the mask is set."""
+
+    name = "simt.store"
+
+    value = operand_def(AccessOp.T)
+    address = operand_def(I64)
+    mask = operand_def(I1)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$value `,` $address `,` $mask attr-dict `:` type($value)"
+
+    def __init__(
+        self,
+        value: Value,
+        address: Value,
+        mask: Value,
+        space: str = "global",
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[value, address, mask],
+            properties=self.space_of(space),
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that it is one element."""
+        self.check_access(self.value.type)
+
+
+@irdl_op_definition
+class AtomicOp(AccessOp):
+    """Combine an element with ``value`` at once; gives the old one, 0 where masked.
+
+    ``kind`` is one of `xetl.dialects.combining.ATOMIC_KINDS`; nothing else is ordered.
+    """
+
+    name = "simt.atomic"
+
+    value = operand_def(AccessOp.T)
+    address = operand_def(I64)
+    mask = operand_def(I1)
+    kind = prop_def(StringAttr)
+    result = result_def(AccessOp.T)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$kind $value `,` $address `,` $mask attr-dict `:` type($value)"
+
+    def __init__(
+        self,
+        kind: str,
+        value: Value,
+        address: Value,
+        mask: Value,
+        space: str = "global",
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[value, address, mask],
+            properties={
+                "kind": StringAttr(normalize_kind(kind)),
+                **self.space_of(space),
+            },
+            result_types=[SSAValue.get(value).type],
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that there is such an operation on the type."""
+        self.check_access(self.value.type)
+        kind = self.kind.data
+        check(normalize_kind(kind) == kind, "`{}` has another name here", kind)
+        fits = kind_fits(kind, self.value.type)
+        check(fits, "`{}` does not combine {}", kind, self.value.type)

@@ -1,0 +1,46 @@
+"""What may stand in a module of which one lane's work is known."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, Operation
+
+from xetl.dialects.base import shape_of
+from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.transforms.stages import StageSpec, register_stage
+
+LENGTHS = (2, 3, 4, 8, 16)
+"""Elements of a vector: all there are in SPIR-V for OpenCL."""
+
+
+def _problem_with(type_: Attribute) -> str | None:
+    if is_memref(type_):
+        return "memory is known by its address"
+    if is_vector(type_) and shape_of(type_) not in [(n,) for n in LENGTHS]:
+        return f"vectors have {', '.join(map(str, LENGTHS))} elements"
+    return None
+
+
+def only_what_a_lane_holds(op: Operation) -> str | None:
+    """Numbers, and vectors that SPIR-V has."""
+    for value in (*op.operands, *op.results):
+        problem = _problem_with(value.type)
+        if problem is not None:
+            return f"`{op.name}` works on {value.type}: {problem}"
+    return None
+
+
+LANES = register_stage(
+    StageSpec(
+        "lanes",
+        frozenset({"builtin", "arith", "math", "scf", "simt"}),
+        frozenset(
+            f"vector.{name}"
+            for name in (
+                *("extract", "insert", "broadcast", "from_elements", "shuffle"),
+                *("bitcast", "fma"),
+            )
+        ),
+        (only_what_a_lane_holds,),
+    )
+)
+"""`index` is an i64; bf16 and f16 are computed in f32 and rounded once."""

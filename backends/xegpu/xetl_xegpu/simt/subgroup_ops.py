@@ -1,0 +1,129 @@
+"""What the lanes of a subgroup tell one another, and where a workgroup meets.
+
+All lanes take part: none of these may stand where lanes of a subgroup (of a workgroup
+for a barrier) have gone different ways.  Vectors are worked on element by element.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import I32, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from xetl.dialects.base import Common, Value, XetlOp, check, element_type
+from xetl.dialects.combining import KINDS, kind_fits, normalize_kind
+
+
+class _LanesOp(XetlOp):
+    """A value in, a value of the same type out."""
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+
+
+@irdl_op_definition
+class ShuffleOp(_LanesOp):
+    """``value`` as the lane ``lane`` has it; each lane may ask for another one.
+
+    ``lane`` modulo 16 counts.
+    """
+
+    name = "simt.shuffle"
+
+    value = operand_def(_LanesOp.T)
+    lane = operand_def(I32)
+    result = result_def(_LanesOp.T)
+    traits = traits_def(Pure())
+    assembly_format = "$value `,` $lane attr-dict `:` type($value)"
+
+    def __init__(self, value: Value, lane: Value, **common: Unpack[Common]) -> None:
+        super().__init__(
+            operands=[value, lane],
+            result_types=[SSAValue.get(value).type],
+            **common,
+        )
+
+
+class _CombiningOp(_LanesOp):
+    """Values of all lanes combined; f16 and bf16 are summed in f32, rounded once."""
+
+    value = operand_def(_LanesOp.T)
+    kind = prop_def(StringAttr)
+    result = result_def(_LanesOp.T)
+    traits = traits_def(Pure())
+
+    def __init__(self, kind: str, value: Value, **common: Unpack[Common]) -> None:
+        super().__init__(
+            operands=[value],
+            properties={"kind": StringAttr(normalize_kind(kind))},
+            result_types=[SSAValue.get(value).type],
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that there is such an operation on the type."""
+        kind, element = self.kind.data, element_type(self.value.type)
+        check(kind in KINDS, "`{}` is no kind, one of {}", kind, KINDS)
+        check(kind_fits(kind, element), "`{}` does not combine {}", kind, element)
+
+
+@irdl_op_definition
+class ReduceOp(_CombiningOp):
+    """The values of all 16 lanes combined; the same in every lane."""
+
+    name = "simt.reduce"
+    assembly_format = "$kind $value attr-dict `:` type($value)"
+
+
+@irdl_op_definition
+class ScanOp(_CombiningOp):
+    """The values of the lanes up to this one combined, its own included."""
+
+    name = "simt.scan"
+    assembly_format = "$kind $value attr-dict `:` type($value)"
+
+
+@irdl_op_definition
+class BarrierOp(XetlOp):
+    """All lanes of the workgroup meet; what they wrote before is seen by all after."""
+
+    name = "simt.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+    def __init__(self, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+
+
+@irdl_op_definition
+class FenceOp(XetlOp):
+    """What this lane wrote before is seen by others before what it writes after.
+
+    ``scope``: by those of the ``workgroup`` or of the ``device``.
+    """
+
+    name = "simt.fence"
+
+    scope = prop_def(StringAttr)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$scope attr-dict"
+
+    def __init__(self, scope: str = "device", **common: Unpack[Common]) -> None:
+        super().__init__(properties={"scope": StringAttr(scope)}, **common)
+
+    def verify_(self) -> None:
+        """Check that there is such a scope."""
+        scope = self.scope.data
+        known = ("workgroup", "device")
+        check(scope in known, "`scope` is one of {}, found {}", known, scope)
