@@ -1,0 +1,228 @@
+"""Types of XeGPU: descriptors of what lies in memory.
+
+Source: MLIR 22, `xegpu` dialect.  `!xegpu.nbarrier` is the core's, as text may hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import AnyFloat, IntegerType, NoneAttr, VectorType
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from xetl.dialects.base import check
+from xetl.dialects.xetile.attributes import IntList, build_at, int_list, int_tuple
+
+from .attributes import (
+    BlockTdescAttr,
+    LayoutAttr,
+    MemLayoutAttr,
+    ScatterTdescAttr,
+    SliceAttr,
+)
+
+
+def _print_shaped(
+    printer: Printer, shape: Sequence[int], parts: Sequence[Attribute]
+) -> None:
+    """Print ``<8x16xf16, ...>``: the element type, and more where it is there."""
+    with printer.in_angle_brackets():
+        printer.print_string("".join(f"{extent}x" for extent in shape))
+        shown = [part for part in parts if not isinstance(part, NoneAttr)]
+        printer.print_list(shown, printer.print_attribute)
+
+
+def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
+    check(
+        bool(shape) and all(extent > 0 for extent in shape),
+        f"a descriptor has a static shape of positive extents, found {list(shape)}",
+    )
+    check(
+        isinstance(element, IntegerType | AnyFloat),
+        f"elements of a descriptor are integers or floats, found {element}",
+    )
+
+
+@irdl_attr_definition
+class TensorDescType(ParametrizedAttribute, TypeAttribute):
+    """``!xegpu.tensor_desc<8x16xf16, encoding, layout>``: a block, or scattered places.
+
+    The default encoding of a block is left out.
+    """
+
+    name = "xegpu.tensor_desc"
+
+    dims: IntList = param_def()
+    element: Attribute = param_def()
+    encoding: BlockTdescAttr | ScatterTdescAttr | NoneAttr = param_def()
+    layout: LayoutAttr | SliceAttr | NoneAttr = param_def()
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        element_type: Attribute,
+        encoding: BlockTdescAttr | ScatterTdescAttr | None = None,
+        layout: LayoutAttr | SliceAttr | None = None,
+    ) -> None:
+        plain = encoding is None or encoding == BlockTdescAttr()
+        super().__init__(
+            int_list(shape),
+            element_type,
+            NoneAttr() if plain else encoding,
+            layout or NoneAttr(),
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns of a block; places, and elements at each, if scattered."""
+        return int_tuple(self.dims)
+
+    @property
+    def element_type(self) -> Attribute:
+        """The type of one element."""
+        return self.element
+
+    @property
+    def scattered(self) -> bool:
+        """Whether each place has its own offset."""
+        return isinstance(self.encoding, ScatterTdescAttr)
+
+    @property
+    def array_length(self) -> int:
+        """How many blocks lie side by side; 1 if scattered."""
+        block = self.encoding
+        return block.length.data if isinstance(block, BlockTdescAttr) else 1
+
+    @property
+    def chunk_size(self) -> int:
+        """Elements at each place; 1 of a block."""
+        scattered = self.encoding
+        is_scattered = isinstance(scattered, ScatterTdescAttr)
+        return scattered.chunk.data if is_scattered else 1
+
+    @property
+    def memory_space(self) -> str:
+        """``global`` or ``slm``."""
+        encoding = self.encoding
+        return "global" if isinstance(encoding, NoneAttr) else encoding.space.word
+
+    def vector_type(self) -> VectorType[Attribute]:
+        """What a plain load brings; a dimension in front if ``array_length`` > 1."""
+        count = () if self.array_length == 1 else (self.array_length,)
+        return VectorType(self.element_type, [*count, *self.shape])
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<8x16xf16, encoding, layout>``."""
+        position = parser.pos
+        encoding: Attribute | None = None
+        layout: Attribute | None = None
+        with parser.in_angle_brackets():
+            shape, element = parser.parse_ranked_shape()
+            while parser.parse_optional_punctuation(","):
+                found = parser.parse_attribute()
+                if isinstance(found, BlockTdescAttr | ScatterTdescAttr):
+                    encoding = found
+                else:
+                    layout = found
+        if encoding == BlockTdescAttr():
+            encoding = None
+        parts = [int_list(shape), element]
+        parts += [encoding or NoneAttr(), layout or NoneAttr()]
+        build_at(parser, position, lambda: cls.new(parts))
+        return parts
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<8x16xf16, encoding, layout>``."""
+        parts = (self.element, self.encoding, self.layout)
+        _print_shaped(printer, self.shape, parts)
+
+    def verify(self) -> None:
+        """Check shape, element type, and the shape against the encoding."""
+        _check_shaped(self.shape, self.element)
+        if self.scattered:
+            rank = 1 if self.chunk_size == 1 else 2
+            fits = len(self.shape) == rank and self.shape[1:] in (
+                (),
+                (self.chunk_size,),
+            )
+            check(fits, f"{list(self.shape)} does not end in the chunk size")
+        elif self.memory_space == "slm":
+            check(len(self.shape) == 1, "a block in slm has rank 1")
+
+
+@irdl_attr_definition
+class MemDescType(ParametrizedAttribute, TypeAttribute):
+    """``!xegpu.mem_desc<32x64xf16, #xegpu.mem_layout<...>>``: a matrix in slm."""
+
+    name = "xegpu.mem_desc"
+
+    dims: IntList = param_def()
+    element: Attribute = param_def()
+    mem_layout: MemLayoutAttr | NoneAttr = param_def()
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        element_type: Attribute,
+        mem_layout: MemLayoutAttr | None = None,
+    ) -> None:
+        super().__init__(int_list(shape), element_type, mem_layout or NoneAttr())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return int_tuple(self.dims)
+
+    @property
+    def element_type(self) -> Attribute:
+        """The type of one element."""
+        return self.element
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements; row-major where nothing is said."""
+        given = self._lists().get("stride")
+        if given is not None:
+            return given
+        strides = [1]
+        for extent in reversed(self.shape[1:]):
+            strides.insert(0, strides[0] * extent)
+        return tuple(strides)
+
+    @property
+    def block(self) -> tuple[int, ...] | None:
+        """The blocks that lie together; None if there are none."""
+        return self._lists().get("block")
+
+    def _lists(self) -> dict[str, tuple[int, ...]]:
+        return {} if isinstance(self.mem_layout, NoneAttr) else self.mem_layout.lists
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<32x64xf16, mem_layout>``."""
+        position = parser.pos
+        with parser.in_angle_brackets():
+            shape, element = parser.parse_ranked_shape()
+            layout = NoneAttr()
+            if parser.parse_optional_punctuation(","):
+                layout = parser.parse_attribute()
+        parts = [int_list(shape), element, layout]
+        build_at(parser, position, lambda: cls.new(parts))
+        return parts
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<32x64xf16, mem_layout>``."""
+        _print_shaped(printer, self.shape, (self.element, self.mem_layout))
+
+    def verify(self) -> None:
+        """Check shape, element type and the lengths of the lists."""
+        _check_shaped(self.shape, self.element)
+        for name, values in self._lists().items():
+            check(
+                len(values) == len(self.shape),
+                f"`{name}` has one number a dimension, found {list(values)}",
+            )

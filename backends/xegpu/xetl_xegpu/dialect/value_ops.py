@@ -1,0 +1,253 @@
+"""Products of matrices, changes of layout, fences.
+
+Source: MLIR 22, `xegpu` dialect.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import UnitAttr, VectorType, i32
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+
+from xetl.dialects.base import (
+    Common,
+    Value,
+    XetlOp,
+    check,
+    parse_attributes,
+    parse_operands,
+    print_attributes,
+    type_of,
+    vector_type,
+)
+
+from . import syntax
+from .attributes import FenceScopeAttr, LayoutAttr, MemorySpaceAttr, SliceAttr
+from .block_verifiers import elements_per_word
+
+_LAYOUT = LayoutAttr | SliceAttr
+
+
+@irdl_op_definition
+class DpasOp(XetlOp):
+    """``a @ b + acc`` on the matrix unit; without ``acc``, plus zero.
+
+    a: (m, k); b: (k, n), or (k / f, n, f) with rows in groups of f in 32 bits; the
+    result (m, n).  f32 operands are rounded to tf32.  Integers are signed, but for
+    operands with the attribute ``a_unsigned`` or ``b_unsigned``, which are ours: MLIR
+    has unsigned types for that, and none for one unsigned operand.
+    """
+
+    name = "xegpu.dpas"
+
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    acc = opt_operand_def(VectorType)
+    layout_a = opt_prop_def(_LAYOUT)
+    layout_b = opt_prop_def(_LAYOUT)
+    layout_cd = opt_prop_def(_LAYOUT)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        lhs: Value,
+        rhs: Value,
+        acc: Value | None = None,
+        *,
+        result_type: Attribute | None = None,
+        a_unsigned: bool = False,
+        b_unsigned: bool = False,
+        layout_a: LayoutAttr | None = None,
+        layout_b: LayoutAttr | None = None,
+        layout_cd: LayoutAttr | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        chosen = result_type if acc is None else type_of(acc)
+        if chosen is None:
+            raise TypeError("dpas needs an accumulator or the type of its result")
+        layouts = {"layout_a": layout_a, "layout_b": layout_b, "layout_cd": layout_cd}
+        super().__init__(
+            operands=[lhs, rhs, acc],
+            result_types=[chosen],
+            properties=layouts,
+            **common,
+        )
+        self.attributes |= {
+            name: UnitAttr()
+            for name, is_set in (("a_unsigned", a_unsigned), ("b_unsigned", b_unsigned))
+            if is_set
+        }
+
+    @property
+    def unsigned(self) -> tuple[bool, bool]:
+        """Whether the integers of a, and of b, have no sign."""
+        return "a_unsigned" in self.attributes, "b_unsigned" in self.attributes
+
+    @property
+    def packed(self) -> bool:
+        """Whether rows of b come in groups (VNNI)."""
+        return vector_type(self.rhs).get_num_dims() == 3
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%a, %b, %acc {...} : types -> type``."""
+        operands = parse_operands(parser)
+        properties, attributes = parse_attributes(parser, cls)
+        types, results = syntax.parse_types(parser)
+        return cls.create(
+            operands=syntax.resolve(parser, operands, types),
+            result_types=results,
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%a, %b, %acc {...} : types -> type``."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        print_attributes(printer, self)
+        syntax.print_types(printer, self.operands, self.results)
+
+    def verify_(self) -> None:
+        """Check shapes and element types against each other."""
+        a, b = vector_type(self.lhs), vector_type(self.rhs)
+        check(a.element_type == b.element_type, f"a is {a}, but b is {b}")
+        result = vector_type(self.result)
+        check(
+            self.acc is None or self.acc.type == result,
+            f"the accumulator is not of the type of the result, {result}",
+        )
+        rows, columns = _result_shape(a, b)
+        fits = result.get_shape() == (rows, columns)
+        check(fits, f"{a} by {b} gives {rows}x{columns}, found {result}")
+        wanted = elements_per_word(a.element_type)
+        check(
+            not self.packed or (wanted > 1 and b.get_shape()[2] == wanted),
+            f"rows come in groups of {wanted}, found {b}",
+        )
+        check(
+            not any(self.unsigned) or result.element_type == i32,
+            "only integers can be unsigned",
+        )
+
+
+def _result_shape(
+    a: VectorType[Attribute], b: VectorType[Attribute]
+) -> tuple[int, int]:
+    """Rows of a and columns of b, which must agree on what is summed over."""
+    shape, other = a.get_shape(), b.get_shape()
+    fits = len(shape) == 2 and len(other) in (2, 3)
+    check(fits, f"a has rank 2, b 2 or 3, found {a} and {b}")
+    k = other[0] * (other[2] if len(other) == 3 else 1)
+    check(shape[1] == k, f"a has {shape[1]} columns, but b {k} rows")
+    return shape[0], other[1]
+
+
+@irdl_op_definition
+class ConvertLayoutOp(XetlOp):
+    """The same value, split in another way."""
+
+    name = "xegpu.convert_layout"
+
+    source = operand_def(VectorType)
+    input_layout = prop_def(_LAYOUT)
+    target_layout = prop_def(_LAYOUT)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        source: Value,
+        input_layout: LayoutAttr | SliceAttr,
+        target_layout: LayoutAttr | SliceAttr,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            operands=[source],
+            result_types=[type_of(source)],
+            properties={"input_layout": input_layout, "target_layout": target_layout},
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%v <{input_layout = ..., target_layout = ...}> : vector``."""
+        operands = parse_operands(parser)
+        properties, attributes = parse_attributes(parser, cls)
+        types, _ = syntax.parse_types(parser)
+        return cls.create(
+            operands=syntax.resolve(parser, operands, types),
+            result_types=types,
+            properties=properties,
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%v <{input_layout = ..., target_layout = ...}> : vector``."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        syntax.print_dictionaries(printer, self)
+        syntax.print_types(printer, [self.source])
+
+    def verify_(self) -> None:
+        """Check that the value stays what it is."""
+        check(self.source.type == self.result.type, "convert_layout keeps the type")
+
+
+@irdl_op_definition
+class FenceOp(XetlOp):
+    """What was written before is seen before what is written after."""
+
+    name = "xegpu.fence"
+
+    memory_kind = prop_def(MemorySpaceAttr)
+    fence_scope = prop_def(FenceScopeAttr)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self, memory_kind: str, fence_scope: str, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(
+            properties={
+                "memory_kind": MemorySpaceAttr(memory_kind),
+                "fence_scope": FenceScopeAttr(fence_scope),
+            },
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``memory_kind = slm, fence_scope = workgroup``."""
+        parser.parse_keyword("memory_kind")
+        parser.parse_punctuation("=")
+        kind = MemorySpaceAttr.parse_word(parser)
+        parser.parse_punctuation(",")
+        parser.parse_keyword("fence_scope")
+        parser.parse_punctuation("=")
+        scope = FenceScopeAttr.parse_word(parser)
+        _, attributes = parse_attributes(parser, cls)
+        return cls(kind.word, scope.word, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``memory_kind = slm, fence_scope = workgroup``."""
+        printer.print_string(f" memory_kind = {self.memory_kind.word}")
+        printer.print_string(f", fence_scope = {self.fence_scope.word}")
+        syntax.print_dictionaries(printer, self)
