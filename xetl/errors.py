@@ -190,6 +190,10 @@ class LibraryWarning(UserWarning):
     """
 
 
+class ThreadLayerWarning(UserWarning):
+    """Kernels run on threads that are slow to wake, for want of a library."""
+
+
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate a misspelt ``name`` was probably meant to be, if any is near."""
     matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)

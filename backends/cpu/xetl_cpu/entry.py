@@ -383,7 +383,8 @@ def _check_pairs(
 def _run(code: _Code, table: Value, process: Value, limit: Value, slots: Value) -> None:
     """Fill the slots of threads and workspace, and call the kernel."""
     builder = code.builder
-    threads = _threads(code, process, limit)
+    launches = code.pointer(process, layout.P_FAST_LAUNCHES)
+    threads = _threads(code, process, limit, launches)
     serial = code.is_(threads, "<=", 1)
     fork = code.word(process, layout.P_PARALLEL_FOR)
     code.put(slots, PARALLEL_FOR, builder.select(serial, const(I64, 0), fork))
@@ -400,23 +401,50 @@ def _run(code: _Code, table: Value, process: Value, limit: Value, slots: Value) 
         code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
         for index, packed in enumerate(_PACKED):
             code.put(slots, packed, code.word(pair, 2 + index))
+    _count(code, launches, 1)
     state = code.call(code.word(process, layout.P_SAVE_THREAD), PTR, [])
     result = code.call(code.word(table, layout.T_KERNEL), I64, [slots])
     code.call(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])
+    _count(code, launches, -1)
     code.refuse_if(code.is_(result, "!=", 0))
 
 
-def _threads(code: _Code, process: Value, limit: Value) -> Value:
-    """What numba was told to use, up to our limit."""
+def _count(code: _Code, launches: Value, step: int) -> None:
+    """One launch more or less: Python's lock is held, so nobody else counts."""
+    code.put(launches, 0, code.builder.add(code.word(launches, 0), const(I64, step)))
+
+
+def _threads(code: _Code, process: Value, limit: Value, launches: Value) -> Value:
+    """As `xetl_cpu.threads.ThreadLayer.team`: what may be used, and what is free."""
     builder = code.builder
     result = builder.alloca(I64)
     store(builder, limit, result, 8)
     asked = code.word(process, layout.P_ASKED)
     with builder.if_then(code.is_(asked, "!=", 0)):
-        count = builder.sext(code.call(asked, I32, []), I64)
-        fewer = builder.and_(code.is_(count, ">", 0), code.is_(count, "<", limit))
-        store(builder, builder.select(fewer, count, limit), result, 8)
+        _lower(code, result, builder.sext(code.call(asked, I32, []), I64))
+    openmp = code.word(process, layout.P_OPENMP)
+    with builder.if_then(code.is_(openmp, "!=", 0)):
+        set_ = builder.sext(code.call(openmp, I32, []), I64)
+        usual = code.is_(set_, "==", code.word(process, layout.P_USUAL))
+        is_set = builder.not_(builder.or_(usual, code.is_(set_, "==", limit)))
+        with builder.if_then(is_set):
+            _lower(code, result, set_)
+    slow = code.word(code.pointer(process, layout.P_SLOW_LAUNCHES), 0)
+    others = builder.add(slow, code.word(launches, 0))
+    with builder.if_then(code.is_(others, ">", 0)):
+        teams = builder.add(others, const(I64, 1))
+        share = builder.sdiv(load(builder, result, I64, 8), teams)
+        none = code.is_(share, "<", 1)
+        store(builder, builder.select(none, const(I64, 1), share), result, 8)
     return load(builder, result, I64, 8)
+
+
+def _lower(code: _Code, place: Value, limit: Value) -> None:
+    """Make the number at ``place`` no larger than ``limit``, if that is positive."""
+    builder = code.builder
+    count = load(builder, place, I64, 8)
+    fewer = builder.and_(code.is_(limit, ">", 0), code.is_(limit, "<", count))
+    store(builder, builder.select(fewer, limit, count), place, 8)
 
 
 def _answer(code: _Code, process: Value, which: int) -> None:

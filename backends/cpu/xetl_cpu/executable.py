@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,7 @@ from xetl_cpu.image import Image, load_image
 from xetl_cpu.log import read_records, show
 from xetl_cpu.prepacked import fast_prepacked, prepacked_argument, run_prepacked
 from xetl_cpu.slots import FIRST_ARGUMENT, GRID, WORKSPACE, WORKSPACE_BYTES
-from xetl_cpu.threads import SERIAL, thread_layer
+from xetl_cpu.threads import SERIAL, ThreadLayer, thread_layer
 from xetl_cpu.workspace import Workspace, thread_workspace
 
 KERNEL = "xetl_kernel"
@@ -88,8 +87,29 @@ class CpuExecutable:
         layer = SERIAL if self._is_sequential else thread_layer()
         if not self._is_sequential:
             fastcall.publish(layer)
-        threads = layer.num_threads()
         workspace = thread_workspace()
+        operand = prepacked_argument(args, self._packed)
+        with layer.team() as threads:
+            slots = self._filled_slots(layer, threads, workspace, grid, args)
+            run = partial(self._run, slots, workspace)
+            if operand is None:
+                result = run()
+            else:
+                result = run_prepacked(operand, self, slots, run)
+            log = self.meta.get("log")
+            records = read_records(workspace.address, log) if log else []
+        if result != 0:
+            raise InternalError(f"a kernel ended with {result}")
+        show(records)
+
+    def _filled_slots(
+        self,
+        layer: ThreadLayer,
+        threads: int,
+        workspace: Workspace,
+        grid: tuple[int, int, int],
+        args: Sequence[Argument],
+    ) -> Any:
         words = [
             layer.parallel_for if threads > 1 else 0,
             threads,
@@ -104,19 +124,7 @@ class CpuExecutable:
             raise InternalError(
                 f"a kernel with {self._slots} slots was given {len(words)}"
             )
-        slots = (ctypes.c_int64 * len(words))(*words)
-        run = partial(self._run, slots, workspace)
-        operand = prepacked_argument(args, self._packed)
-        with layer.lock or nullcontext():
-            if operand is None:
-                result = run()
-            else:
-                result = run_prepacked(operand, self, slots, run)
-            log = self.meta.get("log")
-            records = read_records(workspace.address, log) if log else []
-        if result != 0:
-            raise InternalError(f"a kernel ended with {result}")
-        show(records)
+        return (ctypes.c_int64 * len(words))(*words)
 
     def _run(self, slots: Any, workspace: Workspace) -> int:
         """Call the code; once more with a larger workspace, if it asks for one."""

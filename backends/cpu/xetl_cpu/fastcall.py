@@ -21,7 +21,12 @@ import numpy as np
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_cpu import workspace
 from xetl_cpu.slots import FIRST_ARGUMENT
-from xetl_cpu.threads import ThreadLayer, on_layer_lost
+from xetl_cpu.threads import (
+    FAST_LAUNCHES,
+    SLOW_LAUNCHES,
+    ThreadLayer,
+    on_layer_lost,
+)
 
 ENTRY = "xetl_entry"
 
@@ -55,7 +60,12 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_INCREF,
     P_DONE,
     P_REFUSED,
-) = range(16)
+    P_OPENMP,
+    P_USUAL,
+    P_FAST_LAUNCHES,
+    P_SLOW_LAUNCHES,
+    PROCESS_WORDS,
+) = range(21)
 
 _MOST_SLOTS = 256
 _METH_FASTCALL = 0x80
@@ -106,6 +116,8 @@ def publish(layer: ThreadLayer) -> None:
         return  # one launch at a time: the slow road sees to that
     _process[P_PARALLEL_FOR] = layer.parallel_for
     _process[P_ASKED] = layer.asked
+    _process[P_OPENMP] = layer.openmp
+    _process[P_USUAL] = layer.usual
     _process[P_LIMIT] = layer.limit
 
 
@@ -194,7 +206,7 @@ def _address(name: str) -> int:
 
 
 def _shared() -> Any:
-    words = (ctypes.c_int64 * 16)()
+    words = (ctypes.c_int64 * PROCESS_WORDS)()
     words[P_GETSPECIFIC] = workspace.GETSPECIFIC
     words[P_KEY] = workspace.KEY
     words[P_SAVE_THREAD] = _address("PyEval_SaveThread")
@@ -208,6 +220,8 @@ def _shared() -> Any:
     words[P_INCREF] = _address("Py_IncRef")
     words[P_DONE] = id(_DONE)
     words[P_REFUSED] = id(_REFUSED)
+    words[P_FAST_LAUNCHES] = FAST_LAUNCHES
+    words[P_SLOW_LAUNCHES] = SLOW_LAUNCHES
     return words
 
 

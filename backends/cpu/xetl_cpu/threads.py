@@ -1,11 +1,9 @@
-"""The threads kernels run on: numba's pool, without importing numba.
+"""The threads kernels run on: one of numba's pools (`xetl_cpu.thread_pools`).
 
-numba keeps its pools in small extension modules that need nothing else of it; they are
-loaded from their files here. Where numba is loaded too both share one pool, and
-``numba.set_num_threads`` counts for kernels as well.
-
-Measured: a fork-join of two threads takes 0.7 us with the OpenMP
-pool and 90 us with the work queue.
+Where numba is loaded too, both share a pool, and ``numba.set_num_threads`` counts for
+kernels as well; so do limits that `threadpoolctl` sets for OpenMP. Launches of several
+Python threads at once share the number of threads there is: each makes a team of its
+own, and N teams of N threads would be in each other's way.
 
 Threads do not survive ``os.fork``: a child whose parent had started the pool runs its
 kernels serially, for neither GNU OpenMP nor the queue can be started a second time.
@@ -14,20 +12,25 @@ kernels serially, for neither GNU OpenMP nor the queue can be started a second t
 from __future__ import annotations
 
 import ctypes
-import importlib.machinery
-import importlib.util
 import os
 import sys
+import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
 
-_POOLS = {"omp": "omppool", "workqueue": "workqueue"}
-"""Our name of a layer and its file; in order of preference."""
+from xetl.errors import ThreadLayerWarning
+from xetl_cpu.thread_limits import allowed_threads
+from xetl_cpu.thread_pools import (
+    WORKQUEUE,
+    address,
+    load_pool,
+    openmp_limit,
+    wanted_layers,
+)
 
 _FLAGS = 6  # of a process, among the fields of /proc/self/stat behind its name
 _FORKED_WITHOUT_EXEC = 0x40
@@ -38,10 +41,12 @@ class ThreadLayer:
     """A started pool of threads.
 
     Attributes:
-        name: ``omp``, ``workqueue`` or ``serial``.
+        name: ``omp``, ``tbb``, ``workqueue`` or ``serial``.
         limit: the most threads a launch may use.
         parallel_for: address of the function kernels call to fork and join; 0: none.
         asked: address of the function that tells what the user asked for; 0: none.
+        openmp: address of ``omp_get_max_threads``; 0: none.
+        usual: what that says unless somebody has set a limit.
         lock: to be held during a launch, for pools that only one thread may use.
     """
 
@@ -49,15 +54,51 @@ class ThreadLayer:
     limit: int
     parallel_for: int = 0
     asked: int = 0
+    openmp: int = 0
+    usual: int = 0
     lock: Lock | None = None
 
     def num_threads(self) -> int:
-        """How many threads a launch of the calling Python thread uses."""
-        if not self.asked:
-            return 1
-        asked = _query(self.asked)()
-        return asked if 0 < asked < self.limit else self.limit
+        """How many threads a launch of the calling Python thread may use."""
+        count = self.limit
+        if self.asked:
+            asked = _query(self.asked)()
+            count = asked if 0 < asked < count else count
+        if self.openmp:
+            limit = _query(self.openmp)()
+            # The pool sets its own size in the thread that starts it: no limit.
+            is_set = limit not in (self.usual, self.limit)
+            count = limit if is_set and 0 < limit < count else count
+        return count
 
+    @contextmanager
+    def team(self) -> Generator[int]:
+        """For the time of a launch: its number of threads; fewer beside others."""
+        with self.lock or nullcontext():
+            with _Launches.lock:
+                others = _Launches.slow[0] + _Launches.fast[0]
+                _Launches.slow[0] += 1
+            try:
+                yield max(1, self.num_threads() // (others + 1))
+            finally:
+                with _Launches.lock:
+                    _Launches.slow[0] -= 1
+
+
+class _Launches:
+    """How many launches run now, in memory that native code can read.
+
+    ``fast`` is counted by native entries (`xetl_cpu.entry`) while they hold Python's
+    lock, ``slow`` by Python under a lock of its own.
+    """
+
+    fast = (ctypes.c_int64 * 1)()
+    slow = (ctypes.c_int64 * 1)()
+    lock = Lock()
+
+
+FAST_LAUNCHES = ctypes.addressof(_Launches.fast)
+SLOW_LAUNCHES = ctypes.addressof(_Launches.slow)
 
 SERIAL = ThreadLayer("serial", 1)
 
@@ -77,7 +118,7 @@ def thread_layer() -> ThreadLayer:
         with _State.lock:
             layer = _State.layer
             if layer is None:
-                layer = _State.layer = _start(allowed_threads())
+                layer = _State.layer = _start(allowed_threads().count)
     return layer
 
 
@@ -86,88 +127,41 @@ def on_layer_lost(observer: Callable[[ThreadLayer], None]) -> None:
     _State.observers += (observer,)
 
 
-def allowed_threads() -> int:
-    """``NUMBA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the CPUs we may use."""
-    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
-        # OpenMP allows a list, one number for each level of nesting.
-        first = os.environ.get(name, "").split(",")[0].strip()
-        if first.isdecimal() and int(first) > 0:
-            return int(first)
-    return len(os.sched_getaffinity(0))
-
-
 def _start(count: int) -> ThreadLayer:
     if count == 1 or _numba_lost_its_threads(count):
         return SERIAL
-    wanted = os.environ.get("NUMBA_THREADING_LAYER", "")
-    names = [wanted] if wanted in _POOLS else list(_POOLS)
-    for name in names:
-        pool = _load_pool(_POOLS[name])
+    layers = wanted_layers()
+    for name in layers:
+        pool = load_pool(name)
         if pool is None:
             continue
-        launch = ctypes.CFUNCTYPE(None, ctypes.c_int)(_address(pool, "launch_threads"))
+        openmp = openmp_limit(pool)
+        usual = _query(openmp)() if openmp else 0
+        launch = ctypes.CFUNCTYPE(None, ctypes.c_int)(address(pool, "launch_threads"))
         launch(count)
+        if name == WORKQUEUE != layers[0]:
+            _warn_of_workqueue(layers[0])
         return ThreadLayer(
             name,
             count,
-            _address(pool, "parallel_for"),
-            _address(pool, "get_num_threads"),
-            Lock() if name == "workqueue" else None,
+            address(pool, "parallel_for"),
+            address(pool, "get_num_threads"),
+            openmp,
+            usual,
+            Lock() if name == WORKQUEUE else None,
         )
     return SERIAL
 
 
-def _address(pool: ModuleType, name: str) -> int:
-    """The pools of numba publish their functions as plain integers."""
-    value = getattr(pool, name)
-    assert isinstance(value, int)
-    return value
-
-
-def _load_pool(name: str) -> ModuleType | None:
-    """Load numba's extension module ``name`` from its file; None if it will not."""
-    found = importlib.util.find_spec("numba")  # looks the package up, does not run it
-    if found is None or found.origin is None:
-        return None
-    folder = Path(found.origin).parent / "np" / "ufunc"
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = folder / f"{name}{suffix}"
-        if not path.exists():
-            continue
-        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-        assert spec is not None
-        try:
-            with _bounded_spinning():
-                pool = importlib.util.module_from_spec(spec)
-                loader.exec_module(pool)
-        except ImportError:  # the runtime library it links to is not there
-            return None
-        return pool
-    return None
-
-
-_SPINS = ("GOMP_SPINCOUNT", "10000")
-"""How long an idle worker spins before it sleeps: about 0.1 ms."""
-
-
-@contextmanager
-def _bounded_spinning() -> Generator[None]:
-    """Let libgomp, which reads its variables when it is loaded, spin only shortly.
-
-    By default idle workers burn their time slices; on a machine with anything else to
-    do they are then off the processor when there is work, and a launch of 0.1 ms takes
-    12 to 24 ms (measured). What the user has set is left alone.
-    """
-    name, count = _SPINS
-    if name in os.environ or "OMP_WAIT_POLICY" in os.environ:
-        yield
-        return
-    os.environ[name] = count
-    try:
-        yield
-    finally:
-        del os.environ[name]
+def _warn_of_workqueue(wanted: str) -> None:
+    """Once a process: layers are started once."""
+    warnings.warn(
+        f"the layer `{wanted}` of threads cannot be loaded, so numba's work queue is "
+        "used: it takes 0.1 ms to wake for each launch. Install libgomp (Debian: "
+        "apt-get install libgomp1) or TBB (pip install tbb); `xetl doctor` checks it",
+        ThreadLayerWarning,
+        stacklevel=2,
+    )
 
 
 def _numba_lost_its_threads(count: int) -> bool:
@@ -187,13 +181,14 @@ def _numba_lost_its_threads(count: int) -> bool:
 
 
 @cache
-def _query(address: int) -> Callable[[], int]:
-    return ctypes.CFUNCTYPE(ctypes.c_int)(address)
+def _query(function: int) -> Callable[[], int]:
+    return ctypes.CFUNCTYPE(ctypes.c_int)(function)
 
 
 def _after_fork() -> None:
     """In the child: the threads are gone, and a held lock would stay held."""
-    _State.lock = Lock()
+    _State.lock, _Launches.lock = Lock(), Lock()
+    _Launches.fast[0] = _Launches.slow[0] = 0
     if _State.layer is None:
         return
     _State.layer = SERIAL

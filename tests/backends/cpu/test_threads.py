@@ -9,16 +9,36 @@ from pathlib import Path
 
 import pytest
 
+from xetl_cpu import thread_limits
+from xetl_cpu.thread_limits import usable_cpus
+from xetl_cpu.thread_pools import load_pool
+
 HERE = Path(__file__).parent
 LAUNCH = """
 import os, sys, numpy as np
 from test_executable import executable, view, TEAM, ArrayParam, dtypes
-from xetl_cpu.threads import thread_layer, allowed_threads
+from xetl_cpu.threads import thread_layer
 kernel = executable(TEAM, ArrayParam("A", dtypes.i64, 1, 0))
 def launch():
     total = np.zeros(1, np.int64)
     kernel.launch((1, 1, 1), [view(total)])
     assert total[0] == 64
+"""
+
+SEEING = """
+import ctypes
+from test_entry import SEEN, dumping
+from xetl_cpu.threads import FAST_LAUNCHES, SLOW_LAUNCHES
+seeing, found, words = dumping([], set())
+def teams():
+    'How many threads the two roads of a launch use.'
+    seeing.launch((1, 1, 1), [found.args[0], words])
+    slow = int(SEEN[1])
+    assert seeing.fast(1, 1, 1, SEEN.ctypes.data, words) == 0
+    return slow, int(SEEN[1])
+def running():
+    each = FAST_LAUNCHES, SLOW_LAUNCHES
+    return [ctypes.c_int64.from_address(one).value for one in each]
 """
 
 
@@ -50,8 +70,8 @@ def test_numba_is_not_imported() -> None:
     [
         ({"NUMBA_NUM_THREADS": "3", "OMP_NUM_THREADS": "2"}, 3),
         ({"OMP_NUM_THREADS": "2,1"}, 2),
-        ({"OMP_NUM_THREADS": "many"}, len(os.sched_getaffinity(0))),
-        ({}, len(os.sched_getaffinity(0))),
+        ({"OMP_NUM_THREADS": "many"}, usable_cpus().count),
+        ({}, usable_cpus().count),
     ],
 )
 def test_number_of_threads(variables: dict[str, str], count: int) -> None:
@@ -81,12 +101,12 @@ def test_set_num_threads_of_numba_counts() -> None:
 launch()
 import numba
 numba.set_num_threads(1)
-print(thread_layer().num_threads())
+print(*teams())
 numba.set_num_threads(2)
-print(thread_layer().num_threads())
+print(*teams())
 launch()
 """
-    assert run(script, NUMBA_NUM_THREADS="2") == "1\n2"
+    assert run(SEEING + script, NUMBA_NUM_THREADS="2") == "1 1\n2 2"
 
 
 def test_numba_and_kernels_share_a_process() -> None:
@@ -106,7 +126,7 @@ launch()
     run(script, NUMBA_NUM_THREADS="2")
 
 
-@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+@pytest.mark.parametrize("layer", ["omp", "tbb", "workqueue"])
 @pytest.mark.parametrize("before", ["launch()", "pass"])
 def test_fork(layer: str, before: str) -> None:
     script = f"""
@@ -140,3 +160,160 @@ launch()
 print(thread_layer().name)
 """
     assert run(script, NUMBA_NUM_THREADS="2") == "omp"
+
+
+# Layers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "layer"),
+    [("omp", "omp"), ("tbb", "tbb"), ("safe", "tbb"), ("threadsafe", "omp")],
+)
+def test_the_layer_that_is_asked_for(asked: str, layer: str) -> None:
+    if layer == "tbb" and load_pool("tbb") is None:
+        pytest.skip("TBB is not installed")
+    script = "launch(); print(thread_layer().name, thread_layer().num_threads())"
+    variables = {"NUMBA_THREADING_LAYER": asked, "NUMBA_NUM_THREADS": "2"}
+    assert run(script, **variables) == f"{layer} 2"
+
+
+def test_the_work_queue_is_the_last_choice_and_that_is_said() -> None:
+    script = """
+import warnings
+from xetl_cpu import threads
+load = threads.load_pool
+threads.load_pool = lambda layer: load(layer) if layer == "workqueue" else None
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    launch(); launch()
+print(thread_layer().name, [one.category.__name__ for one in caught])
+"""
+    said = run(script, NUMBA_NUM_THREADS="2")
+    assert said == "workqueue ['ThreadLayerWarning']"
+
+
+# Others that use threads ------------------------------------------------------------
+
+
+def test_limits_of_threadpoolctl_count() -> None:
+    pytest.importorskip("threadpoolctl")
+    script = """
+import threadpoolctl
+print(*teams())
+with threadpoolctl.threadpool_limits(1):
+    print(*teams())
+with threadpoolctl.threadpool_limits(2):
+    print(*teams())
+print(*teams())
+"""
+    variables = {"NUMBA_NUM_THREADS": "4", "OMP_NUM_THREADS": "3"}
+    assert run(SEEING + script, **variables) == "4 4\n1 1\n2 2\n4 4"
+
+
+def test_launches_at_once_share_the_threads() -> None:
+    script = """
+print(*teams())
+with thread_layer().team() as first, thread_layer().team() as second:
+    print(first, second, *teams())
+print(*teams(), *running())
+"""
+    assert run(SEEING + script, NUMBA_NUM_THREADS="6") == "6 6\n6 3 2 2\n6 6 0 0"
+
+
+WAITING = """
+define i64 @xetl_kernel(ptr %slots) {
+entry:
+  %slot = getelementptr i64, ptr %slots, i64 10
+  %flag = load ptr, ptr %slot
+  br label %wait
+wait:
+  %word = load atomic i64, ptr %flag acquire, align 8
+  %go = icmp eq i64 %word, 0
+  br i1 %go, label %wait, label %done
+done:
+  ret i64 0
+}
+"""
+
+
+def test_a_launch_by_the_native_entry_counts_as_one() -> None:
+    script = f"""
+from threading import Thread
+from time import sleep
+from test_entry import CpuExecutable, ScalarParam, Signature, image_of, with_entry
+image = with_entry(image_of('''{WAITING}'''))
+flag_only = Signature((ScalarParam("flag", "i64"),))
+waiting = CpuExecutable(image, {{"stored": []}}, flag_only)
+teams()
+flag = np.zeros(1, np.int64)
+thread = Thread(target=waiting.fast, args=(1, 1, 1, flag.ctypes.data))
+thread.start()
+while not running()[0]:
+    sleep(0.001)
+print(*teams(), *running())
+flag[0] = 1
+thread.join()
+print(*teams(), *running())
+"""
+    assert run(SEEING + script, NUMBA_NUM_THREADS="4") == "2 2 1 0\n4 4 0 0"
+
+
+def test_workers_of_joblib_use_their_share() -> None:
+    pytest.importorskip("joblib")
+    script = """
+import joblib
+from xetl_cpu.thread_limits import allowed_threads, usable_cpus
+jobs = usable_cpus().count
+calls = [joblib.delayed(allowed_threads)() for _ in range(jobs)]
+print({given.count for given in joblib.Parallel(n_jobs=jobs)(calls)})
+"""
+    assert run(script) == "{1}"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_of_multiprocessing_share_the_cpus(method: str) -> None:
+    script = f"""
+import multiprocessing, time
+from xetl_cpu.thread_limits import allowed_threads, usable_cpus
+context = multiprocessing.get_context("{method}")
+workers = usable_cpus().count
+with context.Pool(workers) as pool:
+    print(pool.apply(allowed_threads).count)
+with context.Pool(1) as pool:
+    print(pool.apply(allowed_threads).count == workers)
+"""
+    assert run(script) == "1\nTrue"
+
+
+def test_variables_count_in_workers_too() -> None:
+    script = """
+import multiprocessing
+from xetl_cpu.thread_limits import allowed_threads
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.apply(allowed_threads).count)
+"""
+    assert run(script, OMP_NUM_THREADS="2") == "2"
+
+
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({}, None),
+    ],
+)
+def test_a_container_with_a_quota(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    files: dict[str, str],
+    count: int | None,
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(thread_limits, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert usable_cpus().count == (count or 8)
