@@ -24,18 +24,21 @@ def is_pure(op: Operation) -> bool:
 
 
 def is_dead(op: Operation) -> bool:
-    """Whether removing ``op`` changes nothing.
+    """Whether removing ``op`` changes nothing."""
+    return not any(result.uses for result in op.results) and not acts(op)
+
+
+def acts(op: Operation) -> bool:
+    """Whether ``op`` must stay even if nobody uses its results.
 
     Loads may go, as a load that faults is a mistake of the program; stores,
     prefetches, barriers and what is unknown stay, as do loops that may not end.
     """
-    if any(result.uses for result in op.results):
-        return False
     if not op.regions:
-        return bool(op.results) and _is_removable(op)
+        return not op.results or not _is_removable(op)
     if op.has_trait(IsTerminator):  # `scf.reduce` has regions
-        return False
-    return not _may_not_end(op) and _has_reads_only(op)
+        return True
+    return _may_not_end(op) or not _has_reads_only(op)
 
 
 def is_second_barrier(op: Operation) -> bool:

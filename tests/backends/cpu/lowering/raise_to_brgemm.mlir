@@ -146,3 +146,81 @@ func.func @other_types(%x: vector<16x32xi16>, %y: vector<32x64xi16>) -> vector<1
   %d = xetile.tile_mma %x, %y : vector<16x32xi16>, vector<32x64xi16> -> vector<16x64xi32>
   func.return %d : vector<16x64xi32>
 }
+
+// Two accumulators that share A: two products, and no loop.
+// CHECK-LABEL: @two_accumulators
+// CHECK-NOT:   scf.for
+// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %zero,
+// CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %zero,
+// CHECK-NOT:   scf.for
+// CHECK:       func.return %[[P]], %[[Q]]
+func.func @two_accumulators(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) -> (vector<16x64xf32>, vector<16x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  %r:2 = scf.for %k = %c0 to %n step %c32 iter_args(%p = %zero, %q = %zero) -> (vector<16x64xf32>, vector<16x64xf32>) {
+    %a = xetile.init_tile %A[0, %k], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
+    %b = xetile.init_tile %B[%k, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
+    %d = xetile.init_tile %D[%k, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
+    %x = xetile.load_tile %a : !xetile.tile<16x32xf32> -> vector<16x32xf32>
+    %y = xetile.load_tile %b : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+    %z = xetile.load_tile %d : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+    %np = xetile.tile_mma %x, %y, %p : vector<16x32xf32>, vector<32x64xf32>, vector<16x64xf32> -> vector<16x64xf32>
+    %nq = xetile.tile_mma %x, %z, %q : vector<16x32xf32>, vector<32x64xf32>, vector<16x64xf32> -> vector<16x64xf32>
+    scf.yield %np, %nq : vector<16x64xf32>, vector<16x64xf32>
+  }
+  func.return %r#0, %r#1 : vector<16x64xf32>, vector<16x64xf32>
+}
+
+// Two products into one accumulator, one after the other.
+// CHECK-LABEL: @one_accumulator
+// CHECK-NOT:   scf.for
+// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %zero,
+// CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %[[P]],
+// CHECK-NOT:   scf.for
+// CHECK:       func.return %[[Q]]
+func.func @one_accumulator(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) -> vector<16x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  %r = scf.for %k = %c0 to %n step %c32 iter_args(%p = %zero) -> (vector<16x64xf32>) {
+    %a = xetile.init_tile %A[0, %k], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
+    %b = xetile.init_tile %B[%k, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
+    %d = xetile.init_tile %D[%k, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
+    %x = xetile.load_tile %a : !xetile.tile<16x32xf32> -> vector<16x32xf32>
+    %y = xetile.load_tile %b : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+    %z = xetile.load_tile %d : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+    %np = xetile.tile_mma %x, %y, %p : vector<16x32xf32>, vector<32x64xf32>, vector<16x64xf32> -> vector<16x64xf32>
+    %nq = xetile.tile_mma %x, %z, %np : vector<16x32xf32>, vector<32x64xf32>, vector<16x64xf32> -> vector<16x64xf32>
+    scf.yield %nq : vector<16x64xf32>
+  }
+  func.return %r : vector<16x64xf32>
+}
+
+// What else the loop does stays in it: a sum of A's tiles, and a store to other memory.
+// The product, its load of B and what it carried are gone.
+// CHECK-LABEL: @something_beside
+// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       scf.for %{{.*}} iter_args(%[[SUM:.*]] = %azero) -> (vector<16x32xf32>)
+// CHECK-NOT:   vector<32x64xf32>
+// CHECK:       arith.addf %[[SUM]]
+// CHECK:       xetile.store_tile
+// CHECK:       scf.yield %{{[^,]*}} : vector<16x32xf32>
+func.func @something_beside(%A: !matrix, %B: !matrix, %S: !matrix, %n: index) -> (vector<16x64xf32>, vector<16x32xf32>) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  %azero = arith.constant dense<0.0> : vector<16x32xf32>
+  %r:2 = scf.for %k = %c0 to %n step %c32 iter_args(%p = %zero, %s = %azero) -> (vector<16x64xf32>, vector<16x32xf32>) {
+    %a = xetile.init_tile %A[0, %k], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
+    %b = xetile.init_tile %B[%k, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
+    %t = xetile.init_tile %S[0, %k], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
+    %x = xetile.load_tile %a : !xetile.tile<16x32xf32> -> vector<16x32xf32>
+    %y = xetile.load_tile %b : !xetile.tile<32x64xf32> -> vector<32x64xf32>
+    %np = xetile.tile_mma %x, %y, %p : vector<16x32xf32>, vector<32x64xf32>, vector<16x64xf32> -> vector<16x64xf32>
+    %ns = arith.addf %s, %x : vector<16x32xf32>
+    xetile.store_tile %ns, %t : vector<16x32xf32>, !xetile.tile<16x32xf32>
+    scf.yield %np, %ns : vector<16x64xf32>, vector<16x32xf32>
+  }
+  func.return %r#0, %r#1 : vector<16x64xf32>, vector<16x32xf32>
+}

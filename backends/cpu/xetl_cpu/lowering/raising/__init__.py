@@ -1,0 +1,1 @@
+"""Parts of `raise-to-brgemm`: operands, accumulations, what is left of a loop."""
