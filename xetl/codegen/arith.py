@@ -139,7 +139,8 @@ def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
     if em.lower_bf16:
         bfloat = em.builder.fptrunc(value, like(to, BF16))
         return em.builder.bitcast(bfloat, to)
-    return _round_to_bf16(em, value, to)
+    own = em.round_to_bf16(value)
+    return _round_to_bf16(em, value, to) if own is None else own
 
 
 def _round_to_bf16(em: Emitter, value: Any, to: Any) -> Any:
@@ -406,6 +407,19 @@ def scalar_constant(type_: Attribute, value: Any) -> Any:
     if isinstance(lowered, ll.IntType) and lowered.width == 1:
         value = int(bool(value))
     return ll.Constant(lowered, value)
+
+
+def as_word(em: Emitter, value: Any, type_: Attribute) -> Any:
+    """A number as an i64: an integer of that value, or the bits of an f64."""
+    b = em.builder
+    if isinstance(value.type, ll.IntType) and not is_narrow_float(type_):
+        if value.type.width == I64.width:
+            return value
+        extend = b.zext if value.type.width == 1 else b.sext
+        return extend(value, I64)
+    if is_narrow_float(type_):
+        value = widen(em, value)
+    return b.bitcast(value if value.type == F64 else b.fpext(value, F64), I64)
 
 
 def _bfloat_bits(value: float) -> int:

@@ -69,6 +69,10 @@ class Emitter:
         """Record what an SSA value became."""
         self.values[value] = emitted
 
+    def round_to_bf16(self, value: Any) -> Any:
+        """The bits of an f32 as bf16 by what the target has; None: it has nothing."""
+        del value
+
     def strided(self, value: SSAValue) -> Strided:
         """The LLVM form of a memref value."""
         emitted = self.values[value]

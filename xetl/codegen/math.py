@@ -54,6 +54,8 @@ _LIBRARY = {
     math.SinhOp: "sinh",
     math.TanOp: "tan",
 }
+FUNCTIONS: dict[Any, str] = {**_FUNCTIONS, **_LIBRARY}
+"""What the elementary functions are called in C."""
 LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"))
 """The C functions that emitted code may call."""
 

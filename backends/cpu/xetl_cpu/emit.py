@@ -24,10 +24,10 @@ from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.errors import InternalError
+from xetl.runtime.log import LOG_BYTES
 from xetl_cpu import calls, products
 from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
 from xetl_cpu.llvm import define
-from xetl_cpu.log import LOG_BYTES
 from xetl_cpu.logging import emit_log, log_operations
 from xetl_cpu.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.targets import Target

@@ -1,11 +1,7 @@
 """Emission of ``cpu.log``: prints and failed assertions go to a log in memory.
 
-The log is the start of the workspace: a word that counts its words, then records
-
-    [number of the operation, program x, y, z, values ...]    (8 bytes each)
-
-Integers are i64, floats the bits of an f64. A record that does not fit is left out.
-`xetl_cpu.log` reads them when the launch is over, so kernels call nothing.
+The log is the start of the workspace; `xetl.runtime.log` says how it looks and reads
+it when the launch is over, so kernels call nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +12,15 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.codegen.arith import widen
+from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import ll
-from xetl.codegen.types import F64, I64, is_narrow_float, memory_type
+from xetl.codegen.types import I64, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.remarks import positions_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.llvm import counted_loop
-from xetl_cpu.log import HEADER_WORDS, LOG_WORDS
 
 
 def log_operations(module: ModuleOp) -> list[LogOp]:
@@ -35,20 +30,16 @@ def log_operations(module: ModuleOp) -> list[LogOp]:
 
 def entry_of(op: LogOp) -> dict[str, Any]:
     """What is needed to make text of a record, as JSON."""
-    unsigned = ints_of(op.unsigned)
-    values = [
-        {"dtype": _dtype(type_), "shape": _shape(type_), "unsigned": index in unsigned}
-        for index, type_ in enumerate(op.types.data)
-    ]
-    return {
-        "template": op.template.data,
-        "check": op.condition is not None,
-        "values": values,
-        "where": [
+    return make_entry(
+        op.template.data,
+        [(_dtype(type_), _shape(type_)) for type_ in op.types.data],
+        is_check=op.condition is not None,
+        unsigned=ints_of(op.unsigned),
+        where=[
             (at.filename.data, at.line.data, at.column.data)
             for at in positions_of(op.location)
         ],
-    }
+    )
 
 
 def _dtype(type_: Attribute) -> str:
@@ -93,7 +84,7 @@ def _write_values(em: Any, op: LogOp, record: Any) -> None:
     for value, type_ in zip(op.values, op.types.data):
         shape = _shape(type_)
         if shape is None:
-            word = _bits(em, em.get(value), type_)
+            word = as_word(em, em.get(value), type_)
             em.builder.store(word, _word(em.builder, record, constant(at)), align=8)
         else:
             _write_vector(em, value, type_, record, at)
@@ -115,19 +106,6 @@ def _write_vector(em: Any, value: SSAValue, type_: Any, record: Any, at: int) ->
         address = em.element_address(base, indices)
         loaded = b.load(address, typ=stored)
         place = b.add(b.mul(row.index, constant(cols)), col.index)
-        word = _bits(em, loaded, element)
+        word = as_word(em, loaded, element)
         target = _word(b, record, b.add(constant(at), place))
         b.store(word, target, align=8)
-
-
-def _bits(em: Any, value: Any, type_: Attribute) -> Any:
-    """A number as a word."""
-    b = em.builder
-    if isinstance(value.type, ll.IntType) and not is_narrow_float(type_):
-        if value.type.width == I64.width:
-            return value
-        wide = b.zext if str(type_) == "i1" else b.sext
-        return wide(value, I64)
-    if is_narrow_float(type_):
-        value = widen(em, value)
-    return b.bitcast(value if value.type == F64 else b.fpext(value, F64), I64)

@@ -1,7 +1,12 @@
 """Read the log of a launch: prints in the order of programs, the first failed check.
 
-The layout is that of `xetl_cpu.logging`, which is not imported here: a launch from the
-disk cache prints without loading a compiler.
+A log is a word that counts all its words, then records; a word has 8 bytes:
+
+    [number of the operation, program x, y, z, values ...]
+
+Integers are i64, floats the bits of an f64. A record that does not fit is left out.
+Backends emit the code that writes it; no compiler is imported here, so a launch from
+the disk cache prints without loading one.
 """
 
 from __future__ import annotations
@@ -25,6 +30,38 @@ HEADER_WORDS = 4
 FAILED = "X0820"
 
 Entry = Mapping[str, Any]
+
+
+def make_entry(
+    template: str,
+    values: Sequence[tuple[str, Sequence[int] | None]],
+    *,
+    is_check: bool,
+    unsigned: Sequence[int] = (),
+    where: Sequence[tuple[str, int, int]] = (),
+) -> dict[str, Any]:
+    """What is needed to make text of an operation's records, as JSON.
+
+    Args:
+        template: text with a field for each value.
+        values: dtype and shape of each; no shape: a number.
+        is_check: whether it is a check that failed.
+        unsigned: the values whose integers have no sign.
+        where: file, line and column, innermost first.
+    """
+    return {
+        "template": template,
+        "check": is_check,
+        "values": [
+            {
+                "dtype": dtype,
+                "shape": None if shape is None else list(shape),
+                "unsigned": index in unsigned,
+            }
+            for index, (dtype, shape) in enumerate(values)
+        ],
+        "where": list(where),
+    }
 
 
 @dataclass(frozen=True)
