@@ -44,11 +44,14 @@ def build_native(into: Path) -> str:
 
 
 class BuildPy(build_py):
-    """``build_py``, and the native parts after it."""
+    """``build_py``, then the pages of `xetl explain` and the native parts."""
 
     def run(self) -> None:
         """Build, and never fail because of native parts."""
         super().run()
+        if not self.editable_mode:  # else they are read from docs
+            pages = Path(self.build_lib) / "xetl" / "error_pages"
+            shutil.copytree(HERE / "docs" / "errors", pages, dirs_exist_ok=True)
         inplace = HERE / "backends/cpu/xetl_cpu"
         into = inplace if self.editable_mode else Path(self.build_lib) / "xetl_cpu"
         into = into / "_native"

@@ -108,6 +108,15 @@ class DiskCache:
                 removed += 1
         return removed
 
+    def why_unusable(self) -> str | None:
+        """What keeps kernels from being kept here, or None; makes the folder."""
+        try:
+            self._make_folder()
+            with tempfile.TemporaryFile(dir=self.folder):
+                return None
+        except OSError as error:
+            return error.strerror or str(error)
+
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
+    from xetl.findings import Finding
+
 _PIPELINE = "xetl_cpu.pipeline"
 
 
@@ -72,6 +74,10 @@ class CpuBackend:
     def stage_after(self, name: str) -> str | None:
         """The stage that begins after a pass, if one does."""
         return _pipeline().STAGE_AFTER.get(name)
+
+    def doctor(self) -> Sequence[Finding]:
+        """For `xetl doctor`: the processor, its threads and libraries."""
+        return importlib.import_module("xetl_cpu.doctor").examine()
 
     def opt_passes(self) -> dict[str, type[ModulePass]]:
         """The passes by name, for ``xetl-opt``."""

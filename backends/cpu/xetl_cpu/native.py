@@ -33,5 +33,17 @@ def xsmm_shim() -> ctypes.CDLL | None:
         return None
 
 
+def xsmm_description() -> str:
+    """Which libxsmm the shim was built with and what it makes code for."""
+    shim = xsmm_shim()
+    if shim is None:
+        return "no libxsmm"
+    shim.xetl_xsmm_version.restype = ctypes.c_int64
+    shim.xetl_xsmm_target.restype = ctypes.c_char_p
+    major, minor = divmod(shim.xetl_xsmm_version(), 1000)
+    made_for = shim.xetl_xsmm_target().decode()
+    return f"libxsmm {major}.{minor}, making code for `{made_for}`"
+
+
 if __name__ == "__main__":
     sys.stdout.write(f"native parts of xetl: {status()}\n")

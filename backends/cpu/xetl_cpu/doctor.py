@@ -1,0 +1,180 @@
+"""What `xetl doctor` says about the processor, its threads and its libraries."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from xetl.errors import LaunchError
+from xetl.findings import Finding
+from xetl.runtime.config import config
+from xetl_cpu import amx, native
+from xetl_cpu.targets import (
+    INLINE,
+    TARGETS,
+    Target,
+    UnknownTargetError,
+    find_target,
+    host_features,
+)
+from xetl_cpu.thread_limits import allowed_threads
+from xetl_cpu.thread_pools import WORKQUEUE
+from xetl_cpu.threads import ThreadLayer, thread_layer
+from xetl_cpu.xsmm_library import UnusableLibraryError, find_library
+
+_AMX_PERMISSION = "arch_prctl(ARCH_REQ_XCOMP_PERM)"
+
+_INSTRUCTIONS = {
+    "avx2": "AVX2",
+    "fma": "FMA",
+    "avx512f": "AVX-512",
+    "avx512vnni": "AVX512-VNNI",
+    "avx512bf16": "AVX512-BF16",
+    "avx512fp16": "AVX512-FP16",
+    "amxtile": "AMX",
+    "amxbf16": "AMX-BF16",
+    "amxint8": "AMX-INT8",
+    "amxfp16": "AMX-FP16",
+}
+"""What is worth telling, by our names of the processor's features."""
+
+
+def examine() -> list[Finding]:
+    """The findings, in the order they are printed."""
+    return [
+        _processor(),
+        *map(_target, TARGETS.values()),
+        _host(),
+        *_forced_target(),
+        _amx(),
+        _threads(),
+        *_native(),
+        _products(),
+    ]
+
+
+def _processor() -> Finding:
+    has = [name for each, name in _INSTRUCTIONS.items() if each in host_features()]
+    return Finding("processor", f"{_model()}: {', '.join(has) or 'no AVX2'}")
+
+
+def _model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "unknown"
+    names = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+    return next(names, "unknown").strip()
+
+
+def _target(target: Target) -> Finding:
+    topic = f"target {target.name}"
+    missing = sorted(target.requires - host_features())
+    if missing:
+        text = f"does not run here: the processor lacks {', '.join(missing)}"
+        if target.runs_emulated:
+            text += "; tile instructions are emulated in this process"
+        return Finding(topic, text, "note")
+    if not target.runs_here:
+        text = f"does not run here: Linux refuses tiles, {_AMX_PERMISSION}"
+        return Finding(topic, text, "note", "ask for Linux 5.16 or newer")
+    return Finding(topic, "runs here")
+
+
+def _host() -> Finding:
+    """What launches that name no target are compiled for."""
+    best = [each.name for each in TARGETS.values() if each.runs_here]
+    if not best:
+        text = "has no AVX2 and FMA: no target fits this processor"
+        return Finding("target host", text, "problem", "set XETL_BACKEND=reference")
+    return Finding("target host", f"this processor, with the kernels of `{best[-1]}`")
+
+
+def _forced_target() -> Iterator[Finding]:
+    if config.target is None:
+        return
+    name = config.target
+    topic = "XETL_TARGET"
+    try:
+        target = find_target(name)
+    except UnknownTargetError as error:
+        if name not in ("pvc", "bmg", "opencl"):  # those of the GPU's backend
+            yield Finding(topic, error.message, "problem", "unset it")
+        return
+    if target.runs_here:
+        yield Finding(topic, f"all launches are compiled for `{name}`")
+    elif target.runs_emulated:
+        yield Finding(topic, f"`{name}` is emulated in this process", "note")
+    else:
+        text = f"`{name}` is forced, but does not run here"
+        yield Finding(topic, text, "problem", "unset it, or set XETL_TARGET=host")
+
+
+def _amx() -> Finding:
+    has = "amxtile" in host_features()
+    if not has:
+        emulated = "; a handler of SIGILL is there" if amx.is_emulated() else ""
+        return Finding("AMX", f"the processor has none{emulated}", "note")
+    if amx.is_permitted():
+        return Finding("AMX", f"permitted by Linux, {_AMX_PERMISSION}")
+    text = f"Linux refuses the permission, {_AMX_PERMISSION}"
+    return Finding("AMX", text, "note")
+
+
+def _threads() -> Finding:
+    given = allowed_threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is said here
+        layer = thread_layer()
+    text = f"{given.count} ({given.reason}); {_described(layer)}"
+    if layer.name == WORKQUEUE:
+        fix = "apt-get install libgomp1, or pip install tbb"
+        text += ", which takes 0.1 ms to wake for each launch"
+        return Finding("threads", text, "note", fix)
+    if layer.name == "serial" and given.count > 1:
+        fix = "pip install --force-reinstall numba"
+        return Finding("threads", f"{text}: no pool of numba's loads", "problem", fix)
+    asked = os.environ.get("NUMBA_THREADING_LAYER", "")
+    if asked in ("omp", "tbb", WORKQUEUE) and layer.name not in (asked, "serial"):
+        fix = {"tbb": "pip install tbb", "omp": "apt-get install libgomp1"}.get(asked)
+        text += f"; NUMBA_THREADING_LAYER={asked} cannot be loaded"
+        return Finding("threads", text, "problem", fix)
+    return Finding("threads", text)
+
+
+def _described(layer: ThreadLayer) -> str:
+    if layer.name == "serial":
+        return "kernels run on the thread that launches them"
+    return f"numba's layer `{layer.name}`"
+
+
+def _native() -> Iterator[Finding]:
+    """The shim between kernels and libxsmm."""
+    status = native.status()
+    if native.xsmm_shim() is not None:
+        about = native.xsmm_description()
+        yield Finding("native shim", f"{status}; {about}")
+        return
+    fix = "apt-get install libxsmm-dev cmake gcc, then install xetl again"
+    status += "; only XETL_XSMM=libxsmm needs it"
+    yield Finding("native shim", status, "note", fix)
+
+
+def _products() -> Finding:
+    """Who computes matrix products, as ``XETL_XSMM`` says."""
+    topic = "products"
+    try:
+        mode = config.xsmm
+    except LaunchError as error:
+        return Finding(topic, error.message, "problem")
+    if mode == INLINE:
+        return Finding(topic, "by xetl's own micro-kernels (XETL_XSMM=inline)")
+    try:
+        library = find_library(mode)
+    except UnusableLibraryError as reason:
+        text = f"by xetl's own micro-kernels: XETL_XSMM={mode} is unusable, {reason}"
+        return Finding(topic, text, "problem", "unset XETL_XSMM, or give a path to it")
+    tiles = ", which also sets up AMX" if library.serves_tiles else ""
+    return Finding(topic, f"by XETL_XSMM={mode}{tiles} ({library.identity})")

@@ -1,0 +1,7 @@
+"""``python -m xetl`` is the command ``xetl``."""
+
+import sys
+
+from xetl.tools.cli import main
+
+sys.exit(main())

@@ -1,0 +1,139 @@
+"""What `xetl doctor` looks at itself: versions, settings, the cache, the backends."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import xetl
+from xetl.backend import backend_names, find_backend
+from xetl.errors import XetlError, did_you_mean
+from xetl.findings import Finding
+from xetl.runtime.cache import disk_cache
+from xetl.runtime.config import Config, Setting, config
+from xetl.runtime.executables import DEFAULT_BACKEND, INTERPRETER
+
+_NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")
+
+_OPTIONAL = {
+    "torch": "tensors of torch can be passed where it is",
+    "dpctl": "queues and memory of Intel GPUs come from it",
+}
+
+_MEGABYTE = 1 << 20
+
+
+def sections() -> Iterator[tuple[str, Sequence[Finding]]]:
+    """The findings of the core, then those of each backend, with their headings."""
+    yield (
+        "xetl",
+        [*_versions(), *_optional_packages(), *_settings(), *_cache(), *_launches()],
+    )
+    for name in backend_names():
+        yield f"backend {name}", _of_backend(name)
+
+
+def _versions() -> Iterator[Finding]:
+    folder = Path(xetl.__file__).parent
+    python = f"Python {platform.python_version()}, {platform.platform(terse=True)}"
+    yield Finding("version", f"{xetl.__version__} in {folder}; {python}")
+    found: list[str] = []
+    for name in _NEEDED:
+        installed = _version(name)
+        if installed is None:
+            fix = f"pip install {name}"
+            yield Finding(name, "is not installed, but is needed", "problem", fix)
+        else:
+            found.append(f"{name} {installed}")
+    yield Finding("packages", ", ".join(found))
+
+
+def _optional_packages() -> Iterator[Finding]:
+    for name, purpose in _OPTIONAL.items():
+        installed = _version(name)
+        if installed is not None:
+            yield Finding(name, installed)
+        else:
+            text = f"not installed; {purpose}"
+            yield Finding(name, text, "note", f"pip install {name}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _settings() -> Iterator[Finding]:
+    """Each ``XETL_*`` variable that is set: what it is, or why it is wrong."""
+    known = {
+        each.variable: name
+        for name, each in vars(Config).items()
+        if isinstance(each, Setting)
+    }
+    others = ("XETL_VERIFY",)  # read by the compiler itself
+    for variable in sorted(each for each in os.environ if each.startswith("XETL_")):
+        shown = f"{variable}={os.environ[variable]}"
+        if variable in known:
+            yield _setting(shown, known[variable])
+        elif variable not in others:
+            hint = did_you_mean(variable, known)
+            yield Finding("setting", f"{shown} is no setting of xetl", "problem", hint)
+
+
+def _setting(shown: str, name: str) -> Finding:
+    try:
+        getattr(config, name)
+    except XetlError as error:
+        return Finding("setting", error.message, "problem", "correct or unset it")
+    return Finding("setting", shown)
+
+
+def _cache() -> Iterator[Finding]:
+    try:
+        cache = disk_cache()
+    except XetlError:  # a wrong setting, which was named already
+        return
+    if cache is None:
+        yield Finding("cache", "switched off by XETL_CACHE", "note")
+        return
+    size = sum(status.st_size for _, status in cache.entries())
+    limit = cache.limit / _MEGABYTE
+    text = f"{cache.folder}, {size / _MEGABYTE:.1f} of {limit:.0f} MB used"
+    problem = cache.why_unusable()
+    if problem is None:
+        yield Finding("cache", text)
+    else:
+        text = f"{cache.folder} cannot be used: {problem}"
+        fix = "set XETL_CACHE_DIR to a folder of your own"
+        yield Finding("cache", text, "problem", fix)
+
+
+def _launches() -> Iterator[Finding]:
+    """Which backend and target a launch on host arrays uses."""
+    with suppress(XetlError):  # of a wrong setting, which was named already
+        yield _default_launch()
+
+
+def _default_launch() -> Finding:
+    chosen = INTERPRETER if config.interpret else config.backend or DEFAULT_BACKEND
+    target = f" for target `{config.target}`" if config.target else ""
+    return Finding("launches", f"on backend `{chosen}`{target}, unless they say more")
+
+
+def _of_backend(name: str) -> Sequence[Finding]:
+    """What a backend says of itself; one that fails must not fail the others."""
+    try:
+        backend = find_backend(name)
+        examine: Callable[[], Sequence[Any]] | None = getattr(backend, "doctor", None)
+        targets = Finding("targets", ", ".join(backend.targets))
+        return [targets] if examine is None else list(examine())
+    except Exception as error:
+        text = f"cannot be examined: {type(error).__name__}: {error}"
+        return [Finding("backend", text, "problem")]
