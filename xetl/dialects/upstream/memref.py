@@ -328,9 +328,10 @@ class DimOp(XetlOp):
         super().__init__(operands=[source, index], result_types=[IndexType()], **common)
 
 
+# The order is that of MLIR 22's enum: the number is what the attribute holds.
 ATOMIC_KINDS = (
-    *("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins"),
-    *("minu", "mulf", "muli", "ori", "andi", "maxnumf", "minnumf", "xori"),
+    *("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu"),
+    *("minimumf", "minnumf", "mins", "minu", "mulf", "muli", "ori", "xori"),
 )
 
 

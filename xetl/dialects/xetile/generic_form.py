@@ -12,11 +12,15 @@ from xdsl.ir import Attribute, Operation
 
 from ..combining import CombiningKindAttr, normalize_kind
 from ..kinds_of_types import is_integer_attr
-from ..upstream.memref import ATOMIC_KINDS
 from .access_ops import StoreScatterOp
 from .types import TileType
 from .value_syntax import MAP_SPELLINGS
 
+# In the order MLIR had when that dialect was released.
+_ATOMIC_KINDS = (
+    *("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins"),
+    *("minu", "mulf", "muli", "ori", "andi", "maxnumf", "minnumf", "xori"),
+)
 _PROPERTIES = {"broadcast_dim": "broadcast_dims", "reduction_dim": "reduction_dims"}
 
 
@@ -40,6 +44,6 @@ def settle(op: Operation) -> None:
 def _kind(given: Attribute) -> Attribute:
     if isinstance(given, CombiningKindAttr):
         return StringAttr(given.kind)
-    if is_integer_attr(given) and 0 <= given.value.data < len(ATOMIC_KINDS):
-        return StringAttr(normalize_kind(ATOMIC_KINDS[given.value.data]))
+    if is_integer_attr(given) and 0 <= given.value.data < len(_ATOMIC_KINDS):
+        return StringAttr(normalize_kind(_ATOMIC_KINDS[given.value.data]))
     return given
