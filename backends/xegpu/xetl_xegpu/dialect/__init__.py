@@ -30,13 +30,7 @@ from .block_ops import (
     descriptor_type,
     loaded_type,
 )
-from .extension_ops import (
-    AssertOp,
-    LaneBroadcastOp,
-    PrintOp,
-    ScanOp,
-    XeGPUExtensions,
-)
+from .extension_ops import AssertOp, PrintOp, XeGPUExtensions
 from .matrix_ops import CreateMemDescOp, LoadMatrixOp, StoreMatrixOp, mem_desc_type
 from .scatter_ops import (
     AtomicRmwOp,
@@ -81,7 +75,6 @@ __all__ = [
     "DpasOp",
     "FenceOp",
     "FenceScopeAttr",
-    "LaneBroadcastOp",
     "LayoutAttr",
     "LoadMatrixOp",
     "LoadNdOp",
@@ -92,7 +85,6 @@ __all__ = [
     "PrefetchNdOp",
     "PrefetchOp",
     "PrintOp",
-    "ScanOp",
     "ScatterTdescAttr",
     "SliceAttr",
     "StoreMatrixOp",

@@ -30,11 +30,9 @@ Fields: TypeAlias = dict[str, Callable[[AttrParser], Attribute]]
 
 
 class _WordAttr(ParametrizedAttribute):
-    """One word of a list."""
+    """One word of a list; each class has its parameter, else all words are equal."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
-
-    text: StringAttr = param_def()
 
     def __init__(self, word: str) -> None:
         super().__init__(StringAttr(word))
@@ -42,12 +40,12 @@ class _WordAttr(ParametrizedAttribute):
     @property
     def word(self) -> str:
         """One of WORDS."""
-        return self.text.data
+        return cast(StringAttr, self.parameters[0]).data
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         """Parse the word."""
-        return [cls.parse_word(parser).text]
+        return cls.parse_word(parser).parameters
 
     @classmethod
     def parse_word(cls, parser: AttrParser):
@@ -73,6 +71,8 @@ class CacheHintAttr(_WordAttr):
     name = "xegpu.cache_hint"
     WORDS: ClassVar[tuple[str, ...]] = CACHE_HINTS
 
+    text: StringAttr = param_def()
+
     def __init__(self, word: str) -> None:
         super().__init__(word)
 
@@ -95,6 +95,8 @@ class MemorySpaceAttr(_WordAttr, SpacedOpaqueSyntaxAttribute):
     name = "xegpu.memory_space"
     WORDS: ClassVar[tuple[str, ...]] = ("global", "slm")
 
+    text: StringAttr = param_def()
+
     def __init__(self, word: str) -> None:
         super().__init__(word)
 
@@ -105,6 +107,8 @@ class FenceScopeAttr(_WordAttr, SpacedOpaqueSyntaxAttribute):
 
     name = "xegpu.fence_scope"
     WORDS: ClassVar[tuple[str, ...]] = ("workgroup", "gpu")
+
+    text: StringAttr = param_def()
 
     def __init__(self, word: str) -> None:
         super().__init__(word)
@@ -209,12 +213,15 @@ class SliceAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         """Parse ``<#xegpu.layout<...>, dims = [1]>``."""
+        position = parser.pos
         with parser.in_angle_brackets():
             parent = parser.parse_attribute()
             parser.parse_punctuation(",")
             parser.parse_keyword("dims")
             parser.parse_punctuation("=")
-            return [parent, parse_int_list(parser)]
+            parameters = [parent, parse_int_list(parser)]
+        build_at(parser, position, lambda: cls.new(parameters))
+        return parameters
 
     def print_parameters(self, printer: Printer) -> None:
         """Print ``<#xegpu.layout<...>, dims = [1]>``."""

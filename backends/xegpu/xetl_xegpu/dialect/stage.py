@@ -1,0 +1,131 @@
+"""What may stand in a module of fragments and messages, and which facts it tells.
+
+A module at stage `xegpu` is one that `mlir-opt` 22 reads, verifies and lowers.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+from xdsl.ir import Operation
+
+from xetl.dialects.base import ints_of
+from xetl.dialects.upstream import gpu
+from xetl.transforms.stages import StageSpec, register_stage
+
+from .block_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp
+from .messages import on_some_device
+
+SUBGROUP_SIZE = "intel_reqd_sub_group_size"
+"""Attribute of a kernel: how many lanes work in step.  Source: MLIR, `xevm`."""
+
+_OURS = ("xetile", "xetl", "xegpu")
+
+
+def set_launch_facts(kernel: gpu.FuncOp, work_items: int, subgroup_size: int) -> None:
+    """Say how a kernel is launched, and drop what only earlier stages understand.
+
+    Args:
+        kernel: changed in place.
+        work_items: of a workgroup, all of them along x: lanes of its subgroups.
+        subgroup_size: lanes of a subgroup.
+    """
+    for name in [name for name in kernel.attributes if _is_ours(name)]:
+        del kernel.attributes[name]
+    size = DenseArrayBase.from_list(i32, [work_items, 1, 1])
+    kernel.properties["known_block_size"] = size
+    kernel.attributes[SUBGROUP_SIZE] = IntegerAttr(subgroup_size, i32)
+
+
+def work_items_of(kernel: gpu.FuncOp) -> int:
+    """Lanes of a workgroup, as `set_launch_facts` said."""
+    return ints_of(kernel.known_block_size)[0]
+
+
+def subgroup_size_of(kernel: gpu.FuncOp) -> int:
+    """Lanes of a subgroup, as `set_launch_facts` said."""
+    found = kernel.attributes[SUBGROUP_SIZE]
+    assert isinstance(found, IntegerAttr)
+    return found.value.data
+
+
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in _OURS and "." in name
+
+
+def only_facts_of_mlir(op: Operation) -> str | None:
+    """No discardable attribute of ours is left: `mlir-opt` would refuse it."""
+    for name in op.attributes:
+        if _is_ours(name):
+            return f"`{op.name}` still carries `{name}`"
+    return None
+
+
+def kernels_say_how_they_launch(op: Operation) -> str | None:
+    """Each kernel says its work items and the size of its subgroups."""
+    if not isinstance(op, gpu.FuncOp) or not op.is_kernel:
+        return None
+    block, lanes = ints_of(op.known_block_size), op.attributes.get(SUBGROUP_SIZE)
+    if len(block) != 3 or not isinstance(lanes, IntegerAttr):
+        return f"kernel `{op.sym_name.data}` does not say how it is launched"
+    size = lanes.value.data
+    if block[1:] != (1, 1) or block[0] % size:
+        return f"{block} work items are no row of subgroups of {size}"
+    return None
+
+
+def offsets_are_values(op: Operation) -> str | None:
+    """Blocks are named where they are moved, by values.
+
+    `mlir-opt` 22 lowers neither offsets of descriptors nor `update_nd_offset`, and
+    loses offsets that are constants of the operation.
+    """
+    if isinstance(op, CreateNdTdescOp) and op.mixed_offsets:
+        return "a descriptor has offsets"
+    if isinstance(op, LoadNdOp | StoreNdOp | PrefetchNdOp):
+        offsets = op.mixed_offsets
+        if not offsets or any(isinstance(offset, int) for offset in offsets):
+            return f"`{op.name}` needs offsets that are values, found {offsets}"
+    return None
+
+
+def _named(dialect: str, *names: str) -> frozenset[str]:
+    return frozenset(f"{dialect}.{name}" for name in names)
+
+
+_GPU = _named(
+    "gpu",
+    *("module", "func", "return", "barrier"),
+    *("block_id", "grid_dim", "subgroup_id"),
+)
+_MEMREF = _named(
+    "memref",
+    *("alloc", "view", "reinterpret_cast", "extract_aligned_pointer_as_index"),
+)
+_VECTOR = _named(
+    "vector",
+    *("extract", "insert", "extract_strided_slice", "insert_strided_slice"),
+    *("broadcast", "shape_cast", "bitcast", "from_elements", "shuffle"),
+    *("transpose", "multi_reduction", "step"),
+)
+
+XEGPU = register_stage(
+    StageSpec(
+        "xegpu",
+        frozenset({"builtin", "scf", "arith", "math", "xegpu", "xegpu_x"}),
+        _GPU | _VECTOR | _MEMREF,
+        (
+            only_facts_of_mlir,
+            kernels_say_how_they_launch,
+            offsets_are_values,
+            on_some_device,
+        ),
+    )
+)
+
+__all__ = [
+    "SUBGROUP_SIZE",
+    "XEGPU",
+    "set_launch_facts",
+    "subgroup_size_of",
+    "work_items_of",
+]
