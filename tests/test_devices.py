@@ -107,3 +107,10 @@ def test_an_unknown_device_is_an_error_that_names_a_near_one() -> None:
         find_device("pvx")
     assert caught.value.help == "did you mean `pvc`?"
     assert caught.value.code == "X0811"
+
+
+def test_the_emulated_device_does_what_pvc_does() -> None:
+    emulated, pvc = find_device("opencl"), find_device("pvc")
+    assert [d.name for d in DEVICES.values() if d.emulated] == ["opencl"]
+    assert emulated.messages == pvc.messages
+    assert (emulated.matrix, emulated.shared) == (pvc.matrix, pvc.shared)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from xetl.errors import LaunchError
@@ -113,6 +113,8 @@ class Device:
         matrix: the matrix unit.
         shared: accesses to shared local memory.
         messages: accesses to global memory, by kind and bits of an element.
+        emulated: no such device is built: the instructions are calls of functions, so
+            that every OpenCL device runs the code that GPUs get.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Device:
     matrix: MatrixUnit
     shared: SharedMessages
     messages: Mapping[Access, Mapping[int, Messages]]
+    emulated: bool = False
 
     def blocks_of(self, access: Access, bits: int, *, shared: bool = False) -> Messages:
         """What a message may move; no shapes where there is no such message."""
@@ -208,9 +211,12 @@ def _xe(name: str, core_memory_bytes: int, transform: Mapping[int, Messages]) ->
 
 
 # Sizes of core memory: table of MLIR 22's XeGPU, `uArch`.
+_PVC = _xe("pvc", 512 << 10, _TRANSFORM_PVC)
+
 DEVICES: Mapping[str, Device] = {
-    "pvc": _xe("pvc", 512 << 10, _TRANSFORM_PVC),
+    "pvc": _PVC,
     "bmg": _xe("bmg", 256 << 10, _TRANSFORM_BMG),
+    "opencl": replace(_PVC, name="opencl", emulated=True),
 }
 
 
