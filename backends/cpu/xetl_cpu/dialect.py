@@ -109,8 +109,9 @@ class BrgemmTileOp(IRDLOperation):
     transpose is meant. ``a_unsigned``/``b_unsigned``: its bytes are (i8 is else
     signed). ``rows``/``cols``: how much of the result anybody reads; the
     rest may hold anything (absent: all of it, padding included). ``packed``: b,
-    packed for the whole launch; ``packed_tile`` numbers this program's tile in it,
-    ``panel_stride`` is the distance of its panels in elements.
+    packed for many programs; ``packed_tile`` numbers this program's tile in it,
+    ``panel_stride`` is the distance of its panels in elements, ``packed_k`` where in
+    them the first k stands.
     """
 
     name = "xsmm.brgemm.tile"
@@ -123,6 +124,7 @@ class BrgemmTileOp(IRDLOperation):
     packed = opt_operand_def(MemRefType)
     packed_tile = opt_operand_def(IndexType)
     panel_stride = opt_operand_def(IndexType)
+    packed_k = opt_operand_def(IndexType)
     trans_a = opt_prop_def(UnitAttr)
     trans_b = opt_prop_def(UnitAttr)
     a_unsigned = opt_prop_def(UnitAttr)
@@ -140,7 +142,7 @@ class BrgemmTileOp(IRDLOperation):
         *,
         rows: SSAValue | None = None,
         cols: SSAValue | None = None,
-        packed: tuple[SSAValue, SSAValue, SSAValue] | None = None,
+        packed: tuple[SSAValue, SSAValue, SSAValue, SSAValue] | None = None,
         trans_a: bool = False,
         trans_b: bool = False,
         unsigned: tuple[bool, bool] = (False, False),
@@ -157,7 +159,7 @@ class BrgemmTileOp(IRDLOperation):
                 maybe(rows),
                 maybe(cols),
                 *([value] for value in packed or ()),
-                *([] for _ in range(0 if packed else 3)),
+                *([] for _ in range(0 if packed else 4)),
             ],
             result_types=[result_type],
             properties={
@@ -168,9 +170,13 @@ class BrgemmTileOp(IRDLOperation):
         )
 
     def with_packed(
-        self, buffer: SSAValue, tile: SSAValue, panel_stride: SSAValue
+        self,
+        buffer: SSAValue,
+        tile: SSAValue,
+        panel_stride: SSAValue,
+        first: SSAValue,
     ) -> BrgemmTileOp:
-        """The same product on a b that was packed for the whole launch."""
+        """The same product on a b that was packed for many programs."""
         new = BrgemmTileOp(
             self.a,
             self.b,
@@ -179,7 +185,7 @@ class BrgemmTileOp(IRDLOperation):
             self.result.type,
             rows=self.rows,
             cols=self.cols,
-            packed=(buffer, tile, panel_stride),
+            packed=(buffer, tile, panel_stride, first),
             trans_a=self.trans_a is not None,
             trans_b=self.trans_b is not None,
             unsigned=self.user_tile().unsigned,

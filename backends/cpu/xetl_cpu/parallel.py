@@ -19,6 +19,7 @@ from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import ll
+from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl.dialects.upstream import scf
@@ -52,6 +53,13 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     context = _store_context(em, [trips, threads, scratch, log, *parts])
     _deal(em, scratch, trips, threads)
     _fork(em, _emit_task(em, op, outside), context, threads)
+
+
+def emit_groups(em: KernelEmitter, op: scf.ForOp) -> None:
+    """A loop; if it launches tasks, the workspace is looked at before it."""
+    if not em.is_checked and any(isinstance(o, scf.ParallelOp) for o in op.walk()):
+        _check_workspace(em)
+    CONTROL[scf.ForOp](em, op)
 
 
 def _is_constant(value: Any) -> bool:
@@ -234,4 +242,4 @@ def _take_trips(
     b.position_at_end(after)
 
 
-TABLE: dict[Any, Any] = {scf.ParallelOp: emit_parallel}
+TABLE: dict[Any, Any] = {scf.ParallelOp: emit_parallel, scf.ForOp: emit_groups}

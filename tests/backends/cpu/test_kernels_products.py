@@ -117,3 +117,118 @@ def test_a_loop_that_writes_its_operand() -> None:
     rng = np.random.default_rng(0)
     a, b = small_integers(rng, 8, 24), small_integers(rng, 24, 8)
     agree(overwriting, 1, a, b, np.zeros((8, 8), np.float32), BM=8)
+
+
+@xetile.kernel
+def batched(A, B, C, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n, z = (
+        xetile.program_id(0) * BM,
+        xetile.program_id(1) * BN,
+        xetile.program_id(2),
+    )
+    left, right = A[z], B[z]
+    acc = xetile.zeros((BM, BN), f32)
+    for k in range(0, left.shape[1], BK):
+        a = xetile.load_tile(xetile.init_tile(left, [m, k], (BM, BK)))
+        b = xetile.load_tile(xetile.init_tile(right, [k, n], (BK, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C[z], [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("turned", [False, True])
+# More batches than there are, tiles past the last column, few and many to a group.
+@pytest.mark.parametrize(("count", "grid"), [(3, (3, 2, 3)), (2, (3, 4, 5))])
+def test_batches(dtype: Any, turned: bool, count: int, grid: Any) -> None:
+    rng = np.random.default_rng(0)
+    a = small_integers(rng, count, 70, 45, dtype=dtype)
+    b = small_integers(rng, count, 45, 75, dtype=dtype)
+    c = np.zeros((count, 70, 75), np.float32)
+    if turned:
+        b = np.ascontiguousarray(b.transpose(0, 2, 1)).transpose(0, 2, 1)
+    out = launch(batched, grid, a, b, c, BM=32, BN=48, BK=32)[2]
+    same(out, exact(a, b).astype(np.float32))
+
+
+def test_many_batches_in_several_groups() -> None:
+    rng = np.random.default_rng(0)
+    # 300 of 64 KiB: four groups or more.
+    a, b = small_integers(rng, 300, 8, 128), small_integers(rng, 300, 128, 128)
+    c = np.zeros((300, 8, 128), np.float32)
+    out = launch(batched, (1, 2, 300), a, b, c, BM=8, BN=64, BK=32)[2]
+    same(out, exact(a, b).astype(np.float32))
+
+
+@xetile.kernel
+def split(A, B, C, PART: constexpr, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    first = xetile.program_id(2) * PART
+    acc = xetile.zeros((BM, BN), f32)
+    for k in range(first, first + PART, BK):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, BK)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (BK, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.atomic_rmw_tile("add", acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_parts_of_k_added_atomically(dtype: Any) -> None:
+    a, b = matrices(1, 70, 180, 75, dtype)
+    c = np.zeros((70, 75), np.float32)
+    out = launch(split, (3, 2, 3), a, b, c, PART=64, BM=32, BN=48, BK=32)[2]
+    same(out, exact(a, b).astype(np.float32))
+
+
+@xetile.kernel
+def fading(A, B, C, steps, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), f32)
+    for i in range(steps):
+        a = xetile.load_tile(xetile.init_tile(A, [m, i * BK], (BM, BK)))
+        b = xetile.load_tile(xetile.init_tile(B, [i * BK, n], (BK, BN)))
+        acc = xetile.tile_mma(a, b, acc * 0.5)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("steps", [0, 2, 4, 9])  # k ends in the fourth step
+def test_accumulators_scaled_between_the_steps(dtype: Any, steps: int) -> None:
+    a, b = matrices(1, 70, 100, 75, dtype)
+    c = np.full((70, 75), 7, np.float32)
+    expected = np.zeros((70, 75))
+    for i in range(steps):
+        part = slice(i * 32, i * 32 + 32)
+        expected = expected * 0.5 + exact(a[:, part], b[part])
+    out = launch(fading, (3, 2), a, b, c, steps, BM=32, BN=48, BK=32)[2]
+    same(out, expected.astype(np.float32))
+
+
+@xetile.kernel
+def gram(K, V, O_, steps, BM: constexpr, BN: constexpr, D: constexpr):
+    """O = (K K.T) V for each head, keys and values in steps of BN."""
+    m, h = xetile.program_id(0) * BM, xetile.program_id(1)
+    keys, values = K[h], V[h]
+    q = xetile.load_tile(xetile.init_tile(keys, [m, 0], (BM, D)))
+    acc = xetile.zeros((BM, D), f32)
+    for n in range(0, steps * BN, BN):
+        k = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D)))
+        v = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, D)))
+        p = xetile.tile_mma(q, k.T)
+        acc = xetile.tile_mma(p.to(V.dtype), v, acc)
+    xetile.store_tile(acc, xetile.init_tile(O_[h], [m, 0], (BM, D)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("extents", [(3, 50, 24), (2, 64, 32)])
+@pytest.mark.parametrize("more", [0, 2])
+def test_keys_and_values_by_steps(dtype: Any, extents: Any, more: int) -> None:
+    heads, n, d = extents
+    rng = np.random.default_rng(0)
+    # Products of these are at most 24: exact in bf16, too.
+    k = rng.integers(-1, 2, extents).astype(dtype)
+    v = rng.integers(-1, 2, extents).astype(dtype)
+    o = np.zeros(extents, np.float32)
+    grid, steps = (4, heads), -(-n // 32) + more
+    out = launch(gram, grid, k, v, o, steps, BM=16, BN=32, D=d)[2]
+    expected = exact(exact(k, k.transpose(0, 2, 1)), v)
+    same(out, expected.astype(np.float32))

@@ -157,10 +157,22 @@ def _brgemm(
 
 def _trip_count(loop: scf.ForOp) -> list[Operation]:
     """max(0, ceil((upper - lower) / step)); the last operation holds it."""
-    span = arith.SubiOp(loop.upper_bound, loop.lower_bound)
-    steps = arith.CeildivsiOp(span.result, loop.step)
+    span, ops = _known_span(loop), list[Operation]()
+    if span is None:
+        difference = arith.SubiOp(loop.upper_bound, loop.lower_bound)
+        span = difference.result
+        ops.append(difference)
+    steps = arith.CeildivsiOp(span, loop.step)
     zero = arith.ConstantOp.index(0)
-    return [span, steps, zero, arith.MaxsiOp(steps.result, zero.result)]
+    return [*ops, steps, zero, arith.MaxsiOp(steps.result, zero.result)]
+
+
+def _known_span(loop: scf.ForOp) -> SSAValue | None:
+    """What the upper bound adds to the lower one: the same wherever that is."""
+    end, start = loop.upper_bound.owner, loop.lower_bound
+    if isinstance(end, arith.AddiOp) and start in end.operands:
+        return end.rhs if end.lhs is start else end.lhs
+    return None
 
 
 def _replace_single(mma: TileMmaOp) -> None:

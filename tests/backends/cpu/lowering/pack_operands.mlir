@@ -111,3 +111,91 @@ func.func @two_operands(%A: !matrix, %B: !matrix, %D: !matrix, %C: memref<?x?xf3
   }
   func.return
 }
+
+// The grid's third axis chooses the matrix: programs run in groups along it, and what a
+// group multiplies by is packed before they do. The view is made again where it is packed.
+// CHECK-LABEL: @batched
+// CHECK:       %packed = memref.alloc
+// CHECK:       scf.for %first_of_group = %{{.*}} to %gz
+// CHECK:       scf.parallel (%{{.*}}, %{{.*}}, %[[OWN:.*]]) =
+// CHECK:       %[[Z:.*]] = arith.addi %first_of_group, %[[OWN]]
+// CHECK:       %[[AT:.*]] = arith.muli %[[Z]], %n
+// CHECK:       %[[VIEW:.*]] = memref.reinterpret_cast %B to offset: [%[[AT]]]
+// CHECK:       "xsmm.pack_b"(%{{[^,]*}},
+// CHECK:       scf.parallel {{.*}} {
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed,
+func.func @batched(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index, %gz: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y, %z) = (%c0, %c0, %c0) to (%gx, %gy, %gz) step (%c1, %c1, %c1) {
+    %c64 = arith.constant 64 : index
+    %col = arith.muli %y, %c64 : index
+    %at = arith.muli %z, %n : index
+    %view = memref.reinterpret_cast %B to offset: [%at], sizes: [%n, %n], strides: [%n, 1] : memref<?xbf16> to memref<?x?xbf16, strided<[?, 1], offset: ?>>
+    %a = xetile.init_tile %A[%x, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %view[0, %col], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1], offset: ?>> -> !b
+    %c = xetile.init_tile %C[%x, %col], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    xetile.store_tile %d, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}
+
+// The axis that chooses the matrix is the only one: no two programs share what is packed.
+// CHECK-LABEL: @alone
+// CHECK-NOT:   memref.alloc
+// CHECK-NOT:   pack_b
+// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       func.return
+func.func @alone(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gz: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%z) = (%c0) to (%gz) step (%c1) {
+    %at = arith.muli %z, %n : index
+    %view = memref.reinterpret_cast %B to offset: [%at], sizes: [%n, %n], strides: [%n, 1] : memref<?xbf16> to memref<?x?xbf16, strided<[?, 1], offset: ?>>
+    %a = xetile.init_tile %A[0, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %view[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1], offset: ?>> -> !b
+    %c = xetile.init_tile %C[%z, 0], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    xetile.store_tile %d, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}
+
+// A loop in the program counts the parts of k: all of B is packed, and each step reads
+// its part, which is where the counter says, but never past the last.
+// CHECK-LABEL: @steps_of_k
+// CHECK:       %packed = memref.alloc
+// CHECK:       "xsmm.pack_b"
+// CHECK:       scf.parallel
+// CHECK:       scf.for %[[K:.*]] = %c0 to
+// CHECK:       %[[FIRST:.*]] = arith.minsi %[[K]],
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %{{[^,]*}}, %{{[^,]*}}, %[[FIRST]])
+func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  scf.parallel (%x) = (%c0) to (%gx) step (%c1) {
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %half = arith.constant dense<0.5> : vector<16x64xf32>
+    %r = scf.for %k = %c0 to %n step %c32 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
+      %a = xetile.init_tile %A[%x, %k], [%m, %n], [%n, 1] : !matrix -> !a
+      %b = xetile.init_tile %B[%k, 0], [%n, %n], [%n, 1] : !matrix -> !b
+      %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+      %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+      %s = arith.mulf %acc, %half : vector<16x64xf32>
+      %d = xetile.tile_mma %va, %vb, %s : vector<16x32xbf16>, vector<32x64xbf16>, vector<16x64xf32> -> vector<16x64xf32>
+      scf.yield %d : vector<16x64xf32>
+    }
+    %c = xetile.init_tile %C[%x, 0], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    xetile.store_tile %r, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}

@@ -180,14 +180,15 @@ class _Chunk:
         return to, 0, stride
 
     def packed_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
-        """Panels of this chunk in what was packed for the whole launch."""
+        """Panels of this chunk in what was packed for many programs."""
         del b
         blocking, build, op = self.blocking, self.build, self.op
         assert op.packed is not None
         assert op.packed_tile is not None
         assert op.panel_stride is not None
         tile = build.mul(op.packed_tile, build.mul(op.panel_stride, blocking.panels))
-        skip = build.mul(self.at, blocking.nr)
+        assert op.packed_k is not None
+        skip = build.mul(build.add(op.packed_k, self.at), blocking.nr)
         return op.packed, build.add(tile, skip), op.panel_stride
 
     def multiply(

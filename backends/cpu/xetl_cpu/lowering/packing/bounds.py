@@ -1,0 +1,134 @@
+"""Index values of a program as code before all programs: bounds and copies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from xetl.dialects.upstream import arith, memref, scf
+from xetl_cpu.lowering.affine import constant_of, is_defined_outside, is_non_negative
+from xetl_cpu.lowering.loops.build import Build, Index
+
+_GROWING: dict[type[Operation], tuple[int, ...]] = {
+    # With each: which operands the result grows with; the others must be outside.
+    arith.AddiOp: (0, 1),
+    arith.SubiOp: (0,),
+    arith.MuliOp: (0, 1),
+    arith.CeildivsiOp: (0,),
+    arith.MaxsiOp: (0, 1),
+    arith.MinsiOp: (0, 1),
+}
+
+
+def has_bound(value: Index, loop: scf.ParallelOp) -> bool:
+    """Whether `bound` can say how large a value is at most in any program."""
+    if is_defined_outside(value, loop):
+        return True
+    assert isinstance(value, SSAValue)
+    op = value.owner
+    if isinstance(op, arith.SelectOp):
+        return has_bound(_not_zero(op), loop) if _is_zero_or_one(op) else False
+    growing = _GROWING.get(type(op)) if isinstance(op, Operation) else None
+    if growing is None:
+        return False
+    assert isinstance(op, Operation)
+    if isinstance(op, arith.MuliOp) and not all(map(is_non_negative, op.operands)):
+        return False
+    return all(
+        has_bound(v, loop) if i in growing else is_defined_outside(v, loop)
+        for i, v in enumerate(op.operands)
+    )
+
+
+def bound(value: Index, loop: scf.ParallelOp, build: Build) -> Index:
+    """What a value, for which `has_bound` holds, never exceeds; made by ``build``."""
+    if is_defined_outside(value, loop):
+        return value
+    assert isinstance(value, SSAValue)
+    op = value.owner
+    if isinstance(op, arith.SelectOp):
+        return build.maximum(bound(_not_zero(op), loop, build), 0)
+    assert isinstance(op, Operation)
+    operands = [build.value(bound(v, loop, build)) for v in op.operands]
+    return build.insert(type(op)(*operands))
+
+
+def _is_zero_or_one(op: arith.SelectOp) -> bool:
+    """Whether it selects between 0 and something else."""
+    return 0 in (constant_of(op.true_value), constant_of(op.false_value))
+
+
+def _not_zero(op: arith.SelectOp) -> SSAValue:
+    is_first = constant_of(op.true_value) != 0
+    return op.true_value if is_first else op.false_value
+
+
+_COPIED = (memref.ReinterpretCastOp, memref.ExtractStridedMetadataOp, memref.DimOp)
+
+
+def sources_of(
+    values: Iterable[Index], loop: scf.ParallelOp
+) -> set[BlockArgument] | None:
+    """Programs' numbers and counters that index values and views depend on.
+
+    None where they depend on what cannot be computed again elsewhere.
+    """
+    found: set[BlockArgument] = set()
+    for value in values:
+        if is_defined_outside(value, loop):
+            continue
+        assert isinstance(value, SSAValue)
+        if isinstance(value, BlockArgument):
+            if not is_counter(value, loop):
+                return None
+            found.add(value)
+            continue
+        op = value.owner
+        assert isinstance(op, Operation)
+        if not _may_be_copied(op):
+            return None
+        deeper = sources_of(op.operands, loop)
+        if deeper is None:
+            return None
+        found |= deeper
+    return found
+
+
+def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:
+    """True for a program's number, and for the counter of a loop in the program."""
+    owner = value.block.parent_op()
+    return owner is loop or (isinstance(owner, scf.ForOp) and value.index == 0)
+
+
+def _may_be_copied(op: Operation) -> bool:
+    return op.name.startswith("arith.") or isinstance(op, _COPIED)
+
+
+def copier(
+    loop: scf.ParallelOp, build: Build, known: dict[SSAValue, SSAValue]
+) -> Callable[[SSAValue], SSAValue]:
+    """A function that computes values of a program again, by ``build``.
+
+    ``known``: what stands for programs' numbers and counters.
+    """
+
+    def copy(value: SSAValue) -> SSAValue:
+        if value in known or is_defined_outside(value, loop):
+            return known.get(value, value)
+        op = value.owner
+        assert isinstance(op, Operation)
+        mapping = {operand: copy(operand) for operand in op.operands}
+        new = op.clone(mapping)
+        build.emit(new)
+        known.update(zip(op.results, new.results))
+        return known[value]
+
+    return copy
+
+
+def copied(
+    values: Sequence[Index], copy: Callable[[SSAValue], SSAValue]
+) -> list[Index]:
+    """Indices, those that are values copied."""
+    return [v if isinstance(v, int) else copy(v) for v in values]

@@ -1,0 +1,253 @@
+"""Memory for packed operands, and the loops that fill it before programs run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
+
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.xetile import InitTileOp
+from xetl_cpu.dialect import (
+    BrgemmTileOp,
+    PackBOp,
+    PackedMemoryOp,
+    UserTile,
+    element_attribute,
+)
+from xetl_cpu.lowering.affine import multiple_of
+from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
+from xetl_cpu.lowering.loops.state import Matrix, matrix_of
+from xetl_cpu.lowering.packing.bounds import bound, copied, copier
+from xetl_cpu.lowering.packing.plans import Plan
+from xetl_cpu.lowering.tiles import tile_sizes
+from xetl_cpu.microkernels import Blocking
+
+_LINE = 32
+"""Panels start at multiples of this many elements: whole cache lines."""
+
+_DTYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
+"""Their places in it are how the memory of a packed operand names them."""
+
+_CHUNK = 256
+"""Steps of k that one task packs."""
+
+
+@dataclass
+class Packing:
+    """A packed operand: how large it is, and where.
+
+    Attributes:
+        op: the product that reads it.
+        plan: what is packed.
+        loop: the programs.
+        blocking: the product's.
+        depth: of one product, along k.
+        total: extent along k, of any matrix at most.
+        per_panel: elements of a panel.
+        tiles: how many tiles of n a matrix has at most.
+        source: the operand as a (k, n) matrix, if there is one for all programs.
+        buffer: the memory.
+        is_missing: whether it has to be packed; None: always.
+    """
+
+    op: BrgemmTileOp
+    plan: Plan
+    loop: scf.ParallelOp
+    blocking: Blocking
+    depth: int
+    total: Index
+    per_panel: Index
+    tiles: Index
+    source: Matrix | None
+    buffer: SSAValue | None = None
+    is_missing: SSAValue | None = None
+
+    @property
+    def block(self) -> UserTile:
+        """The user's tile."""
+        return self.op.user_tile()
+
+    def elements(self, build: Build) -> Index:
+        """Of one matrix."""
+        panels = build.mul(self.tiles, self.blocking.panels)
+        return build.mul(panels, self.per_panel)
+
+    def layout(self) -> list[int]:
+        """What decides, with source and extents, about the packed elements."""
+        how, tile = self.blocking, self.block
+        unsigned = 2 * tile.unsigned[0] + tile.unsigned[1]
+        dtypes = [_DTYPES.index(how.dtype), _DTYPES.index(how.compute)]
+        return [tile.n, how.nr, how.k_pack, how.k_step, unsigned, *dtypes]
+
+
+def measure(
+    op: BrgemmTileOp, plan: Plan, loop: scf.ParallelOp, blocking: Blocking
+) -> Packing:
+    """How much is to be packed, computed before the programs."""
+    build = before(loop)
+    _, n, depth = op.shape()
+    sizes = tile_sizes(plan.init)
+    assert sizes is not None
+    assert op.count is not None
+    along_n, along_k = (sizes[plan.n_dim], sizes[1 - plan.n_dim])
+    if plan.step is None:
+        total = build.mul(bound(op.count, loop, build), depth)
+    else:
+        total = build.mul(_most_tiles(along_k, depth, loop, build), depth)
+    line = max(_LINE, blocking.k_step)
+    per_panel = build.mul(build.round_up(total, line), blocking.nr)
+    tiles: Index = 1
+    if plan.tile is not None:
+        tiles = _most_tiles(along_n, n, loop, build)
+        if plan.tile.block is loop.body.block:
+            tiles = build.minimum(loop.upper_bounds[plan.tile.index], tiles)
+    source = _source(plan.init, plan, build) if plan.batch is None else None
+    return Packing(op, plan, loop, blocking, depth, total, per_panel, tiles, source)
+
+
+def _most_tiles(size: Index, extent: int, loop: scf.ParallelOp, build: Build) -> Index:
+    """One more than a matrix has: all past its end are alike, that one."""
+    size = build.maximum(bound(size, loop, build), 0)
+    return build.add(build.ceildiv(size, extent), 1)
+
+
+def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
+    """Memory for so many matrices, which the launch may bring if it is an argument."""
+    build = before(packing.loop)
+    size = build.mul(packing.elements(build), matrices)
+    element = element_attribute(packing.blocking.compute)
+    type_ = MemRefType(element, [DYNAMIC_INDEX])
+    plan, count = packing.plan, build.value(size)
+    argument = plan.argument() if may_bring and plan.may_be_brought() else None
+    if argument is None:
+        packing.buffer = build.insert(memref.AllocOp(type_, [count]))
+    else:
+        source = packing.source
+        assert source is not None
+        assert plan.k_start is not None
+        numbers = (source.rows, source.cols, plan.k_start, packing.total, packing.tiles)
+        facts = [build.value(fact) for fact in numbers]
+        layout = packing.layout()
+        memory = PackedMemoryOp(count, source.memref, facts, argument, layout, type_)
+        build.emit(memory)
+        packing.buffer, packing.is_missing = memory.memory, memory.is_missing
+        memory.is_missing.name_hint = "is_missing"
+    packing.buffer.name_hint = "packed"
+
+
+def read_packed(packing: Packing) -> None:
+    """The product reads the packed operand from now on."""
+    op, plan, build = packing.op, packing.plan, before(packing.op)
+    offsets = plan.init.mixed_offsets
+    number: Index = 0
+    if plan.tile is not None:
+        number = _number(plan.tile, offsets[plan.n_dim], op.shape()[1], build)
+        number = build.minimum(number, build.sub(packing.tiles, 1))
+    if plan.batch is not None:
+        matrix = packing.loop.body.block.args[plan.batch]
+        number = build.add(build.mul(matrix, packing.tiles), number)
+    first: Index = 0
+    if plan.step is not None:
+        last = build.sub(packing.total, packing.depth)
+        first = build.minimum(offsets[1 - plan.n_dim], last)
+    assert packing.buffer is not None
+    place = [build.value(v) for v in (number, packing.per_panel, first)]
+    new = op.with_packed(packing.buffer, *place)
+    build.emit(new)
+    op.result.replace_all_uses_with(new.result)
+    op.detach()
+    op.erase()
+
+
+def _number(counter: BlockArgument, offset: Index, extent: int, build: Build) -> Index:
+    """Which tile is at an offset that ``counter`` counts."""
+    if multiple_of(offset, extent) is counter:
+        return counter
+    assert isinstance(offset, SSAValue)
+    return build.insert(arith.DivuiOp(offset, build.value(extent)))
+
+
+def emit_packing(packing: Packing, build: Build, matrices: Index | None) -> None:
+    """A parallel loop over (tile of n, chunk of k), and matrices if there are many."""
+    blocking = packing.blocking
+    chunk = _CHUNK * blocking.k_pack
+    index = build.value(0).type
+    body = Block(arg_types=[index] * (2 if matrices is None else 3))
+    inner = at_end(body)
+    _emit_pack(packing, chunk, body.args, inner)
+    inner.emit(scf.ReduceOp())
+    tiles = packing.tiles
+    if packing.is_missing is not None:
+        tiles = build.select(packing.is_missing, tiles, 0)
+    extents = [tiles, build.ceildiv(packing.total, chunk)]
+    extents += [] if matrices is None else [matrices]
+    uppers = [build.value(extent) for extent in extents]
+    zeros, ones = ([build.value(v)] * len(uppers) for v in (0, 1))
+    build.emit(scf.ParallelOp(zeros, uppers, ones, Region(body)))
+
+
+def _emit_pack(
+    packing: Packing, chunk: int, numbers: Sequence[BlockArgument], inner: Build
+) -> None:
+    """Pack one chunk of one tile; ``numbers``: of the tile, the chunk, the matrix."""
+    plan, blocking = packing.plan, packing.blocking
+    tile, part, *matrix = numbers
+    k_start: Index = 0 if plan.k_start is None else plan.k_start
+    number: Index = tile
+    source = packing.source
+    if source is None:
+        copy = _copier_of(packing, matrix[0], inner)
+        (k_start,) = copied([k_start], copy)
+        source = _source_of_one(plan, copy, inner)
+        number = inner.add(inner.mul(matrix[0], packing.tiles), tile)
+    skip = inner.mul(part, chunk)
+    first = inner.add(k_start, skip)
+    column = inner.mul(tile, packing.block.n)
+    length = inner.minimum(inner.sub(packing.total, skip), chunk)
+    k_valid = inner.maximum(inner.sub(source.rows, first), 0)
+    if blocking.k_step > 1:
+        # What is packed besides, up to a whole step, is padding.
+        k_valid = inner.minimum(k_valid, length)
+        length = inner.round_up(length, blocking.k_step)
+    n_valid = inner.maximum(inner.sub(source.cols, column), 0)
+    start = inner.add(
+        inner.mul(number, inner.mul(packing.per_panel, blocking.panels)),
+        inner.mul(skip, blocking.nr),
+    )
+    scalars = [inner.value(v) for v in (first, column, k_valid, length, n_valid)]
+    assert packing.buffer is not None
+    tail = [inner.value(start), inner.value(packing.per_panel)]
+    inner.emit(PackBOp(packing.block, [source.memref, *scalars, packing.buffer, *tail]))
+
+
+def _copier_of(
+    packing: Packing, matrix: BlockArgument, inner: Build
+) -> Callable[[SSAValue], SSAValue]:
+    """Computes what a program knows about its operand for a matrix of the batch."""
+    assert packing.plan.batch is not None
+    number = packing.loop.body.block.args[packing.plan.batch]
+    return copier(packing.loop, inner, {number: matrix})
+
+
+def _source_of_one(
+    plan: Plan, copy: Callable[[SSAValue], SSAValue], inner: Build
+) -> Matrix:
+    """The operand of the batch that ``copy`` computes."""
+    init = plan.init
+    clone = InitTileOp(
+        copy(init.source),
+        [0, 0],
+        init.result.type,
+        sizes=copied(init.mixed_sizes, copy),
+        strides=copied(init.mixed_strides, copy),
+    )
+    return _source(clone, plan, inner)
+
+
+def _source(init: InitTileOp, plan: Plan, build: Build) -> Matrix:
+    """The operand as a (k, n) matrix."""
+    matrix = matrix_of(init, build)
+    return matrix.transposed() if plan.n_dim == 0 else matrix

@@ -1,0 +1,193 @@
+"""Which operands are packed for many programs, and by what their tiles are numbered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import BlockArgument, SSAValue
+
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.upstream import func, scf
+from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.transforms.remarks import remark
+from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
+from xetl_cpu.lowering.loops.build import Index
+from xetl_cpu.lowering.packing.bounds import has_bound, is_counter, sources_of
+from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
+from xetl_cpu.microkernels import Blocking
+
+
+@dataclass
+class Plan:
+    """What is packed of an operand, and how a program finds its part in it.
+
+    Attributes:
+        init: the operand's tile.
+        n_dim: which of its dimensions is n.
+        tile: the program's number, or the counter of a loop in the program, that
+            counts the tiles along n; None: there is one.
+        k_start: where along k it starts; None: where ``step`` says.
+        step: counts parts of k, one product's depth each; all are packed.
+        batch: the number of the grid's axis that chooses the matrix; None: there is
+            one for all programs.
+    """
+
+    init: InitTileOp
+    n_dim: int
+    tile: BlockArgument | None
+    k_start: Index | None
+    step: BlockArgument | None
+    batch: int | None
+
+    def argument(self) -> int | None:
+        """The number of the argument that it is part of, if it is."""
+        base = root(self.init.source)
+        if not isinstance(base, BlockArgument):
+            return None
+        is_argument = isinstance(base.block.parent_op(), func.FuncOp)
+        return base.index if is_argument else None
+
+    def may_be_brought(self) -> bool:
+        """Whether it is one matrix, all of which is packed."""
+        return self.batch is None and self.step is None
+
+
+class NotPackedError(Exception):
+    """Why an operand is packed by each program."""
+
+
+def plan_or_say_why(
+    op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking, batch: int | None
+) -> Plan | None:
+    """The plan for b, with a remark what will become of it.
+
+    ``batch``: the axis that chooses other matrices already; there can be but one.
+    """
+    try:
+        plan = _plan(op, loop, blocking)
+        if None not in (batch, plan.batch) and plan.batch != batch:
+            raise NotPackedError("another operand is chosen by another program_id")
+    except NotPackedError as reason:
+        text = f"b is packed by each program, chunk by chunk: {reason}"
+        remark(op, "packing", text)
+        return None
+    if plan.batch is None:
+        remark(op, "packing", "b is packed once, before the programs run")
+    else:
+        text = f"b is packed once for each program_id({plan.batch})"
+        remark(op, "packing", f"{text}, before its programs run")
+    return plan
+
+
+def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
+    """What to pack.
+
+    Raises:
+        NotPackedError: programs have too little of it in common.
+    """
+    init = op.b.owner
+    if not isinstance(op.b.type, TileType):
+        raise NotPackedError("it is computed in the program")
+    if not isinstance(init, InitTileOp) or op.count is None or init.indices is not None:
+        raise NotPackedError("it is not loaded from a tile made for this product")
+    sizes = tile_sizes(init)
+    if sizes is None or len(init.mixed_offsets) != 2 or not is_memref(init.source.type):
+        raise NotPackedError("its matrix is not an array")
+    if _is_written(init.source, loop):
+        raise NotPackedError("the kernel may write its matrix")
+    n_dim = 0 if op.trans_b is not None else 1
+    _, n, depth = op.shape()
+    found, tile = _number_of(init.mixed_offsets[n_dim], n, loop)
+    if not found:
+        raise NotPackedError("its place along n is not a program number times BN")
+    k_start: Index | None = init.mixed_offsets[1 - n_dim]
+    step = None
+    if not is_defined_outside(k_start, loop) and constant_of(op.count) == 1:
+        step = _step_of(k_start, depth, loop, blocking)
+        k_start = k_start if step is None else None
+    if step is not None and step is tile:
+        raise NotPackedError("its place along n and along k grow together")
+    rest = [init.source, op.count, *sizes, *init.mixed_strides]
+    rest += [] if k_start is None else [k_start]
+    batch = _batch(rest, loop, {tile, step})
+    if batch is not None and not _is_shared(loop, batch, tile):
+        raise NotPackedError("no other program multiplies by it")
+    if not all(has_bound(value, loop) for value in (op.count, *sizes)):
+        raise NotPackedError("its size is not known before the programs run")
+    return Plan(init, n_dim, tile, k_start, step, batch)
+
+
+def _is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
+    """True if a program may store to the operand (or if nobody can tell)."""
+    base = root(source)
+    return not isinstance(base, BlockArgument) or any(
+        may_alias(base, written_root(op)) for op in loop.walk() if may_write(op)
+    )
+
+
+def _number_of(
+    offset: Index, extent: int, loop: scf.ParallelOp
+) -> tuple[bool, BlockArgument | None]:
+    """What counts the tiles of ``extent``; (True, None): there is one tile."""
+    if constant_of(offset) == 0:
+        return True, None
+    number = multiple_of(offset, extent)
+    if isinstance(number, BlockArgument) and number.block is loop.body.block:
+        return True, number
+    counter = _serial_counter(offset, extent, loop)
+    return counter is not None, counter
+
+
+def _serial_counter(
+    offset: Index, extent: int, loop: scf.ParallelOp
+) -> BlockArgument | None:
+    """The counter of a loop in the program, if each trip moves by one ``extent``."""
+    if not isinstance(offset, SSAValue):
+        return None
+    is_scaled = not isinstance(offset, BlockArgument)
+    counter = multiple_of(offset, extent) if is_scaled else offset
+    if not isinstance(counter, BlockArgument) or not is_counter(counter, loop):
+        return None
+    serial = counter.block.parent_op()
+    if not isinstance(serial, scf.ForOp) or constant_of(serial.lower_bound) != 0:
+        return None
+    step = constant_of(serial.step)
+    return counter if step == (1 if is_scaled else extent) else None
+
+
+def _step_of(
+    offset: Index, depth: int, loop: scf.ParallelOp, blocking: Blocking
+) -> BlockArgument | None:
+    """What counts the parts of k, if panels may be cut between them."""
+    if depth % max(blocking.k_pack, blocking.k_step) != 0:
+        return None
+    found, step = _number_of(offset, depth, loop)
+    return step if found else None
+
+
+def _batch(
+    values: list[Index], loop: scf.ParallelOp, taken: set[BlockArgument | None]
+) -> int | None:
+    """The axis of the grid that all else about the operand depends on, if any.
+
+    ``taken``: what already counts tiles or steps.
+
+    Raises:
+        NotPackedError: it depends on more.
+    """
+    sources = sources_of(values, loop)
+    if sources is None or any(one.block is not loop.body.block for one in sources):
+        raise NotPackedError("where it starts differs from step to step")
+    if len(sources) > 1 or sources & taken:
+        raise NotPackedError("where it starts differs between programs")
+    return next((one.index for one in sources), None)
+
+
+def _is_shared(loop: scf.ParallelOp, batch: int, tile: BlockArgument | None) -> bool:
+    """Whether programs of one batch differ by more than by the tile along n."""
+    own = loop.body.block.args[batch]
+    return any(
+        axis is not own and axis is not tile and any(True for _ in axis.uses)
+        for axis in loop.body.block.args
+    )
