@@ -30,8 +30,20 @@ PREFIX = "xetl_"
 """A package called so and the backend's name needs no look at the entry points, which
 takes 20 ms: a third of the way to the first result of a process."""
 
-PLANNED = {"xegpu": "the backend for Intel GPUs is not installed"}
-"""Names users may write although no package offers them yet, with what to tell them."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceMemory:
+    """Memory that belongs to a device (USM of SYCL), as its owner states it.
+
+    Attributes:
+        owner: what an error calls it, such as ``xpu:0``.
+        queue: where its owner works: a `dpctl.SyclQueue`, a stream of torch, or None.
+        is_reachable: whether the host may read and write it.
+    """
+
+    owner: str
+    queue: object
+    is_reachable: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +57,7 @@ class ArrayView:
         strides: distance between neighbours in each dimension, in elements.
         readonly: whether the owner forbids writing.
         obj: what the user passed; keeping it keeps the memory alive.
+        memory: of which device it is; None: the host's.
     """
 
     address: int
@@ -53,6 +66,7 @@ class ArrayView:
     strides: tuple[int, ...]
     readonly: bool
     obj: object = field(repr=False)
+    memory: DeviceMemory | None = field(default=None, repr=False)
 
 
 Argument = ArrayView | int | float
@@ -78,12 +92,38 @@ class Artifact:
         return frozenset(cast("Sequence[int]", self.meta.get("stored", ())))
 
 
+class Event(Protocol):
+    """What a launch with ``wait=False`` gives."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the kernel has run."""
+        ...
+
+    def wait(self) -> None:
+        """Return when the kernel has run.
+
+        Raises:
+            LaunchError: it did not end well.
+        """
+        ...
+
+
+class Place(Protocol):
+    """Where a launch runs, on a backend whose devices have queues."""
+
+    @property
+    def target(self) -> str:
+        """What its device is, for the compiler."""
+        ...
+
+
 @runtime_checkable
 class Executable(Protocol):
     """A kernel that can be run.
 
     It may also have ``fast_prepacked``: as ``fast``, for calls with an argument that is
-    a `xetl.prepacked.Prepacked`.
+    a `xetl.prepacked.Prepacked`. That of a backend with queues is a `QueuedExecutable`.
     """
 
     @property
@@ -101,13 +141,29 @@ class Executable(Protocol):
         ...
 
 
+class QueuedExecutable(Executable, Protocol):
+    """An executable that runs on a queue of a device."""
+
+    def submit(
+        self, grid: tuple[int, int, int], args: Sequence[Argument], place: Place
+    ) -> Event:
+        """Start the kernel on ``args`` (constants left out)."""
+        ...
+
+    def fast_at(self, place: Place, *, waits: bool) -> Callable[..., Any] | None:
+        """As ``fast``, at that place; without waiting it gives the event, not 0."""
+        ...
+
+
 class Backend(Protocol):
     """A way of running kernels: turns XeTile IR into something executable.
 
     It may also have ``slm_limit(target) -> int``, the bytes of shared memory that a
     workgroup can get (1 MiB where it has not), ``stops_at_breakpoints = True``, and
     ``variant(target) -> str``, the target with what settings add to it: all methods
-    take its result for a target.
+    take its result for a target. One whose devices have queues has
+    ``place(queue, names, args) -> Place``, where a launch with these arguments runs
+    (``queue`` may be None), and gives executables that are a `QueuedExecutable`.
     """
 
     name: str
@@ -186,14 +242,8 @@ def find_backend(name: str) -> Backend:
     if point is not None:
         return cast("Backend", point.load())
     known = ", ".join(f"`{each}`" for each in backend_names())
-    if name in PLANNED:
-        raise LaunchError(
-            f"backend `{name}` cannot be used: {PLANNED[name]}",
-            code="X0810",
-            help=f"installed backends: {known}",
-        )
     raise LaunchError(
         f"there is no backend called `{name}`",
         code="X0810",
-        help=f"known backends: {known}, `xegpu`",
+        help=f"known backends: {known}",
     )

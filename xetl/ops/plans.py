@@ -19,7 +19,7 @@ from xetl.ops.views import Views, as_matrices, chained, itself, seen, transposed
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import describe
 from xetl.runtime.grid import Grid
-from xetl.runtime.launcher import Shortcut, remember, try_shortcuts
+from xetl.runtime.launcher import REFUSED, Shortcut, remember, try_shortcuts
 from xetl.runtime.overlap import overlaps_itself
 
 
@@ -85,9 +85,9 @@ class Road:
     ) -> None:
         left, right = (b, a) if self.swaps else (a, b)
         args = (left, right, out, bias, *self.constants)
-        if try_shortcuts(self.shortcuts, self.grid, args, {}):
+        if try_shortcuts(self.shortcuts, self.grid, args, {}) is not REFUSED:
             return
-        new = product.launch_anew(self.grid, args, {})
+        _, new = product.launch_anew(self.grid, args, {})
         if new is not None:
             self.shortcuts = remember(self.shortcuts, new)
 

@@ -33,7 +33,7 @@ _SUPPORTED = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, 
 
 
 def describe(obj: object, name: str = "the array") -> ArrayView:
-    """Say where the elements of ``obj`` are.
+    """Say where the elements of ``obj`` are; the host may read them at once.
 
     Args:
         obj: a NumPy array, a torch tensor on the CPU, anything with ``__dlpack__``, or
@@ -48,18 +48,21 @@ def describe(obj: object, name: str = "the array") -> ArrayView:
         raise LaunchError(
             f"`{name}` is not an array but a {type(obj).__name__}", code="X0805"
         )
+    usm.settle(view, name)
     return view
 
 
 def describe_if_array(obj: object, name: str) -> ArrayView | None:
-    """As `describe`, but ``None`` for what is no array at all."""
+    """As `describe`, of any memory; ``None`` for what is no array at all."""
     if isinstance(obj, np.ndarray):
         return _describe_numpy(cast("np.ndarray[Any, Any]", obj), name)
     torch = sys.modules.get("torch")  # whoever passes a tensor has imported it
     if torch is not None and isinstance(obj, torch.Tensor):
         return _describe_torch(obj, name)
     if isinstance(obj, Prepacked):
-        view = describe(obj.array, name)
+        view = describe_if_array(obj.array, name)
+        if view is None:
+            return None
         # The backend may look for what it keeps there; nobody may write there.
         return replace(view, obj=obj, readonly=True)
     if hasattr(obj, usm.INTERFACE):
@@ -179,7 +182,10 @@ def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
 
 
 def _describe_torch(tensor: Any, name: str) -> ArrayView:
+    memory = None
     if tensor.device.type != "cpu":
+        memory = usm.tensor_memory(sys.modules["torch"], tensor)
+    if tensor.device.type != "cpu" and memory is None:
         raise LaunchError(
             f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU",
             code="X0813",
@@ -206,7 +212,7 @@ def _describe_torch(tensor: Any, name: str) -> ArrayView:
         )
     _check_rank(tensor.ndim, name)
     shape, strides = tuple(tensor.shape), tensor.stride()
-    return ArrayView(tensor.data_ptr(), dtype, shape, strides, False, tensor)
+    return ArrayView(tensor.data_ptr(), dtype, shape, strides, False, tensor, memory)
 
 
 @cache
@@ -218,14 +224,13 @@ def _of_torch(name: str) -> DType | None:
 
 
 def _describe_usm(obj: Any, name: str) -> ArrayView:
-    found = usm.read(obj, name)
+    found = usm.read(obj)
     dtype = _of_numpy(found.dtype)
     if dtype is None:
         raise _unsupported_numpy(found.dtype, name)
     _check_rank(len(found.shape), name)
-    return ArrayView(
-        found.address, dtype, found.shape, found.strides, found.readonly, obj
-    )
+    where = (found.address, dtype, found.shape, found.strides)
+    return ArrayView(*where, found.readonly, obj, found.memory)
 
 
 def _describe_dlpack(obj: Any, name: str) -> ArrayView:

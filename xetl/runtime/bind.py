@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from xetl.backend import Argument, Executable
-from xetl.prepacked import fast_entry
+from xetl.backend import Argument, Event, Executable, Place
 from xetl.runtime.grid import Grid
+from xetl.runtime.placement import FINISHED, run, shortcut_entry
 
 
 class Plan:
@@ -19,7 +19,7 @@ class Plan:
         args: the arguments it launches with; what is in the arrays may change.
     """
 
-    __slots__ = ("_fast", "_launch", "args", "grid")
+    __slots__ = ("_done", "_fast", "_launch", "args", "grid")
 
     def __init__(
         self,
@@ -27,19 +27,24 @@ class Plan:
         grid: Grid,
         views: Sequence[Argument],
         values: Sequence[Any],
+        place: Place | None = None,
+        waits: object = True,
     ) -> None:
         self.grid = grid
         self.args = tuple(values)
-        self._launch = partial(executable.launch, grid, tuple(views))
-        fast = fast_entry(executable, values)
-        self._fast: Callable[[], int] = (
+        self._done = None if waits else FINISHED
+        self._launch = partial(run, executable, grid, tuple(views), place, waits)
+        fast = shortcut_entry(executable, values, place, waits)
+        self._fast: Callable[[], Any] = (
             _refuse if fast is None else partial(fast, *grid, *values)
         )
 
-    def __call__(self) -> None:
-        """Launch."""
-        if self._fast() != 0:
-            self._launch()
+    def __call__(self) -> Event | None:
+        """Launch; the event, if it was bound with ``wait=False``."""
+        result = self._fast()
+        if result == 0:
+            return self._done
+        return self._launch() if result == 1 else result
 
 
 def _refuse() -> int:

@@ -99,10 +99,14 @@ class Config:
     """How many bytes they may take; those used least recently go first."""
     dump = Setting[str | None]("XETL_DUMP", str, None)
     """Prints the IR while compiling, such as ``after:canonicalize``."""
+    log = Setting("XETL_LOG", _switch, default=False)
+    """Whether a launch on a device says on stderr which of its kernels it takes."""
     xsmm = Setting("XETL_XSMM", _products, default="inline")
     """What computes products on the CPU: ``inline``, xetl's own code; ``libxsmm``;
     ``recording``, NumPy that writes calls down; or a library with ``xsmm_*`` functions,
     by its path."""
+    ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
+    """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
 
     def __init__(self) -> None:
         self.assigned: dict[str, Any] = {}

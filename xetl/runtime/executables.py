@@ -10,7 +10,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, cast
 
-from xetl.backend import Artifact, Backend, Executable, find_backend
+from xetl.backend import Artifact, Backend, Executable, Place, find_backend
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
 from xetl.language.signature import Signature
 from xetl.runtime.cache import DiskCache, disk_cache
@@ -216,6 +216,13 @@ def choose_target(backend: Backend, name: object = None) -> str:
         code="X0811",
         help=did_you_mean(str(wanted), backend.targets) or f"its targets are {listed}",
     )
+
+
+def target_at(backend: Backend, place: Place | None) -> str:
+    """The machine to compile a launch at ``place`` for."""
+    if place is None or config.target is not None:
+        return choose_target(backend)
+    return choose_target(backend, place.target)
 
 
 def _variant(backend: Backend, target: str) -> str:

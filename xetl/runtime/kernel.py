@@ -12,10 +12,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, overload
 
-from xetl.backend import Artifact, Backend
+from xetl.backend import Artifact, Backend, Event
 from xetl.errors import LaunchError, XetlError
-from xetl.language.signature import ConstParam
-from xetl.prepacked import fast_entry
+from xetl.language.signature import ConstParam, Signature
 from xetl.runtime import interpret, report
 from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
@@ -27,11 +26,20 @@ from xetl.runtime.executables import (
     choose_backend,
     choose_target,
     compiler,
+    target_at,
 )
 from xetl.runtime.grid import Binder, Grid, GridSpec, fixed
-from xetl.runtime.launcher import OPTIONS, Launcher, Shortcut, remember, try_shortcuts
+from xetl.runtime.launcher import (
+    OPTIONS,
+    REFUSED,
+    Launcher,
+    Shortcut,
+    remember,
+    try_shortcuts,
+)
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
+from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.signature_text import fill, parse
 from xetl.runtime.specialize import Specialization, specialize
 
@@ -85,12 +93,12 @@ class Kernel:
             except XetlError as error:
                 raise at_caller(error) from None
 
-    def __call__(self, *args: Any, **keywords: Any) -> None:
+    def __call__(self, *args: Any, **keywords: Any) -> Event | None:
         """Launch with the declared grid; as ``kernel[grid](...)`` otherwise."""
         if self._declared is None:
             error = self._no_grid("called", f"{self.fn.__name__}[grid](...)")
             raise at_caller(error) from None
-        self._declared(*args, **keywords)
+        return self._declared(*args, **keywords)
 
     def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
         """Check and compile now; calling the plan launches with the same arguments.
@@ -102,9 +110,11 @@ class Kernel:
             sizes = self._sizes(grid, args, keywords, instead)
             backend, values = self._bind(args, keywords)
             found = specialize(self._parameters, values)
-            loaded = self._load(found, backend, choose_target(backend)).loaded
+            place = find_place(backend, keywords.get("queue"), found.names, found.args)
+            loaded = self._load(found, backend, target_at(backend, place)).loaded
             seen = tensors_as_arrays(values) or values
-            return Plan(loaded.executable, sizes, found.args, seen)
+            waits = keywords.get("wait", True)
+            return Plan(loaded.executable, sizes, found.args, seen, place, waits)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -205,39 +215,49 @@ class Kernel:
         except XetlError as error:
             raise at_caller(error) from None
 
+    def signature_of(self, text: str, constants: Mapping[str, Any]) -> Signature:
+        """What `warmup` would compile for."""
+        return specialize(
+            self._parameters, self._bind_any([text], constants)[1]
+        ).signature
+
     def why_recompiled(self) -> str:
         """What was different at the last compile from the one before, a line each."""
         return self._executables.why_compiled()
 
     def launch(
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> None:
+    ) -> Event | None:
         """Run the kernel; every check is done here."""
         if self.shortcuts:  # they are for NumPy's arrays: show them tensors as such
             seen = tensors_as_arrays([*args, *keywords.values()])
             if seen is not None:
                 named = dict(zip(keywords, seen[len(args) :]))
-                if try_shortcuts(self.shortcuts, grid, seen[: len(args)], named):
-                    return
-        new = self.launch_anew(grid, args, keywords)
+                result = try_shortcuts(self.shortcuts, grid, seen[: len(args)], named)
+                if result is not REFUSED:
+                    return result
+        event, new = self.launch_anew(grid, args, keywords)
         if new is not None:
             self.shortcuts = remember(self.shortcuts, new)
+        return event
 
     def launch_anew(
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Shortcut | None:
+    ) -> tuple[Event | None, Shortcut | None]:
         """Run the kernel; what calls like this one may try first, if there is such."""
         state = launch_state()
         backend, values = self._bind(args, keywords)
         found = specialize(self._parameters, values)
-        loaded, unchanged, _ = self._load(found, backend, choose_target(backend))
-        loaded.executable.launch(grid, found.args)
-        fast = fast_entry(loaded.executable, values)
+        queue, waits = keywords.get("queue"), keywords.get("wait", True)
+        place = find_place(backend, queue, found.names, found.args)
+        loaded, unchanged, _ = self._load(found, backend, target_at(backend, place))
+        event = run(loaded.executable, grid, found.args, place, waits)
+        fast = shortcut_entry(loaded.executable, values, place, waits)
         if fast is None:
-            return None
+            return event, None
         rest = self._rest(found, len(args), bool(keywords))
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
-        return Shortcut(fast, len(args), known, rest, state, unchanged)
+        return event, Shortcut(fast, len(args), known, rest, state, unchanged)
 
     def grid_of(
         self,
@@ -298,11 +318,6 @@ class Kernel:
         """Separate the options from the arguments."""
         rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
         backend = choose_backend(keywords.get("backend"))
-        if keywords.get("queue") is not None:
-            raise LaunchError(
-                f"`queue=` was given, but backend `{backend.name}` has no queues",
-                code="X0813",
-            )
         return backend, self._parameters.bind(args, rest)
 
     def _bind_any(

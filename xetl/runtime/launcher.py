@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
+from xetl.backend import Event
 from xetl.errors import XetlError
 from xetl.runtime.caller import at_caller
 from xetl.runtime.config import launch_state
 from xetl.runtime.grid import Grid
+from xetl.runtime.placement import FINISHED
 
 OPTIONS = ("backend", "queue", "wait")
 """What a launch takes besides the parameters of the kernel."""
 
 _MOST_SHORTCUTS = 8
+
+REFUSED = object()
+"""What `try_shortcuts` gives if none of them has run."""
 
 
 class Shortcut(NamedTuple):
@@ -23,7 +28,7 @@ class Shortcut(NamedTuple):
     is compared here is the form of the call.
 
     Attributes:
-        fast: the entry (`xetl.backend.Executable.fast`).
+        fast: the entry (`xetl.backend.Executable.fast`, or `fast_at` of a queue).
         given: how many arguments were given by position.
         keywords: the names given by keyword; of options, also the values.
         rest: the values of the further parameters if there are no keywords, else their
@@ -33,15 +38,15 @@ class Shortcut(NamedTuple):
             none.
     """
 
-    fast: Callable[..., int]
+    fast: Callable[..., Any]
     given: int
     keywords: Mapping[str, Any]
     rest: tuple[Any, ...]
     state: object
     unchanged: Callable[[], bool] | None
 
-    def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> int:
-        """Try it on a call with as many arguments; 0: done."""
+    def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        """Try it on a call with as many arguments: what the entry gives."""
         known = self.keywords
         if not given and not known:
             return self.fast(*grid, *args, *self.rest)
@@ -60,8 +65,8 @@ class Launchable(Protocol):
 
     def launch(
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> None:
-        """Run the kernel, with all checks."""
+    ) -> Event | None:
+        """Run the kernel, with all checks; the event, if the caller does not wait."""
         ...
 
     def grid_of(
@@ -86,12 +91,15 @@ class Launcher:
         self._function = grid if callable(grid) else None
         self._sizes = cast("Grid", None if callable(grid) else grid)
 
-    def __call__(self, *args: Any, **keywords: Any) -> None:
+    def __call__(self, *args: Any, **keywords: Any) -> Event | None:
         """Launch the kernel on ``args``.
 
         Args:
             args: arrays, numbers and compile-time values.
             keywords: those by name, and the options ``backend``, ``queue``, ``wait``.
+
+        Returns:
+            With ``wait=False`` an event to wait for, else None.
 
         Raises:
             LaunchError: the call is wrong; nothing was written.
@@ -112,9 +120,11 @@ class Launcher:
                     and (unchanged is None or unchanged())
                     and fast(*grid, *args, *rest) == 0
                 ):
-                    return
-            if not try_shortcuts(shortcuts, grid, args, keywords):
-                kernel.launch(grid, args, keywords)
+                    return None
+            result = try_shortcuts(shortcuts, grid, args, keywords)
+            if result is REFUSED:
+                return kernel.launch(grid, args, keywords)
+            return result
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -124,18 +134,25 @@ def try_shortcuts(
     grid: Grid,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
-) -> bool:
-    """Whether one of ``shortcuts`` has run the kernel."""
+) -> Any:
+    """Run the kernel by one of ``shortcuts``.
+
+    Returns:
+        What the launch returns, or `REFUSED`: nothing was done.
+    """
     state = launch_state()
     for shortcut in shortcuts:
         if (
             shortcut.given == len(args)
             and shortcut.state == state
             and (shortcut.unchanged is None or shortcut.unchanged())
-            and shortcut.run(grid, args, keywords) == 0
         ):
-            return True
-    return False
+            result = shortcut.run(grid, args, keywords)
+            if result == 0:
+                return None if keywords.get("wait", True) else FINISHED
+            if result != 1:
+                return result
+    return REFUSED
 
 
 def remember(shortcuts: tuple[Shortcut, ...], new: Shortcut) -> tuple[Shortcut, ...]:

@@ -33,18 +33,18 @@ def overlap(left: ArrayView, right: ArrayView) -> bool:
     """Whether an element of one shares a byte with an element of the other."""
     if 0 in left.shape or 0 in right.shape:
         return False
-    left_start, left_end = _bounds(left)
-    right_start, right_end = _bounds(right)
+    left_start, left_end = bounds(left)
+    right_start, right_end = bounds(right)
     if left_end <= right_start or right_end <= left_start:
         return False
-    return _shares(_as_numpy(left), _as_numpy(right))
+    return _shares(as_numpy(left), as_numpy(right))
 
 
 def overlaps_itself(view: ArrayView) -> bool:
     """Whether two of its elements share a byte."""
     if 0 in view.shape or _is_nested(view):
         return False
-    array = _as_numpy(view)
+    array = as_numpy(view)
     # Two different elements differ first in some dimension. Both may then be moved so
     # that one of them is at 0 in it, and in all dimensions before.
     for dim, size in enumerate(view.shape):
@@ -102,7 +102,7 @@ def _check_writable(name: str, view: ArrayView) -> None:
         )
 
 
-def _bounds(view: ArrayView) -> tuple[int, int]:
+def bounds(view: ArrayView) -> tuple[int, int]:
     """The first byte of a view, and the first one behind it."""
     itemsize = view.dtype.itemsize
     low = high = 0
@@ -139,11 +139,12 @@ class _Memory:
         self.__array_interface__ = {
             "version": 3,
             "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
-            "data": (view.address, True),
+            "data": (view.address, view.readonly),
             "shape": view.shape,
             "strides": tuple(stride * itemsize for stride in view.strides),
         }
 
 
-def _as_numpy(view: ArrayView) -> np.ndarray[Any, Any]:
+def as_numpy(view: ArrayView) -> np.ndarray[Any, Any]:
+    """The elements of a view as unsigned integers of their width."""
     return np.asarray(_Memory(view))

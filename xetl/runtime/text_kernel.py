@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from xetl import compiler
-from xetl.backend import Artifact, Backend
+from xetl.backend import Artifact, Backend, Event
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SUBGROUPS
 from xetl.dialects.launch_form import launch_form
@@ -20,19 +20,26 @@ from xetl.dialects.text import FILE, Function, error_at, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
+from xetl.language.signature import Signature
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.caller import at_caller
 from xetl.runtime.config import config, launch_state
-from xetl.runtime.executables import Loaded, choose_backend, choose_target
+from xetl.runtime.executables import (
+    Loaded,
+    choose_backend,
+    choose_target,
+    target_at,
+)
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored
+from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
 from xetl.runtime.text_refusal import refused
 from xetl.runtime.text_shortcut import TextShortcut, remember, shortcut
 from xetl.transforms.expand_forms import ExpandFormsPass
 
-_OPTIONS = ("backend", "target")
+_OPTIONS = ("backend", "target", "queue", "wait")
 
 
 class TextKernel:
@@ -128,7 +135,7 @@ class TextKernel:
         subgroups: Grid | None,
         args: Sequence[Any],
         options: dict[str, Any],
-    ) -> None:
+    ) -> Event | None:
         """Run the kernel; every check is done here.
 
         Raises:
@@ -140,24 +147,41 @@ class TextKernel:
             raise problem
         self._check_options(options)
         backend = choose_backend(options.get("backend"))
-        target = choose_target(backend, options.get("target"))
         state = launch_state()
         given = bind(self.name, self.names, self._types, args)
+        place = find_place(backend, options.get("queue"), self.names, given.args)
+        target = choose_target(backend, options.get("target"))
+        if options.get("target") is None:
+            target = target_at(backend, place)
         loaded = self._load(given, subgroups, backend, target)
         check_stored(self.names, given.args, loaded.stored)
-        loaded.executable.launch(grid, given.args)
-        fast = loaded.executable.fast
-        if fast is not None and not options:
+        waits = options.get("wait", True)
+        event = run(loaded.executable, grid, given.args, place, waits)
+        fast = None if options else shortcut_entry(loaded.executable, args, place, True)
+        if fast is not None:
             new = shortcut(fast, subgroups, state, self._types, args)
             self.shortcuts = remember(self.shortcuts, new)
+        return event
+
+    def for_any_arguments(self) -> tuple[ModuleOp, Signature]:
+        """A module with this kernel alone, and what its types say of its arguments.
+
+        Raises:
+            LaunchError: it takes or gives what no launch can.
+        """
+        problem = why_not_launchable(self.name, self._function.function_type)
+        if problem is not None:
+            raise at_caller(problem) from None
+        module = self._module([-1] * len(self.names), None)
+        return module, any_signature(self.names, self._types)
 
     def _check_options(self, options: dict[str, Any]) -> None:
-        for name in options.keys() - {*_OPTIONS, "queue", "wait"}:
+        for name in options.keys() - set(_OPTIONS):
             raise LaunchError(
                 f"`{self.name}` was given `{name}=`, which is no option of a launch",
                 code="X0804",
                 help="arguments of a text kernel are given by position; its options "
-                "are `backend=` and `target=`",
+                "are `backend=`, `target=`, `queue=` and `wait=`",
             )
 
     def _load(
@@ -241,8 +265,16 @@ class TextLauncher:
         self._grid = grid
         self._subgroups = subgroups
 
-    def __call__(self, *args: Any, **options: Any) -> None:
-        """Launch the kernel on ``args``, with ``backend=`` and ``target=``."""
+    def __call__(self, *args: Any, **options: Any) -> Event | None:
+        """Launch the kernel on ``args``.
+
+        Args:
+            args: by position.
+            options: ``backend=``, ``target=``, ``queue=``, ``wait=``.
+
+        Returns:
+            With ``wait=False`` an event to wait for, else None.
+        """
         kernel = self._kernel
         try:
             if kernel.shortcuts and not options:
@@ -253,7 +285,7 @@ class TextLauncher:
                         and known.state == state
                         and known.run(self._grid, args)
                     ):
-                        return
-            kernel.launch(self._grid, self._subgroups, args, options)
+                        return None
+            return kernel.launch(self._grid, self._subgroups, args, options)
         except XetlError as error:
             raise at_caller(error) from None

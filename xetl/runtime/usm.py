@@ -1,7 +1,8 @@
 """Reading arrays of SYCL's unified memory: dpnp's, and the objects of dpctl.memory.
 
 Both state `__sycl_usm_array_interface__`: as NumPy's array interface, but strides
-count elements.  Memory that host code cannot reach is refused.
+count elements.  Tensors of torch on an Intel GPU (``xpu``) are such memory, too, but
+say so in their own way.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xetl.backend import ArrayView, DeviceMemory
 from xetl.errors import LaunchError
 from xetl.runtime.strides import row_major
 
 INTERFACE = "__sycl_usm_array_interface__"
+DEVICE_BACKEND = "xegpu"
+"""The backend that errors advise for such memory."""
 
 
 class Described(NamedTuple):
@@ -24,24 +28,15 @@ class Described(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     readonly: bool
+    memory: DeviceMemory
 
 
-def read(obj: Any, name: str) -> Described:
+def read(obj: Any) -> Described:
     """What ``obj`` states about itself.
 
     Args:
         obj: what states the interface.
-        name: what an error calls it.
-
-    Raises:
-        LaunchError: it is on a device whose memory the host cannot reach.
     """
-    if not _is_reachable(obj):
-        raise LaunchError(
-            f"`{name}` is in the memory of a device that the host cannot reach",
-            code="X0813",
-            help="copy it to the host, or allocate it as shared memory",
-        )
     interface: dict[str, Any] = getattr(obj, INTERFACE)
     dtype = np.dtype(interface["typestr"])
     shape = tuple(interface["shape"])
@@ -52,9 +47,42 @@ def read(obj: Any, name: str) -> Described:
     # dpctl's own memory says True there although it can be written.
     readonly = bool(flag) and not type(obj).__module__.startswith("dpctl.memory")
     queue = getattr(obj, "sycl_queue", None)
+    memory = DeviceMemory(_owner(obj), queue, _is_reachable(obj))
+    return Described(address + offset, dtype, shape, strides, readonly, memory)
+
+
+def tensor_memory(torch: Any, tensor: Any) -> DeviceMemory | None:
+    """The memory of a tensor on an Intel GPU; None: it is on another kind of device."""
+    if tensor.device.type != "xpu":
+        return None
+    stream = torch.xpu.current_stream(tensor.device)
+    return DeviceMemory(str(tensor.device), stream, is_reachable=False)
+
+
+def settle(view: ArrayView, name: str) -> None:
+    """Make what the host is to read or write ready for it.
+
+    Raises:
+        LaunchError: the host cannot reach the memory.
+    """
+    memory = view.memory
+    if memory is None:
+        return
+    if not memory.is_reachable:
+        raise LaunchError(
+            f"`{name}` is in the memory of a device (`{memory.owner}`) "
+            "that the host cannot reach",
+            code="X0813",
+            help=f"copy it to the host, or launch there: backend={DEVICE_BACKEND!r}",
+        )
+    queue: Any = memory.queue
     if queue is not None:
         queue.wait()  # what was asked of the device before must have happened
-    return Described(address + offset, dtype, shape, strides, readonly)
+
+
+def _owner(obj: Any) -> str:
+    device = getattr(obj, "sycl_device", None)
+    return "unknown" if device is None else str(device.filter_string)
 
 
 def _is_reachable(obj: Any) -> bool:

@@ -1,0 +1,113 @@
+"""The ``xegpu`` backend, as the core sees it.
+
+Passes, LLVM and dpctl are imported when they are needed: code from the disk cache is
+launched without the first two, and ``ir`` works where there is no device.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from xetl.backend import Argument, Artifact, Place, QueuedExecutable
+from xetl.devices import DEVICES
+from xetl.errors import LaunchError
+from xetl.language.signature import Signature
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Dialect
+    from xdsl.passes import ModulePass
+
+_PACKAGE = "xetl_xegpu"
+
+_WITHOUT_DEVICE = "pvc"
+"""The target of ``ir`` and the like where there is nothing to launch on."""
+
+
+class XegpuBackend:
+    """Compiles kernels to SPIR-V, and runs them through dpctl."""
+
+    name = "xegpu"
+    targets: Sequence[str] = tuple(DEVICES)
+    stages: Sequence[str] = ("llvm", "spirv", "asm")
+    cacheable = True
+
+    def default_target(self) -> str:
+        """That of the device that a launch would take; any where there is none."""
+        try:
+            return _launch("places").place_of(_launch("devices").default_queue()).target
+        except LaunchError:
+            return _WITHOUT_DEVICE
+
+    def cache_key(self, target: str) -> str:
+        """LLVM makes the SPIR-V; the driver's own code is not kept."""
+        return f"{target} llvm={_llvm()}"
+
+    def slm_limit(self, target: str) -> int:
+        """Bytes of shared memory that a workgroup may have."""
+        return _pipeline().SLM_LIMIT
+
+    def place(
+        self, queue: object, names: Sequence[str], args: Sequence[Argument]
+    ) -> Place:
+        """The queue of a launch: given, or of its arrays, or ours.
+
+        Raises:
+            LaunchError: there is no device, or an array is in another one's memory.
+        """
+        return _launch("places").find_place(queue, names, args)
+
+    def passes(self, target: str) -> list[ModulePass]:
+        """From the ``xetile`` stage to ``lanes``."""
+        return _pipeline().passes(target)
+
+    def stage_after(self, name: str) -> str | None:
+        """The stage that begins after a pass, if one does."""
+        return _pipeline().STAGE_AFTER.get(name)
+
+    def opt_passes(self) -> dict[str, type[ModulePass]]:
+        """The passes by name, for ``xetl-opt``."""
+        return _pipeline().opt_passes()
+
+    def opt_dialects(self) -> Sequence[Dialect]:
+        """``xegpu``, ``xegpu_x`` and ``simt``."""
+        return _pipeline().DIALECTS
+
+    def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
+        """SPIR-V of a module at stage ``lanes``, and what a launch must know."""
+        return _pipeline().build(module, target)
+
+    def text(
+        self, module: ModuleOp, signature: Signature, target: str, stage: str
+    ) -> str:
+        """``llvm``, ``spirv`` or ``asm`` of a module at stage ``lanes``."""
+        return _pipeline().text(module, target, stage)
+
+    def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
+        """Make a program launchable; drivers build it when they first see it."""
+        return _launch("executable").XegpuExecutable(artifact, signature)
+
+
+@cache
+def _llvm() -> str:
+    """Which installation of llvmlite makes the code; its version takes 5 ms to ask."""
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return "none"
+    return str(os.stat(spec.origin).st_mtime_ns)
+
+
+def _pipeline() -> Any:
+    return importlib.import_module(f"{_PACKAGE}.pipeline")
+
+
+def _launch(name: str) -> Any:
+    return importlib.import_module(f"{_PACKAGE}.launch.{name}")
+
+
+BACKEND = XegpuBackend()

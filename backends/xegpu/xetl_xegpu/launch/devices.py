@@ -1,0 +1,159 @@
+"""Devices and queues: which there are, which one is taken, what it can do.
+
+dpctl is imported when the first launch asks, after `xetl_xegpu.launch.icd.set_up`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from xetl_xegpu.launch import failures, icd
+
+OPENCL = "opencl"
+"""The target of devices that lack Intel's instructions: they are emulated."""
+
+_LEVEL_ZERO = "level_zero"
+
+# Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html
+_PONTE_VECCHIO = range(0x0BD0, 0x0BE0)
+_XE2 = (range(0xE200, 0xE230), range(0x6400, 0x6500))  # Battlemage, Lunar Lake
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """What the runtime must know about a device.
+
+    Attributes:
+        name: as SYCL filters it, ``opencl:cpu:0``.
+        full_name: what its driver calls it.
+        driver: version of the driver.
+        target: what to compile for.
+        is_gpu: whether options for GPUs apply.
+        is_level_zero: whether its driver is Level Zero.
+        reads_host: whether kernels may read and write the memory of the process.
+        lacks: dtypes it has no arithmetic for.
+        slm_bytes: shared local memory that a workgroup can have.
+        most_lanes: lanes that a workgroup can have.
+        memory_bytes: of global memory.
+    """
+
+    name: str
+    full_name: str
+    driver: str
+    target: str
+    is_gpu: bool
+    is_level_zero: bool
+    reads_host: bool
+    lacks: frozenset[str]
+    slm_bytes: int
+    most_lanes: int
+    memory_bytes: int
+
+
+@cache
+def dpctl() -> Any:
+    """The package, with the driver for CPUs made known.
+
+    Raises:
+        LaunchError: it cannot be imported.
+    """
+    icd.set_up()
+    try:
+        found = importlib.import_module("dpctl")
+        importlib.import_module("dpctl.program")
+        importlib.import_module("dpctl.memory")
+    except ImportError as error:
+        raise failures.no_runtime(str(error)) from None
+    os.register_at_fork(after_in_child=_note_fork)
+    return found
+
+
+_is_forked = False
+
+
+def _note_fork() -> None:
+    global _is_forked
+    _is_forked = True
+
+
+def check_process() -> None:
+    """Refuse a process whose parent has used the drivers.
+
+    Raises:
+        LaunchError: it is one.
+    """
+    if _is_forked:
+        raise failures.forked()
+
+
+def usable_devices() -> list[Any]:
+    """The devices that can run kernels, the one to take first: dpctl's objects."""
+    ranked = [
+        (rank, device)
+        for device in dpctl().get_devices()
+        if (rank := _rank(device)) is not None
+    ]
+    return [device for _, device in sorted(ranked, key=lambda each: each[0])]
+
+
+def _rank(device: Any) -> int | None:
+    """GPUs by Level Zero, then GPUs by OpenCL, then CPUs; None: it cannot."""
+    backend = device.backend.name
+    if device.is_gpu and backend == _LEVEL_ZERO:
+        return 0
+    if backend != OPENCL:
+        return None  # plugins for other makers' devices take no SPIR-V
+    return 1 if device.is_gpu else 2 if device.is_cpu else None
+
+
+@cache
+def default_queue() -> Any:
+    """The queue of launches that name none, in order.
+
+    Raises:
+        LaunchError: there is no device.
+    """
+    devices = usable_devices()
+    if not devices:
+        raise failures.no_device([each.name for each in dpctl().get_devices()])
+    return dpctl().SyclQueue(devices[0], property="in_order")
+
+
+@cache
+def facts_of(device: Any) -> Device:
+    """What there is to know about a device of dpctl."""
+    missing = [
+        name
+        for name, has in (
+            ("f64", device.has_aspect_fp64),
+            ("f16", device.has_aspect_fp16),
+        )
+        if not has
+    ]
+    return Device(
+        name=device.filter_string,
+        full_name=device.name.strip(),
+        driver=device.driver_version,
+        target=_target_of(device),
+        is_gpu=device.is_gpu,
+        is_level_zero=device.backend.name == _LEVEL_ZERO,
+        reads_host=device.is_cpu or device.has_aspect_usm_system_allocations,
+        lacks=frozenset(missing),
+        slm_bytes=device.local_mem_size,
+        most_lanes=device.max_work_group_size,
+        memory_bytes=device.global_mem_size,
+    )
+
+
+def _target_of(device: Any) -> str:
+    if not device.is_gpu:
+        return OPENCL
+    utils = importlib.import_module("dpctl.utils")
+    number = utils.intel_device_info(device).get("device_id", 0)
+    if number in _PONTE_VECCHIO:
+        return "pvc"
+    return "bmg" if any(number in each for each in _XE2) else OPENCL

@@ -1,0 +1,129 @@
+"""A loaded kernel: puts the arguments in place, launches, brings results back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+from xetl.backend import Argument, Artifact, Event, Place
+from xetl.language.signature import Signature
+from xetl.runtime.config import config
+from xetl.runtime.placement import FINISHED
+from xetl_xegpu.launch import failures
+from xetl_xegpu.launch.calling import choose_kernel, ranges, words_of
+from xetl_xegpu.launch.devices import default_queue, dpctl
+from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
+from xetl_xegpu.launch.facts import Grid, facts_of
+from xetl_xegpu.launch.places import QueuePlace, place_of
+from xetl_xegpu.launch.programs import Kernels, digest_of, kernels_of
+from xetl_xegpu.launch.shortcut import Shortcuts
+from xetl_xegpu.launch.staging import Staged
+from xetl_xegpu.launch.status import StatusWords
+
+
+class XegpuExecutable:
+    """See `xetl.backend.QueuedExecutable`."""
+
+    def __init__(self, artifact: Artifact, signature: Signature) -> None:
+        self._spirv = artifact.payload
+        self._signature = signature
+        self.facts = facts_of(artifact.meta)
+        self._kernels: dict[QueuePlace, Kernels] = {}
+        self._shortcuts: dict[QueuePlace, Shortcuts] = {}
+
+    @property
+    def fast(self) -> None:
+        """There is none without a queue; see `fast_at`."""
+        return None
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return digest_of(self._spirv)
+
+    def launch(self, grid: Grid, args: Sequence[Argument]) -> None:
+        """Run the kernel on our own queue, and wait for it."""
+        self.submit(grid, args, place_of(default_queue())).wait()
+
+    def fast_at(self, place: Place, *, waits: bool) -> Callable[..., Any] | None:
+        """Calls that repeat an earlier one on the queue of ``place``.
+
+        They give 0 or, without waiting, the event; 1 says that nothing was done.
+        """
+        if self.facts.log:
+            return None  # somebody must read it
+        return self._shortcuts_at(cast("QueuePlace", place)).entry(waits=waits)
+
+    def submit(self, grid: Grid, args: Sequence[Argument], place: Place) -> Event:
+        """Start the kernel on ``args`` (constants left out).
+
+        What has to be copied back, or has a log to be read, is waited for here.
+
+        Raises:
+            LaunchError: the device lacks something; the arrays are as they were.
+        """
+        where = cast("QueuePlace", place)
+        kernels = self._kernels_at(where)
+        staged = None
+        seen = list(args)
+        if not where.device.reads_host:
+            staged = Staged(args, self.facts.stored, where)
+            seen = staged.args
+        status = StatusWords(self.facts.log, where)
+        event = self._start(grid, seen, where, kernels, status)
+        keep = (args, staged, status)
+        launched = LaunchEvent(event, keep, where.device.name, self.facts.name)
+        if status.is_used or (staged is not None and staged.comes_back):
+            launched.wait()
+            if staged is not None:
+                staged.copy_back()
+            status.show()
+            return FINISHED
+        return keep_until_done(launched)
+
+    def _start(
+        self,
+        grid: Grid,
+        args: Sequence[Argument],
+        where: QueuePlace,
+        kernels: Kernels,
+        status: StatusWords,
+    ) -> Any:
+        kernel, reason = choose_kernel(self.facts, args)
+        if reason is not None:
+            _say(f"`{self.facts.name}` runs without block messages: {reason}")
+        words = [
+            word
+            for facts, arg in zip(self.facts.arguments, args)
+            for word in words_of(facts, arg)
+        ]
+        words.append(status.word)
+        everywhere, each = ranges(grid, kernel.lanes)
+        try:
+            event = where.queue.submit_async(
+                kernels[kernel.name], words, everywhere, each
+            )
+        except dpctl().SyclKernelSubmitError:
+            raise failures.refused(
+                where.device.name, self.facts.name, "it was not started"
+            ) from None
+        self._shortcuts_at(where).note(kernels[kernel.name], kernel, words, args)
+        return event
+
+    def _kernels_at(self, where: QueuePlace) -> Kernels:
+        found = self._kernels.get(where)
+        if found is None:
+            found = kernels_of(self._spirv, self._digest, self.facts, where)
+            self._kernels[where] = found
+        return found
+
+    def _shortcuts_at(self, where: QueuePlace) -> Shortcuts:
+        return self._shortcuts.setdefault(
+            where, Shortcuts(self._signature, self.facts, where)
+        )
+
+
+def _say(text: str) -> None:
+    if config.log:
+        sys.stderr.write(f"xetl: {text}\n")

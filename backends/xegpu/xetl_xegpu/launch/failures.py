@@ -1,0 +1,79 @@
+"""What can go wrong on a device, as errors a user can act on."""
+
+from __future__ import annotations
+
+from xetl.errors import LaunchError
+
+DOCTOR = "xetl doctor"
+"""The command that says what is there and what is missing."""
+
+INSTALL = "pip install dpctl intel-opencl-rt"
+
+
+def no_runtime(reason: str) -> LaunchError:
+    """The package that reaches devices is missing or broken."""
+    return LaunchError(
+        f"backend `xegpu` cannot reach any device: {reason}",
+        code="X0830",
+        help=f"run `{INSTALL}`; `{DOCTOR}` says what is missing",
+    )
+
+
+def no_device(seen: list[str]) -> LaunchError:
+    """There is no device that runs SPIR-V."""
+    found = f"only {', '.join(seen)}" if seen else "none"
+    return LaunchError(
+        "backend `xegpu` found no device that can run kernels",
+        code="X0830",
+        notes=[f"it needs a GPU of Intel or an OpenCL driver for CPUs; found: {found}"],
+        help=f"run `{INSTALL}`; `{DOCTOR}` says what is missing",
+    )
+
+
+def forked() -> LaunchError:
+    """The drivers do not survive a fork."""
+    return LaunchError(
+        "this process was forked from one that had launched on a device",
+        code="X0830",
+        notes=["the drivers of devices do not work in a forked process"],
+        help='start it anew: multiprocessing.set_start_method("spawn")',
+    )
+
+
+def asks_too_much(what: str, device: str, advice: str) -> LaunchError:
+    """A kernel needs what the device has not."""
+    return LaunchError(
+        f"{what}, which device `{device}` has not", code="X0831", help=advice
+    )
+
+
+def refused(device: str, kernel: str, reason: str) -> LaunchError:
+    """The driver would not build or start a kernel, or lost the device."""
+    return LaunchError(
+        f"the driver of device `{device}` failed on kernel `{kernel}`: {reason}",
+        code="X0832",
+        notes=["what the arrays hold that the kernel writes is not known"]
+        if "lost" in reason
+        else (),
+        help="set DPCTL_VERBOSITY=error to see what the driver says; "
+        f"`{DOCTOR}` says which driver it is",
+    )
+
+
+def out_of_memory(device: str, size: int) -> LaunchError:
+    """No room for the copy of an array."""
+    return LaunchError(
+        f"device `{device}` has no {size} bytes left for a copy of an array",
+        code="X0833",
+        help="free arrays on the device, or pass a part of the array at a time",
+    )
+
+
+def elsewhere(name: str, owner: str, device: str) -> LaunchError:
+    """An array in the memory of another device, or of another context."""
+    return LaunchError(
+        f"`{name}` is in memory of `{owner}` that a queue of `{device}` cannot reach",
+        code="X0813",
+        help="make all arrays and the queue of one device and one context: "
+        f"queue={name}.sycl_queue",
+    )

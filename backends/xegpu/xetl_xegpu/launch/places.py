@@ -1,0 +1,115 @@
+"""Where a launch runs: the user's queue, that of the arrays, or our own."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from xetl.backend import Argument, ArrayView, DeviceMemory
+from xetl.errors import LaunchError
+from xetl_xegpu.launch import failures
+from xetl_xegpu.launch.devices import (
+    Device,
+    check_process,
+    default_queue,
+    dpctl,
+    facts_of,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class QueuePlace:
+    """A queue, and what its device is.
+
+    Attributes:
+        queue: a `dpctl.SyclQueue`.
+        device: what is known about its device.
+    """
+
+    queue: Any
+    device: Device
+
+    @property
+    def target(self) -> str:
+        """What to compile for."""
+        return self.device.target
+
+
+def find_place(
+    queue: object, names: Sequence[str], args: Sequence[Argument]
+) -> QueuePlace:
+    """Where a launch with these arguments runs; their memory is ready then.
+
+    Args:
+        queue: what the user gave: a `dpctl.SyclQueue`, a stream of torch, or None.
+        names: of ``args``, for errors.
+        args: arrays and numbers.
+
+    Raises:
+        LaunchError: there is no device, or an array is in the memory of another one.
+    """
+    check_process()
+    chosen = None if queue is None else as_queue(queue)
+    for name, arg in zip(names, args):
+        if isinstance(arg, ArrayView) and arg.memory is not None:
+            chosen = _with_memory(chosen, arg.memory, name)
+    return place_of(default_queue() if chosen is None else chosen)
+
+
+def _with_memory(chosen: Any, memory: DeviceMemory, name: str) -> Any:
+    """The queue, once the memory of an array is ready for it."""
+    if memory.queue is None:
+        if not memory.is_reachable:
+            raise failures.elsewhere(name, memory.owner, "unknown")
+        return chosen  # of an owner that says nothing: as the host's
+    own = as_queue(memory.queue)
+    if chosen is None:
+        chosen = own
+    elif own.sycl_context != chosen.sycl_context:
+        wanted = chosen.sycl_device.filter_string
+        raise failures.elsewhere(name, memory.owner, wanted)
+    if own != chosen or not own.is_in_order:
+        own.wait()  # what was asked of it before must have happened
+    return chosen
+
+
+@lru_cache(maxsize=64)
+def place_of(queue: Any) -> QueuePlace:
+    """The place that a queue of dpctl is."""
+    return QueuePlace(queue, facts_of(queue.sycl_device))
+
+
+def as_queue(given: Any) -> Any:
+    """A queue of dpctl for what a user may give as such.
+
+    Raises:
+        LaunchError: it is no queue.
+    """
+    if isinstance(given, dpctl().SyclQueue):
+        return given
+    inner = getattr(given, "sycl_queue", None)  # a stream of torch has its address
+    if isinstance(inner, int):
+        return _queue_at(inner)
+    if isinstance(inner, dpctl().SyclQueue):
+        return inner
+    raise LaunchError(
+        f"`queue=` is a {type(given).__name__}, which is no queue",
+        code="X0813",
+        help="pass a dpctl.SyclQueue or a torch.xpu.Stream",
+    )
+
+
+_NewCapsule = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+)
+_new_capsule = _NewCapsule(("PyCapsule_New", ctypes.pythonapi))
+_NAME = b"SyclQueueRef"
+"""What dpctl calls a capsule with the address of a ``sycl::queue``; it copies it."""
+
+
+@lru_cache(maxsize=64)
+def _queue_at(address: int) -> Any:
+    return dpctl().SyclQueue(_new_capsule(address, _NAME, None))

@@ -1,0 +1,118 @@
+"""Programs that a driver has built, one for each context: building takes 10 to 500 ms.
+
+The driver compiles SPIR-V to its own code.  dpctl keeps nothing, so everything that was
+built is kept here as long as the process lives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from xetl.errors import LaunchError
+from xetl_xegpu.launch import failures
+from xetl_xegpu.launch.devices import OPENCL, Device, dpctl
+from xetl_xegpu.launch.facts import ProgramFacts
+from xetl_xegpu.launch.places import QueuePlace
+
+LARGE_GRF = 256
+_WITH_LARGE_GRF = 32
+"""Subgroups of a workgroup that fit when each thread has the large registers."""
+
+Kernels = Mapping[str, Any]
+
+_built: dict[object, Kernels] = {}
+_lock = Lock()
+
+
+def digest_of(spirv: bytes) -> bytes:
+    """What tells programs apart."""
+    return hashlib.sha256(spirv).digest()
+
+
+def kernels_of(
+    spirv: bytes, digest: bytes, facts: ProgramFacts, place: QueuePlace
+) -> Kernels:
+    """The kernels of a program by name, built for the device of a queue.
+
+    Raises:
+        LaunchError: the device lacks something, or its driver refuses the program.
+    """
+    check_fits(facts, place.device)
+    queue = place.queue
+    options = _options(facts, place.device)
+    key = (digest, options, queue.sycl_context, queue.sycl_device)
+    with _lock:
+        found = _built.get(key)
+        if found is None:
+            found = _build(spirv, facts, place, options)
+            _built[key] = found
+    return found
+
+
+def _build(
+    spirv: bytes, facts: ProgramFacts, place: QueuePlace, options: str
+) -> Kernels:
+    program = dpctl().program
+    try:
+        built = program.create_program_from_spirv(place.queue, spirv, options)
+    except program.SyclProgramCompilationError:
+        raise failures.refused(
+            place.device.name, facts.name, "it was not compiled"
+        ) from None
+    return {each.name: built.get_sycl_kernel(each.name) for each in facts.kernels}
+
+
+def _options(facts: ProgramFacts, device: Device) -> str:
+    """What the driver is told; the one for CPUs knows no registers."""
+    if facts.grf < LARGE_GRF or not device.is_gpu:
+        return ""
+    if device.is_level_zero:
+        return "-ze-opt-large-register-file"
+    return "-cl-intel-256-GRF-per-thread"
+
+
+def check_fits(facts: ProgramFacts, device: Device) -> None:
+    """Check that the device has what a program needs, before its driver sees it.
+
+    Raises:
+        LaunchError: it has not.
+    """
+    if facts.target not in (device.target, OPENCL):
+        raise LaunchError(
+            f"device `{device.name}` ({device.full_name}) cannot run code for target "
+            f"`{facts.target}`",
+            code="X0811",
+            help=f"leave out the target, or set XETL_TARGET={device.target}; `ir`, "
+            "`explain` and `stats` take any target",
+        )
+    for dtype in sorted(facts.needs & device.lacks):
+        raise failures.asks_too_much(
+            f"kernel `{facts.name}` computes in {dtype}",
+            device.name,
+            f'compute in f32, or launch with backend="cpu"; `{failures.DOCTOR}` '
+            "lists the devices there are",
+        )
+    _check_room(facts, device)
+
+
+def _check_room(facts: ProgramFacts, device: Device) -> None:
+    if facts.slm_bytes > device.slm_bytes:
+        raise failures.asks_too_much(
+            f"kernel `{facts.name}` needs {facts.slm_bytes} bytes of shared memory for "
+            f"a workgroup, more than {device.slm_bytes}",
+            device.name,
+            "make its `slm` arrays or the tiles that change hands smaller",
+        )
+    most = device.most_lanes
+    if facts.grf >= LARGE_GRF and device.is_gpu:
+        most = min(most, _WITH_LARGE_GRF * 16)
+    if facts.lanes > most:
+        raise failures.asks_too_much(
+            f"kernel `{facts.name}` needs workgroups of {facts.lanes // 16} subgroups, "
+            f"more than {most // 16}",
+            device.name,
+            "give its tiles a `wg_map` with fewer subgroups",
+        )

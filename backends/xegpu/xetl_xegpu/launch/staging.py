@@ -1,0 +1,95 @@
+"""Copies of arrays of the host, for devices that cannot read them where they are.
+
+A copy holds all bytes from the first element to the last, so shape and strides stay
+what the kernel was compiled for, however the array is laid out.  It starts on 64 bytes,
+as block messages want.  Of an array that is written the elements come back, not the
+bytes between them: these may be somebody else's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from xetl.backend import Argument, ArrayView
+from xetl.runtime.overlap import as_numpy, bounds
+from xetl_xegpu.launch import failures
+from xetl_xegpu.launch.devices import dpctl
+from xetl_xegpu.launch.places import QueuePlace
+
+_ALIGNMENT = 64
+
+
+class Staged:
+    """The arguments of a launch as the device sees them.
+
+    Attributes:
+        args: arrays with addresses of the device's memory, and numbers.
+        keep: the memory of the copies.
+        comes_back: whether there is something to copy back.
+    """
+
+    def __init__(
+        self, args: Sequence[Argument], stored: Collection[int], place: QueuePlace
+    ) -> None:
+        """Make the copies; nothing has been launched yet.
+
+        Raises:
+            LaunchError: they do not fit the memory of the device.
+        """
+        self.keep: list[Any] = []
+        self._back: list[tuple[ArrayView, Any]] = []
+        self._place = place
+        copies: dict[object, ArrayView] = {}
+        self.args = list(args)
+        for index, arg in enumerate(args):
+            if not isinstance(arg, ArrayView) or arg.memory is not None:
+                continue
+            key = (arg.address, arg.shape, arg.strides, arg.dtype)
+            if key not in copies:
+                copies[key] = self._copy(arg, index in stored)
+            self.args[index] = copies[key]
+        self.comes_back = bool(self._back)
+
+    def copy_back(self) -> None:
+        """Bring home what the kernel has written."""
+        for view, memory in self._back:
+            low, high = bounds(view)
+            room = np.empty(high - low, np.uint8)
+            memory.copy_to_host(room)
+            start = room.ctypes.data + view.address - low
+            as_numpy(view)[...] = as_numpy(replace(view, address=start))
+
+    def _copy(self, view: ArrayView, is_stored: bool) -> ArrayView:
+        low, high = bounds(view)
+        if 0 in view.shape:
+            return replace(view, address=0)
+        memory = self._allocate(high - low)
+        memory.copy_from_host(_bytes_at(low, high - low))
+        if is_stored:
+            self._back.append((view, memory))
+        self.keep.append(memory)
+        return replace(view, address=address_of(memory) + view.address - low)
+
+    def _allocate(self, size: int) -> Any:
+        memory = dpctl().memory
+        try:
+            return memory.MemoryUSMDevice(
+                size, alignment=_ALIGNMENT, queue=self._place.queue
+            )
+        except (memory.USMAllocationError, MemoryError):
+            raise failures.out_of_memory(self._place.device.name, size) from None
+
+
+def address_of(memory: Any) -> int:
+    """Where memory of dpctl is."""
+    return memory.__sycl_usm_array_interface__["data"][0]
+
+
+def _bytes_at(address: int, size: int) -> Any:
+    room: Any = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(room, np.uint8)

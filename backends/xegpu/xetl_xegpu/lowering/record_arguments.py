@@ -1,0 +1,118 @@
+"""record-arguments: what a launch must know of the arguments, while types say it.
+
+*What*: the module gets ``xegpu.stored``, the arrays that are written, and
+``xegpu.arguments``, what a kernel is given for each argument: a number; or of an array
+the address, the sizes and strides (by dimension) that its type leaves open. Of an array
+it also says which dimensions are the rows and columns of the matrices that block
+messages would move, -1 for none.
+*Why*: once a lane's work is known there are only numbers, and nobody could tell which.
+*Left alone*: everything else.
+
+Before: ``gpu.func @k(%a: memref<?x8xf32, strided<[?, 1]>>, %n: i64) kernel``
+After:  the same, in a module with ``xegpu.stored = array<i64>`` and
+        ``xegpu.arguments = [["array", [0], [0], [0, 1]], ["i64", [], [], []]]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    StridedLayoutAttr,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from xetl.dialects.base import ints_of
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import gpu
+from xetl.transforms.stored_arguments import stored_arguments
+
+STORED = "xegpu.stored"
+ARGUMENTS = "xegpu.arguments"
+
+Described = tuple[str, list[int], list[int], list[int]]
+"""Kind of an argument; dimensions whose size a kernel gets, those whose stride; rows
+and columns."""
+
+
+class RecordArgumentsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "record-arguments"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Give ``op`` the attributes; the kernel it holds stays as it is."""
+        for kernel in op.walk():
+            if isinstance(kernel, gpu.FuncOp):
+                types = kernel.function_type.inputs.data
+                op.attributes[STORED] = _dense(stored_arguments(kernel))
+                op.attributes[ARGUMENTS] = ArrayAttr(map(_described, types))
+                return
+
+
+def recorded_arguments(module: ModuleOp) -> list[Described]:
+    """What the pass left: JSON knows it, too."""
+    found = cast("ArrayAttr[ArrayAttr[Attribute]]", module.attributes[ARGUMENTS])
+    return [_read(*each.data) for each in found]
+
+
+def recorded_stored(module: ModuleOp) -> list[int]:
+    """Indices of the arrays that are written."""
+    return list(ints_of(module.attributes[STORED]))
+
+
+def _described(type_: Attribute) -> Attribute:
+    if is_memref(type_):
+        return _array(type_)
+    is_integer = isinstance(type_, IntegerType | IndexType)
+    return _entry("i64" if is_integer else str(type_))
+
+
+def _array(type_: MemRefType[Attribute]) -> Attribute:
+    shape, strides = type_.get_shape(), strides_of(type_) or []
+    open_sizes = [dim for dim, size in enumerate(shape) if size == DYNAMIC_INDEX]
+    open_strides: list[int] = []
+    if isinstance(type_.layout, StridedLayoutAttr):
+        open_strides = [dim for dim, step in enumerate(strides) if step is None]
+    return _entry("array", open_sizes, open_strides, _matrix(strides))
+
+
+def _matrix(strides: Sequence[int | None]) -> list[int]:
+    """Rows and columns; columns lie along the dimension without gaps."""
+    last = len(strides) - 1
+    if last < 1:
+        return [-1, last]
+    return [last - 1, last] if strides[last] == 1 else [last, last - 1]
+
+
+def _entry(
+    kind: str,
+    sizes: Sequence[int] = (),
+    strides: Sequence[int] = (),
+    matrix: Sequence[int] = (),
+) -> Attribute:
+    dimensions = map(_dense, (sizes, strides, matrix))
+    return ArrayAttr([StringAttr(kind), *dimensions])
+
+
+def _read(kind: Attribute, *rest: Attribute) -> Described:
+    assert isinstance(kind, StringAttr)
+    sizes, strides, matrix = (list(ints_of(each)) for each in rest)
+    return kind.data, sizes, strides, matrix
+
+
+def _dense(numbers: Iterable[int]) -> Attribute:
+    return DenseArrayBase.from_list(i64, list(numbers))

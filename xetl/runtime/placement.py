@@ -1,0 +1,93 @@
+"""Where a launch runs: on the host, or on a queue of a device.
+
+A backend without queues runs on the host, at once, and reads host memory alone. One
+with queues says where (`xetl.backend.Backend.place`): the user's ``queue=``, or that of
+the arrays, or its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from xetl.backend import (
+    Argument,
+    ArrayView,
+    Backend,
+    Event,
+    Executable,
+    Place,
+    QueuedExecutable,
+)
+from xetl.errors import LaunchError
+from xetl.prepacked import fast_entry
+from xetl.runtime.grid import Grid
+from xetl.runtime.usm import settle
+
+
+class Finished:
+    """The event of a launch that is over when it returns."""
+
+    done = True
+
+    def wait(self) -> None:
+        """Do nothing."""
+
+
+FINISHED = Finished()
+
+
+def find_place(
+    backend: Backend, queue: object, names: Sequence[str], args: Sequence[Argument]
+) -> Place | None:
+    """Where a launch with these arguments runs; None: on the host.
+
+    Args:
+        backend: who runs it.
+        queue: what the user gave, or None.
+        names: of ``args``, for errors.
+        args: arrays and numbers, constants left out.
+
+    Raises:
+        LaunchError: the queue or an array belongs to another device.
+    """
+    place: Callable[..., Place] | None = getattr(backend, "place", None)
+    if place is not None:
+        return place(queue, names, args)
+    if queue is not None:
+        raise LaunchError(
+            f"`queue=` was given, but backend `{backend.name}` has no queues",
+            code="X0813",
+        )
+    for name, arg in zip(names, args):
+        if isinstance(arg, ArrayView):
+            settle(arg, name)
+    return None
+
+
+def run(
+    executable: Executable,
+    grid: Grid,
+    args: Sequence[Argument],
+    place: Place | None,
+    waits: object = True,
+) -> Event | None:
+    """Run a kernel; the event, if the caller does not wait."""
+    if place is None:
+        executable.launch(grid, args)
+        return None if waits else FINISHED
+    event = cast("QueuedExecutable", executable).submit(grid, args, place)
+    if not waits:
+        return event
+    event.wait()
+    return None
+
+
+def shortcut_entry(
+    executable: Executable, values: Sequence[object], place: Place | None, waits: object
+) -> Callable[..., Any] | None:
+    """The shortcut for calls with values of such kinds, at this place, if any."""
+    if place is None:
+        return fast_entry(executable, values)
+    queued = cast("QueuedExecutable", executable)
+    return queued.fast_at(place, waits=bool(waits))
