@@ -95,8 +95,10 @@ def _emit_loops(builder: Builder, blocking: Blocking, function: Function) -> Non
     a, lda, rows, k, b, panel_stride, panels, c = function.args
     size = blocking.compute_bytes
     row_bytes = builder.mul(lda, const(I64, size))
-    with counted_loop(builder, k, step=blocking.kc, name="chunk") as chunk:
-        length = minimum(builder, const(I64, blocking.kc), builder.sub(k, chunk.index))
+    with counted_loop(builder, k, step=blocking.chunk, name="chunk") as chunk:
+        length = minimum(
+            builder, const(I64, blocking.chunk), builder.sub(k, chunk.index)
+        )
         a_chunk = offset(builder, a, I8, builder.mul(chunk.index, const(I64, size)))
         skip = builder.mul(chunk.index, const(I64, blocking.nr * size))
         b_chunk = offset(builder, b, I8, skip)

@@ -2,10 +2,11 @@
 
 The loops, outermost first:
 
-    k in chunks of kc    a panel's chunk (kc x nr) then stays in L1,
-      panels of B        the rows of A (kc wide) in L2
-        strips of mr rows
-          micro-kernel   mr x nr accumulators; C is added at its end
+    k in runs of kc
+      blocks of mc rows    kc wide, they stay in L2
+        panels of B        kc x nr, read from L2 or L1 by all strips
+          strips of mr rows
+            micro-kernel   mr x nr accumulators; C is added at its end
 
 A is read in place, row by row, each element broadcast.  A strip that reaches past the
 last row reads that row again (its pointers are clamped) and adds the rubbish to scratch
@@ -63,7 +64,7 @@ def emit_block_gemm(module: Module, target: Target, blocking: Blocking) -> Funct
     name = (
         f"xetl_block_gemm_{target.name}_{blocking.arithmetic.name}"
         f"_{blocking.mr}x{blocking.nr}"
-        f"_k{blocking.kc}u{blocking.unroll}_ld{blocking.ldc}"
+        f"_k{blocking.kc}m{blocking.mc}u{blocking.unroll}_ld{blocking.ldc}"
     )
     known = module.globals.get(name)
     if known is not None:
@@ -80,27 +81,33 @@ def _emit_loops(builder: Builder, blocking: Blocking, function: Function) -> Non
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
     last_row = builder.sub(rows, const(I64, 1))
-    with counted_loop(builder, k, step=blocking.kc, name="chunk") as chunk:
-        length = minimum(builder, const(I64, blocking.kc), builder.sub(k, chunk.index))
-        a_chunk = offset(builder, a, element, chunk.index)
-        b_skip = builder.mul(chunk.index, const(I64, blocking.nr))
-        b_chunk = offset(builder, b, element, b_skip)
-        with counted_loop(builder, panels, name="panel") as panel:
-            panel_at = builder.mul(panel.index, panel_stride)
-            b_panel = offset(builder, b_chunk, element, panel_at)
-            c_column = builder.mul(panel.index, const(I64, blocking.nr))
-            c_panel = offset(builder, c, total, c_column)
-            with counted_loop(builder, rows, step=blocking.mr, name="strip") as strip:
-                a_rows: list[Value] = []
-                for row in range(blocking.mr):
-                    index = builder.add(strip.index, const(I64, row))
-                    index = minimum(builder, index, last_row) if row else index
-                    at = builder.mul(index, lda)
-                    a_rows.append(offset(builder, a_chunk, element, at))
-                c_row = builder.mul(strip.index, const(I64, blocking.ldc))
-                c_strip = offset(builder, c_panel, total, c_row)
-                kernel = _MicroKernel(builder, blocking, a_rows, b_panel, c_strip)
-                kernel.emit(length)
+    with (
+        counted_loop(builder, k, step=blocking.kc, name="run") as run,
+        counted_loop(builder, rows, step=blocking.mc, name="block") as block,
+        counted_loop(builder, panels, name="panel") as panel,
+    ):
+        length = minimum(builder, const(I64, blocking.kc), builder.sub(k, run.index))
+        end = builder.add(block.index, const(I64, blocking.mc))
+        end = minimum(builder, end, rows)
+        a_run = offset(builder, a, element, run.index)
+        b_at = builder.mul(run.index, const(I64, blocking.nr))
+        b_at = builder.add(b_at, builder.mul(panel.index, panel_stride))
+        b_panel = offset(builder, b, element, b_at)
+        c_column = builder.mul(panel.index, const(I64, blocking.nr))
+        c_panel = offset(builder, c, total, c_column)
+        with counted_loop(
+            builder, end, start=block.index, step=blocking.mr, name="strip"
+        ) as strip:
+            a_rows: list[Value] = []
+            for row in range(blocking.mr):
+                index = builder.add(strip.index, const(I64, row))
+                index = minimum(builder, index, last_row) if row else index
+                at = builder.mul(index, lda)
+                a_rows.append(offset(builder, a_run, element, at))
+            c_row = builder.mul(strip.index, const(I64, blocking.ldc))
+            c_strip = offset(builder, c_panel, total, c_row)
+            kernel = _MicroKernel(builder, blocking, a_rows, b_panel, c_strip)
+            kernel.emit(length)
 
 
 @dataclass

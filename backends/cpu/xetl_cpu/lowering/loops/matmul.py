@@ -83,14 +83,30 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         in_place, build = _branches(build, there)
         skinny.multiply(in_place, op, a, b, extents, result)
     panels = build.ceildiv(cols, blocking.nr)
-    loop = build.loop(k, blocking.kc)
+    most = blocking.kc if _is_read_in_place(op, blocking, a) else blocking.chunk
+    loop = build.loop(k, most)
     inner = Build(InsertPoint.at_end(loop.body.block))
     at = loop.body.block.args[0]
-    length = inner.minimum(inner.sub(k, at), blocking.kc)
-    chunk = _Chunk(state, op, blocking, inner, at, length)
+    length = inner.minimum(inner.sub(k, at), most)
+    chunk = _Chunk(state, op, blocking, inner, at, length, most)
     panel_source = chunk.packed_b(b) if op.packed is not None else chunk.pack_b(b)
     chunk.multiply(a, rows, panels, panel_source, result)
     inner.emit(scf.YieldOp())
+
+
+def _is_read_in_place(op: BrgemmTileOp, blocking: Blocking, a: Factor) -> bool:
+    """Whether the program packs nothing; what it packs has to stay in its cache."""
+    return op.packed is not None and _may_stay(blocking, a)
+
+
+def _may_stay(blocking: Blocking, a: Factor) -> bool:
+    """Rows are contiguous and already of the type that is computed with.
+
+    A library's kernels are made for one distance of rows, which only copies have.
+    """
+    if blocking.is_called or blocking.dtype != blocking.compute:
+        return False
+    return a.matrix.is_contiguous()
 
 
 def _start(state: State, op: BrgemmTileOp) -> Buffer:
@@ -155,7 +171,7 @@ def _as_matrix(column: SSAValue, rows: int, build: Build) -> SSAValue:
 
 @dataclass
 class _Chunk:
-    """One chunk of k: its packing and its block GEMM."""
+    """One chunk of k: its packing and its block GEMM; ``most``: how long it may be."""
 
     state: State
     op: BrgemmTileOp
@@ -163,6 +179,7 @@ class _Chunk:
     build: Build
     at: SSAValue
     length: Index
+    most: int
 
     def padded_length(self, build: Build) -> Index:
         """The length in whole steps: what is packed has zeros behind its end."""
@@ -171,7 +188,7 @@ class _Chunk:
     def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
         """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
         blocking, build = self.blocking, self.build
-        stride = blocking.panel_elements(blocking.kc)
+        stride = blocking.panel_elements(self.most)
         to = self._scratch(blocking.panels * stride)
         k_valid = self._valid(self._rest(b.rows))
         first = build.add(b.row, self.at)
@@ -203,7 +220,7 @@ class _Chunk:
         build = self.build
         k0, there = build.add(a.col, self.at), self._rest(a.cols)
         k_valid = self._valid(there)
-        if self._may_stay(a):
+        if _may_stay(self.blocking, a):
             then, other = _branches(build, self._is_whole(a, rows, there))
             memory = a.matrix.memref
             self._gemm(then, memory, (a.row, k0), rows, panels, source, result)
@@ -211,16 +228,6 @@ class _Chunk:
             other = build
         copy = self._pack_a(other, a, (k0, k_valid), rows)
         self._gemm(other, copy, (0, 0), rows, panels, source, result)
-
-    def _may_stay(self, a: Factor) -> bool:
-        """Rows are contiguous and already of the type that is computed with.
-
-        A library's kernels are made for one distance of rows, which only copies have.
-        """
-        blocking = self.blocking
-        if blocking.is_called or blocking.dtype != blocking.compute:
-            return False
-        return a.matrix.is_contiguous()
 
     def _is_whole(self, a: Factor, rows: Index, k_valid: Index) -> SSAValue:
         """Whether all that is read of A exists, in whole steps."""
@@ -244,7 +251,7 @@ class _Chunk:
         """Copy this chunk of A: ``chunk`` is where it starts and what exists of it."""
         k0, k_valid = chunk
         blocking = self.blocking
-        shape = [blocking.rows_padded, blocking.kc + _LDA_PADDING]
+        shape = [blocking.rows_padded, self.most + _LDA_PADDING]
         to = self.state.scratch_memref(shape, self._compute_type())
         rows = build.round_up(rows, blocking.row_step)
         operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
