@@ -140,12 +140,12 @@ def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
         bfloat = em.builder.fptrunc(value, like(to, BF16))
         return em.builder.bitcast(bfloat, to)
     own = em.round_to_bf16(value)
-    return _round_to_bf16(em, value, to) if own is None else own
+    return round_to_bf16(em.builder, value) if own is None else own
 
 
-def _round_to_bf16(em: Emitter, value: Any, to: Any) -> Any:
+def round_to_bf16(b: Any, value: Any) -> Any:
     """RNE on the bits, for targets where LLVM would call a library function."""
-    b, bits32 = em.builder, like(to, I32)
+    to, bits32 = like(value.type, I16), like(value.type, I32)
 
     def const(number: int) -> Any:
         return repeated(bits32, number)

@@ -30,6 +30,7 @@ from xetl.codegen.types import (
     llvm_type,
     memory_type,
 )
+from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import vector
 
 _REDUCE_INT = {
@@ -80,6 +81,29 @@ def _insert(em: Emitter, op: vector.InsertOp) -> None:
     (position,) = op.position
     index = I32(position) if isinstance(position, int) else em.get(position)
     em.set(op.result, em.builder.insert_element(target, value, index))
+
+
+def _from_elements(em: Emitter, op: vector.FromElementsOp) -> None:
+    result: Any = ll.Constant(llvm_type(op.result.type), ll.Undefined)
+    for index, element in enumerate(em.all(op.operands)):
+        result = em.builder.insert_element(result, element, I32(index))
+    em.set(op.result, result)
+
+
+def _shuffle(em: Emitter, op: vector.ShuffleOp) -> None:
+    """Both vectors are of one length here: LLVM has no other shuffles."""
+    left, right = em.all(op.operands)
+    picked = [I32(row) if row >= 0 else _ANY for row in ints_of(op.mask)]
+    mask = ll.Constant(ll.VectorType(I32, len(picked)), picked)
+    em.set(op.result, em.builder.shuffle_vector(left, right, mask))
+
+
+_ANY = ll.Constant(I32, ll.Undefined)
+
+
+def _bitcast(em: Emitter, op: vector.BitcastOp) -> None:
+    value, to = em.get(op.operands[0]), llvm_type(op.result.type)
+    em.set(op.result, value if value.type == to else em.builder.bitcast(value, to))
 
 
 def _fma(em: Emitter, op: vector.FmaOp) -> None:
@@ -268,6 +292,9 @@ TABLE: dict[Any, Emit] = {
     vector.ShapeCastOp: _shape_cast,
     vector.ExtractOp: _extract,
     vector.InsertOp: _insert,
+    vector.FromElementsOp: _from_elements,
+    vector.ShuffleOp: _shuffle,
+    vector.BitcastOp: _bitcast,
     vector.FmaOp: _fma,
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,

@@ -1,0 +1,257 @@
+"""Emission of what `arith` and `math` need otherwise on SPIR-V than on a CPU.
+
+* Dividing integers must not trap: LLVM leaves it open what x / 0 is, opencl:cpu stops
+  the process. It gives 0, and INT_MIN / -1 wraps, as in the language.
+* SPIR-V's booleans are no numbers.
+* `fmin` and `fmax` prefer numbers to NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.codegen import arith as core
+from xetl.codegen.arith import in_f32, narrow, repeated
+from xetl.codegen.emitter import Emit, splat
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import (
+    F32,
+    I1,
+    I8,
+    I32,
+    is_narrow_float,
+)
+from xetl.dialects.upstream import arith
+from xetl_xegpu.emit.builtins import function
+from xetl_xegpu.emit.combining import combine
+from xetl_xegpu.emit.emitter import KernelEmitter, Table
+from xetl_xegpu.emit.mangling import opencl_type
+
+_KINDS = {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.MaxsiOp: "maxsi",
+    arith.MinsiOp: "minsi",
+    arith.MaxuiOp: "maxui",
+    arith.MinuiOp: "minui",
+    arith.MaximumfOp: "maximumf",
+    arith.MinimumfOp: "minimumf",
+    arith.MaxnumfOp: "maxnumf",
+    arith.MinnumfOp: "minnumf",
+}
+
+
+def _is_bool(type_: Any) -> bool:
+    return getattr(type_, "element", type_) == I1
+
+
+def _combining(kind: str) -> Emit:
+    def emit(em: Any, op: Any) -> None:
+        left, right = em.all(op.operands)
+        if kind == "sub":
+            same = em.builder.xor if _is_bool(left.type) else em.builder.sub
+            em.set(op.result, same(left, right))
+            return
+
+        def compute(args: list[Any]) -> Any:
+            return combine(em, kind, *args)
+
+        em.set(op.result, in_f32(em, op.result.type, compute, left, right))
+
+    return emit
+
+
+# Division ---------------------------------------------------------------------------
+
+
+def _is_harmless(divisor: Any) -> bool:
+    """A constant other than 0 and -1."""
+    if not isinstance(divisor, ll.Constant):
+        return False
+    found: Any = divisor.constant
+    numbers: list[Any] = list(found) if _is_vector(divisor.type) else [found]
+    plain = [getattr(number, "constant", number) for number in numbers]
+    return all(isinstance(n, int) and n not in (0, -1) for n in plain)
+
+
+def _is_vector(type_: Any) -> bool:
+    return isinstance(type_, ll.VectorType)
+
+
+class _Division:
+    """A division that cannot trap: quotient and remainder by a divisor made harmless.
+
+    By 0 both are 0; by -1 the quotient is ``0 - left``.
+    """
+
+    def __init__(self, em: KernelEmitter, op: Any, *, is_signed: bool) -> None:
+        self.b = em.builder
+        self.left, self.right = em.all(op.operands)
+        self.is_signed = is_signed
+        self.type = self.left.type
+        self.zero, self.one = (repeated(self.type, number) for number in (0, 1))
+        self.is_guarded = not _is_harmless(self.right)
+        self.safe = self.right
+        if self.is_guarded:
+            self.by_zero = self.b.icmp_signed("==", self.right, self.zero)
+            self.safe = self.b.select(self.by_zero, self.one, self.right)
+            if is_signed:
+                minus = repeated(self.type, -1)
+                self.by_minus_one = self.b.icmp_signed("==", self.right, minus)
+                self.safe = self.b.select(self.by_minus_one, self.one, self.safe)
+
+    def quotient(self) -> Any:
+        """Towards 0."""
+        divide = self.b.sdiv if self.is_signed else self.b.udiv
+        return divide(self.left, self.safe)
+
+    def remainder(self, quotient: Any) -> Any:
+        """What is left; 0 where the divisor was replaced."""
+        return self.b.sub(self.left, self.b.mul(quotient, self.safe))
+
+    def finished(self, quotient: Any) -> Any:
+        """The quotient, also by 0 and -1."""
+        if not self.is_guarded:
+            return quotient
+        if self.is_signed:
+            negative = self.b.sub(self.zero, self.left)
+            quotient = self.b.select(self.by_minus_one, negative, quotient)
+        return self.b.select(self.by_zero, self.zero, quotient)
+
+
+def _quotient(*, is_signed: bool) -> Emit:
+    def emit(em: Any, op: Any) -> None:
+        division = _Division(em, op, is_signed=is_signed)
+        em.set(op.result, division.finished(division.quotient()))
+
+    return emit
+
+
+def _remainder(*, is_signed: bool) -> Emit:
+    def emit(em: Any, op: Any) -> None:
+        division = _Division(em, op, is_signed=is_signed)
+        em.set(op.result, division.remainder(division.quotient()))
+
+    return emit
+
+
+def _floordiv(em: KernelEmitter, op: Any) -> None:
+    """One less if something is left and the signs differ."""
+    b, division = em.builder, _Division(em, op, is_signed=True)
+    quotient = division.quotient()
+    rest = division.remainder(quotient)
+    differs = b.icmp_signed("<", b.xor(rest, division.safe), division.zero)
+    lower = b.and_(b.icmp_signed("!=", rest, division.zero), differs)
+    less = b.sub(quotient, division.one)
+    em.set(op.result, division.finished(b.select(lower, less, quotient)))
+
+
+def _ceildiv(*, is_signed: bool) -> Emit:
+    """One more if something is left and the signs agree."""
+
+    def emit(em: Any, op: Any) -> None:
+        b, division = em.builder, _Division(em, op, is_signed=is_signed)
+        quotient = division.quotient()
+        rest = division.remainder(quotient)
+        higher = b.icmp_signed("!=", rest, division.zero)
+        if is_signed:
+            signs = b.xor(rest, division.safe)
+            higher = b.and_(higher, b.icmp_signed(">=", signs, division.zero))
+        more = b.add(quotient, division.one)
+        em.set(op.result, division.finished(b.select(higher, more, quotient)))
+
+    return emit
+
+
+def _remf(em: KernelEmitter, op: arith.RemfOp) -> None:
+    def compute(args: list[Any]) -> Any:
+        type_ = opencl_type(args[0].type)
+        return em.call(function("fmod", type_, type_, type_), args)
+
+    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+
+# Comparisons and choices ------------------------------------------------------------
+
+
+def _cmpi(em: KernelEmitter, op: arith.CmpiOp) -> None:
+    """Booleans are ordered as numbers of one bit."""
+    b, predicate = em.builder, op.predicate_name
+    left, right = em.all(op.operands)
+    if _is_bool(left.type) and predicate not in ("eq", "ne"):
+        wide = core.like(left.type, I8)
+        extend = b.sext if predicate.startswith("s") else b.zext
+        left, right = extend(left, wide), extend(right, wide)
+    is_signed = predicate.startswith("s") or predicate in ("eq", "ne")
+    compare = b.icmp_signed if is_signed else b.icmp_unsigned
+    em.set(op.result, compare(_SIGNS[predicate[-2:]], left, right))
+
+
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _select(em: KernelEmitter, op: arith.SelectOp) -> None:
+    """A single condition is spread: old SPIR-V has no other choice of vectors."""
+    condition, one, other = em.all(op.operands)
+    if _is_vector(one.type) and condition.type == I1:
+        condition = splat(em.builder, condition, one.type.count)
+    em.set(op.result, em.builder.select(condition, one, other))
+
+
+# Conversions ------------------------------------------------------------------------
+
+
+def _int_to_float(name: str) -> Emit:
+    """To the narrow floats without f64, which not every device has."""
+    plain = core.TABLE[{"sitofp": arith.SitofpOp, "uitofp": arith.UitofpOp}[name]]
+
+    def emit(em: Any, op: Any) -> None:
+        (source,) = em.all(op.operands)
+        width = getattr(source.type, "element", source.type).width
+        if not is_narrow_float(op.result.type) or width > I32.width:
+            plain(em, op)
+            return
+        convert = getattr(em.builder, name)
+        exact = _exact_in_f32(em, source, name == "uitofp")
+        wide = convert(exact, core.like(source.type, F32))
+        em.set(op.result, narrow(em, wide, op.result.type))
+
+    return emit
+
+
+def _exact_in_f32(em: KernelEmitter, value: Any, is_unsigned: bool) -> Any:
+    """An integer that f32 holds, and that rounds to 16 bits as ``value`` does.
+
+    Of a large i32 the last 8 bits say only that it lies between two numbers.
+    """
+    b, type_ = em.builder, value.type
+    if getattr(type_, "element", type_).width < I32.width:
+        return value
+    some = b.icmp_signed("!=", b.and_(value, repeated(type_, 0xFF)), repeated(type_, 0))
+    sticky = b.select(some, repeated(type_, 0x80), repeated(type_, 0))
+    cut = b.or_(b.and_(value, repeated(type_, ~0xFF)), sticky)
+    # Numbers below 2**23 are exact as they are.
+    shift = b.lshr if is_unsigned else b.ashr
+    high = shift(value, repeated(type_, 23))
+    small = b.icmp_signed("==", high, repeated(type_, 0))
+    if not is_unsigned:
+        small = b.or_(small, b.icmp_signed("==", high, repeated(type_, -1)))
+    return b.select(small, value, cut)
+
+
+TABLE: Table = {
+    **{cls: _combining(kind) for cls, kind in _KINDS.items()},
+    arith.DivsiOp: _quotient(is_signed=True),
+    arith.DivuiOp: _quotient(is_signed=False),
+    arith.RemsiOp: _remainder(is_signed=True),
+    arith.RemuiOp: _remainder(is_signed=False),
+    arith.FloordivsiOp: _floordiv,
+    arith.CeildivsiOp: _ceildiv(is_signed=True),
+    arith.CeildivuiOp: _ceildiv(is_signed=False),
+    arith.RemfOp: _remf,
+    arith.CmpiOp: _cmpi,
+    arith.SelectOp: _select,
+    arith.SitofpOp: _int_to_float("sitofp"),
+    arith.UitofpOp: _int_to_float("uitofp"),
+}

@@ -1,0 +1,76 @@
+"""Emission of blocks of memory and of matrices: each is a call of a builtin.
+
+A load goes through private memory, out of which its items come in vectors of 8:
+SPIR-V has none longer than 16.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I32, I64, llvm_type
+from xetl.dialects.base import element_type
+from xetl_xegpu import simt
+from xetl_xegpu.emit import builtins
+from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table
+from xetl_xegpu.simt.block_ops import PIECE, BlockOp
+
+
+def _surface(em: KernelEmitter, op: BlockOp) -> list[Any]:
+    """Address, width and pitch in bytes, height, and (x, y)."""
+    b = em.builder
+    base, width, height, pitch, x, y = (em.get(SSAValue.get(v)) for v in op.surface)
+    place: Any = ll.Constant(ll.VectorType(I32, 2), ll.Undefined)
+    for index, number in enumerate((x, y)):
+        place = b.insert_element(place, number, I32(index))
+    return [b.inttoptr(base, GLOBAL), width, height, pitch, place]
+
+
+def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
+    b, shape = em.builder, op.shape
+    item = ll.IntType(shape.item_bits)
+    memory = em.private_array(item, shape.items)
+    builtin = builtins.block_load(em.device, shape)
+    em.call(builtin, [*_surface(em, op), memory])
+    for number, piece in enumerate(op.pieces):
+        at = memory
+        if number:
+            at = b.gep(memory, [I64(PIECE * number)], source_etype=item)
+        type_ = llvm_type(piece.type)
+        align = shape.item_bits // 8 * getattr(type_, "count", 1)
+        em.set(piece, b.load(at, typ=type_, align=min(align, LINE)))
+
+
+def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
+    shape = op.shape
+    memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
+    align = min(shape.item_bits // 8 * shape.items, LINE)
+    em.builder.store(em.get(op.value), memory, align=align)
+    builtin = builtins.block_store(em.device, shape)
+    em.call(builtin, [*_surface(em, op), memory])
+
+
+def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
+    em.call(builtins.block_prefetch(em.device, op.shape), _surface(em, op))
+
+
+def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:
+    builtin = builtins.matrix_mad(
+        em.device,
+        op.a_type.data,
+        op.b_type.data,
+        str(element_type(op.c.type)),
+        op.m,
+    )
+    em.set(op.result, em.call(builtin, em.all([op.a, op.b, op.c])))
+
+
+TABLE: Table = {
+    simt.BlockLoadOp: _load,
+    simt.BlockStoreOp: _store,
+    simt.BlockPrefetchOp: _prefetch,
+    simt.DpasOp: _dpas,
+}

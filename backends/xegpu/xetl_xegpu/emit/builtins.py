@@ -1,0 +1,270 @@
+"""The functions that kernels call: which there are, and what they are called.
+
+Blocks of memory and of matrices are Intel's extensions of OpenCL C; the rest is OpenCL
+C itself. Whoever emits a call asks here for a `Builtin`, so a name that compilers do
+not know (they would leave a call of nothing) cannot come up: its parts are looked up in
+`xetl.devices`, and `check` refuses every other symbol.
+
+Sources: cl_intel_subgroup_2d_block_io, cl_intel_subgroup_matrix_multiply_accumulate
+(and its tf32 and bf16 forms as MLIR 22's XeVM emits them), cl_intel_subgroups,
+cl_intel_bfloat16_conversions, OpenCL C 3.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xetl.codegen.llvm import ll
+from xetl.devices import Access, Device, find_device
+from xetl.errors import InternalError
+from xetl_xegpu.emit.mangling import llvm_type, mangle
+from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
+
+EXTENSIONS = (
+    "SPV_INTEL_subgroups",
+    "SPV_INTEL_bfloat16_conversion",
+    "SPV_EXT_shader_atomic_float_add",
+)
+"""What modules may use beyond SPIR-V itself; all drivers of the devices have it."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a matrix instruction does: C(rows, 16) + A(rows, depth) @ B(depth, 16).
+
+    ``a`` and ``b`` are f16, bf16, tf32, i8 or u8; ``acc`` is f32, f16, bf16 or i32.
+    """
+
+    a: str
+    b: str
+    acc: str
+    rows: int
+    depth: int
+
+    @property
+    def bits(self) -> int:
+        """Of an element of A and B, as it lies in a register."""
+        return _BITS[self.a]
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A function of OpenCL C.
+
+    Attributes:
+        name: as OpenCL C has it.
+        result: its type, as OpenCL C writes it.
+        parameters: likewise.
+        is_intel: whether devices of others lack it (`emulation` defines it).
+        block: the block that it moves, if it moves one.
+        access: how.
+        product: what it multiplies, if it is a product.
+        extension: of SPIR-V, what it becomes there if not a call.
+    """
+
+    name: str
+    result: str
+    parameters: tuple[str, ...]
+    is_intel: bool = False
+    block: BlockShape | None = None
+    access: Access | None = None
+    product: Product | None = None
+    extension: str | None = None
+
+    @property
+    def symbol(self) -> str:
+        """The name in a module."""
+        return mangle(self.name, self.parameters)
+
+    @property
+    def type(self) -> Any:
+        """The LLVM type."""
+        types = [llvm_type(parameter) for parameter in self.parameters]
+        return ll.FunctionType(llvm_type(self.result), types)
+
+
+_UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+_SURFACE = ("global void*", "int", "int", "int", "int2")
+_MODES: dict[str, Access] = {
+    "plain": "load",
+    "transform": "transform",
+    "transpose": "transpose",
+}
+
+
+def device_of(target: str) -> Device:
+    """The tables for a target; emulation does what all devices can do."""
+    return find_device("pvc" if target == "opencl" else target)
+
+
+def _require(device: Device, access: Access, shape: BlockShape) -> None:
+    """Refuse a block that the device cannot move at once."""
+    messages = device.blocks_of(access, shape.bits)
+    if shape.rows in messages.rows and shape.count in messages.counts.get(
+        shape.columns, ()
+    ):
+        return
+    raise InternalError(f"`{device.name}` has no {access} of {shape}")
+
+
+def _lanes_are_known(shape: BlockShape) -> bool:
+    """Whether it is written anywhere which lane holds what.
+
+    Rows are as wide as the subgroup, or narrower ones fill it evenly, each
+    block by itself; of bytes two make an item. Transposed, 16 rows become 16 columns.
+    """
+    if shape.mode == "transpose":
+        return shape.rows == SUBGROUP_SIZE
+    if shape.mode == "transform":
+        return shape.columns == SUBGROUP_SIZE
+    widest = 2 * SUBGROUP_SIZE if shape.bits == 8 else SUBGROUP_SIZE
+    return shape.columns <= widest and replace(shape, count=1).items > 0
+
+
+def block_load(device: Device, shape: BlockShape) -> Builtin:
+    """``intel_sub_group_2d_block_read...``, into private memory.
+
+    Raises:
+        InternalError: the device has no such message, or its lanes are not known.
+    """
+    access = _MODES[shape.mode]
+    _require(device, access, shape)
+    if not _lanes_are_known(shape):
+        raise InternalError(f"which lane holds what of {shape} is not known")
+    kind = "" if shape.mode == "plain" else f"_{shape.mode}"
+    parameters = (*_SURFACE, f"private {_UNSIGNED[shape.item_bits]}*")
+    return _block(f"read{kind}", shape, parameters, access)
+
+
+def block_store(device: Device, shape: BlockShape) -> Builtin:
+    """``intel_sub_group_2d_block_write...``, from private memory.
+
+    Raises:
+        InternalError: as `block_load`.
+    """
+    _require(device, "store", shape)
+    if not _lanes_are_known(shape):
+        raise InternalError(f"which lane holds what of {shape} is not known")
+    parameters = (*_SURFACE, f"private {_UNSIGNED[shape.item_bits]}*")
+    return _block("write", shape, parameters, "store")
+
+
+def block_prefetch(device: Device, shape: BlockShape) -> Builtin:
+    """``intel_sub_group_2d_block_prefetch...``.
+
+    Raises:
+        InternalError: the device has no such message.
+    """
+    _require(device, "prefetch", shape)
+    return _block("prefetch", shape, _SURFACE, "prefetch")
+
+
+def _block(
+    kind: str, shape: BlockShape, parameters: tuple[str, ...], access: Access
+) -> Builtin:
+    size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
+    name = f"intel_sub_group_2d_block_{kind}_{size}"
+    return _known(Builtin(name, "void", parameters, True, block=shape, access=access))
+
+
+_OPERANDS = {  # an item of A, of B
+    "f16": ("short", "int"),
+    "bf16": ("short", "int"),
+    "i8": ("short", "int"),
+    "u8": ("ushort", "uint"),
+    "tf32": ("float", "float"),
+}
+_SUMS = {"f32": "float", "f16": "half", "bf16": "short", "i32": "int"}
+_BITS = {"f16": 16, "bf16": 16, "i8": 8, "u8": 8, "tf32": 32}
+
+
+def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
+    """``intel_sub_group_..._matrix_mad...``: C + A @ B, one instruction.
+
+    Args:
+        device: what it is for.
+        a: type of an element of A: f16, bf16, tf32, i8 or u8.
+        b: of B.
+        acc: of C and the result: f32, f16, bf16 or i32.
+        rows: of A and C.
+
+    Raises:
+        InternalError: the device has no such instruction.
+    """
+    unit = device.matrix
+    name_of_pair = "i8" if {a, b} <= {"i8", "u8"} else a if a == b else ""
+    if acc not in unit.results.get(name_of_pair, ()) or rows not in unit.rows:
+        raise InternalError(
+            f"`{device.name}` has no product of {rows} rows of {a} by {b} in {acc}"
+        )
+    depth = unit.depth_bits // _BITS[a]
+    items = max(1, rows * depth * _BITS[a] // (SUBGROUP_SIZE * _item_bits(a)))
+    sums = _vector(_SUMS[acc], rows)
+    parameters = (_vector(_OPERANDS[a][0], items), _OPERANDS[b][1] + "8", sums)
+    name = f"intel_sub_group_{a}_{b}_matrix_mad_k{depth}"
+    product = Product(a, b, acc, rows, depth)
+    return _known(Builtin(name, sums, parameters, True, product=product))
+
+
+def _item_bits(element: str) -> int:
+    return 32 if element == "tf32" else 16
+
+
+def _vector(scalar: str, count: int) -> str:
+    return scalar if count == 1 else f"{scalar}{count}"
+
+
+def function(name: str, result: str, *parameters: str) -> Builtin:
+    """A function of OpenCL C that every device has.
+
+    Raises:
+        InternalError: there is no such function.
+    """
+    if name not in _OPENCL:
+        raise InternalError(f"OpenCL C has no function `{name}`")
+    return _known(Builtin(name, result, parameters, extension=_OPENCL[name]))
+
+
+def to_bf16(lanes: int) -> Builtin:
+    """f32 rounded to nearest even as the bits of a bf16, of a number or a vector."""
+    source, result = _vector("float", lanes), _vector("ushort", lanes)
+    count = "" if lanes == 1 else lanes
+    name = f"intel_convert_bfloat16{count}_as_ushort{count}"
+    extension = "SPV_INTEL_bfloat16_conversion"
+    return _known(Builtin(name, result, (source,), True, extension=extension))
+
+
+MATH = frozenset(
+    {
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos"),
+        *("cosh", "erf", "erfc", "exp", "exp2", "expm1", "fmax", "fmin", "fmod"),
+        *("log", "log10", "log1p", "log2", "pow", "rsqrt", "sin", "sinh", "sqrt"),
+        *("tan", "tanh"),
+    }
+)
+"""Elementary functions, of f32 and f64, numbers and vectors."""
+
+_OPENCL: dict[str, str | None] = {
+    **dict.fromkeys(MATH),
+    "get_group_id": None,
+    "get_num_groups": None,
+    "get_sub_group_id": None,
+    "get_sub_group_local_id": None,
+    "barrier": None,
+    "sub_group_broadcast": None,
+    "sub_group_shuffle_xor": None,
+    "intel_sub_group_shuffle": "SPV_INTEL_subgroups",
+}
+"""Functions that every device has, and the extension of SPIR-V that they need."""
+
+_REGISTRY: dict[str, Builtin] = {}
+
+
+def _known(builtin: Builtin) -> Builtin:
+    return _REGISTRY.setdefault(builtin.symbol, builtin)
+
+
+def find_builtin(symbol: str) -> Builtin | None:
+    """The builtin of a symbol, if it was asked for before."""
+    return _REGISTRY.get(symbol)

@@ -1,0 +1,105 @@
+"""Refuse what LLVM's SPIR-V backend cannot do, before it ends the process.
+
+Source: SPIR-V 1.6, section 2.16.1, "Universal validation rules" (lengths of vectors,
+widths of integers); what the backend was seen to abort on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I1
+from xetl.errors import InternalError
+from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
+from xetl_xegpu.simt.stage import LENGTHS
+
+WIDTHS = (1, 8, 16, 32, 64)
+"""Bits of an integer."""
+
+INTRINSICS = frozenset(
+    {
+        *("abs", "ceil", "copysign", "ctlz", "ctpop", "cttz", "fabs", "floor"),
+        *("fma", "round", "roundeven", "sqrt", "trunc"),
+    }
+)
+"""Functions of LLVM itself that have an instruction in SPIR-V."""
+
+_FLOAT_ATOMICS = "SPV_EXT_shader_atomic_float_add"
+_NUMBERS = (ll.HalfType, ll.FloatType, ll.DoubleType)
+_NOT_FOR_BOOLS = ("add", "sub", "mul", "shl", "lshr", "ashr", "bitcast")
+
+
+def check_module(module: Any) -> None:
+    """Check every instruction of an `llvmlite.ir.Module`.
+
+    Raises:
+        InternalError: SPIR-V, or LLVM's backend for it, has no such thing.
+    """
+    for function in module.functions:
+        if not function.blocks:
+            _check_symbol(function)
+        for number, block in enumerate(function.blocks):
+            for instruction in block.instructions:
+                _check_instruction(instruction, is_entry=number == 0)
+
+
+def _check_symbol(function: Any) -> None:
+    """Check that compilers know what is called."""
+    name = function.name
+    if name.startswith("llvm."):
+        if name.split(".")[1] not in INTRINSICS:
+            raise InternalError(f"SPIR-V has nothing for `{name}`")
+        return
+    builtin = find_builtin(name)
+    if builtin is None or builtin.type != function.function_type:
+        raise InternalError(f"`{name}` is no builtin function of this type")
+    if builtin.extension is not None:
+        _require(builtin.extension)
+
+
+def _require(extension: str) -> None:
+    if extension not in EXTENSIONS:
+        raise InternalError(f"the extension {extension} is not enabled")
+
+
+def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
+    name = instruction.opname
+    if name == "alloca":
+        _check_alloca(instruction, is_entry=is_entry)
+        return
+    for type_ in _types(instruction):
+        _check_type(type_, name)
+    if name in _NOT_FOR_BOOLS and _is_bool(instruction.operands[0].type):
+        raise InternalError(f"SPIR-V has no `{name}` of booleans")
+    if name == "atomicrmw" and isinstance(instruction.operands[1].type, _NUMBERS):
+        _require(_FLOAT_ATOMICS)
+
+
+def _is_bool(type_: Any) -> bool:
+    return getattr(type_, "element", type_) == I1
+
+
+def _types(instruction: Any) -> Iterator[Any]:
+    yield instruction.type
+    for operand in instruction.operands:
+        if not isinstance(operand, ll.Block | ll.Function):
+            yield operand.type
+
+
+def _check_type(type_: Any, name: str) -> None:
+    if isinstance(type_, ll.VectorType):
+        if type_.count not in LENGTHS:
+            raise InternalError(f"`{name}`: SPIR-V has no vector {type_}")
+        type_ = type_.element
+    if isinstance(type_, ll.IntType) and type_.width not in WIDTHS:
+        raise InternalError(f"`{name}`: SPIR-V has no integer {type_}")
+
+
+def _check_alloca(instruction: Any, *, is_entry: bool) -> None:
+    is_array = isinstance(instruction.allocated_type, ll.ArrayType)
+    if not (is_entry and is_array) or instruction.operands:
+        raise InternalError(
+            "private memory is an array, reserved where the function begins"
+        )

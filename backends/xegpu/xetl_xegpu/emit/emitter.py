@@ -1,0 +1,75 @@
+"""What the emission of every operation may use: the kernel, its device, its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from xdsl.ir import Operation
+
+from xetl.codegen.emitter import Emitter
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import PTR
+from xetl.devices import Device
+from xetl_xegpu.emit import builtins
+from xetl_xegpu.emit.builtins import Builtin
+
+LINE = 64
+"""Bytes that private and local arrays are aligned to: a register's."""
+
+Table: TypeAlias = dict[Any, Callable[[Any, Any], None]]
+"""What emits each operation, given a `KernelEmitter` and the operation."""
+
+GLOBAL, LOCAL = (ll.PointerType(addrspace=space) for space in (1, 3))
+
+
+@dataclass
+class KernelEmitter(Emitter):
+    """An emitter that knows the kernel, its device and its memory.
+
+    Attributes:
+        device: what it may do with one instruction.
+        entry: the block where private arrays are reserved.
+        slm: the shared local memory of the workgroup, if there is any.
+        status: address of the status words: the kernel's last argument.
+        log_ids: the number of each operation that writes a record.
+    """
+
+    device: Device = field(kw_only=True)
+    entry: Any = None
+    slm: Any = None
+    status: Any = None
+    log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
+
+    def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
+        """Call a builtin."""
+        function = declare(self.module, builtin)
+        return self.builder.call(function, list(operands), cconv="spir_func")
+
+    def private_array(self, element: Any, count: int) -> Any:
+        """Memory of this lane, reserved on entry: SPIR-V has no other."""
+        with self.builder.goto_block(self.entry):
+            memory = self.builder.alloca(ll.ArrayType(element, count))
+        memory.align = LINE
+        memory.type = PTR  # llvmlite would compare what it points to
+        return memory
+
+    def round_to_bf16(self, value: Any) -> Any:
+        """f32 as the bits of a bf16: one instruction where bits would take eight."""
+        lanes = getattr(value.type, "count", 1)
+        return self.call(builtins.to_bf16(lanes), [value])
+
+    def lane(self) -> Any:
+        """The number of this lane in its subgroup, i32."""
+        return self.call(builtins.function("get_sub_group_local_id", "uint"), [])
+
+
+def declare(module: Any, builtin: Builtin) -> Any:
+    """The declaration of a builtin, made once a module."""
+    known = module.globals.get(builtin.symbol)
+    if known is None:
+        known = ll.Function(module, builtin.type, builtin.symbol)
+        known.calling_convention = "spir_func"
+        known.attributes.add("nounwind")
+    return known

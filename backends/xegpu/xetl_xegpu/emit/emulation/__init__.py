@@ -1,0 +1,31 @@
+"""Intel's builtins for devices that lack them: their definitions, beside the kernels.
+
+They say in LLVM IR what the extensions say in words, so that every kernel runs on
+opencl:cpu. Each stays a function, which drivers build fastest; rows are loops, products
+are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.codegen.llvm import ll
+from xetl_xegpu.emit.builtins import find_builtin
+from xetl_xegpu.emit.emulation import blocks, conversions, matrix
+from xetl_xegpu.emit.emulation.body import Body
+
+
+def define_builtins(module: Any) -> None:
+    """Define every builtin of Intel's that an `llvmlite.ir.Module` declares."""
+    for function in list(module.functions):
+        builtin = None if function.blocks else find_builtin(function.name)
+        if builtin is None or not builtin.is_intel:
+            continue
+        function.attributes.add("noinline")
+        body = Body(ll.IRBuilder(function.append_basic_block("entry")), builtin)
+        if builtin.block is not None:
+            blocks.define(body)
+        elif builtin.product is not None:
+            matrix.define(body)
+        else:
+            conversions.define(body)

@@ -1,0 +1,165 @@
+"""Emission of prints and failed assertions: records of the log of a launch.
+
+The log is the status words, a kernel's last argument; `xetl.runtime.log` says how it
+looks and reads it when the launch is over. Its first word is 1 when a launch begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from xetl.codegen.arith import as_word
+from xetl.codegen.emitter import constant
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I32, I64
+from xetl.dialects.base import element_type, ints_of
+from xetl.errors import InternalError
+from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
+from xetl.transforms.remarks import positions_of
+from xetl_xegpu import simt
+from xetl_xegpu.emit.builtins import function
+from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
+from xetl_xegpu.emit.subgroup import shuffle
+from xetl_xegpu.simt import SUBGROUP_SIZE
+from xetl_xegpu.simt.debug_ops import RecordOp
+
+_HEIGHTS = (8, 4, 2, 1)
+_WORD = 8
+
+
+def log_operations(module: ModuleOp) -> list[RecordOp]:
+    """All operations that write records; their order numbers them."""
+    return [op for op in module.walk() if isinstance(op, RecordOp)]
+
+
+def entry_of(op: RecordOp) -> dict[str, Any]:
+    """What is needed to make text of the records of an operation, as JSON."""
+    values = [(_dtype(parts[0]), shape or None) for shape, parts in _fields(op)]
+    return make_entry(
+        op.template.data,
+        values,
+        is_check=isinstance(op, simt.AssertOp),
+        unsigned=ints_of(op.unsigned),
+        where=[
+            (at.filename.data, at.line.data, at.column.data)
+            for at in positions_of(op.location)
+        ],
+    )
+
+
+def _dtype(value: SSAValue) -> str:
+    return str(element_type(value.type))
+
+
+def _fields(op: RecordOp) -> Iterator[tuple[tuple[int, ...], list[SSAValue]]]:
+    """The shape of each field, and the operands that hold it."""
+    operands = list(op.operands[1:] if isinstance(op, simt.AssertOp) else op.operands)
+    for shape in op.field_shapes():
+        count = len(list(_fragments(shape)))
+        if count > len(operands):
+            raise InternalError(f"{op.template} has too few values")
+        yield shape, operands[:count]
+        operands = operands[count:]
+    if operands:
+        raise InternalError(f"{op.template} has too many values")
+
+
+def _fragments(shape: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+    """First row, height and first column of each fragment; a number is one."""
+    rows, columns = (1, *shape)[-2:] if shape else (1, 1)
+    row = 0
+    while row < rows:
+        height = next(h for h in _HEIGHTS if h <= rows - row)
+        for column in range(0, columns, SUBGROUP_SIZE):
+            yield row, height, column
+        row += height
+
+
+def _record(em: KernelEmitter, op: RecordOp) -> None:
+    """Take room in the log and write there, if it is not full."""
+    b = em.builder
+    words = HEADER_WORDS + sum(prod(shape) for shape in op.field_shapes())
+    if em.status is None:
+        raise InternalError("a kernel's last argument is no address of status words")
+    log = b.inttoptr(em.status, GLOBAL)
+    is_first = b.icmp_signed("==", em.lane(), I32(0))
+    before = b.block
+    with b.if_then(is_first):
+        taken = b.atomic_rmw("add", log, constant(words), "monotonic")
+        inside = b.block
+    place = b.phi(I64)
+    place.add_incoming(constant(0), before)
+    place.add_incoming(taken, inside)
+    start = shuffle(em, place, I32(0))
+    fits = b.icmp_signed("<=", b.add(start, constant(words)), constant(LOG_WORDS))
+    with b.if_then(fits):
+        record = b.gep(log, [start], source_etype=I64)
+        with b.if_then(is_first):
+            _write_header(em, op, record)
+        _write_values(em, op, record)
+
+
+def _word(em: KernelEmitter, record: Any, index: Any) -> Any:
+    return em.builder.gep(record, [index], source_etype=I64)
+
+
+def _write_header(em: KernelEmitter, op: RecordOp, record: Any) -> None:
+    program = [
+        em.call(function("get_group_id", "ulong", "uint"), [I32(axis)])
+        for axis in range(3)
+    ]
+    for index, word in enumerate([constant(em.log_ids[op]), *program]):
+        em.builder.store(word, _word(em, record, constant(index)), align=_WORD)
+
+
+def _write_values(em: KernelEmitter, op: RecordOp, record: Any) -> None:
+    at = HEADER_WORDS
+    for shape, parts in _fields(op):
+        columns = shape[-1] if shape else 1
+        for (row, height, column), part in zip(_fragments(shape), parts):
+            for index in range(height):
+                value = em.get(part)
+                if isinstance(value.type, ll.VectorType):
+                    value = em.builder.extract_element(value, I32(index))
+                word = as_word(em, value, element_type(part.type))
+                start = at + (row + index) * columns + column
+                _write_row(em, record, start, word, columns - column)
+        at += prod(shape)
+
+
+def _write_row(
+    em: KernelEmitter, record: Any, start: int, word: Any, count: int
+) -> None:
+    """A word of each of the first ``count`` lanes, side by side."""
+    b, lane = em.builder, em.lane()
+    with b.if_then(b.icmp_unsigned("<", lane, I32(min(count, SUBGROUP_SIZE)))):
+        index = b.add(b.zext(lane, I64), constant(start))
+        b.store(word, _word(em, record, index), align=_WORD)
+
+
+def _print(em: KernelEmitter, op: simt.PrintOp) -> None:
+    _record(em, op)
+
+
+def _assert(em: KernelEmitter, op: simt.AssertOp) -> None:
+    """A failed assertion is the end of the subgroup."""
+    b = em.builder
+    failed, after = (b.append_basic_block(f"check.{n}") for n in ("no", "yes"))
+    b.cbranch(em.get(op.condition), after, failed)
+    b.position_at_end(failed)
+    _record(em, op)
+    b.ret_void()
+    b.position_at_end(after)
+
+
+def number_of(operations: list[RecordOp]) -> dict[Operation, int]:
+    """The number of each operation in the log."""
+    return {op: number for number, op in enumerate(operations)}
+
+
+TABLE: Table = {simt.PrintOp: _print, simt.AssertOp: _assert}

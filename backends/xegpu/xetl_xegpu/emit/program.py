@@ -1,0 +1,53 @@
+"""Emission of where a lane is, of barriers and of the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.codegen.emitter import Emit
+from xetl.codegen.types import I32
+from xetl_xegpu import simt
+from xetl_xegpu.emit.builtins import function
+from xetl_xegpu.emit.emitter import KernelEmitter, Table
+
+_LOCAL_AND_GLOBAL = 3
+"""`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
+
+
+def _of_dimension(name: str) -> Emit:
+    def emit(em: Any, op: Any) -> None:
+        builtin = function(name, "ulong", "uint")
+        em.set(op.result, em.call(builtin, [I32(op.axis)]))
+
+    return emit
+
+
+def _subgroup_id(em: KernelEmitter, op: simt.SubgroupIdOp) -> None:
+    em.set(op.result, em.call(function("get_sub_group_id", "uint"), []))
+
+
+def _lane_id(em: KernelEmitter, op: simt.LaneIdOp) -> None:
+    em.set(op.result, em.lane())
+
+
+def _barrier(em: KernelEmitter, op: simt.BarrierOp) -> None:
+    em.call(function("barrier", "void", "uint"), [I32(_LOCAL_AND_GLOBAL)])
+
+
+def _fence(em: KernelEmitter, op: simt.FenceOp) -> None:
+    em.builder.fence("acq_rel", op.scope.data)
+
+
+def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
+    em.builder.ret_void()
+
+
+TABLE: Table = {
+    simt.GroupIdOp: _of_dimension("get_group_id"),
+    simt.NumGroupsOp: _of_dimension("get_num_groups"),
+    simt.SubgroupIdOp: _subgroup_id,
+    simt.LaneIdOp: _lane_id,
+    simt.BarrierOp: _barrier,
+    simt.FenceOp: _fence,
+    simt.ReturnOp: _return,
+}

@@ -1,0 +1,191 @@
+"""Every block that the table of builtins can name, on opencl:cpu against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from on_opencl import Program, i32, kernel, store_items
+
+from xetl.devices import find_device
+from xetl.errors import InternalError
+from xetl_xegpu.emit import builtins
+from xetl_xegpu.simt import BlockShape
+
+DEVICE = find_device("pvc")
+SURFACE = "%base: i64, %w: i32, %h: i32, %p: i32, %x: i32, %y: i32"
+PLACE = "%base, %w, %h, %p, %x, %y"
+
+
+def shapes(make: object, mode: str = "plain") -> list[BlockShape]:
+    """All shapes of which ``make`` makes a builtin."""
+    found: list[BlockShape] = []
+    for bits in (8, 16, 32, 64):
+        for rows in (1, 2, 4, 8, 16, 32):
+            for columns in (4, 8, 16, 32, 64):
+                for count in (1, 2, 4):
+                    shape = BlockShape(bits, rows, columns, count, mode)
+                    try:
+                        make(DEVICE, shape)  # type: ignore[operator]
+                    except InternalError:
+                        continue
+                    found.append(shape)
+    return found
+
+
+LOADS = {
+    mode: shapes(builtins.block_load, mode)
+    for mode in ("plain", "transform", "transpose")
+}
+STORES = shapes(builtins.block_store)
+
+
+def text_of(shape: BlockShape) -> str:
+    count = f", count = {shape.count}" if shape.count > 1 else ""
+    mode = f', mode = "{shape.mode}"' if shape.mode != "plain" else ""
+    sizes = f"bits = {shape.bits}, rows = {shape.rows}, columns = {shape.columns}"
+    return f"{{{sizes}{count}{mode}}}"
+
+
+def name_of(shape: BlockShape) -> str:
+    sizes = (shape.bits, shape.rows, shape.columns, shape.count)
+    return "_".join(map(str, ("k", *sizes)))
+
+
+def load_kernel(shape: BlockShape) -> str:
+    types = [str(piece) for piece in shape.pieces()]
+    values = [f"%v{n}" for n in range(len(types))]
+    load = f"simt.block_load {PLACE} {text_of(shape)} : {', '.join(types)}"
+    store = store_items(values, types, shape.item_bits // 8)
+    body = f"{', '.join(values)} = {load}\n      {store}"
+    return kernel(name_of(shape), f"{SURFACE}, %out: i64", body)
+
+
+def store_kernel(shape: BlockShape) -> str:
+    """Item i of lane l is element 16 i + l of ``%in``."""
+    item, count = f"i{shape.item_bits}", shape.items
+    size = shape.item_bits // 8
+    lines = [f"%zero = arith.constant 0 : {item}"]
+    for n in range(count):
+        lines += [
+            f"%o{n} = arith.constant {16 * n * size} : i64",
+            f"%s{n} = arith.constant {size} : i64",
+            f"%l{n} = arith.muli %wide, %s{n} : i64",
+            f"%m{n} = arith.addi %o{n}, %l{n} : i64",
+            f"%a{n} = arith.addi %in, %m{n} : i64",
+            f"%e{n} = simt.load %a{n}, %on, %zero : {item}",
+        ]
+    value, type_ = "%e0", item
+    if count > 1:
+        value, type_ = "%v", f"vector<{count}x{item}>"
+        parts = ", ".join(f"%e{n}" for n in range(count))
+        lines.append(f"%v = vector.from_elements {parts} : {type_}")
+    lines.append(f"simt.block_store {value}, {PLACE} {text_of(shape)} : {type_}")
+    return kernel(name_of(shape), f"{SURFACE}, %in: i64", "\n      ".join(lines))
+
+
+HEIGHT, PITCH, WIDTH, MARGIN = 37, 192, 128, 128
+"""Rows; bytes from row to row and in a row; elements around, where all is 0."""
+
+
+def matrix(bits: int) -> np.ndarray:
+    rng = np.random.default_rng(bits)
+    raw = rng.integers(0, 256, (HEIGHT, PITCH), np.uint8)
+    return raw.view(f"u{bits // 8}")
+
+
+def places(bits: int) -> list[tuple[int, int]]:
+    """Inside, over each edge and corner, and far away."""
+    columns = WIDTH * 8 // bits
+    xs = (0, 3, -1, -5, columns - 3, columns - 1, columns + 1, -70)
+    ys = (0, 4, -1, -9, HEIGHT - 2, HEIGHT + 3, -40)
+    return [(x, y) for x in xs for y in ys] + [(-(2**30), 2**30), (2**30, -(2**30))]
+
+
+def block_at(image: np.ndarray, shape: BlockShape, x: int, y: int) -> np.ndarray:
+    """(rows, count * columns) of the matrix, 0 outside."""
+    wide = np.zeros((shape.rows, shape.columns * shape.count), image.dtype)
+    columns = WIDTH // image.itemsize
+    for row in range(shape.rows):
+        for column in range(wide.shape[1]):
+            i, j = y + row, x + column
+            if 0 <= i < HEIGHT and 0 <= j < columns:
+                wide[row, column] = image[i, j]
+    return wide
+
+
+def items_of(block: np.ndarray, shape: BlockShape) -> np.ndarray:
+    """Items by lane: the words of `xetl_xegpu.simt.block_ops`, in NumPy."""
+    parts = np.split(block, shape.count, axis=1)
+    item = np.dtype(f"u{shape.item_bits // 8}")
+    if shape.mode == "transform":
+        factor = 32 // shape.bits
+        pairs = [
+            part.reshape(-1, factor, 16).transpose(0, 2, 1).copy().view(item)[..., 0]
+            for part in parts
+        ]
+        return np.concatenate(pairs)
+    if shape.mode == "transpose":
+        parts = [part.T for part in parts]
+    rows = [np.ascontiguousarray(part).reshape(-1).view(item) for part in parts]
+    return np.concatenate(rows).reshape(-1, 16)
+
+
+CASES = [
+    (mode, bits)
+    for mode, found in LOADS.items()
+    for bits in sorted({shape.bits for shape in found})
+]
+
+
+@pytest.mark.parametrize(("mode", "bits"), CASES)
+def test_loads(mode: str, bits: int):
+    chosen = [shape for shape in LOADS[mode] if shape.bits == bits]
+    program = Program("\n".join(load_kernel(shape) for shape in chosen))
+    image = matrix(bits)
+    for shape in chosen:
+        out = np.zeros((shape.items, 16), f"u{shape.item_bits // 8}")
+        for x, y in places(bits):
+            surface = (image, *map(i32, (WIDTH, HEIGHT, PITCH, x, y)))
+            program(name_of(shape), *surface, out)
+            expected = items_of(block_at(image, shape, x, y), shape)
+            np.testing.assert_array_equal(out, expected, f"{shape} at {x}, {y}")
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_stores(bits: int):
+    chosen = [shape for shape in STORES if shape.bits == bits]
+    program = Program("\n".join(store_kernel(shape) for shape in chosen))
+    rng = np.random.default_rng(bits)
+    for shape in chosen:
+        block = rng.integers(1, 200, (shape.rows, shape.columns), f"u{bits // 8}")
+        given = items_of(block, shape)
+        for x, y in places(bits):
+            image = matrix(bits)
+            expected = image.copy()
+            surface = (image, *map(i32, (WIDTH, HEIGHT, PITCH, x, y)))
+            program(name_of(shape), *surface, given)
+            for row, column in np.ndindex(block.shape):
+                i, j = y + row, x + column
+                if 0 <= i < HEIGHT and 0 <= j < WIDTH * 8 // bits:
+                    expected[i, j] = block[row, column]
+            np.testing.assert_array_equal(image, expected, f"{shape} at {x}, {y}")
+
+
+def test_there_are_the_blocks_that_products_need():
+    for rows in (8, 16, 32):
+        assert BlockShape(16, rows, 16, 2) in LOADS["plain"]
+        assert BlockShape(8, rows, 32) in LOADS["plain"]
+        assert BlockShape(16, rows, 16, 1, "transform") in LOADS["transform"]
+        assert BlockShape(8, rows, 16, 4, "transform") in LOADS["transform"]
+    assert BlockShape(32, 8, 8) in LOADS["plain"]
+    assert BlockShape(32, 16, 8, 1, "transpose") in LOADS["transpose"]
+    assert BlockShape(32, 8, 16) in STORES
+
+
+def test_prefetches_do_nothing_that_can_be_seen():
+    body = f"simt.block_prefetch {PLACE} {{bits = 16, rows = 32, columns = 32}}"
+    program = Program(kernel("k", SURFACE, body))
+    image = matrix(16)
+    before = image.copy()
+    program("k", image, *map(i32, (WIDTH, HEIGHT, PITCH, -3, 2**29)))
+    np.testing.assert_array_equal(image, before)

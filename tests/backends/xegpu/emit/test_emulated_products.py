@@ -1,0 +1,150 @@
+"""Every product that the table of builtins can name, on opencl:cpu against NumPy."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+from on_opencl import Program, kernel
+
+DTYPES = {
+    "f16": np.float16,
+    "bf16": bfloat16,
+    "tf32": np.float32,
+    "i8": np.int8,
+    "u8": np.uint8,
+    "f32": np.float32,
+    "i32": np.int32,
+}
+PRODUCTS = [
+    ("f16", "f16", "f32"),
+    ("f16", "f16", "f16"),
+    ("bf16", "bf16", "f32"),
+    ("bf16", "bf16", "bf16"),
+    ("tf32", "tf32", "f32"),
+    *((a, b, "i32") for a, b in product(("i8", "u8"), repeat=2)),
+]
+ROWS = (1, 2, 4, 8)
+
+
+def vector(count: int, element: str) -> str:
+    return element if count == 1 else f"vector<{count}x{element}>"
+
+
+def operand(name: str, count: int, element: str) -> str:
+    """Load items 16 i + l of an array, and put them together."""
+    size = {"i16": 2, "f16": 2, "bf16": 2}.get(element, 4)
+    zero = "0.0" if "f" in element else "0"
+    lines = [f"%{name}z = arith.constant {zero} : {element}"]
+    for n in range(count):
+        lines += [
+            f"%{name}o{n} = arith.constant {16 * n * size} : i64",
+            f"%{name}s{n} = arith.constant {size} : i64",
+            f"%{name}m{n} = arith.muli %wide, %{name}s{n} : i64",
+            f"%{name}t{n} = arith.addi %{name}o{n}, %{name}m{n} : i64",
+            f"%{name}p{n} = arith.addi %{name}, %{name}t{n} : i64",
+            f"%{name}e{n} = simt.load %{name}p{n}, %on, %{name}z : {element}",
+        ]
+    if count > 1:
+        parts = ", ".join(f"%{name}e{n}" for n in range(count))
+        lines.append(
+            f"%{name}v = vector.from_elements {parts} : {vector(count, element)}"
+        )
+    return "\n      ".join(lines)
+
+
+def product_kernel(a: str, b: str, acc: str, rows: int) -> str:
+    is_tf32 = a == "tf32"
+    item, count = ("f32", max(1, rows // 2)) if is_tf32 else ("i16", rows)
+    right = "f32" if is_tf32 else "i32"
+    left = "%ae0" if count == 1 else "%av"
+    start = "%ce0" if rows == 1 else "%cv"
+    types = f"{vector(count, item)}, vector<8x{right}>, {vector(rows, acc)}"
+    lines = [
+        operand("a", count, item),
+        operand("b", 8, right),
+        operand("c", rows, acc),
+        f'%d = simt.dpas {left}, %bv, {start} {{a_type = "{a}", b_type = "{b}"}}'
+        f" : {types} -> {vector(rows, acc)}",
+    ]
+    for row in range(rows):
+        value = "%d"
+        if rows > 1:
+            value = f"%d{row}"
+            lines.append(
+                f"{value} = vector.extract %d[{row}] : {acc} from {vector(rows, acc)}"
+            )
+        lines.append(f"simt.store {value}, %cp{row}, %on : {acc}")
+    name = f"k_{a}_{b}_{acc}_{rows}"
+    return kernel(name, "%a: i64, %b: i64, %c: i64", "\n      ".join(lines))
+
+
+def numbers(
+    rng: np.random.Generator, dtype: type, shape: tuple[int, int]
+) -> np.ndarray:
+    """Numbers whose sums of products are exact."""
+    if np.issubdtype(dtype, np.integer):
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    return (rng.integers(-8, 9, shape) / 4).astype(dtype)
+
+
+def left_items(a: np.ndarray) -> np.ndarray:
+    """A (m, k) as lanes hold it: whole rows, or two rows of tf32."""
+    rows = a.reshape(-1)
+    if rows.size * rows.itemsize < 16 * 4 and a.itemsize == 4:
+        rows = np.concatenate([rows, np.full(16 - rows.size, np.nan, rows.dtype)])
+    return rows
+
+
+def right_items(b: np.ndarray) -> np.ndarray:
+    """B (k, 16): 32 bits of each column together."""
+    factor = 4 // b.itemsize
+    return b.reshape(-1, factor, 16).transpose(0, 2, 1).copy()
+
+
+@pytest.mark.parametrize(("a", "b", "acc"), PRODUCTS)
+def test_products(a: str, b: str, acc: str):
+    program = Program("\n".join(product_kernel(a, b, acc, rows) for rows in ROWS))
+    rng = np.random.default_rng(1)
+    depth = {"i8": 32, "u8": 32, "tf32": 8}.get(a, 16)
+    for rows in ROWS:
+        left = numbers(rng, DTYPES[a], (rows, depth))
+        right = numbers(rng, DTYPES[b], (depth, 16))
+        sums = numbers(rng, DTYPES[acc], (rows, 16))
+        if acc == "i32":
+            sums //= 3
+        wide = np.int64 if acc == "i32" else np.float64
+        expected = left.astype(wide) @ right.astype(wide) + sums.astype(wide)
+        program(f"k_{a}_{b}_{acc}_{rows}", left_items(left), right_items(right), sums)
+        np.testing.assert_array_equal(
+            sums, expected.astype(DTYPES[acc]), f"{rows} rows"
+        )
+
+
+@pytest.mark.parametrize(("a", "acc"), [("f16", "f16"), ("bf16", "bf16")])
+def test_narrow_sums_are_rounded_once(a: str, acc: str):
+    dtype = DTYPES[a]
+    program = Program(product_kernel(a, a, acc, 8))
+    rng = np.random.default_rng(2)
+    left = rng.standard_normal((8, 16)).astype(dtype)
+    right = rng.standard_normal((16, 16)).astype(dtype)
+    sums = rng.standard_normal((8, 16)).astype(dtype)
+    exact = left.astype(np.float64) @ right.astype(np.float64) + sums.astype(np.float64)
+    program(f"k_{a}_{a}_{acc}_8", left, right_items(right), sums)
+    # Half a unit in the last place of the result, and what 16 sums in f32 lose.
+    unit = np.abs(exact) * float(np.finfo(np.float16).eps if a == "f16" else 2.0**-7)
+    assert (np.abs(sums.astype(np.float64) - exact) <= 0.5 * unit + 1e-5).all()
+
+
+def test_tf32_keeps_ten_bits():
+    program = Program(product_kernel("tf32", "tf32", "f32", 8))
+    left = np.zeros((8, 8), np.float32)
+    left[:, 0] = 1 + 2.0**-10 + 2.0**-11
+    right = np.zeros((8, 16), np.float32)
+    right[0] = 1
+    sums = np.zeros((8, 16), np.float32)
+    program("k_tf32_tf32_f32_8", left, right, sums)
+    np.testing.assert_array_equal(sums, np.float32(1 + 2.0**-10))
