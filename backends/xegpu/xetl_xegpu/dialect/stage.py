@@ -18,7 +18,9 @@ from .messages import on_some_device
 SUBGROUP_SIZE = "intel_reqd_sub_group_size"
 """Attribute of a kernel: how many lanes work in step.  Source: MLIR, `xevm`."""
 
-_OURS = ("xetile", "xetl", "xegpu")
+_OURS = ("xetile", "xetl")
+"""Dialects whose attributes only earlier stages understand.  What a launch must know
+stands in attributes of ``xegpu``, which `mlir-opt` keeps."""
 
 
 def set_launch_facts(kernel: gpu.FuncOp, work_items: int, subgroup_size: int) -> None:
@@ -53,7 +55,7 @@ def _is_ours(name: str) -> bool:
 
 
 def only_facts_of_mlir(op: Operation) -> str | None:
-    """No discardable attribute of ours is left: `mlir-opt` would refuse it."""
+    """No discardable attribute of an earlier stage is left."""
     for name in op.attributes:
         if _is_ours(name):
             return f"`{op.name}` still carries `{name}`"
