@@ -1,0 +1,53 @@
+"""Products on the matrix unit: operands as its instruction takes them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import f32, i16, i32
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import element_type, shape_of
+from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl_xegpu import simt
+from xetl_xegpu.dialect import DpasOp
+from xetl_xegpu.lowering.lanes.held import PIECE, Spread
+from xetl_xegpu.lowering.lanes.state import Lanes
+from xetl_xegpu.lowering.lanes.vectors import joined, recast
+
+_DEPTH_BITS = 256
+"""Of a row of A."""
+
+
+def dpas(lanes: Lanes, op: DpasOp) -> None:
+    """One instruction; B that is not packed yet is paired in the lane."""
+    element = element_type(op.lhs.type)
+    rows, depth = shape_of(op.lhs.type)
+    is_tf32 = lanes.layout(op.lhs).spread is Spread.HALVES
+    bits = 32 if is_tf32 else bit_width(element)
+    if depth * bits != _DEPTH_BITS or rows > PIECE or rows not in (1, 2, 4, 8):
+        raise lanes.refuse(
+            op,
+            f"no instruction multiplies {op.lhs.type} and {op.rhs.type}",
+            "A has 8, 4, 2 or 1 rows of 256 bits, B 16 columns",
+        )
+    names = [_name(element, sign, is_tf32) for sign in op.unsigned]
+    a = recast(lanes, lanes.one(op.lhs), f32 if is_tf32 else i16)
+    word: Attribute = f32 if is_tf32 else i32
+    b = joined(lanes, [recast(lanes, p, word) for p in lanes.pieces(op.rhs)])
+    made = simt.DpasOp(a, b, _accumulator(lanes, op), names[0], names[1])
+    lanes.hold(op.result, lanes.emit(made))
+
+
+def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:
+    if is_tf32:
+        return "tf32"
+    if integer_width(element) == 8:
+        return "u8" if is_unsigned else "i8"
+    return element.name
+
+
+def _accumulator(lanes: Lanes, op: DpasOp) -> SSAValue:
+    if op.acc is not None:
+        return lanes.one(op.acc)
+    (type_,) = lanes.layout(op.result).types
+    return lanes.constant(0, type_)

@@ -1,0 +1,234 @@
+"""What is known while a kernel becomes what its lanes do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.literals import make_splat
+from xetl.dialects.upstream import arith
+from xetl.errors import XetlError
+from xetl.transforms.subgroups.place import OpT, Place
+from xetl.transforms.subgroups.refusing import refusal
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.lanes.held import Held, held
+
+Rule: TypeAlias = "Callable[[Lanes, Operation], None]"
+"""What an operation becomes: operations at the place of `Lanes`."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memref as a lane sees it.
+
+    Attributes:
+        address: of element 0, in bytes, i64.
+        sizes: in elements; numbers where they are known.
+        strides: in elements.
+        element: the type in the text: an i1 takes a byte, a bf16 two.
+        shared: whether it is the workgroup's (SLM).
+    """
+
+    address: SSAValue
+    sizes: tuple[Index, ...]
+    strides: tuple[Index, ...]
+    element: Attribute
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Places:
+    """Scattered places: some memory, and the offset of this lane in elements."""
+
+    memory: Memory
+    offset: SSAValue
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix that blocks are taken of.
+
+    Attributes:
+        base: address, i64.
+        width: of a row in bytes, i32.
+        height: rows, i32.
+        pitch: from row to row in bytes, i32.
+        row: of the block that is described; offsets of accesses are added.
+        column: of it, in elements.
+    """
+
+    base: SSAValue
+    width: SSAValue
+    height: SSAValue
+    pitch: SSAValue
+    row: Index
+    column: Index
+
+
+class Lanes:
+    """The operations of one kernel's lanes, in the making.
+
+    Args:
+        entry: the first block of the new function.
+        source: the old function: errors name it.
+        subgroups: how many a workgroup has.
+    """
+
+    def __init__(self, entry: Block, source: Operation, subgroups: int) -> None:
+        self.source = source
+        self.subgroups = subgroups
+        self.entry = entry
+        self.place = Place(entry, None, source.location)
+        self._head = Place(Block(), None, source.location)
+        self._constants: dict[tuple[object, ...], SSAValue] = {}
+        self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
+        self.memories: dict[SSAValue, Memory] = {}
+        """Memrefs, and matrices in the workgroup's memory."""
+        self.places: dict[SSAValue, Places] = {}
+        """Descriptors of scattered places."""
+        self.matrices: dict[SSAValue, Matrix] = {}
+        """Descriptors of blocks."""
+        self.local_bytes = 0
+        """Of the workgroup's memory, used so far."""
+
+    # Where operations go ------------------------------------------------------------
+
+    def add(self, op: OpT) -> OpT:
+        """Put an operation at the current place; gives it back."""
+        return self.place.add(op)
+
+    def emit(self, op: Operation) -> SSAValue:
+        """Put an operation at the current place; gives its one result."""
+        return self.place.add(op).results[0]
+
+    def at(self, op: Operation) -> None:
+        """What is added from now on comes from ``op``."""
+        self.place.location = op.location
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """For a while put operations at the end of ``block``."""
+        before = self.place
+        self.place = Place(block, None, before.location)
+        try:
+            yield
+        finally:
+            self.place = before
+
+    def finish(self) -> None:
+        """Put the constants ahead of all."""
+        first = self.entry.first_op
+        assert first is not None
+        for op in list(self._head.block.ops):
+            op.detach()
+            self.entry.insert_op_before(op, first)
+
+    # What a lane holds --------------------------------------------------------------
+
+    def hold(self, value: SSAValue, *pieces: SSAValue) -> None:
+        """Say what a lane holds of ``value``."""
+        self._held[value] = pieces
+
+    def pieces(self, value: SSAValue) -> tuple[SSAValue, ...]:
+        """What a lane holds of ``value``."""
+        found = self._held.get(value)
+        if found is None:
+            raise self.refuse_value(value)
+        return found
+
+    def one(self, value: SSAValue) -> SSAValue:
+        """What a lane holds, where it is one piece."""
+        found = self.pieces(value)
+        if len(found) != 1:
+            raise self.refuse_value(value)
+        return found[0]
+
+    def layout(self, value: SSAValue) -> Held:
+        """What a lane holds of a value of this type."""
+        found = held(value.type)
+        if found is None:
+            raise self.refuse_value(value)
+        return found
+
+    # Constants, at the head ---------------------------------------------------------
+
+    def constant(self, value: float, type_: Attribute) -> SSAValue:
+        """A number, or a vector of it, made once."""
+        key = (repr(value), type_)
+        known = self._constants.get(key)
+        if known is None:
+            attribute = make_splat(value, type_)
+            known = self._head.add(arith.ConstantOp(attribute, type_)).result
+            self._constants[key] = known
+        return known
+
+    def number(self, value: Index) -> SSAValue:
+        """An i64."""
+        return self.constant(value, i64) if isinstance(value, int) else value
+
+    @property
+    def lane(self) -> SSAValue:
+        """The number of this lane, i32."""
+        return self._once("lane", simt.LaneIdOp)
+
+    def is_lane_bit(self, bit: int) -> SSAValue:
+        """Whether this bit of the lane's number is set, i1."""
+
+        def compare() -> Operation:
+            mask = self._head.add(arith.ConstantOp.integer(bit, i32))
+            zero = self._head.add(arith.ConstantOp.integer(0, i32))
+            masked = self._head.add(arith.AndiOp(self.lane, mask))
+            return arith.CmpiOp("ne", masked, zero)
+
+        return self._once(f"lane & {bit}", compare)
+
+    @property
+    def is_first(self) -> SSAValue:
+        """Whether this is the first lane, i1."""
+
+        def compare() -> Operation:
+            zero = self._head.add(arith.ConstantOp.integer(0, i32))
+            return arith.CmpiOp("eq", self.lane, zero)
+
+        return self._once("first", compare)
+
+    def _once(self, key: str, make: Callable[[], Operation]) -> SSAValue:
+        known = self._constants.get((key,))
+        if known is None:
+            known = self._head.add(make()).results[0]
+            self._constants[(key,)] = known
+        return known
+
+    # Refusing -----------------------------------------------------------------------
+
+    def refuse(self, op: Operation, message: str, help: str) -> XetlError:
+        """The error that this operation has no form for lanes."""
+        return refusal(op, message, help)
+
+    def refuse_value(self, value: SSAValue) -> XetlError:
+        """The error that nobody knows what a lane holds of ``value``."""
+        owner = value.owner
+        op = owner if isinstance(owner, Operation) else self.source
+        if not is_vector(value.type):
+            return self.refuse(
+                op,
+                f"a loop or a branch cannot carry {value.type}",
+                "carry the offsets, and describe the memory where it is used",
+            )
+        return self.refuse(
+            op,
+            f"no lane can hold its part of {value.type}",
+            "write `vector<hx16xT>`, h 1, 2, 4 or 8: a lane holds a column of it",
+        )
+
+
+def types_held(values: Sequence[SSAValue], lanes: Lanes) -> list[Attribute]:
+    """The types of all pieces of ``values``, in order."""
+    return [type_ for value in values for type_ in lanes.layout(value).types]

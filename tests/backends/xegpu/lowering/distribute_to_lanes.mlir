@@ -1,0 +1,126 @@
+// RUN: xetl-opt %s -p distribute-to-lanes --split-input-file --verify-diagnostics | filecheck %s
+
+// An array is an address, then its dynamic sizes and strides; the status words come last.
+// What a block message brings is what the type says a lane holds: nothing moves.
+// CHECK-LABEL: simt.func @blocks
+// CHECK-SAME:  (%{{[0-9a-z]+}}: i64, %{{[0-9a-z]+}}: i64, %{{[0-9a-z]+}}: i64, %{{[0-9a-z]+}}: i64, %{{[0-9a-z]+}}: i64)
+// CHECK-SAME:  work_group = array<i64: 128, 1, 1>, subgroup_size = 16 : i64, slm_bytes = 0 : i64
+// CHECK:       simt.block_load {{.*}} {bits = 16 : i64, rows = 16 : i64, columns = 16 : i64, count = 2 : i64} : vector<8xi16>, vector<8xi16>, vector<8xi16>, vector<8xi16>
+// CHECK:       arith.addf {{.*}} : vector<8xbf16>
+// CHECK-NOT:   simt.shuffle
+// CHECK:       simt.block_store
+gpu.module @m {
+  gpu.func @blocks(%a: memref<?x?xbf16, strided<[?, 1]>>) kernel attributes {xetile.subgroups = array<i64: 2, 4>} {
+    %c0 = arith.constant 0 : index
+    %m, %o, %s:2, %t:2 = memref.extract_strided_metadata %a : memref<?x?xbf16, strided<[?, 1]>> -> memref<bf16>, index, index, index, index, index
+    %d = xegpu.create_nd_tdesc %a, shape: [%s#0, %s#1], strides: [%t#0, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xegpu.tensor_desc<16x16xbf16, #xegpu.block_tdesc_attr<array_length = 2>>
+    %e = xegpu.create_nd_tdesc %a, shape: [%s#0, %s#1], strides: [%t#0, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xegpu.tensor_desc<8x16xbf16>
+    %v = xegpu.load_nd %d[%c0, %c0] : !xegpu.tensor_desc<16x16xbf16, #xegpu.block_tdesc_attr<array_length = 2>> -> vector<2x16x16xbf16>
+    %w = vector.extract %v[1] : vector<16x16xbf16> from vector<2x16x16xbf16>
+    %x = vector.extract_strided_slice %w {offsets = [8, 0], sizes = [8, 16], strides = [1, 1]} : vector<16x16xbf16> to vector<8x16xbf16>
+    %y = arith.addf %x, %x : vector<8x16xbf16>
+    xegpu.store_nd %y, %e[%c0, %c0] : vector<8x16xbf16>, !xegpu.tensor_desc<8x16xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// Rows are summed over the lanes, all of them at once; a column is in every lane, so its
+// broadcast is free. What a loop carries is pieces.
+// CHECK-LABEL: simt.func @sums
+// CHECK:       simt.reduce "add" {{.*}} : vector<8xf32>
+// CHECK-NOT:   vector.broadcast
+// CHECK:       scf.for {{.*}} -> (vector<8xf32>)
+// CHECK-NEXT:    arith.mulf {{.*}} : vector<8xf32>
+gpu.module @m {
+  gpu.func @sums(%a: memref<64x64xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %d = xegpu.create_nd_tdesc %a : memref<64x64xf32> -> !xegpu.tensor_desc<8x16xf32>
+    %v = xegpu.load_nd %d[%c0, %c0] : !xegpu.tensor_desc<8x16xf32> -> vector<8x16xf32>
+    %z = arith.constant dense<0.0> : vector<8xf32>
+    %s = vector.multi_reduction <add>, %v, %z [1] : vector<8x16xf32> to vector<8xf32>
+    %t = vector.shape_cast %s : vector<8xf32> to vector<8x1xf32>
+    %u = vector.broadcast %t : vector<8x1xf32> to vector<8x16xf32>
+    %r = scf.for %i = %c0 to %c1 step %c1 iter_args(%x = %u) -> (vector<8x16xf32>) {
+      %y = arith.mulf %x, %v : vector<8x16xf32>
+      scf.yield %y : vector<8x16xf32>
+    }
+    xegpu.store_nd %r, %d[%c0, %c0] : vector<8x16xf32>, !xegpu.tensor_desc<8x16xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// B that was not loaded packed is paired in the lane: rows that are neighbours are so
+// in a lane's vector too.
+// CHECK-LABEL: simt.func @pairs
+// CHECK:       vector.bitcast {{.*}} : vector<8xf16> to vector<4xi32>
+// CHECK:       vector.bitcast {{.*}} : vector<8xf16> to vector<4xi32>
+// CHECK:       vector.shuffle {{.*}}[0, 1, 2, 3, 4, 5, 6, 7] : vector<4xi32>, vector<4xi32>
+// CHECK-NOT:   simt.shuffle
+// CHECK:       simt.dpas {{.*}} {a_type = "f16", b_type = "f16"}
+gpu.module @m {
+  gpu.func @pairs(%a: memref<64x64xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %d = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<16x16xf16>
+    %e = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<8x16xf16>
+    %b = xegpu.load_nd %d[%c0, %c0] : !xegpu.tensor_desc<16x16xf16> -> vector<16x16xf16>
+    %v = xegpu.load_nd %e[%c0, %c0] : !xegpu.tensor_desc<8x16xf16> -> vector<8x16xf16>
+    %w = arith.mulf %b, %b : vector<16x16xf16>
+    %r = xegpu.dpas %v, %w : vector<8x16xf16>, vector<16x16xf16> -> vector<8x16xf16>
+    xegpu.store_nd %r, %e[%c0, %c0] : vector<8x16xf16>, !xegpu.tensor_desc<8x16xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// A named barrier that all subgroups meet is a barrier of the workgroup.
+// CHECK-LABEL: simt.func @met_by_all
+// CHECK-COUNT-1: simt.barrier
+gpu.module @m {
+  gpu.func @met_by_all() kernel attributes {xetile.subgroups = array<i64: 2, 2>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 4 : i8
+    xegpu.alloc_nbarrier 2
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    gpu.return
+  }
+}
+
+// -----
+
+// One of some subgroups is not.
+// CHECK: this named barrier is no barrier of the whole workgroup
+gpu.module @m {
+  gpu.func @met_by_some() kernel attributes {xetile.subgroups = array<i64: 2, 2>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 2 : i8
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    gpu.return
+  }
+}
+
+// -----
+
+// A descriptor that a loop carries has no surface that is known before the loop.
+// CHECK: a loop or a branch cannot carry
+gpu.module @m {
+  gpu.func @carried(%a: memref<64x64xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %d = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<8x16xf16>
+    %e = scf.for %i = %c0 to %c8 step %c8 iter_args(%t = %d) -> (!xegpu.tensor_desc<8x16xf16>) {
+      %u = xegpu.update_nd_offset %t, [%c8, %c0] : !xegpu.tensor_desc<8x16xf16>
+      scf.yield %u : !xegpu.tensor_desc<8x16xf16>
+    }
+    gpu.return
+  }
+}
