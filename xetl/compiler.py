@@ -109,6 +109,20 @@ def _described(remark: Remark, file: str) -> list[int | str]:
     return [*found, remark.file] if elsewhere else found
 
 
+def lowered(
+    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+) -> ModuleOp:
+    """What a backend makes code of: the module after all passes."""
+    return lowered_module(_build(function, signature, backend, target), backend, target)
+
+
+def lowered_module(module: ModuleOp, backend: Backend, target: str) -> ModuleOp:
+    """As `lowered`, of what the front end or a text made."""
+    for step in lower_module(module, backend, target):
+        module = step.module
+    return module
+
+
 def lower_to_stage(
     function: Callable[..., Any],
     signature: Signature,

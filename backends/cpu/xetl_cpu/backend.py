@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
+    from xetl.export import Export
     from xetl.findings import Finding
 
 _PIPELINE = "xetl_cpu.pipeline"
@@ -98,6 +99,13 @@ class CpuBackend:
     ) -> str:
         """``llvm`` or ``asm`` of a module at the ``loops`` stage."""
         return _pipeline().text(module, target, stage)
+
+    def export(
+        self, module: ModuleOp, signature: Signature, target: str, name: str
+    ) -> Export:
+        """An object file and a C header of a module at the ``loops`` stage."""
+        exporting = importlib.import_module("xetl_cpu.export")
+        return exporting.export(module, signature, target, name)
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
         """Map the machine code.

@@ -54,6 +54,9 @@ _SHARED = 3
 _LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 """Remainders are exact: no vector code is as good, and kernels rarely need them."""
 
+IMPORTS = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
+"""All C functions that kernels may call."""
+
 DIALECTS = (XSMM, CPU)
 
 _SEED_PASSES: tuple[type[ModulePass], ...] = (
@@ -120,8 +123,7 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     """Machine code and the facts the runtime needs."""
     machine = find_target(target)
     code = assemble(llvm_text(module, machine), machine)
-    imports = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
-    image = with_entry(build_image(code, [KERNEL], imports))
+    image = with_entry(build_image(code, [KERNEL], IMPORTS))
     meta = {
         "stored": stored_arguments(module),
         "packed": packed_argument(module),

@@ -1,0 +1,208 @@
+"""`xetl compile`: files that a C or C++ program links, and what they say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+FILE = str(HERE / "kernels_for_commands.py")
+GEMM = "f32[M,K] f32[K,N]^T f32[M,N]"
+STRICT = ("-O1", "-Wall", "-Wextra", "-Werror", "-pedantic")
+
+PRODUCT = """
+#include "gemm.h"
+#include "scale.h"
+#include <stdio.h>
+
+enum { M = 70, N = 45, K = 100, ROWS = 3 };
+static float a[M * K], b[N * K], c[M * N], x[ROWS * 16], y[ROWS * 16];
+
+static int product(xetl_workspace *workspace)
+{
+    const int64_t grid[3] = {(M + 31) / 32, (N + 31) / 32, 1};
+    const int64_t a_shape[2] = {M, K}, a_strides[2] = {K, 1};
+    const int64_t b_shape[2] = {K, N}, b_strides[2] = {1, K};
+    const int64_t c_shape[2] = {M, N}, c_strides[2] = {N, 1};
+
+    memset(c, 7, sizeof c);
+    if (gemm(grid, a, a_shape, a_strides, b, b_shape, b_strides, c, c_shape, c_strides,
+             workspace))
+        return 1;
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++) {
+            float sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += a[m * K + k] * b[n * K + k];
+            if (c[m * N + n] != sum)
+                return 2;
+        }
+    return 0;
+}
+
+static int scaled(void)
+{
+    const int64_t grid[3] = {ROWS, 1, 1}, shape[2] = {ROWS, 16}, strides[2] = {16, 1};
+
+    if (scale(grid, x, shape, strides, 2.5, 4, 1, y, shape, strides, NULL))
+        return 1;
+    for (int i = 0; i < ROWS * 16; i++)
+        if (y[i] != x[i] * 2.5f + 5)
+            return 2;
+    return 0;
+}
+
+int main(void)
+{
+    xetl_workspace workspace = {NULL, NULL, 0};
+    const int64_t wrong[2] = {K, 2}, shape[2] = {M, K}, grid[3] = {1, 1, 1};
+    int failed;
+
+    for (int i = 0; i < M * K; i++)
+        a[i] = (float)(i * 7 % 9 - 4);
+    for (int i = 0; i < N * K; i++)
+        b[i] = (float)(i * 5 % 7 - 3);
+    for (int i = 0; i < ROWS * 16; i++)
+        x[i] = (float)i;
+    failed = scaled() + product(NULL) * 10 + product(&workspace) * 100;
+    failed += product(&workspace) * 1000;
+    xetl_workspace_free(&workspace);
+    if (gemm(grid, a, shape, wrong, b, shape, wrong, c, shape, wrong, NULL)
+        != XETL_ERROR_STRIDE)
+        failed += 10000;
+    printf("%d\\n", failed);
+    return failed != 0;
+}
+"""
+
+
+def compiler(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def compiled(xetl: Any, folder: Path, *words: str) -> dict[str, Any]:
+    """Compile into ``folder``; what the JSON says."""
+    name = words[0].rpartition(":")[2]
+    result = xetl("compile", *words, "-o", str(folder / f"{name}.o"))
+    assert result.exit_code == 0, result.output
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("language", "options"),
+    [
+        ("cc", ["-std=c11", "-Wno-unknown-pragmas"]),
+        ("cc", ["-std=gnu11", "-fopenmp"]),
+        ("c++", ["-std=c++17", "-fopenmp", "-x", "c++"]),
+    ],
+)
+def test_a_program_without_python(
+    xetl: Any, tmp_path: Path, language: str, options: list[str]
+) -> None:
+    compile_ = compiler(language)
+    compiled(xetl, tmp_path, f"{FILE}:gemm", GEMM, "--target", "avx2")
+    signature = "f32[R,16] f64 i64 i1 f32[R,16]"
+    compiled(xetl, tmp_path, f"{FILE}:scale", signature, "--target", "avx2")
+    (tmp_path / "main.c").write_text(PRODUCT)
+    objects = ["-x", "none", "gemm.o", "scale.o", "-lm", "-o", "program"]
+    command = [compile_, *STRICT, *options, "main.c", *objects]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.stdout == "0\n"
+
+
+def test_a_process_of_its_own(shell: Any, tmp_path: Path) -> None:
+    out = tmp_path / "gemm.o"
+    done = shell("compile", f"{FILE}:gemm", GEMM, "-o", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"wrote {out.with_suffix(suffix)}" for suffix in (".o", ".h", ".json")
+    ]
+    assert out.read_bytes().startswith(b"\x7fELF")
+
+
+def test_what_the_json_says(xetl: Any, tmp_path: Path) -> None:
+    words = (f"{FILE}:gemm", "bf16[M,K] bf16[K,N] f32[M,N]", "BM=64", "EPILOGUE=twice")
+    facts = compiled(xetl, tmp_path, *words, "--target", "avx512_bf16")
+    assert facts["kernel"] == "gemm"
+    assert facts["source"] == f"{FILE}:12"
+    assert facts["target"] == "avx512_bf16"
+    assert "avx512bf16" in facts["features"]
+    assert facts["arguments"][1] == {
+        "name": "B",
+        "kind": "array",
+        "dtype": "bf16",
+        "rank": 2,
+        "dimension_of_stride_1": 1,
+    }
+    assert facts["constants"]["BM"] == "64"
+    assert facts["slots"] == {"A": 10, "B": 15, "C": 20}
+    assert facts["needs"] == []
+    assert any("share no memory" in each for each in facts["assumptions"])
+
+
+def test_the_processor_of_this_machine_is_named(xetl: Any, tmp_path: Path) -> None:
+    facts = compiled(xetl, tmp_path, f"{FILE}:gemm", GEMM)
+    assert facts["target"] == "host"
+    assert "avx2" in facts["features"]
+    assert any("name a target" in each for each in facts["assumptions"])
+
+
+def test_tiles_ask_for_permission(xetl: Any, tmp_path: Path) -> None:
+    signature = "bf16[M,K] bf16[K,N] f32[M,N]"
+    compiled(xetl, tmp_path, f"{FILE}:gemm", signature, "--target", "amx")
+    header = (tmp_path / "gemm.h").read_text()
+    assert "if (xetl_permit_tiles()) return XETL_ERROR_TILES;" in header
+    (tmp_path / "main.c").write_text(
+        '#include "gemm.h"\nint main(void) { return 0; }\n'
+    )
+    command = [compiler("cc"), *STRICT, "-std=gnu11", "main.c", "gemm.o", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:
+    words = ("compile", f"{FILE}:gemm", GEMM, "--target", "avx2")
+    out = tmp_path / "gemm.o"
+    result = xetl(*words, "-o", str(out), XETL_XSMM="recording")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(out.with_suffix(".json").read_text())
+    assert facts["needs"] == ["xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"]
+    assert facts["libraries"] == ["m", "xetl_xsmm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "answer"),
+    [
+        ([f"{FILE}:printing", "f32[1,16]"], 1, "`printing` prints or asserts"),
+        (
+            [f"{FILE}:gemm", GEMM, "--backend", "reference"],
+            1,
+            "backend `reference` makes no files",
+        ),
+        ([f"{FILE}:gemm", GEMM, "--name", "a-b"], 2, "`a-b` is no name in C"),
+        ([f"{FILE}:gemm", "f32[M,K]"], 1, "called without `B`, `C`"),
+    ],
+)
+def test_wrong_command_lines(
+    xetl: Any, tmp_path: Path, words: list[str], code: int, answer: str
+) -> None:
+    result = xetl("compile", *words, "-o", str(tmp_path / "k.o"))
+    assert result.exit_code == code
+    assert answer in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there(xetl: Any, tmp_path: Path) -> None:
+    out = tmp_path / "nowhere" / "k.o"
+    result = xetl("compile", f"{FILE}:gemm", GEMM, "-o", str(out))
+    assert result.exit_code == 2
+    assert "there is no folder" in result.stderr

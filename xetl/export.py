@@ -1,0 +1,26 @@
+"""A kernel as files that other programs can link or load, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What `Backend.export` makes of a kernel.
+
+    Attributes:
+        code: an object file, a module of SPIR-V.
+        suffix: of the file ``code`` is usually kept in, such as ``.o``.
+        header: C that calls it; empty if there is none.
+        facts: what the code is and needs; JSON only.
+        assumptions: what it takes for granted, a sentence each.
+    """
+
+    code: bytes
+    suffix: str
+    header: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    assumptions: Sequence[str] = ()

@@ -1,0 +1,45 @@
+"""``xetl ir``: the text of a kernel at a stage, after a pass, or as machine code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from xetl.tools.kernel_options import about_a_kernel, asked
+
+
+@click.command(short_help="The IR of a kernel at a stage or after a pass; no device.")
+@about_a_kernel
+@click.option(
+    "--stage",
+    default="xetile",
+    show_default=True,
+    help="A stage (xetile, loops, llvm, asm, spirv, ...) or the name of a pass.",
+)
+@click.option("-o", "--output", type=Path, help="A file to write it to.")
+def command(
+    place: str,
+    words: tuple[str, ...],
+    target: str | None,
+    backend: str | None,
+    stage: str,
+    output: Path | None,
+) -> None:
+    r"""Print what becomes of a kernel.
+
+    \b
+    xetl ir gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --stage asm --target avx512
+    xetl ir gemm.py:gemm "f32[M,K] f32[K,N]^T f32[M,N]" BM=128 EPILOGUE=gelu
+    xetl ir module.mlir:kernel --stage xetile-blocked
+
+    SIGNATURE is as in `kernel.warmup`: f32[M,K] is row-major, f32[M,K]^T column-major,
+    i64 and f32 alone are numbers. VALUE is Python and may use the names of FILE.
+    """
+    found = asked(place, words, target, backend)
+    options = {"target": found.target, "backend": found.backend, **found.constants}
+    text = found.kernel.ir(stage, *found.arguments, **options)
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text + "\n")

@@ -1,0 +1,169 @@
+"""``FILE:KERNEL`` and ``NAME=VALUE``: how commands name kernels and constants."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from xetl.errors import XetlError, did_you_mean
+
+PLACE = "FILE:KERNEL"
+_CONSTANT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_PREFIX = "xetl_file_"
+"""Of the module a file becomes: it may be called like one that is there already."""
+
+
+def find_kernel(place: str) -> tuple[Any, Mapping[str, Any]]:
+    """The kernel that ``FILE:KERNEL`` names, and the names its file knows.
+
+    FILE is a Python file, a text of XeTile IR (``.mlir``) or a module such as
+    ``package.module``. ``:KERNEL`` may be left out where there is only one.
+
+    Raises:
+        BadParameter: there is no such file or kernel.
+    """
+    file, colon, name = place.rpartition(":")
+    if not colon:
+        file, name = place, ""
+    if file.endswith(".mlir"):
+        kernels, names = _of_text(file), {}
+    else:
+        names = vars(_module(file))
+        kernels = _kernels_among(names)
+    return _choose(kernels, name, file), names
+
+
+def _of_text(file: str) -> Mapping[str, Any]:
+    library: Any = importlib.import_module("xetl.runtime.library")
+    path = _existing(file)
+    try:
+        return library.load_mlir(path.read_text("utf-8"))
+    except XetlError as error:
+        error.file = file  # a text given to `load_mlir` has no name
+        raise
+
+
+def _module(file: str) -> ModuleType:
+    """Import a file, or a module by its name."""
+    is_name = not file.endswith(".py") and re.fullmatch(r"\w+(\.\w+)+|\w+", file)
+    try:
+        if is_name and not Path(file).exists():
+            sys.path.insert(0, "")
+            return importlib.import_module(file)
+        return _import_file(_existing(file))
+    except (click.ClickException, XetlError):
+        raise
+    except ModuleNotFoundError as error:
+        if f"{file}.".startswith(f"{error.name}."):
+            raise _no_file(file) from None
+        raise _broken(file, error) from None
+    except Exception as error:
+        raise _broken(file, error) from None
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Run a file as a module; like a script's, its folder is looked into first."""
+    name = _PREFIX + re.sub(r"\W", "_", path.stem)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise click.BadParameter(f"`{path}` is no Python file", param_hint=PLACE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _existing(file: str) -> Path:
+    path = Path(file)
+    if not path.is_file():
+        raise _no_file(file)
+    return path.resolve()
+
+
+def _no_file(file: str) -> click.BadParameter:
+    return click.BadParameter(f"there is no file `{file}`", param_hint=PLACE)
+
+
+def _broken(file: str, error: Exception) -> click.ClickException:
+    """What a file raised when it was imported, from its own first line on."""
+    frames = error.__traceback__
+    while frames is not None and not _is_of(file, frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    lines = traceback.format_exception(type(error), error, frames)
+    text = "".join(lines).rstrip()
+    return click.ClickException(f"`{file}` cannot be imported:\n{text}")
+
+
+def _is_of(file: str, code_file: str) -> bool:
+    return Path(code_file).stem == Path(file).stem.rpartition(".")[2]
+
+
+def _kernels_among(names: Mapping[str, Any]) -> Mapping[str, Any]:
+    kernel: Any = importlib.import_module("xetl.runtime.kernel").Kernel
+    return {name: each for name, each in names.items() if isinstance(each, kernel)}
+
+
+def _choose(kernels: Mapping[str, Any], name: str, file: str) -> Any:
+    if name in kernels:
+        return kernels[name]
+    if not name and len(kernels) == 1:
+        return next(iter(kernels.values()))
+    listed = ", ".join(f"`{file}:{each}`" for each in kernels)
+    if not kernels:
+        why = f"`{file}` has no kernels: they are decorated with `@xetile.kernel`"
+    elif name:
+        hint = did_you_mean(name, kernels) or f"there are {listed}"
+        why = f"`{file}` has no kernel called `{name}`; {hint}"
+    else:
+        why = f"`{file}` has {len(kernels)} kernels; write {listed}"
+    raise click.BadParameter(why, param_hint=PLACE)
+
+
+def split_words(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The signature, if there is one, and the constants behind it."""
+    if words and not _CONSTANT.fullmatch(words[0]):
+        return words[0], list(words[1:])
+    return None, list(words)
+
+
+def constants(words: Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of ``NAME=VALUE``: Python, with the names of the kernel's file.
+
+    Args:
+        words: such as ``BM=128``, ``EPILOGUE=gelu``, ``OUT=f16``, ``MODE='fast'``.
+        names: what the values may use, besides those of `xetl.xetile`.
+
+    Raises:
+        BadParameter: a word is none of these.
+    """
+    xetile: Any = importlib.import_module("xetl.xetile")
+    known: dict[str, Any] = {**vars(xetile), "xetile": xetile, **names}
+    return dict(_constant(word, known) for word in words)
+
+
+def _constant(word: str, known: dict[str, Any]) -> tuple[str, Any]:
+    match = _CONSTANT.fullmatch(word)
+    if match is None:
+        raise click.BadParameter(
+            f"`{word}` is no constant; write NAME=VALUE, such as BM=128",
+            param_hint="NAME=VALUE",
+        )
+    name, text = match.groups()
+    try:
+        return name, eval(text, dict(known))
+    except NameError as error:
+        hint = did_you_mean(str(error.name), known) or f"a text has quotes: '{text}'"
+        why = f"`{error.name}` of `{word}` is not defined; {hint}"
+    except Exception as error:
+        why = f"`{word}` cannot be read: {type(error).__name__}: {error}"
+    raise click.BadParameter(why, param_hint="NAME=VALUE")

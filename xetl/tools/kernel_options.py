@@ -1,0 +1,102 @@
+"""What commands about a kernel take: the kernel, its signature, constants, target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from xetl.backend import Backend, backend_names, find_backend
+from xetl.errors import LaunchError, did_you_mean
+from xetl.runtime.executables import choose_backend
+from xetl.tools.kernel_files import constants, find_kernel, split_words
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A kernel and what to compile it for.
+
+    Attributes:
+        kernel: of Python or of a text.
+        signature: the signature string, empty if there is none.
+        constants: compile-time values by name.
+        backend: its name.
+        target: the machine, or None for the one launches use.
+    """
+
+    kernel: Any
+    signature: str
+    constants: Mapping[str, Any]
+    backend: str
+    target: str | None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the kernel was written as IR: its types are its signature."""
+        return not hasattr(self.kernel, "fn")
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What stands for the arguments of a launch."""
+        return () if self.is_text else (self.signature,)
+
+
+def about_a_kernel(command: F) -> F:
+    """Give a command the parameters ``place``, ``words``, ``target``, ``backend``."""
+    decorate = (
+        click.argument("place", metavar="FILE:KERNEL"),
+        click.argument("words", nargs=-1, metavar="[SIGNATURE] [NAME=VALUE]..."),
+        click.option("--target", help="The machine, such as avx512, amx, pvc."),
+        click.option("--backend", help="By default the one that has the target."),
+    )
+    for each in reversed(decorate):
+        command = each(command)
+    return command
+
+
+def asked(
+    place: str, words: tuple[str, ...], target: str | None, backend: str | None
+) -> Asked:
+    """Find the kernel and read the rest.
+
+    Raises:
+        BadParameter: the command line is wrong.
+        LaunchError: there is no such backend or target.
+    """
+    kernel, names = find_kernel(place)
+    signature, rest = split_words(words)
+    values = constants(rest, names)
+    found = Asked(kernel, signature or "", values, _backend(backend, target), target)
+    if found.is_text and (signature is not None or rest):
+        why = "a kernel of a text takes no signature: its types say it all"
+        raise click.BadParameter(why, param_hint="SIGNATURE")
+    return found
+
+
+def _backend(name: str | None, target: str | None) -> str:
+    """The backend that is named, else the one that has the target."""
+    chosen = choose_backend(name)
+    if name is None and target is not None and target not in chosen.targets:
+        return _with_target(target).name
+    return chosen.name
+
+
+def _with_target(target: str) -> Backend:
+    every: list[str] = []
+    for name in backend_names():
+        try:
+            backend = find_backend(name)
+        except (ImportError, LaunchError):  # what it needs is not installed
+            continue
+        if target in backend.targets:
+            return backend
+        every += backend.targets
+    raise LaunchError(
+        f"no backend has a target called `{target}`",
+        code="X0811",
+        help=did_you_mean(target, every) or f"there are {', '.join(every)}",
+    )
