@@ -5,6 +5,7 @@ A module at stage `xegpu` is one that `mlir-opt` 22 reads, verifies and lowers.
 
 from __future__ import annotations
 
+from xdsl.dialects import builtin
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 from xdsl.ir import Operation
 
@@ -31,7 +32,7 @@ def set_launch_facts(kernel: gpu.FuncOp, work_items: int, subgroup_size: int) ->
         work_items: of a workgroup, all of them along x: lanes of its subgroups.
         subgroup_size: lanes of a subgroup.
     """
-    for name in [name for name in kernel.attributes if _is_ours(name)]:
+    for name in [name for name in kernel.attributes if name.startswith("xetile.")]:
         del kernel.attributes[name]
     size = DenseArrayBase.from_list(i32, [work_items, 1, 1])
     kernel.properties["known_block_size"] = size
@@ -50,14 +51,12 @@ def subgroup_size_of(kernel: gpu.FuncOp) -> int:
     return found.value.data
 
 
-def _is_ours(name: str) -> bool:
-    return name.partition(".")[0] in _OURS and "." in name
-
-
 def only_facts_of_mlir(op: Operation) -> str | None:
-    """No discardable attribute of an earlier stage is left."""
+    """No attribute of an earlier stage is left, but for the device of the module."""
+    if isinstance(op, builtin.ModuleOp):
+        return None
     for name in op.attributes:
-        if _is_ours(name):
+        if name.partition(".")[0] in _OURS and "." in name:
             return f"`{op.name}` still carries `{name}`"
     return None
 
