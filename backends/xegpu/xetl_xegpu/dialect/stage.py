@@ -100,7 +100,8 @@ _GPU = _named(
 )
 _MEMREF = _named(
     "memref",
-    *("alloc", "view", "reinterpret_cast", "extract_aligned_pointer_as_index"),
+    *("alloc", "view", "reinterpret_cast"),
+    *("extract_aligned_pointer_as_index", "extract_strided_metadata", "dim"),
 )
 _VECTOR = _named(
     "vector",
