@@ -159,7 +159,8 @@ def test_dynamic_arrays_and_numbers_are_arguments():
     y = np.zeros((3, 16), np.float32)
     text = """
     gpu.module @m { gpu.func @k(%x: memref<?x?xf32, strided<[?, 1]>>, %n: i64,
-        %y: memref<?x16xf32>) kernel {
+        %y: memref<?x16xf32>) kernel
+        attributes {known_block_size = array<i32: 16, 1, 1>} {
       %on = arith.constant dense<true> : vector<16xi1>
       %b, %o, %s:2, %t:2 = memref.extract_strided_metadata %x
           : memref<?x?xf32, strided<[?, 1]>>
@@ -243,3 +244,10 @@ def test_what_a_text_asks_of_memory_in_vain_is_named(body: str, message: str):
         launch(kernel(body, "64x64xf32"), np.zeros((64, 64), np.float32))
     assert error.value.line == 8 + body.count("\n")
     assert error.value.code == "X0705"
+
+
+@pytest.mark.parametrize("size", ["8, 2, 1", "24, 1, 1"])
+def test_a_workgroup_is_whole_subgroups_along_x(size: str):
+    text = kernel("").replace("16, 1, 1", size)
+    with pytest.raises(XetlError, match="whole subgroups of 16 lanes"):
+        to_lanes(text)

@@ -26,7 +26,7 @@ def kernel(body: str, *shapes: str, subgroups: int = 1) -> str:
     arguments = ", ".join(f"%a{i}: memref<{s}>" for i, s in enumerate(shapes))
     return f"""
     gpu.module @m {{ gpu.func @k({arguments}) kernel
-        attributes {{xetile.subgroups = array<i64: 1, {subgroups}>}} {{
+        attributes {{known_block_size = array<i32: {16 * subgroups}, 1, 1>}} {{
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %on = arith.constant dense<true> : vector<16xi1>

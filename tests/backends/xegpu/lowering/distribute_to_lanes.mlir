@@ -10,7 +10,7 @@
 // CHECK-NOT:   simt.shuffle
 // CHECK:       simt.block_store
 gpu.module @m {
-  gpu.func @blocks(%a: memref<?x?xbf16, strided<[?, 1]>>) kernel attributes {xetile.subgroups = array<i64: 2, 4>} {
+  gpu.func @blocks(%a: memref<?x?xbf16, strided<[?, 1]>>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %m, %o, %s:2, %t:2 = memref.extract_strided_metadata %a : memref<?x?xbf16, strided<[?, 1]>> -> memref<bf16>, index, index, index, index, index
     %d = xegpu.create_nd_tdesc %a, shape: [%s#0, %s#1], strides: [%t#0, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xegpu.tensor_desc<16x16xbf16, #xegpu.block_tdesc_attr<array_length = 2>>
@@ -34,7 +34,7 @@ gpu.module @m {
 // CHECK:       scf.for {{.*}} -> (vector<8xf32>)
 // CHECK-NEXT:    arith.mulf {{.*}} : vector<8xf32>
 gpu.module @m {
-  gpu.func @sums(%a: memref<64x64xf32>) kernel {
+  gpu.func @sums(%a: memref<64x64xf32>) kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %d = xegpu.create_nd_tdesc %a : memref<64x64xf32> -> !xegpu.tensor_desc<8x16xf32>
@@ -63,7 +63,7 @@ gpu.module @m {
 // CHECK-NOT:   simt.shuffle
 // CHECK:       simt.dpas {{.*}} {a_type = "f16", b_type = "f16"}
 gpu.module @m {
-  gpu.func @pairs(%a: memref<64x64xf16>) kernel {
+  gpu.func @pairs(%a: memref<64x64xf16>) kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
     %c0 = arith.constant 0 : index
     %d = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<16x16xf16>
     %e = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<8x16xf16>
@@ -82,7 +82,7 @@ gpu.module @m {
 // CHECK-LABEL: simt.func @met_by_all
 // CHECK-COUNT-1: simt.barrier
 gpu.module @m {
-  gpu.func @met_by_all() kernel attributes {xetile.subgroups = array<i64: 2, 2>} {
+  gpu.func @met_by_all() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
     %n = arith.constant 4 : i8
     xegpu.alloc_nbarrier 2
@@ -98,7 +98,7 @@ gpu.module @m {
 // One of some subgroups is not.
 // CHECK: this named barrier is no barrier of the whole workgroup
 gpu.module @m {
-  gpu.func @met_by_some() kernel attributes {xetile.subgroups = array<i64: 2, 2>} {
+  gpu.func @met_by_some() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
     %n = arith.constant 2 : i8
     %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
@@ -113,7 +113,7 @@ gpu.module @m {
 // A descriptor that a loop carries has no surface that is known before the loop.
 // CHECK: a loop or a branch cannot carry
 gpu.module @m {
-  gpu.func @carried(%a: memref<64x64xf16>) kernel {
+  gpu.func @carried(%a: memref<64x64xf16>) kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
     %d = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<8x16xf16>

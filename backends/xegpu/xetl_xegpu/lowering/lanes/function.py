@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StridedLayoutAttr, i
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index, ints_of, memref_type
-from xetl.dialects.kernel_attributes import SUBGROUPS
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.kinds_of_types import is_integer_attr, is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu
+from xetl.transforms.subgroups.refusing import refusal
 from xetl_xegpu import simt
+from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
 from xetl_xegpu.lowering.lanes.control import Lower
 from xetl_xegpu.lowering.lanes.held import LANES
 from xetl_xegpu.lowering.lanes.memory import is_shared, product
@@ -36,18 +37,28 @@ def lower_kernel(kernel: gpu.FuncOp, lower: Lower) -> simt.FuncOp:
         lanes.local_bytes,
         location=kernel.location,
     )
-    kept = {k: v for k, v in kernel.attributes.items() if k != gpu.KERNEL}
-    made.attributes |= kept
+    said = (gpu.KERNEL, SUBGROUP_SIZE)
+    made.attributes |= {k: v for k, v in kernel.attributes.items() if k not in said}
     return made
 
 
 def subgroups_of(kernel: gpu.FuncOp) -> int:
     """How many subgroups a workgroup has."""
-    counts = ints_of(kernel.attributes.get(SUBGROUPS))
-    if counts:
-        return prod(counts)
-    sizes = ints_of(kernel.known_block_size)
-    return max(1, prod(sizes) // LANES) if sizes else 1
+    size = kernel.attributes.get(SUBGROUP_SIZE)
+    lanes = size.value.data if is_integer_attr(size) else LANES
+    extents = ints_of(kernel.known_block_size)
+    if (
+        lanes != LANES
+        or not extents
+        or prod(extents) != extents[0]
+        or extents[0] % lanes
+    ):
+        raise refusal(
+            kernel,
+            "a workgroup is whole subgroups of 16 lanes along x",
+            "say `known_block_size = array<i32: n, 1, 1>`, n a multiple of 16",
+        )
+    return extents[0] // LANES
 
 
 def _argument(lanes: Lanes, argument: SSAValue) -> None:
