@@ -161,11 +161,11 @@ class Backend(Protocol):
     It may also have ``slm_limit(target) -> int``, the bytes of shared memory that a
     workgroup can get (1 MiB where it has not), ``stops_at_breakpoints = True``, and
     ``variant(target) -> str``, the target with what settings add to it: all methods
-    take its result for a target. ``doctor() -> Sequence[Finding]`` is what `xetl doctor`
-    prints of it, ``export(module, signature, target, name) -> Export`` the files that
-    `xetl compile` writes of a lowered module. One whose devices have queues has
-    ``place(queue, names, args) -> Place``, where a launch with these arguments runs
-    (``queue`` may be None), and gives executables that are a `QueuedExecutable`.
+    take its result for a target. ``doctor() -> Sequence[Finding]`` is what
+    `xetl doctor` prints of it, ``export(module, signature, target, name) -> Export``
+    the files that `xetl compile` writes of a lowered module. One whose devices have
+    queues has ``place(queue, names, args) -> Place``, where a launch with these
+    arguments runs (``queue`` may be None), and gives a `QueuedExecutable`.
     """
 
     name: str

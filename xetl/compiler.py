@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.backend import Artifact, Backend
 from xetl.devices import DEVICES
+from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import InternalError, LaunchError
 from xetl.frontend import build_module
@@ -56,26 +57,30 @@ def compile_kernel(
         CompileError: the kernel is wrong; nothing was made.
     """
     steps = lower(function, signature, backend, target)
-    file = function.__code__.co_filename
-    return _compile(steps, file, signature, backend, target)
+    names = function.__name__, function.__code__.co_filename
+    return _compile(steps, names, signature, backend, target)
 
 
 def compile_module(
     module: ModuleOp, signature: Signature, backend: Backend, target: str, file: str
 ) -> Artifact:
     """Compile a module with one kernel; ``file`` is where its lines stand."""
+    kernel = next(op for op in module.walk() if isinstance(op, FuncOp))
+    names = kernel.sym_name.data, file
     steps = lower_module(module, backend, target)
-    return _compile(steps, file, signature, backend, target)
+    return _compile(steps, names, signature, backend, target)
 
 
 def _compile(
     steps: Iterator[Step],
-    file: str,
+    names: tuple[str, str],
     signature: Signature,
     backend: Backend,
     target: str,
 ) -> Artifact:
+    """``names``: of the kernel, and of the file its lines stand in."""
     start = perf_counter()
+    kernel, file = names
     module = ModuleOp([])
     with collect_remarks() as remarks:
         wanted = _wanted_dumps(backend, target)
@@ -87,6 +92,9 @@ def _compile(
                 _report_maps(module, backend, target)
         artifact = backend.build(module, signature, target)
     facts = {
+        "kernel": kernel,
+        "backend": backend.name,
+        "target": target,
         "compile_ms": (perf_counter() - start) * 1e3,
         "remarks": [_described(each, file) for each in remarks],
         "warnings": [[r.line, r.text, r.file] for r in remarks if r.is_warning],

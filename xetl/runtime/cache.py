@@ -14,9 +14,12 @@ import json
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -93,14 +96,27 @@ class DiskCache:
                         found.append((path, path.stat()))
         return sorted(found, key=lambda entry: entry[1].st_mtime)
 
-    def prune(self, limit: int | None = None) -> int:
-        """Remove what was used least recently until the rest fits; count it."""
+    def peek(self, path: Path) -> Mapping[str, Any]:
+        """The facts of an entry, which does not count as a use; empty if it is none."""
+        try:
+            with path.open("rb") as file:
+                head = file.read(len(_MAGIC) + _CHECKSUM + 4)
+                size = int.from_bytes(head[-4:], "little")
+                return json.loads(file.read(size)) if head.startswith(_MAGIC) else {}
+        except (OSError, ValueError):
+            return {}
+
+    def prune(self, limit: int | None = None, since: float = -inf) -> int:
+        """Remove what was used least recently until the rest fits; count it.
+
+        What was not used ``since`` then (seconds of `time.time`) goes in any case.
+        """
         limit = self.limit if limit is None else limit
         entries = self.entries()
         total = sum(status.st_size for _, status in entries)
         removed = 0
         for path, status in entries:
-            if total <= limit:
+            if total <= limit and status.st_mtime >= since:
                 break
             with contextlib.suppress(OSError):
                 path.unlink()

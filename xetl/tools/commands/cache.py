@@ -1,0 +1,109 @@
+"""``xetl cache``: what is kept on disk, and how to make room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from os import stat_result
+from pathlib import Path
+from typing import Any
+
+import click
+
+from xetl.runtime.cache import DiskCache, disk_cache
+from xetl.runtime.config import Config
+
+_SHOWN = 20
+_HEAD = ("KERNEL", "BACKEND", "TARGET", "KB", "LAST USED")
+_UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+
+
+@click.group(short_help="What is kept on disk: list it, make room.")
+def command() -> None:
+    """Look at the compiled kernels that are kept on disk, or remove some."""
+
+
+@command.command("ls", short_help="The compiled kernels, the one used last first.")
+@click.option("--all", "every", is_flag=True, help=f"Not only the {_SHOWN} used last.")
+def list_kernels(every: bool) -> None:
+    """List the compiled kernels, the one used last first."""
+    cache = _cache()
+    entries = cache.entries()[::-1]
+    kernels = [(path, status, cache.peek(path)) for path, status in entries]
+    named = [each for each in kernels if "kernel" in each[2]]
+    _print_table([_HEAD, *map(_row, named if every else named[:_SHOWN])])
+    if len(named) > _SHOWN and not every:
+        click.echo(f"... and {len(named) - _SHOWN} more: xetl cache ls --all")
+    size = sum(status.st_size for _, status in entries)
+    click.echo(
+        f"{len(named)} kernels, {len(entries)} files, {_megabytes(size)} of "
+        f"{_megabytes(cache.limit)} in {cache.folder}"
+    )
+
+
+@command.command(short_help="Remove what was used least recently.")
+@click.option("--to", "size", metavar="SIZE", help="Leave at most SIZE, such as 100M.")
+@click.option("--unused-for", "days", metavar="DAYS", type=click.FloatRange(min=0))
+@click.option("--all", "everything", is_flag=True, help="Remove everything.")
+def prune(size: str | None, days: float | None, everything: bool) -> None:
+    """Remove what was used least recently: all that exceeds XETL_CACHE_SIZE.
+
+    Other processes may go on: what they need again they compile again.
+    """
+    cache = _cache()
+    before = _size(cache)
+    limit = 0 if everything else _bytes(size, cache)
+    since = {} if days is None else {"since": time.time() - days * 86400}
+    removed = cache.prune(limit, **since)
+    freed = _megabytes(before - _size(cache))
+    click.echo(f"removed {removed} files, {freed}, from {cache.folder}")
+
+
+def _cache() -> DiskCache:
+    cache = disk_cache()
+    if cache is None:
+        raise click.ClickException("the cache is switched off by XETL_CACHE")
+    return cache
+
+
+def _size(cache: DiskCache) -> int:
+    return sum(status.st_size for _, status in cache.entries())
+
+
+def _bytes(text: str | None, cache: DiskCache) -> int:
+    if text is None:
+        return cache.limit
+    try:
+        return Config.cache_size.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--to") from None
+
+
+def _row(entry: tuple[Path, stat_result, Any]) -> tuple[str, ...]:
+    _, status, facts = entry
+    return (
+        facts["kernel"],
+        facts["backend"],
+        facts["target"],
+        str(-(-status.st_size // 1024)),
+        _age(time.time() - status.st_mtime),
+    )
+
+
+def _age(seconds: float) -> str:
+    """A time ago, in the largest unit of which there are two."""
+    for unit, length in _UNITS:
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return "now"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MB"
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths))
+        click.echo("  ".join(cells).rstrip())
