@@ -17,8 +17,8 @@ from xetl.errors import LaunchError
 
 from .tools import find_spirv_val, need_ocloc, run
 
-DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg", "opencl": "pvc"}
-"""Our targets, and what the compiler calls the GPU; the emulated one is like pvc."""
+DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg"}
+"""Our targets, and what the compiler calls the GPU."""
 
 LARGE_REGISTERS = "-ze-opt-large-register-file"
 """256 registers a thread, half as many threads.  Source: Level Zero, build options."""

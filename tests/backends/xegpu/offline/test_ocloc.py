@@ -20,7 +20,7 @@ needs_ocloc = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 
 
 @needs_ocloc
-@pytest.mark.parametrize("target", ["pvc", "bmg", "opencl"])
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
 @pytest.mark.parametrize("large", [False, True])
 def test_facts_and_code_of_a_kernel(target: str, large: bool) -> None:
     found = compile_spirv(to_spirv(KERNEL), target, large_registers=large)
