@@ -12,6 +12,7 @@ from xetl.dialects.upstream import arith
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.lanes.held import LANES
+from xetl_xegpu.lowering.lanes.memory import as_i32
 from xetl_xegpu.lowering.lanes.state import Lanes
 from xetl_xegpu.lowering.lanes.vectors import (
     collected,
@@ -42,7 +43,7 @@ def lane_of(lanes: Lanes, piece: SSAValue, lane: int | SSAValue) -> SSAValue:
     if isinstance(lane, int):
         number = lanes.constant(lane, i32)
     else:
-        number = lanes.emit(arith.IndexCastOp(lanes.one(lane), i32))
+        number = as_i32(lanes, lanes.one(lane))
     return shuffled(lanes, piece, number)
 
 

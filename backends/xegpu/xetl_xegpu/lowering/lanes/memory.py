@@ -75,7 +75,7 @@ def as_i32(lanes: Lanes, index: Index) -> SSAValue:
     """A value of type i32: coordinates and sizes of blocks."""
     if isinstance(index, int):
         return lanes.constant(index, i32)
-    return lanes.emit(arith.IndexCastOp(index, i32))
+    return lanes.beside(index, "i32", lambda value: arith.IndexCastOp(value, i32))
 
 
 def moved(lanes: Lanes, address: SSAValue, count: Index, width: int) -> SSAValue:

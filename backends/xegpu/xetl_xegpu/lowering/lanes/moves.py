@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from xetl.dialects.base import ints_of, shape_of
-from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream import vector
 from xetl_xegpu.lowering.lanes.crossing import (
     column,
     grouped,
@@ -224,8 +224,7 @@ def step(lanes: Lanes, op: vector.StepOp) -> None:
     """The number of the lane; below 16 elements, all of them."""
     layout = lanes.layout(op.result)
     if layout.spread is Spread.COLUMNS:
-        number = arith.IndexCastOp(lanes.lane, IndexType())
-        lanes.hold(op.result, lanes.emit(number))
+        lanes.hold(op.result, lanes.lane_index)
         return
     numbers = [lanes.constant(i, IndexType()) for i in range(sum(layout.lengths))]
     lanes.hold(op.result, *recut(lanes, numbers, layout.lengths))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, shape_of
-from xetl.dialects.upstream import arith
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import (
     CreateMemDescOp,
@@ -53,7 +51,7 @@ def _addresses(
         raise _refusal(lanes, op, value)
     *_, row, column = (0, *(value_of(lanes, at) for at in op.mixed_offsets))
     if layout.spread is Spread.COLUMNS:
-        lane = lanes.emit(arith.IndexCastOp(lanes.lane, IndexType()))
+        lane = lanes.lane_index
         column = total(lanes, column, lane)
     rows = sum(layout.lengths)
     along_rows = len(shape) > 1 or not shape or layout.spread is Spread.COLUMNS

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xetl.dialects.base import Index
@@ -88,6 +88,7 @@ class Lanes:
         self.place = Place(entry, None, source.location)
         self._head = Place(Block(), None, source.location)
         self._constants: dict[tuple[object, ...], SSAValue] = {}
+        self._beside: dict[tuple[SSAValue, str], SSAValue] = {}
         self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
         self.memories: dict[SSAValue, Memory] = {}
         """Memrefs, and matrices in the workgroup's memory."""
@@ -129,6 +130,26 @@ class Lanes:
         for op in list(self._head.block.ops):
             op.detach()
             self.entry.insert_op_before(op, first)
+
+    def beside(
+        self, value: SSAValue, key: str, make: Callable[[SSAValue], Operation]
+    ) -> SSAValue:
+        """What is made of a value, once: right behind the value, outside of loops."""
+        known = self._beside.get((value, key))
+        if known is None:
+            op = make(value)
+            op.location = self.place.location
+            owner = value.owner
+            if isinstance(owner, Operation):
+                block = owner.parent
+                assert block is not None
+                block.insert_op_after(op, owner)
+            elif owner.first_op is None:
+                owner.add_op(op)
+            else:
+                owner.insert_op_before(op, owner.first_op)
+            known = self._beside[(value, key)] = op.results[0]
+        return known
 
     # What a lane holds --------------------------------------------------------------
 
@@ -177,6 +198,12 @@ class Lanes:
     def lane(self) -> SSAValue:
         """The number of this lane, i32."""
         return self._once("lane", simt.LaneIdOp)
+
+    @property
+    def lane_index(self) -> SSAValue:
+        """The number of this lane, `index`."""
+        lane = self.lane
+        return self._once("index", lambda: arith.IndexCastOp(lane, IndexType()))
 
     def is_lane_bit(self, bit: int) -> SSAValue:
         """Whether this bit of the lane's number is set, i1."""

@@ -125,6 +125,12 @@ def _mixed(
 
 def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
     """The same bits as elements of another type: as many more or fewer."""
+    before = piece.owner
+    if isinstance(before, arith.BitcastOp | vector.BitcastOp):
+        # What was loaded as integers, and is wanted as such, has never been else.
+        (source,) = before.operands
+        if element_type(source.type) == element:
+            return source
     have = element_type(piece.type)
     if have == element:
         return piece
