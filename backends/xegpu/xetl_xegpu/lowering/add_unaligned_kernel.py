@@ -1,0 +1,71 @@
+"""add-unaligned-kernel: each kernel gets a twin that needs no block messages.
+
+Why: block messages ask more of base, pitch and width of a matrix than users promise;
+what an array is like is known at the launch only, which then takes the other kernel.
+
+Before: ``gpu.func @f(...) kernel { ... xetile.load_tile ... }``
+After:  the same, and ``gpu.func @f_unaligned(...) kernel attributes {xegpu.no_blocks}``
+
+Left alone: kernels that move no tile of global memory as a block.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import gpu
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
+from xetl.dialects.xetile.types import GLOBAL
+from xetl_xegpu.lowering.to_xegpu.plan import tile_origins
+from xetl_xegpu.lowering.to_xegpu.surfaces import NO_BLOCKS
+
+SUFFIX = "_unaligned"
+
+
+class AddUnalignedKernelPass(ModulePass):
+    """See the module docstring."""
+
+    name = "add-unaligned-kernel"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+            marked = NO_BLOCKS in kernel.attributes
+            if kernel.is_kernel and not marked and wants_blocks(kernel):
+                _add_twin(kernel)
+
+
+def wants_blocks(kernel: gpu.FuncOp) -> bool:
+    """Whether some tile may be moved by block messages."""
+    return any(_may_be_block(op) for op in kernel.walk())
+
+
+def _may_be_block(op: Operation) -> bool:
+    if not isinstance(op, LoadTileOp | StoreTileOp):
+        return False
+    type_ = op.tile.type
+    if not isinstance(type_, TileType) or type_.memory_space != GLOBAL:
+        return False
+    return any(_has_rows(origin.source, origin) for origin in tile_origins(op.tile))
+
+
+def _has_rows(source: SSAValue, origin: InitTileOp) -> bool:
+    """Whether a tile is of an array whose last dimension has no gaps."""
+    if not is_memref(source.type):
+        return False
+    given = origin.mixed_strides or strides_of(source.type) or (None,)
+    return given[-1] == 1
+
+
+def _add_twin(kernel: gpu.FuncOp) -> None:
+    twin = kernel.clone()
+    twin.sym_name = StringAttr(kernel.sym_name.data + SUFFIX)
+    twin.attributes[NO_BLOCKS] = UnitAttr()
+    block = kernel.parent
+    assert block is not None
+    block.insert_op_after(twin, kernel)

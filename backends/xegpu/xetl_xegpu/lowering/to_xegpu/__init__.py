@@ -1,0 +1,1 @@
+"""Parts of `convert-xetile-to-xegpu`: the walk, and what each operation becomes."""

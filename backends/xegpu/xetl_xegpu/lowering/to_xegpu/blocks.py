@@ -1,0 +1,310 @@
+"""Tiles moved by block messages: as few as the table of the device allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.upstream import arith, vector
+from xetl_xegpu.dialect import LoadNdOp, PrefetchNdOp, StoreNdOp
+from xetl_xegpu.lowering.fragments import LANES, Grid, Span, cut_rows, grid_of
+from xetl_xegpu.lowering.to_xegpu.lines import Line, element_line
+from xetl_xegpu.lowering.to_xegpu.rows import (
+    Hints,
+    from_memory,
+    line_access,
+    store_line,
+    to_memory,
+)
+from xetl_xegpu.lowering.to_xegpu.surfaces import Surface, descriptor, place
+from xetl_xegpu.lowering.to_xegpu.values import (
+    Form,
+    Operand,
+    Pieces,
+    Tile,
+    vector_of,
+)
+from xetl_xegpu.lowering.to_xegpu.views import stored_bytes
+from xetl_xegpu.lowering.to_xegpu.walker import Converter
+
+_DEPTH_BYTES = 32
+"""Of a row of A in one product: `MatrixUnit.depth_bits`."""
+
+
+def heights(rows: Sequence[int]) -> list[int]:
+    """Rows that messages of a kind may have, the most first."""
+    return sorted(rows, reverse=True)
+
+
+def _bits(surface: Surface) -> int:
+    return 8 * stored_bytes(surface.element)
+
+
+def _loaded(
+    c: Converter,
+    surface: Surface,
+    at: tuple[Index, Index],
+    block: tuple[int, int, int],
+    hints: Hints,
+    *,
+    packed: bool = False,
+) -> SSAValue:
+    """What one message brings: rows, columns and count of ``block``."""
+    tdesc = descriptor(c, surface, *block)
+    load = LoadNdOp(tdesc, place(c, surface, *at), packed=packed)
+    load.properties |= hints
+    return c.emit.value(load)
+
+
+# Plain loads ------------------------------------------------------------------------
+
+
+def load_fragments(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> list[SSAValue]:
+    """The fragments of a tile; zeros outside of the matrix."""
+    messages = c.device.blocks_of("load", _bits(surface))
+    most = max(messages.counts[LANES])
+    parts: list[SSAValue | None] = [None] * grid.count
+    for span in cut_rows(grid.rows, heights(messages.rows)):
+        group = 0
+        while group < grid.groups:
+            count = most if grid.groups - group >= most else 1
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, group * LANES)
+            block = span.count, LANES, count
+            found = _loaded(c, surface, (row, column), block, hints)
+            for number in range(count):
+                one = found
+                if count > 1:
+                    one = c.emit.value(vector.ExtractOp(found, [number]))
+                _cut(c, one, span, group + number, grid, parts)
+            group += count
+    element = tile.matrix.element
+    return [from_memory(c, part, element) for part in parts if part is not None]
+
+
+def _cut(
+    c: Converter,
+    block: SSAValue,
+    rows: Span,
+    group: int,
+    grid: Grid,
+    parts: list[SSAValue | None],
+) -> None:
+    """Cut what a message brought into fragments."""
+    for number, span in enumerate(grid.spans):
+        if not rows.first <= span.first < rows.first + rows.count:
+            continue
+        part = block
+        if span.count != rows.count:
+            first = span.first - rows.first
+            taken = vector.ExtractStridedSliceOp(block, [first, 0], [span.count, LANES])
+            part = c.emit.value(taken)
+        parts[grid.fragment(number, group)] = part
+
+
+# Sides of products ------------------------------------------------------------------
+
+
+def load_packed(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> Operand:
+    """B of a product, its rows in pairs or fours."""
+    bits = _bits(surface)
+    depth = 8 * _DEPTH_BYTES // bits
+    allowed = c.device.blocks_of("transform", bits).rows
+    factor = 32 // bits
+    blocks: dict[tuple[int, int], SSAValue] = {}
+    rows = [each for each in heights(allowed) if each >= depth]
+    for span in cut_rows(grid.rows, rows):
+        for group in range(grid.groups):
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, group * LANES)
+            block = span.count, LANES, 1
+            found = _loaded(c, surface, (row, column), block, hints, packed=True)
+            for step in range(span.count // depth):
+                part = found
+                if span.count != depth:
+                    first, height = step * depth // factor, depth // factor
+                    taken = vector.ExtractStridedSliceOp(
+                        found, [first, 0, 0], [height, LANES, factor]
+                    )
+                    part = c.emit.value(taken)
+                blocks[span.first // depth + step, group] = part
+    parts = [blocks[key] for key in sorted(blocks)]
+    return Operand(Form.PACKED, parts, grid.groups)
+
+
+def load_packed_transposed(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> Operand:
+    """B of a product from a tile of its transpose.
+
+    Pairs (fours) of a row are words of 32 bits; transposing these gives just what the
+    product takes.
+
+    Args:
+        c: the conversion.
+        tile: rows are columns of B.
+        surface: of the tile.
+        grid: of the tile.
+        hints: for the caches.
+    """
+    bits = _bits(surface)
+    factor = 32 // bits
+    depth = 8 * _DEPTH_BYTES // bits
+    parts: list[SSAValue] = []
+    groups = -(-grid.rows // LANES)
+    for step in range(grid.columns // depth):
+        first = c.emit.plus(tile.column, step * depth)
+        column = divided(c, first, factor)
+        for group in range(groups):
+            row = c.emit.plus(tile.row, group * LANES)
+            words = _transposed(c, surface, (row, column), depth // factor, hints, i32)
+            parts.append(_as_packed(c, words, surface.element, factor))
+    return Operand(Form.PACKED, parts, groups)
+
+
+def _transposed(
+    c: Converter,
+    surface: Surface,
+    at: tuple[Index, Index],
+    columns: int,
+    hints: Hints,
+    words: Attribute | None = None,
+) -> SSAValue:
+    """16 rows of some columns, transposed by the message."""
+    tdesc = descriptor(c, surface, LANES, columns, words=words)
+    load = LoadNdOp(tdesc, place(c, surface, *at), transpose=True)
+    load.properties |= hints
+    return c.emit.value(load)
+
+
+def _as_packed(
+    c: Converter, words: SSAValue, element: Attribute, factor: int
+) -> SSAValue:
+    """Words of 32 bits as pairs (fours) of rows."""
+    rows = vector_type(words).get_shape()[0]
+    wide = vector_of(element, rows, LANES * factor)
+    cast = c.emit.value(vector.BitcastOp(words, wide))
+    return c.emit.value(
+        vector.ShapeCastOp(cast, vector_of(element, rows, LANES, factor))
+    )
+
+
+def divided(c: Converter, value: Index, by: int) -> Index:
+    """A number that is known to be a multiple, divided; it may be negative."""
+    if isinstance(value, int):
+        return value // by
+    pair = value, c.index(by.bit_length() - 1)
+    return c.emit.once("shrsi", pair, lambda: arith.ShrsiOp(*pair))
+
+
+def load_deep(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> Operand:
+    """A of a product of bytes: 32 columns side by side, two for each lane."""
+    messages = c.device.blocks_of("load", _bits(surface))
+    wide = 2 * LANES
+    most = max(messages.counts[wide])
+    across = grid.columns // wide
+    parts: list[SSAValue | None] = [None] * (len(grid.spans) * across)
+    for span in cut_rows(grid.rows, heights(messages.rows)):
+        step = 0
+        while step < across:
+            count = most if across - step >= most else 1
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, step * wide)
+            block = span.count, wide, count
+            found = _loaded(c, surface, (row, column), block, hints)
+            for number in range(count):
+                one = found
+                if count > 1:
+                    one = c.emit.value(vector.ExtractOp(found, [number]))
+                for place_, each in enumerate(grid.spans):
+                    if not span.first <= each.first < span.first + span.count:
+                        continue
+                    part = one
+                    if each.count != span.count:
+                        taken = vector.ExtractStridedSliceOp(
+                            one, [each.first - span.first, 0], [each.count, wide]
+                        )
+                        part = c.emit.value(taken)
+                    parts[place_ * across + step + number] = part
+            step += count
+    return Operand(Form.DEEP, [part for part in parts if part is not None], across)
+
+
+def load_transposed(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> list[SSAValue]:
+    """The fragments of the transpose of a tile of 32 bits an element."""
+    parts: list[SSAValue] = []
+    new = grid_of(grid.columns, grid.rows)
+    for span in new.spans:
+        width = max(span.count, 4)
+        for group in range(new.groups):
+            row = c.emit.plus(tile.row, group * LANES)
+            column = c.emit.plus(tile.column, span.first)
+            part = _transposed(c, surface, (row, column), width, hints)
+            if width != span.count:
+                taken = vector.ExtractStridedSliceOp(part, [0, 0], [span.count, LANES])
+                part = c.emit.value(taken)
+            parts.append(part)
+    return parts
+
+
+# Stores and prefetches --------------------------------------------------------------
+
+
+def store_fragments(
+    c: Converter, tile: Tile, surface: Surface, pieces: Pieces, hints: Hints
+) -> None:
+    """Write fragments, one message each; those that are not full line by line."""
+    grid = pieces.grid
+    for number, span in enumerate(grid.spans):
+        for group in range(grid.groups):
+            if grid.used(group) < LANES:
+                _store_lines(c, tile, pieces, span, group, hints)
+                continue
+            part = to_memory(c, pieces.parts[grid.fragment(number, group)])
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, group * LANES)
+            tdesc = descriptor(c, surface, span.count, LANES)
+            store = StoreNdOp(part, tdesc, place(c, surface, row, column))
+            store.properties |= hints
+            c.emit.add(store)
+
+
+def _store_lines(
+    c: Converter, tile: Tile, pieces: Pieces, span: Span, group: int, hints: Hints
+) -> None:
+    used = pieces.grid.used(group)
+    for row in range(span.first, span.first + span.count):
+        line = Line(row, group * LANES, used, 1)
+        access = line_access(c, tile, line, exact=True)
+        store_line(c, access, element_line(c, pieces, row, group), hints)
+
+
+def prefetch_blocks(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> None:
+    """Ask for all of a tile, in messages as wide as they may be."""
+    messages = c.device.blocks_of("prefetch", _bits(surface))
+    widths = sorted(width for width in messages.widths if width >= LANES)
+    for span in cut_rows(grid.rows, heights(messages.rows)):
+        first = 0
+        while first < grid.columns:
+            left = grid.columns - first
+            width = next((each for each in widths if each >= left), widths[-1])
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, first)
+            tdesc = descriptor(c, surface, span.count, width)
+            prefetch = PrefetchNdOp(tdesc, place(c, surface, row, column))
+            prefetch.properties |= hints
+            c.emit.add(prefetch)
+            first += width

@@ -1,0 +1,448 @@
+"""Loops and conditionals: what they carry becomes as many values as stand for it.
+
+A vector is its fragments; a tile is a row and a column as long as it stays on one
+matrix, else all of address, sizes and strides as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from xetl.dialects.base import Index, ints_of, memref_type
+from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import arith, scf
+from xetl.dialects.xetile import InitTileOp, TileType
+from xetl_xegpu.lowering.to_xegpu.plan import stays, tile_origins
+from xetl_xegpu.lowering.to_xegpu.tiles import described
+from xetl_xegpu.lowering.to_xegpu.values import (
+    Found,
+    Matrix,
+    Pieces,
+    Scattered,
+    Start,
+    Tile,
+    View,
+    fragment_types,
+    vector_of,
+)
+from xetl_xegpu.lowering.to_xegpu.views import SHARED, address, stored_bytes
+from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule, is_replaced
+
+_INDEX = IndexType()
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """How one value is carried.
+
+    Attributes:
+        types: of the values that stand for it.
+        flat: gives them.
+        whole: makes of them what stands for the value; None: the one scalar does.
+    """
+
+    types: Sequence[Attribute]
+    flat: Callable[[SSAValue], list[SSAValue]]
+    whole: Callable[[Sequence[SSAValue]], Found] | None = None
+
+
+def carrier(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+    """How a value of control flow is carried.
+
+    Args:
+        c: the conversion.
+        value: a block argument or a result, of which nothing is known yet.
+        op: the loop or conditional.
+    """
+    type_ = value.type
+    if not is_replaced(value):
+        return Carrier([type_], lambda found: [found])
+    if is_vector(type_):
+        shape, element = type_.get_shape(), type_.element_type
+        return Carrier(
+            fragment_types(type_),
+            lambda found: list(c.pieces(found).parts),
+            lambda parts: Pieces(shape, element, list(parts)),
+        )
+    if is_memref(type_):
+        return _memref(c, value, op)
+    assert isinstance(type_, TileType)
+    if type_.scattered:
+        return _scattered(c, value, op)
+    matrix = _only_matrix(c, value)
+    if matrix is None:
+        return _any_tile(c, value, op)
+    return _moving_tile(c, value, matrix)
+
+
+# Tiles ------------------------------------------------------------------------------
+
+
+def _only_matrix(c: Converter, value: SSAValue) -> Matrix | None:
+    """The matrix of a tile, if there is but one and it is known here."""
+    origins = list(tile_origins(value))
+    if not origins or any(_key(each) != _key(origins[0]) for each in origins[1:]):
+        return None
+    if not _is_known(c, origins[0]):
+        return None
+    found = described(c, origins[0])
+    return found.matrix if isinstance(found, Tile) else None
+
+
+def _key(op: InitTileOp) -> tuple[object, ...]:
+    """What tiles of one matrix have in common: all but the last two offsets."""
+    return (op.source, *op.mixed_offsets[:-2], op.mixed_sizes, op.mixed_strides)
+
+
+def _is_known(c: Converter, op: InitTileOp) -> bool:
+    """Whether what a tile is described with can be seen from here."""
+    if is_memref(op.source.type):
+        if not c.has(op.source):
+            return False
+        view = c.view(op.source)
+        parts: list[Index] = [view.start.root, view.start.offset]
+        parts += [*view.sizes, *view.strides]
+    else:
+        parts = [op.source]
+    parts += [*op.mixed_offsets[:-2], *op.mixed_sizes, *op.mixed_strides]
+    return all(isinstance(each, int) or c.emit.is_outside(each) for each in parts)
+
+
+def _moving_tile(c: Converter, value: SSAValue, matrix: Matrix) -> Carrier:
+    """A tile of a known matrix: of row and column those that change."""
+    first = _first(value)
+    fixed: dict[int, Index] = {}
+    if first is not None and c.has(first):
+        start = c.tile(first)
+        for dim, at in enumerate((start.row, start.column)):
+            if isinstance(value, BlockArgument) and stays(value, dim):
+                fixed[dim] = at
+    moving = [dim for dim in (0, 1) if dim not in fixed]
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        tile = c.tile(found)
+        return [c.index((tile.row, tile.column)[dim]) for dim in moving]
+
+    def whole(parts: Sequence[SSAValue]) -> Tile:
+        at: dict[int, Index] = {**fixed, **dict(zip(moving, parts))}
+        return Tile(matrix, at[0], at[1])
+
+    return Carrier([_INDEX] * len(moving), flat, whole)
+
+
+def _first(value: SSAValue) -> SSAValue | None:
+    """What a loop carries at first in one of its arguments."""
+    if not isinstance(value, BlockArgument):
+        return None
+    loop = value.block.parent_op()
+    return loop.init_args[value.index - 1] if isinstance(loop, scf.ForOp) else None
+
+
+def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+    """A tile of one matrix or another: all of what describes it."""
+    type_ = value.type
+    assert isinstance(type_, TileType)
+    element = type_.element_type
+    root = _shared_root(c, value, op) if type_.memory_space == SHARED else None
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        tile = c.tile(found)
+        matrix = tile.matrix
+        some = (*matrix.sizes, *matrix.strides, tile.row, tile.column)
+        return [_base(c, matrix.start, element, root), *map(c.index, some)]
+
+    def whole(parts: Sequence[SSAValue]) -> Tile:
+        base, rows, columns, down, right, row, column = parts
+        start = _start(base, root)
+        return Tile(Matrix(start, element, (rows, columns), (down, right)), row, column)
+
+    return Carrier([i64 if root is None else _INDEX, *[_INDEX] * 6], flat, whole)
+
+
+def _shared_root(c: Converter, value: SSAValue, op: Operation) -> SSAValue:
+    """The shared memory that a tile lies in: there must be but one."""
+    roots = {
+        c.view(each.source).start.root if c.has(each.source) else None
+        for each in tile_origins(value)
+    }
+    (root,) = roots if len(roots) == 1 else (None,)
+    if root is None:
+        raise c.refusal(op, "it carries tiles of several shared memories")
+    return root
+
+
+def _base(
+    c: Converter, start: Start, element: Attribute, root: SSAValue | None
+) -> SSAValue:
+    if root is None:
+        return address(c, start, stored_bytes(element))
+    return c.index(start.offset)
+
+
+def _start(base: SSAValue, root: SSAValue | None) -> Start:
+    return Start(base) if root is None else Start(root, base, SHARED)
+
+
+def _scattered(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+    """A scattered tile: its indices, and the base if there may be several."""
+    type_ = value.type
+    assert isinstance(type_, TileType)
+    shape, element = type_.shape, type_.element_type
+    indices = fragment_types(vector_of(_INDEX, *shape))
+    origins = list(tile_origins(value))
+    root = _shared_root(c, value, op) if type_.memory_space == SHARED else None
+    bounded = all(each.mixed_sizes or _rank(each) for each in origins)
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        tile = c.scattered(found)
+        base = _base(c, tile.start, element, root)
+        size = tile.size if bounded and tile.size is not None else 0
+        return [base, c.index(size), c.index(tile.stride), *tile.indices.parts]
+
+    def whole(parts: Sequence[SSAValue]) -> Scattered:
+        base, size, stride, *rest = parts
+        found = Pieces(shape, _INDEX, rest)
+        start = _start(base, root)
+        return Scattered(start, element, size if bounded else None, stride, found)
+
+    head = [i64 if root is None else _INDEX, _INDEX, _INDEX]
+    return Carrier([*head, *indices], flat, whole)
+
+
+def _rank(op: InitTileOp) -> int:
+    type_ = op.source.type
+    return len(type_.get_shape()) if is_memref(type_) else 0
+
+
+def _memref(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+    """A memref: address, sizes and strides."""
+    type_ = memref_type(value)
+    if memory_space_of(type_) == SHARED:
+        raise c.refusal(op, "it carries a view of shared memory")
+    rank, element = len(type_.get_shape()), type_.element_type
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        view = c.view(found)
+        base = _base(c, view.start, element, None)
+        return [base, *map(c.index, (*view.sizes, *view.strides))]
+
+    def whole(parts: Sequence[SSAValue]) -> View:
+        start, sizes = Start(parts[0]), tuple(parts[1 : 1 + rank])
+        return View(start, element, sizes, tuple(parts[1 + rank :]), start)
+
+    return Carrier([i64, *[_INDEX] * (2 * rank)], flat, whole)
+
+
+# Operations -------------------------------------------------------------------------
+
+
+def _for(c: Converter, op: scf.ForOp) -> None:
+    old = op.body.block
+    carriers = [carrier(c, each, op) for each in old.args[1:]]
+    inits = _flat(carriers, op.init_args)
+    body = Block(arg_types=[op.lower_bound.type, *_types(carriers)])
+    with c.emit.inside(body):
+        c.bind(old.args[0], body.args[0])
+        _bind(c, old.args[1:], body.args[1:], carriers)
+        c.run(old)
+        c.emit.add(scf.YieldOp(*_flat(carriers, _last(old).operands)))
+    bounds = op.lower_bound, op.upper_bound, op.step
+    c.emit.location = op.location
+    new = c.emit.add(scf.ForOp(*bounds, inits, Region(body)))
+    _bind(c, op.results, new.results, carriers)
+
+
+def _while(c: Converter, op: scf.WhileOp) -> None:
+    before, after = op.before.block, op.after.block
+    carried = [carrier(c, each, op) for each in before.args]
+    given = [carrier(c, each, op) for each in op.results]
+    inits = _flat(carried, op.inits)
+    first = Block(arg_types=_types(carried))
+    with c.emit.inside(first):
+        _bind(c, before.args, first.args, carried)
+        c.run(before)
+        condition, *values = _last(before).operands
+        c.emit.add(scf.ConditionOp(condition, *_flat(given, values)))
+    second = Block(arg_types=_types(given))
+    with c.emit.inside(second):
+        _bind(c, after.args, second.args, given)
+        c.run(after)
+        c.emit.add(scf.YieldOp(*_flat(carried, _last(after).operands)))
+    c.emit.location = op.location
+    regions = Region(first), Region(second)
+    new = c.emit.add(scf.WhileOp(inits, _types(given), *regions))
+    _bind(c, op.results, new.results, given)
+
+
+def _branches(c: Converter, op: scf.IfOp) -> None:
+    """A choice of regions without arguments."""
+    carriers = [carrier(c, each, op) for each in op.results]
+    regions: list[Region] = []
+    for region in op.regions:
+        blocks = [_branch(c, block, carriers) for block in region.blocks]
+        regions.append(Region(blocks))
+    c.emit.location = op.location
+    new = type(op).create(
+        operands=op.operands,
+        result_types=_types(carriers),
+        properties=dict(op.properties),
+        regions=regions,
+    )
+    c.emit.add(new)
+    _bind(c, op.results, new.results, carriers)
+
+
+def _branch(c: Converter, old: Block, carriers: Sequence[Carrier]) -> Block:
+    new = Block()
+    with c.emit.inside(new):
+        c.run(old)
+        c.emit.add(scf.YieldOp(*_flat(carriers, _last(old).operands)))
+    return new
+
+
+def _execute(c: Converter, op: scf.ExecuteRegionOp) -> None:
+    """A region that runs once: its operations, here."""
+    block = op.regions[0].block
+    c.run(block)
+    for result, value in zip(op.results, _last(block).operands):
+        if is_replaced(result):
+            c.give(result, c.found(value))
+        else:
+            c.bind(result, value)
+
+
+def _index_switch(c: Converter, op: scf.IndexSwitchOp) -> None:
+    """One conditional in the other, the first case outermost."""
+    carriers = [carrier(c, each, op) for each in op.results]
+    default, *cases = [region.block for region in op.regions]
+    numbers = ints_of(op.cases)
+
+    def choose(turn: int) -> list[SSAValue]:
+        if turn == len(cases):
+            c.run(default)
+            return _flat(carriers, _last(default).operands)
+        pair = op.arg, c.index(numbers[turn])
+        test = c.emit.value(arith.CmpiOp("eq", *pair))
+        yes, no = Block(), Block()
+        with c.emit.inside(yes):
+            c.run(cases[turn])
+            c.emit.add(scf.YieldOp(*_flat(carriers, _last(cases[turn]).operands)))
+        with c.emit.inside(no):
+            c.emit.add(scf.YieldOp(*choose(turn + 1)))
+        c.emit.location = op.location
+        made = scf.IfOp(test, _types(carriers), Region(yes), Region(no))
+        return list(c.emit.add(made).results)
+
+    _bind(c, op.results, choose(0), carriers)
+
+
+def _parallel(c: Converter, op: scf.ParallelOp) -> None:
+    """Trips in any order: one loop in the other, reductions as carried values."""
+    carriers = [carrier(c, each, op) for each in op.results]
+    end = _last(op.body.block)
+    assert isinstance(end, scf.ReduceOp)
+
+    def give(before: Sequence[SSAValue]) -> list[SSAValue]:
+        c.run(op.body.block)
+        found: list[SSAValue] = []
+        rest = list(before)
+        for each, value, region in zip(carriers, end.arguments, end.reductions):
+            some, rest = rest[: len(each.types)], rest[len(each.types) :]
+            left, right = region.block.args
+            _bind(c, [left], some, [each])
+            _bind(c, [right], each.flat(value), [each])
+            c.run(region.block)
+            found += each.flat(_last(region.block).operands[0])
+        return found
+
+    bounds = list(zip(op.lower_bounds, op.upper_bounds, op.steps))
+    inits = _flat(carriers, op.init_vals)
+    found = _nest(c, op, op.body.block.args, bounds, inits, give)
+    _bind(c, op.results, found, carriers)
+
+
+def _forall(c: Converter, op: scf.ForallOp) -> None:
+    block = op.region.block
+
+    def give(before: Sequence[SSAValue]) -> list[SSAValue]:
+        c.run(block)
+        return []
+
+    _nest(c, op, block.args, list(zip(*op.mixed_bounds)), [], give)
+
+
+def _nest(
+    c: Converter,
+    op: Operation,
+    counters: Sequence[SSAValue],
+    bounds: Sequence[Sequence[Index]],
+    inits: Sequence[SSAValue],
+    give: Callable[[Sequence[SSAValue]], list[SSAValue]],
+) -> list[SSAValue]:
+    """Loops in one another; ``give`` makes the inside and its new carried values."""
+    if not bounds:
+        return give(inits)
+    body = Block(arg_types=[_INDEX, *[each.type for each in inits]])
+    lower, upper, step = (c.index(each) for each in bounds[0])
+    with c.emit.inside(body):
+        c.bind(counters[0], body.args[0])
+        values = _nest(c, op, counters[1:], bounds[1:], body.args[1:], give)
+        c.emit.add(scf.YieldOp(*values))
+    c.emit.location = op.location
+    loop = scf.ForOp(lower, upper, step, inits, Region(body))
+    return list(c.emit.add(loop).results)
+
+
+def _end(c: Converter, op: Operation) -> None:
+    """The values it gives are read by who replaces the operation around it."""
+
+
+def _last(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op
+
+
+def _types(carriers: Sequence[Carrier]) -> list[Attribute]:
+    return [type_ for each in carriers for type_ in each.types]
+
+
+def _flat(carriers: Sequence[Carrier], values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [part for each, value in zip(carriers, values) for part in each.flat(value)]
+
+
+def _bind(
+    c: Converter,
+    old: Sequence[SSAValue],
+    new: Sequence[SSAValue],
+    carriers: Sequence[Carrier],
+) -> None:
+    """Say which of the flat values stand for which."""
+    rest = list(new)
+    for value, each in zip(old, carriers):
+        count = len(each.types)
+        some, rest = rest[:count], rest[count:]
+        if each.whole is None:
+            c.bind(value, some[0])
+        else:
+            c.give(value, each.whole(some))
+
+
+RULES: dict[type[Operation], Rule] = {
+    scf.ForOp: _for,
+    scf.WhileOp: _while,
+    scf.IfOp: _branches,
+    scf.IndexSwitchOp: _index_switch,
+    scf.ParallelOp: _parallel,
+    scf.ForallOp: _forall,
+    scf.ExecuteRegionOp: _execute,
+    scf.YieldOp: _end,
+    scf.ConditionOp: _end,
+    scf.ReduceOp: _end,
+    scf.ReduceReturnOp: _end,
+    scf.ForallInParallelOp: _end,
+}

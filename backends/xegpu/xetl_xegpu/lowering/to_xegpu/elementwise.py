@@ -1,0 +1,167 @@
+"""Operations element by element, constants, and what has one value for all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import element_type, vector_type
+from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith, math, vector
+from xetl_xegpu.lowering.fragments import LANES, grid_of, matrix_shape, position
+from xetl_xegpu.lowering.to_xegpu.lines import assembled
+from xetl_xegpu.lowering.to_xegpu.values import fragment_types, grid_for, vector_of
+from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+
+_OF_WORKGROUPS = ("map", "layout_result_0")
+
+
+def each_part(c: Converter, op: Operation) -> None:
+    """The same operation on each fragment; a scalar operand serves all of them."""
+    result = vector_type(op.results[0])
+    count = grid_for(result).count
+    columns = [
+        c.pieces(operand).parts if is_vector(operand.type) else [operand] * count
+        for operand in op.operands
+    ]
+    types = [fragment_types(vector_type(each)) for each in op.results]
+    attributes = {k: v for k, v in op.attributes.items() if k not in _OF_WORKGROUPS}
+    make, properties = type(op), op.properties
+    made = [
+        c.emit.add(
+            make.create(
+                operands=operands,
+                result_types=[part[number] for part in types],
+                properties=dict(properties),
+                attributes=dict(attributes),
+            )
+        )
+        for number, operands in enumerate(zip(*columns, strict=True))
+    ]
+    for number, value in enumerate(op.results):
+        c.give_parts(value, [each.results[number] for each in made])
+
+
+def _maybe_scalar(rule: Rule) -> Rule:
+    """A rule for vectors; the operation stays where it is about scalars."""
+
+    def choose(c: Converter, op: Operation) -> None:
+        if is_vector(op.results[0].type):
+            rule(c, op)
+        else:
+            c.keep(op)
+
+    return choose
+
+
+def _select(c: Converter, op: arith.SelectOp) -> None:
+    if not is_vector(op.result.type):
+        if op.result.type != op.true_value.type or c.has(op.true_value):
+            raise c.refusal(op, "it chooses between places in memory")
+        c.keep(op)
+        return
+    each_part(c, op)
+
+
+def _fma(c: Converter, op: vector.FmaOp) -> None:
+    sides = [c.pieces(each).parts for each in op.operands]
+    c.give_parts(op.result, [c.emit.value(math.FmaOp(*each)) for each in zip(*sides)])
+
+
+def _constant(c: Converter, op: arith.ConstantOp) -> None:
+    type_ = vector_type(op.result)
+    number = splat_value(op.value)
+    if number is not None:
+        c.give_parts(op.result, c.splat(number, type_))
+        return
+    assert is_dense(op.value)
+    c.give_parts(op.result, _table(c, op.value, op))
+
+
+def _table(c: Converter, value: Dense, op: arith.ConstantOp) -> list[SSAValue]:
+    """Fragments of different numbers: built of scalars."""
+    type_ = vector_type(op.result)
+    shape, element = type_.get_shape(), type_.element_type
+    rows, columns = matrix_shape(shape)
+    numbers: list[list[Any]] = [[0] * columns for _ in range(rows)]
+    for index, number in zip(_indices(shape), value.get_values()):
+        row, column = position(shape, index)
+        numbers[row][column] = number
+    return from_numbers(c, numbers, element)
+
+
+def _indices(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = [()]
+    for extent in shape:
+        found = [(*index, place) for index in found for place in range(extent)]
+    return found
+
+
+def from_numbers(
+    c: Converter, numbers: Sequence[Sequence[Any]], element: Attribute
+) -> list[SSAValue]:
+    """The fragments of a matrix of numbers."""
+
+    def scalar(number: Any) -> SSAValue:
+        return c.emit.constant(number, element)
+
+    def line(row: int, group: int) -> SSAValue:
+        if len(numbers[0]) == 1:
+            return scalar(numbers[row][0])
+        some = list(numbers[row][group * LANES : (group + 1) * LANES])
+        some += some[-1:] * (LANES - len(some))
+        values = [scalar(each) for each in some]
+        type_ = vector_of(element, LANES)
+        return c.emit.once(
+            "elements", values, lambda: vector.FromElementsOp(values, type_)
+        )
+
+    return assembled(c, grid_of(len(numbers), len(numbers[0])), element, line)
+
+
+def _step(c: Converter, op: vector.StepOp) -> None:
+    """Numbers from 0: those of the lanes, and where each group starts."""
+    grid = grid_for(vector_type(op.result))
+    if not grid.spread:
+        c.give_parts(op.result, c.splat(0, vector_type(op.result)))
+        return
+    lanes, parts = c.lane_ids(), list[SSAValue]()
+    row = vector_of(IndexType(), 1, LANES)
+    for group in range(grid.groups):
+        first = c.emit.constant(group * LANES, vector_of(IndexType(), LANES))
+        pair = lanes, first
+        numbers = c.emit.once("step", pair, lambda: arith.AddiOp(*pair))  # noqa: B023 (called at once)
+        parts.append(
+            c.emit.once("row", [numbers], lambda: vector.ShapeCastOp(numbers, row))  # noqa: B023 (called at once)
+        )
+    c.give_parts(op.result, parts)
+
+
+def widened(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
+    """A fragment of floats in a wider type; as it is if it has it already."""
+    type_ = value.type
+    if element_type(type_) == element:
+        return value
+    assert is_vector(type_)
+    return c.emit.value(arith.ExtfOp(value, vector_of(element, *type_.get_shape())))
+
+
+def narrowed(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
+    """Undo `widened`: one rounding."""
+    type_ = value.type
+    if element_type(type_) == element:
+        return value
+    assert is_vector(type_)
+    return c.emit.value(arith.TruncfOp(value, vector_of(element, *type_.get_shape())))
+
+
+RULES: dict[type[Operation], Rule] = {
+    arith.SelectOp: _select,
+    arith.ConstantOp: _maybe_scalar(_constant),
+    vector.FmaOp: _fma,
+    vector.StepOp: _step,
+}

@@ -1,0 +1,405 @@
+"""Elements that change places: shape casts, transposes, slices, shuffles.
+
+Which element goes where is known, so all stays in registers: whole fragments are given
+another name, lines are put together by shuffles of two each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import ints_of, vector_type
+from xetl.dialects.kinds_of_types import Vector, is_vector
+from xetl.dialects.upstream import vector
+from xetl_xegpu.lowering.fragments import (
+    LANES,
+    Grid,
+    grid_of,
+    matrix_shape,
+    position,
+)
+from xetl_xegpu.lowering.to_xegpu.dynamic import extract_at, insert_at
+from xetl_xegpu.lowering.to_xegpu.lines import element_line, fragment_of, line_of
+from xetl_xegpu.lowering.to_xegpu.values import Pieces, grid_for, vector_of
+from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+
+
+class Origin(NamedTuple):
+    """An element of a value."""
+
+    pieces: Pieces
+    row: int
+    column: int
+
+
+Where: TypeAlias = Callable[[int, int], Origin | SSAValue]
+"""For a row and a column of the result: the element that goes there, or a scalar."""
+
+
+def rearranged(
+    c: Converter, rows: int, columns: int, element: Attribute, where: Where
+) -> list[SSAValue]:
+    """The fragments of a matrix whose elements come from other values."""
+    grid = grid_of(rows, columns)
+    parts: list[SSAValue] = []
+    for span in grid.spans:
+        for group in range(grid.groups):
+            table = [
+                [
+                    where(span.first + row, group * grid.width + lane)
+                    for lane in range(grid.used(group))
+                ]
+                for row in range(span.count)
+            ]
+            whole = _whole_fragment(table, grid)
+            parts.append(_built(c, table, element, grid) if whole is None else whole)
+    return parts
+
+
+def _whole_fragment(
+    table: Sequence[Sequence[Origin | SSAValue]], grid: Grid
+) -> SSAValue | None:
+    """A fragment that has just these elements at these places, if there is one."""
+    first = table[0][0]
+    if not isinstance(first, Origin):
+        return None
+    pieces, top, left = first
+    source = pieces.grid
+    if source.width != grid.width or left % source.width:
+        return None
+    place = source.place(top, left // source.width)
+    if place.row or source.heights()[place.fragment] != len(table):
+        return None
+    for i, line in enumerate(table):
+        for j, each in enumerate(line):
+            if each != Origin(pieces, top + i, left + j):
+                return None
+    return pieces.parts[place.fragment]
+
+
+def _built(
+    c: Converter,
+    table: Sequence[Sequence[Origin | SSAValue]],
+    element: Attribute,
+    grid: Grid,
+) -> SSAValue:
+    if not grid.spread:
+        scalars = [scalar_of(c, line[0]) for line in table]
+        return fragment_of(c, element, scalars, spread=False)
+    lines = [_line(c, line) for line in table]
+    return fragment_of(c, element, lines, spread=True)
+
+
+def scalar_of(c: Converter, origin: Origin | SSAValue) -> SSAValue:
+    """An element as a scalar that all lanes have."""
+    if not isinstance(origin, Origin):
+        return origin
+    pieces, row, column = origin
+    if not pieces.grid.spread:
+        return element_line(c, pieces, row)
+    group, lane = divmod(column, LANES)
+    line = element_line(c, pieces, row, group)
+    return c.emit.value(vector.ExtractOp(line, [lane]))
+
+
+def _line(c: Converter, wanted: Sequence[Origin | SSAValue]) -> SSAValue:
+    """A line; of what lies behind the wanted elements anything."""
+    sources: dict[SSAValue, dict[int, int]] = {}
+    for lane, origin in enumerate(wanted):
+        if isinstance(origin, Origin) and origin.pieces.grid.spread:
+            group, at = divmod(origin.column, LANES)
+            source = element_line(c, origin.pieces, origin.row, group)
+        else:
+            source, at = scalar_of(c, origin), lane
+        sources.setdefault(source, {})[lane] = at
+    if len(sources) > 1 and not any(is_vector(each.type) for each in sources):
+        elements = [scalar_of(c, origin) for origin in wanted]
+        return line_of(c, elements + elements[-1:] * (LANES - len(elements)))
+    return _merged(c, sources)
+
+
+def _merged(c: Converter, sources: dict[SSAValue, dict[int, int]]) -> SSAValue:
+    """One line of several; of each it is said which lane gets which element."""
+    whole: SSAValue | None = None
+    ready: dict[int, int] = {}
+    for source, lanes in sources.items():
+        line = source if is_vector(source.type) else c.spread(source, LANES)
+        if whole is None:
+            whole, ready = line, lanes
+            continue
+        picks = {lane: at + LANES for lane, at in lanes.items()} | ready
+        whole = _shuffled(c, whole, line, picks)
+        ready = {lane: lane for lane in picks}
+    assert whole is not None
+    if all(lane == at for lane, at in ready.items()):
+        return whole
+    return _shuffled(c, whole, whole, ready)
+
+
+def _shuffled(
+    c: Converter, left: SSAValue, right: SSAValue, picks: dict[int, int]
+) -> SSAValue:
+    # A lane that nobody asks for takes its own: that needs no exchange.
+    order = [picks.get(lane, lane) for lane in range(LANES)]
+    return c.emit.value(vector.ShuffleOp(left, right, order))
+
+
+# Operations -------------------------------------------------------------------------
+
+
+def indices_at(shape: Sequence[int], row: int, column: int) -> list[int]:
+    """The index of the element at a row and a column; undoes `position`."""
+    if len(shape) == 4:
+        a, c = divmod(row, shape[2])
+        b, d = divmod(column, shape[3])
+        return [a, b, c, d]
+    if not shape:
+        return []
+    index = [column]
+    for extent in reversed(shape[:-1]):
+        row, place = divmod(row, extent)
+        index.insert(0, place)
+    return index
+
+
+def _give(
+    c: Converter,
+    value: SSAValue,
+    source: Callable[[list[int]], Origin | SSAValue],
+) -> None:
+    """Build a vector; ``source`` tells for each of its indices what is there."""
+    type_ = vector_type(value)
+    shape = type_.get_shape()
+    rows, columns = matrix_shape(shape)
+
+    def where(row: int, column: int) -> Origin | SSAValue:
+        return source(indices_at(shape, row, column))
+
+    c.give_parts(value, rearranged(c, rows, columns, type_.element_type, where))
+
+
+def _at(pieces: Pieces, index: Sequence[int]) -> Origin:
+    return Origin(pieces, *position(pieces.shape, index))
+
+
+def same_values(c: Converter, op: Operation) -> None:
+    """What stands for the operand stands for the result: only the shape is another."""
+    found = c.operand(op.operands[0])
+    if isinstance(found, Pieces):
+        found = found.reshaped(vector_type(op.results[0]).get_shape())
+    c.give(op.results[0], found)
+
+
+def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
+    source, result = c.pieces(op.source), vector_type(op.result).get_shape()
+    blocked = 4 in (len(source.shape), len(result))
+    if not blocked and matrix_shape(source.shape) == matrix_shape(result):
+        same_values(c, op)
+        return
+
+    def find(index: list[int]) -> Origin:
+        linear = 0
+        for extent, place in zip(result, index):
+            linear = linear * extent + place
+        there: list[int] = []
+        for extent in reversed(source.shape):
+            linear, place = divmod(linear, extent)
+            there.insert(0, place)
+        return _at(source, there)
+
+    _give(c, op.result, find)
+
+
+def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
+    """A scalar for all elements, or a vector along new and single dimensions."""
+    if not is_vector(op.source.type):
+        grid = grid_for(vector_type(op.result))
+        parts = [c.spread(op.source, h, grid.width) for h in grid.heights()]
+        c.give_parts(op.result, parts)
+        return
+    source = c.pieces(op.source)
+    if len(source.shape) < 4 > len(vector_type(op.result).get_shape()):
+        rows, columns = matrix_shape(source.shape)
+        wanted = matrix_shape(vector_type(op.result).get_shape())
+        if rows in (1, wanted[0]) and columns in (1, wanted[1]):
+            c.give_parts(op.result, repeated(c, source, vector_type(op.result)))
+            return
+    rank = len(source.shape)
+
+    def find(index: list[int]) -> Origin:
+        there = index[len(index) - rank :]
+        return _at(source, [0 if n == 1 else i for n, i in zip(source.shape, there)])
+
+    _give(c, op.result, find)
+
+
+def repeated(c: Converter, source: Pieces, type_: Vector) -> list[SSAValue]:
+    """Fragments of one row or column, or of both, repeated to a matrix."""
+    grid, old = grid_for(type_), source.grid
+    parts: list[SSAValue] = []
+    for number, span in enumerate(grid.spans):
+        for group in range(grid.groups):
+            row = number if old.rows == grid.rows else 0
+            column = group if old.columns == grid.columns else 0
+            part = source.parts[old.fragment(row, column)]
+            parts.append(c.spread(part, span.count, grid.width))
+    return parts
+
+
+def _transposed(dims: Sequence[int]) -> Callable[[Pieces, list[int]], Origin]:
+    def find(source: Pieces, index: list[int]) -> Origin:
+        there = [0] * len(dims)
+        for to, origin in enumerate(dims):
+            there[origin] = index[to]
+        return _at(source, there)
+
+    return find
+
+
+def _transpose(c: Converter, op: vector.TransposeOp) -> None:
+    source, find = c.pieces(op.source), _transposed(op.dims)
+    if op.dims == (1, 0):
+        c.give_parts(op.result, transposed(c, source))
+        return
+    _give(c, op.result, lambda index: find(source, index))
+
+
+def _extract(c: Converter, op: vector.ExtractOp) -> None:
+    source, at = c.pieces(op.source), list(op.position)
+    if not all(isinstance(each, int) for each in at):
+        extract_at(c, op, source)
+        return
+    place = [each for each in at if isinstance(each, int)]
+    if not is_vector(op.result.type):
+        c.bind(op.result, scalar_of(c, _at(source, place)))
+        return
+    _give(c, op.result, lambda index: _at(source, [*place, *index]))
+
+
+def _insert(c: Converter, op: vector.InsertOp) -> None:
+    dest, at = c.pieces(op.dest), list(op.position)
+    if not all(isinstance(each, int) for each in at):
+        insert_at(c, op, dest)
+        return
+    count = len(at)
+
+    def find(index: list[int]) -> Origin | SSAValue:
+        if index[:count] != at:
+            return _at(dest, index)
+        return (
+            _at(c.pieces(op.value), index[count:])
+            if is_vector(op.value.type)
+            else op.value
+        )
+
+    _give(c, op.result, find)
+
+
+def _extract_slice(c: Converter, op: vector.ExtractStridedSliceOp) -> None:
+    source = c.pieces(op.source)
+    missing = len(source.shape) - len(op.offsets)
+    offsets = [*op.offsets, *[0] * missing]
+
+    def find(index: list[int]) -> Origin:
+        there = [first + place for first, place in zip(offsets, index)]
+        return _at(source, there)
+
+    _give(c, op.result, find)
+
+
+def _insert_slice(c: Converter, op: vector.InsertStridedSliceOp) -> None:
+    value, dest = c.pieces(op.value), c.pieces(op.dest)
+    extra = len(dest.shape) - len(value.shape)
+    offsets = list(op.offsets)
+
+    def find(index: list[int]) -> Origin:
+        if index[:extra] != offsets[:extra]:
+            return _at(dest, index)
+        inner = [at - first for at, first in zip(index[extra:], offsets[extra:])]
+        if not all(0 <= at < size for at, size in zip(inner, value.shape)):
+            return _at(dest, index)
+        return _at(value, inner)
+
+    _give(c, op.result, find)
+
+
+def _shuffle(c: Converter, op: vector.ShuffleOp) -> None:
+    left, right = c.pieces(op.v1), c.pieces(op.v2)
+    picks = ints_of(op.mask)
+    first = left.shape[0] if left.shape else 1
+
+    def find(index: list[int]) -> Origin:
+        at = max(picks[index[0]], 0)
+        source, place = (left, at) if at < first else (right, at - first)
+        return _at(source, [place, *index[1:]] if source.shape else [])
+
+    _give(c, op.result, find)
+
+
+def _from_elements(c: Converter, op: vector.FromElementsOp) -> None:
+    shape = vector_type(op.result).get_shape()
+
+    def find(index: list[int]) -> SSAValue:
+        linear = 0
+        for extent, place in zip(shape, index):
+            linear = linear * extent + place
+        return op.elements[linear]
+
+    _give(c, op.result, find)
+
+
+# Transposes -------------------------------------------------------------------------
+
+
+def transposed(c: Converter, source: Pieces) -> list[SSAValue]:
+    """The fragments of the transpose of a matrix: 16 by 16 elements at a time."""
+    old = source.grid
+    new = grid_of(old.columns, old.rows)
+    if not (old.spread and new.spread):
+        return rearranged(
+            c, new.rows, new.columns, source.element, lambda i, j: Origin(source, j, i)
+        )
+    parts: list[SSAValue | None] = [None] * new.count
+    for top in range(0, old.rows, LANES):
+        for group in range(old.groups):
+            _transpose_square(c, source, top, group, parts)
+    return [part for part in parts if part is not None]
+
+
+def _transpose_square(
+    c: Converter, source: Pieces, top: int, group: int, parts: list[SSAValue | None]
+) -> None:
+    """Transpose 16 rows of a group of columns into the parts they become."""
+    old = source.grid
+    new = grid_of(old.columns, old.rows)
+    square = vector_of(source.element, LANES, LANES)
+    whole = c.emit.constant(0, square)
+    for number, span in enumerate(old.spans):
+        if top <= span.first < top + LANES:
+            part = source.parts[old.fragment(number, group)]
+            at = [span.first - top, 0]
+            whole = c.emit.value(vector.InsertStridedSliceOp(part, whole, at))
+    turned = c.emit.value(vector.TransposeOp(whole, [1, 0]))
+    left = group * LANES
+    for number, span in enumerate(new.spans):
+        if left <= span.first < left + LANES:
+            taken = vector.ExtractStridedSliceOp(
+                turned, [span.first - left, 0], [span.count, LANES]
+            )
+            parts[new.fragment(number, top // LANES)] = c.emit.value(taken)
+
+
+RULES: dict[type[Operation], Rule] = {
+    vector.BroadcastOp: _broadcast,
+    vector.ShapeCastOp: _shape_cast,
+    vector.TransposeOp: _transpose,
+    vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
+    vector.ExtractStridedSliceOp: _extract_slice,
+    vector.InsertStridedSliceOp: _insert_slice,
+    vector.ShuffleOp: _shuffle,
+    vector.FromElementsOp: _from_elements,
+}

@@ -1,0 +1,245 @@
+"""What is found out about a kernel before anything of it is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    TileMmaOp,
+    TilePackOp,
+    TileTransposeOp,
+    TileType,
+    TileUnpackOp,
+    UpdateTileOffsetOp,
+)
+from xetl_xegpu.lowering.to_xegpu.product_kinds import ProductKind, kind_of
+from xetl_xegpu.lowering.to_xegpu.values import Form
+
+
+def joined_values(value: SSAValue) -> list[SSAValue] | None:
+    """What a value of control flow may be; None if an operation computes it."""
+    if isinstance(value, BlockArgument):
+        return _argument(value)
+    assert isinstance(value, OpResult)
+    op, index = value.op, value.index
+    if isinstance(op, scf.ForOp):
+        return [op.init_args[index], _last(op.body.block).operands[index]]
+    if isinstance(op, scf.WhileOp):
+        return [_last(op.before.block).operands[1 + index]]
+    if isinstance(op, scf.IfOp | scf.ExecuteRegionOp | scf.IndexSwitchOp):
+        return [_last(region.block).operands[index] for region in op.regions]
+    if isinstance(op, arith.SelectOp):
+        return [op.true_value, op.false_value]
+    return None
+
+
+def _argument(value: BlockArgument) -> list[SSAValue] | None:
+    op, index = value.block.parent_op(), value.index
+    if isinstance(op, scf.ForOp):
+        if index == 0:  # a counter is the lower bound and so many steps
+            return [op.lower_bound, op.step]
+        return [op.init_args[index - 1], _last(op.body.block).operands[index - 1]]
+    if isinstance(op, scf.WhileOp):
+        if value.block is op.before.block:
+            return [op.inits[index], _last(op.after.block).operands[index]]
+        return [_last(op.before.block).operands[1 + index]]
+    return None
+
+
+def _last(block: Block) -> Operation:
+    assert block.last_op is not None
+    return block.last_op
+
+
+class Divisors:
+    """Numbers that values are known to be multiples of.
+
+    0 is a multiple of everything: it stands for what is 0, or not yet known to be less.
+    Values that loops carry are taken for multiples of all, until one shows otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._joined: dict[SSAValue, int] = {}
+        self._known: dict[SSAValue, int] = {}
+        self._changed = False
+
+    def of(self, value: Index) -> int:
+        """A divisor of an index, or of the column of a tile."""
+        while True:
+            self._known, self._changed = {}, False
+            found = self._of(value)
+            if not self._changed:
+                return found
+
+    def _of(self, value: Index) -> int:
+        if isinstance(value, int):
+            return abs(value)
+        found = self._known.get(value)
+        if found is not None:
+            return found
+        joined = joined_values(value)
+        if joined is None:
+            found = self._computed(value)
+        else:
+            before = self._joined.get(value, 0)
+            self._known[value] = before
+            found = gcd(before, *map(self._of, joined))
+            self._changed |= found != before
+            self._joined[value] = found
+        self._known[value] = found
+        return found
+
+    def _computed(self, value: SSAValue) -> int:
+        constant = constant_index(value)
+        if constant is not None:
+            return abs(constant)
+        op = value.owner
+        if isinstance(op, InitTileOp):
+            return self._of(op.mixed_offsets[-1]) if op.mixed_offsets else 1
+        if isinstance(op, UpdateTileOffsetOp):
+            moved = op.mixed_offsets[-1] if op.mixed_offsets else 1
+            return gcd(self._of(op.tile), self._of(moved))
+        if isinstance(op, Operation):
+            return self._arithmetic(op)
+        return 1
+
+    def _arithmetic(self, op: Operation) -> int:
+        name = op.name.partition(".")[2]
+        if name in ("muli", "mul"):
+            left, right = map(self._of, op.operands)
+            return left * right
+        if name in _KEEP:
+            return gcd(*map(self._of, op.operands))
+        if name == "shli":
+            by = constant_index(op.operands[1])
+            return self._of(op.operands[0]) << by if by is not None else 1
+        return 1
+
+
+_KEEP = frozenset(
+    (
+        *("addi", "subi", "minsi", "minui", "maxsi", "maxui", "remui", "remsi"),
+        *("add", "sub", "mins", "minu", "maxs", "maxu", "rems", "remu"),
+        *("index_cast", "index_castui", "extsi", "extui", "casts", "castu"),
+    )
+)
+"""What gives a multiple of all that its operands are multiples of."""
+
+
+def tile_origins(value: SSAValue) -> set[InitTileOp]:
+    """Where a tile may have been described; dead ones, at address 0, do not count."""
+    found: set[InitTileOp] = set()
+    seen: set[SSAValue] = set()
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        joined = joined_values(each)
+        if joined is not None:
+            waiting += joined
+        elif isinstance(each.owner, UpdateTileOffsetOp):
+            waiting.append(each.owner.tile)
+        elif isinstance(each.owner, InitTileOp) and not _is_dead(each.owner):
+            found.add(each.owner)
+    return found
+
+
+def _is_dead(op: InitTileOp) -> bool:
+    """Whether a tile stands where a path stopped: nobody reads it."""
+    return isinstance(op.source.type, IntegerType) and constant_index(op.source) == 0
+
+
+def stays(value: BlockArgument, dim: int) -> bool:
+    """Whether a tile that a loop carries is never moved along a dimension."""
+    loop = value.block.parent_op()
+    if not isinstance(loop, scf.ForOp):
+        return False
+    at: SSAValue = _last(loop.body.block).operands[value.index - 1]
+    while isinstance(at.owner, UpdateTileOffsetOp):
+        if at.owner.mixed_offsets[dim] != 0:
+            return False
+        at = at.owner.tile
+    return at is value
+
+
+class Plan:
+    """See the module docstring.
+
+    Attributes:
+        columns: for each load, store and prefetch of a tile a divisor of its column.
+        forms: for loads whose only readers are products how these want it.
+        transposed: loads that only a transpose reads, and the transposes.
+    """
+
+    def __init__(self, kernel: FuncOp) -> None:
+        self.columns: dict[Operation, int] = {}
+        self.forms: dict[Operation, str] = {}
+        self.transposed: set[Operation] = set()
+        divisors = Divisors()
+        for op in kernel.walk():
+            if isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp):
+                tile = op.tile.type
+                if isinstance(tile, TileType) and not tile.scattered:
+                    self.columns[op] = divisors.of(op.tile)
+            if isinstance(op, LoadTileOp) and len(op.results) == 1:
+                self._look_at(op)
+
+    def _look_at(self, load: LoadTileOp) -> None:
+        readers = list(_readers(load.result))
+        form = _wanted(readers)
+        if form is not None:
+            self.forms[load] = form
+            return
+        if not readers or not all(isinstance(u, TileTransposeOp) for u, _ in readers):
+            return
+        behind = [use for u, _ in readers for use in _readers(u.results[0])]
+        if _wanted(behind) == Form.PACKED:
+            self.forms[load] = Form.PACKED
+        elif bit_width(vector_type(load.result).element_type) != 32:
+            return
+        self.transposed |= {load, *(u for u, _ in readers)}
+
+
+def _readers(value: SSAValue) -> Iterable[tuple[Operation, int]]:
+    """Who reads a value, and as which operand; packing is looked through."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, TilePackOp | TileUnpackOp):
+            yield from _readers(op.result)
+        else:
+            yield op, use.index
+
+
+def _wanted(readers: list[tuple[Operation, int]]) -> str | None:
+    """The form that all readers want; None: none, or not all the same."""
+    wanted = {_form_for(op, index) for op, index in readers}
+    return wanted.pop() if len(wanted) == 1 else None
+
+
+def _form_for(op: Operation, index: int) -> str | None:
+    if not isinstance(op, TileMmaOp) or kind_of(op) is not ProductKind.MATRIX:
+        return None
+    a = vector_type(op.a)
+    bits = bit_width(a.element_type)
+    shape = a.get_shape()
+    depth = shape[1] * (shape[3] if len(shape) > 2 else 1)
+    if depth % (256 // bits):
+        return None
+    if index == 1:
+        return Form.PACKED
+    return Form.DEEP if index == 0 and bits == 8 else None

@@ -1,0 +1,278 @@
+"""Operations on tiles: described, moved, loaded, stored, prefetched.
+
+Block messages move what they may (`surfaces`), lanes with masks all else (`rows`).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith
+from xetl.dialects.xetile import (
+    CacheHintAttr,
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    TileType,
+    UpdateTileOffsetOp,
+)
+from xetl_xegpu import dialect as xegpu
+from xetl_xegpu.dialect.syntax import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.lowering.fragments import LANES, Grid, grid_of
+from xetl_xegpu.lowering.to_xegpu import blocks
+from xetl_xegpu.lowering.to_xegpu.elementwise import from_numbers
+from xetl_xegpu.lowering.to_xegpu.lane_maps import check_lane_map
+from xetl_xegpu.lowering.to_xegpu.lines import from_lines, lines_of, to_lines
+from xetl_xegpu.lowering.to_xegpu.rows import (
+    Hints,
+    line_access,
+    load_line,
+    prefetch_line,
+    store_line,
+)
+from xetl_xegpu.lowering.to_xegpu.surfaces import surface_of
+from xetl_xegpu.lowering.to_xegpu.values import (
+    Form,
+    Matrix,
+    Operand,
+    Pieces,
+    Scattered,
+    Start,
+    Tile,
+    Turned,
+    View,
+)
+from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+
+# Where a tile is --------------------------------------------------------------------
+
+
+def _init(c: Converter, op: InitTileOp) -> None:
+    check_lane_map(c, op)
+    c.give(op.result, described(c, op))
+
+
+def described(c: Converter, op: InitTileOp) -> Tile | Scattered:
+    """What an `init_tile` describes."""
+    element = op.result.type.element_type
+    view = _source(c, op.source, element)
+    sizes = op.mixed_sizes or view.sizes
+    strides = op.mixed_strides or view.strides
+    if op.indices is not None:
+        size = sizes[0] if sizes else None
+        stride = strides[0] if strides else 1
+        return Scattered(view.start, element, size, stride, c.pieces(op.indices))
+    start, rows, columns = view.start, sizes[-2], sizes[-1]
+    inside: SSAValue | None = None
+    for place, size, stride in zip(op.mixed_offsets[:-2], sizes, strides):
+        by = c.emit.times(place, stride)
+        start = Start(start.root, c.emit.plus(start.offset, by), start.space)
+        if not (isinstance(place, int) and isinstance(size, int) and place < size):
+            inside = c.emit.both(inside, c.emit.below(place, size))
+    if inside is not None:
+        rows, columns = (c.emit.chosen(inside, each, 0) for each in (rows, columns))
+    matrix = Matrix(start, element, (rows, columns), (strides[-2], strides[-1]))
+    row, column = op.mixed_offsets[-2:]
+    return Tile(matrix, row, column)
+
+
+def _source(c: Converter, source: SSAValue, element: Attribute) -> View:
+    """What a tile is described on: a memref, or an address."""
+    if is_memref(source.type):
+        return c.view(source)
+    start = Start(source)
+    return View(start, element, (), (), start)
+
+
+def _update(c: Converter, op: UpdateTileOffsetOp) -> None:
+    found = c.found(op.tile)
+    if isinstance(found, Scattered):
+        assert op.indices is not None
+        pairs = zip(found.indices.parts, c.pieces(op.indices).parts)
+        parts = [c.emit.value(arith.AddiOp(*pair)) for pair in pairs]
+        indices = Pieces(found.indices.shape, IndexType(), parts)
+        moved = Scattered(found.start, found.element, found.size, found.stride, indices)
+        c.give(op.result, moved)
+        return
+    assert isinstance(found, Tile)
+    down, right = op.mixed_offsets
+    row, column = c.emit.plus(found.row, down), c.emit.plus(found.column, right)
+    c.give(op.result, Tile(found.matrix, row, column))
+
+
+# Moving it --------------------------------------------------------------------------
+
+
+def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
+    """The hints for the caches that an operation has, those that make sense for it."""
+    found: Hints = {}
+    for name in ("l1_hint", "l2_hint", "l3_hint"):
+        hint = op.properties.get(name)
+        if isinstance(hint, CacheHintAttr) and hint.hint_name in allowed:
+            found[name] = xegpu.CacheHintAttr(hint.hint_name)
+    return found
+
+
+def _load(c: Converter, op: LoadTileOp) -> None:
+    type_ = op.tile_type
+    rows, columns = type_.shape
+    tile, hints = c.tile(op.tile), hints_of(op, READ_HINTS)
+    padding = 0 if op.padding is None else splat_value(op.padding) or 0
+    if len(op.results) > 1:
+        _load_several(c, op, tile, padding, hints)
+        return
+    grid = grid_of(rows, columns)
+    special = None if padding else _load_special(c, op, tile, grid, hints)
+    if special is not None:
+        c.give(op.result, special)
+        return
+    c.give_parts(op.result, _fragments(c, op, tile, grid, padding, hints))
+
+
+def _load_special(
+    c: Converter, op: LoadTileOp, tile: Tile, grid: Grid, hints: Hints
+) -> Operand | Turned | None:
+    """What only products, or only a transpose reads, as these want it."""
+    form, transposed = c.plan.forms.get(op), op in c.plan.transposed
+    if form is None and not transposed:
+        return None
+    surface = surface_of(c, tile, c.plan.columns[op])
+    if surface is None or (not grid.spread and not transposed):
+        return None
+    if form is Form.DEEP:
+        return blocks.load_deep(c, tile, surface, grid, hints)
+    if form is Form.PACKED and not transposed:
+        return blocks.load_packed(c, tile, surface, grid, hints)
+    if form is Form.PACKED:
+        return Turned(blocks.load_packed_transposed(c, tile, surface, grid, hints))
+    shape = (grid.columns, grid.rows)
+    if 1 in shape:
+        return None
+    parts = blocks.load_transposed(c, tile, surface, grid, hints)
+    return Turned(Pieces(shape, tile.matrix.element, parts))
+
+
+def _load_several(
+    c: Converter, op: LoadTileOp, tile: Tile, padding: int | float, hints: Hints
+) -> None:
+    """With an array length: one load of tiles side by side where groups allow it."""
+    rows, columns = op.tile_type.shape
+    count = len(op.results)
+    if columns % LANES:
+        for number, result in enumerate(op.results):
+            moved = Tile(
+                tile.matrix, tile.row, c.emit.plus(tile.column, number * columns)
+            )
+            grid = grid_of(rows, columns)
+            c.give_parts(result, _fragments(c, op, moved, grid, padding, hints))
+        return
+    whole = grid_of(rows, count * columns)
+    parts = _fragments(c, op, tile, whole, padding, hints)
+    each = columns // LANES
+    for number, result in enumerate(op.results):
+        some = [
+            parts[whole.fragment(span, number * each + group)]
+            for span in range(len(whole.spans))
+            for group in range(each)
+        ]
+        c.give_parts(result, some)
+
+
+def _fragments(
+    c: Converter,
+    op: LoadTileOp,
+    tile: Tile,
+    grid: Grid,
+    padding: int | float,
+    hints: Hints,
+) -> list[SSAValue]:
+    surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
+    if surface is None:
+        lines = [
+            load_line(c, line_access(c, tile, line, exact=False), padding, hints)
+            for line in lines_of(grid)
+        ]
+        return from_lines(c, grid, tile.matrix.element, lines)
+    parts = blocks.load_fragments(c, tile, surface, grid, hints)
+    return parts if padding == 0 else _padded(c, tile, grid, parts, padding)
+
+
+def _padded(
+    c: Converter,
+    tile: Tile,
+    grid: Grid,
+    parts: list[SSAValue],
+    padding: int | float,
+) -> list[SSAValue]:
+    """Another number than 0 outside of the matrix."""
+    found: list[SSAValue] = []
+    for number, span in enumerate(grid.spans):
+        down = _rows_inside(c, c.emit.plus(tile.row, span.first), span.count, tile)
+        for group in range(grid.groups):
+            right = c.emit.plus(tile.column, group * LANES)
+            across = _columns_inside(c, right, span.count, tile)
+            mask = c.emit.both(down, across)
+            assert mask is not None
+            part = parts[grid.fragment(number, group)]
+            fill = c.emit.constant(padding, part.type)
+            found.append(c.emit.value(arith.SelectOp(mask, part, fill)))
+    return found
+
+
+def _rows_inside(c: Converter, row: Index, height: int, tile: Tile) -> SSAValue:
+    """A mask of the rows of a fragment that are in the matrix."""
+    numbers = from_numbers(c, [[i] for i in range(height)], IndexType())[0]
+    first = c.spread(c.index(row), height, 1)
+    at = c.emit.once("+", (numbers, first), lambda: arith.AddiOp(numbers, first))
+    size = c.spread(c.index(tile.matrix.sizes[0]), height, 1)
+    inside = c.emit.once("ult", (at, size), lambda: arith.CmpiOp("ult", at, size))
+    return c.spread(inside, height, LANES)
+
+
+def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSAValue:
+    """A mask of the columns of a fragment that are in the matrix."""
+    lanes, first = c.lane_ids(), c.spread(c.index(column), LANES)
+    at = c.emit.once("+", (lanes, first), lambda: arith.AddiOp(lanes, first))
+    size = c.spread(c.index(tile.matrix.sizes[1]), LANES)
+    inside = c.emit.once("ult", (at, size), lambda: arith.CmpiOp("ult", at, size))
+    return c.spread(inside, height, LANES)
+
+
+def _store(c: Converter, op: StoreTileOp) -> None:
+    tile, pieces = c.tile(op.tile), c.pieces(op.value)
+    grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
+    surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
+    if surface is not None and grid.columns >= LANES:
+        blocks.store_fragments(c, tile, surface, pieces, hints)
+        return
+    for line, value in zip(lines_of(grid), to_lines(c, pieces)):
+        store_line(c, line_access(c, tile, line, exact=True), value, hints)
+
+
+def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
+    found, hints = c.found(op.tile), hints_of(op, READ_HINTS)
+    if not isinstance(found, Tile):
+        return
+    type_ = op.tile.type
+    assert isinstance(type_, TileType)
+    grid = grid_of(*type_.shape)
+    surface = surface_of(c, found, c.plan.columns[op])
+    if surface is not None:
+        blocks.prefetch_blocks(c, found, surface, grid, hints)
+        return
+    for line in lines_of(grid):
+        prefetch_line(c, line_access(c, found, line, exact=False), hints)
+
+
+RULES: dict[type[Operation], Rule] = {
+    InitTileOp: _init,
+    UpdateTileOffsetOp: _update,
+    LoadTileOp: _load,
+    StoreTileOp: _store,
+    PrefetchTileOp: _prefetch,
+}

@@ -1,0 +1,224 @@
+"""The walk through a kernel: each operation is kept, or its rule says what it becomes.
+
+Scalars stay as they are.  Vectors become fragments, tiles and memrefs what describes
+them; what stands for a value is kept here until the last one who uses it is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from xetl.devices import Device
+from xetl.dialects.base import Index, ints_of, vector_type
+from xetl.dialects.kernel_attributes import SUBGROUPS
+from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
+from xetl.dialects.upstream import gpu, vector
+from xetl.dialects.upstream.elementwise import ElementwiseOp
+from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.xetile import TileType
+from xetl.transforms.subgroups.refusing import refusal
+from xetl_xegpu.lowering.fragments import LANES
+from xetl_xegpu.lowering.to_xegpu.emitter import Emitter
+from xetl_xegpu.lowering.to_xegpu.plan import Plan
+from xetl_xegpu.lowering.to_xegpu.values import (
+    Found,
+    Operand,
+    Pieces,
+    Scattered,
+    Tile,
+    View,
+    fragment_types,
+    grid_for,
+    vector_of,
+)
+
+Rule: TypeAlias = Callable[["Converter", Any], None]
+"""Replaces an operation, by what it adds and what it gives to `Converter.give`."""
+
+
+def is_replaced(value: SSAValue) -> bool:
+    """Whether something else stands for a value: all that is not scalar."""
+    type_ = value.type
+    return is_vector(type_) or isinstance(type_, TileType) or is_memref(type_)
+
+
+class Converter:
+    """The state of one kernel's conversion.
+
+    Args:
+        kernel: what is converted.
+        device: whose messages and products are used.
+        plan: what was found out before anything is replaced.
+        rules: for types of operations.
+        otherwise: for operations element by element.
+    """
+
+    def __init__(
+        self,
+        kernel: FuncOp,
+        device: Device,
+        plan: Plan,
+        rules: Mapping[type[Operation], Rule],
+        otherwise: Rule,
+    ) -> None:
+        self.kernel = kernel
+        self.device = device
+        self.plan = plan
+        self.emit = Emitter(kernel.body.block, kernel.location)
+        self.block_arguments: set[int] = set()
+        self._rules = rules
+        self._otherwise = otherwise
+        self._found: dict[SSAValue, Found] = {}
+        self._replaced: list[Operation] = []
+
+    # The walk -----------------------------------------------------------------------
+
+    def run(self, block: Block) -> None:
+        """Replace or keep all operations of a block, in their order."""
+        self.run_all(list(block.ops))
+
+    def run_all(self, operations: Sequence[Operation]) -> None:
+        """Replace or keep these operations."""
+        for op in operations:
+            self.emit.location = op.location
+            rule = self._rules.get(type(op)) or self._general(op)
+            if rule is None:
+                self.keep(op)
+                continue
+            self._replaced.append(op)
+            rule(self, op)
+
+    def _general(self, op: Operation) -> Rule | None:
+        if not any(is_replaced(value) for value in (*op.operands, *op.results)):
+            if op.regions:
+                raise self.refusal(op, "it has no form on this device")
+            return None
+        if isinstance(op, ElementwiseOp):
+            return self._otherwise
+        raise self.refusal(op, "it has no form on this device")
+
+    def keep(self, op: Operation) -> None:
+        """Let an operation stay, in the innermost open block."""
+        if self._replaced and self._replaced[-1] is op:
+            self._replaced.pop()
+        op.detach()
+        self.emit.keep(op)
+
+    def finish(self) -> None:
+        """Remove what has been replaced, users first."""
+        for op in reversed(self._replaced):
+            op.detach()
+            op.erase(safe_erase=False)
+        self._replaced.clear()
+
+    def refusal(self, op: Operation, message: str, help: str = "") -> Exception:
+        """The error that an operation cannot run here, with its line."""
+        advice = help or "write it with other operations, or run it on `cpu`"
+        return refusal(op, f"`{op.name}`: {message}", advice)
+
+    # Values -------------------------------------------------------------------------
+
+    def give(self, value: SSAValue, found: Found) -> None:
+        """Say what stands for a value."""
+        self._found[value] = found
+
+    def give_parts(self, value: SSAValue, parts: Sequence[SSAValue]) -> None:
+        """Say which fragments stand for a vector."""
+        type_ = vector_type(value)
+        assert len(parts) == grid_for(type_).count
+        self._found[value] = Pieces(type_.get_shape(), type_.element_type, parts)
+
+    def bind(self, value: SSAValue, new: SSAValue) -> None:
+        """Say which scalar stands for another one."""
+        if new.name_hint is None:
+            new.name_hint = value.name_hint
+        value.replace_all_uses_with(new)
+
+    def found(self, value: SSAValue) -> Found:
+        """What stands for a value."""
+        return self._found[value]
+
+    def has(self, value: SSAValue) -> bool:
+        """Whether it is known already what stands for a value."""
+        return value in self._found
+
+    def pieces(self, value: SSAValue) -> Pieces:
+        """The fragments of a vector."""
+        found = self._found[value]
+        assert isinstance(found, Pieces), "an operand of a product is only that"
+        return found
+
+    def operand(self, value: SSAValue) -> Pieces | Operand:
+        """A vector, as fragments or as a product takes it."""
+        found = self._found[value]
+        assert isinstance(found, Pieces | Operand)
+        return found
+
+    def tile(self, value: SSAValue) -> Tile:
+        """A tile that is a block."""
+        found = self._found[value]
+        assert isinstance(found, Tile)
+        return found
+
+    def scattered(self, value: SSAValue) -> Scattered:
+        """A tile whose elements have offsets each."""
+        found = self._found[value]
+        assert isinstance(found, Scattered)
+        return found
+
+    def view(self, value: SSAValue) -> View:
+        """A memref."""
+        found = self._found[value]
+        assert isinstance(found, View)
+        return found
+
+    def index(self, value: SSAValue | Index) -> SSAValue:
+        """An index as a value."""
+        return self.emit.index(value)
+
+    # Often needed -------------------------------------------------------------------
+
+    def splat(self, number: int | float, type_: Vector) -> list[SSAValue]:
+        """Fragments full of a number."""
+        return [self.emit.constant(number, each) for each in fragment_types(type_)]
+
+    @property
+    def along_axes(self) -> tuple[int, int, int]:
+        """Subgroups along x, y and z; of a Python kernel rows and columns are said."""
+        counts = ints_of(self.kernel.attributes.get(SUBGROUPS)) or (1, 1)
+        if len(counts) == 3:
+            return counts[0], counts[1], counts[2]
+        return counts[-1], counts[0], 1
+
+    @property
+    def subgroups(self) -> int:
+        """How many there are in a workgroup."""
+        return prod(self.along_axes)
+
+    def subgroup_id(self) -> Index:
+        """The number of this subgroup in its workgroup."""
+        if self.subgroups == 1:
+            return 0
+        return self.emit.once("subgroup", (), lambda: gpu.SubgroupIdOp())
+
+    def lane_ids(self) -> SSAValue:
+        """0 to 15, one for each lane."""
+        type_ = vector_of(IndexType(), LANES)
+        return self.emit.once("lanes", (), lambda: vector.StepOp(type_))
+
+    def spread(self, value: SSAValue, *shape: int) -> SSAValue:
+        """A scalar or fragment repeated to a shape; made once."""
+        element: Attribute = value.type
+        if is_vector(element):
+            if element.get_shape() == shape:
+                return value
+            element = element.element_type
+        type_ = vector_of(element, *shape)
+        return self.emit.once(
+            ("spread", shape), [value], lambda: vector.BroadcastOp(value, type_)
+        )
