@@ -48,7 +48,7 @@ builtin.module attributes {xetile.device = "pvc"} {
 
 // CHECK-LABEL: gpu.func @transposed(
 // CHECK-COUNT-2: xegpu.load_nd {{.*}} <{transpose = array<i64: 1, 0>}> : !xegpu.tensor_desc<16x8xi32> -> vector<8x16xi32>
-// CHECK-NOT:     load_nd
+// CHECK:         xegpu.load_nd {{.*}} -> vector<2x8x16xf16>
 // CHECK-NOT:     vector.transpose
 // CHECK:         xegpu.dpas {{.*}}vector<8x16x2xf16>
 builtin.module attributes {xetile.device = "pvc"} {
