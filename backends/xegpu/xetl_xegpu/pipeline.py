@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
+from xetl.backend import Artifact
 from xetl.devices import DEVICES
+from xetl.dialects.base import element_type, ints_of
 from xetl.transforms import device_pipeline
+from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.cse import CSEPass
 from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
-from xetl_xegpu.lowering.record_arguments import RecordArgumentsPass
-from xetl_xegpu.simt import SIMT
+from xetl_xegpu.dialect.stage import XEGPU
+from xetl_xegpu.emit import pipeline as emission
+from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
+from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
+from xetl_xegpu.lowering.record_arguments import (
+    Described,
+    RecordArgumentsPass,
+    recorded_arguments,
+    recorded_stored,
+)
+from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
+from xetl_xegpu.simt import LANES, SIMT, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
 
@@ -20,10 +38,13 @@ Source: Intel's oneAPI optimisation guide, "shared local memory": 128 KiB for ea
 core of PVC; of Battlemage's 256 KiB of core memory the driver gives as much.
 """
 
+SMALL_GRF = 128
+"""Registers of a thread in the mode that all devices start in."""
+
 STAGE_AFTER = {
     **device_pipeline.STAGE_AFTER,
-    "convert-xetile-to-xegpu": "xegpu",
-    "distribute-to-lanes": "lanes",
+    "convert-xetile-to-xegpu": XEGPU.name,
+    "distribute-to-lanes": LANES.name,
 }
 
 
@@ -32,9 +53,56 @@ def passes(target: str) -> list[ModulePass]:
     return [
         RecordArgumentsPass(),
         *device_pipeline.device_passes(target, SLM_LIMIT),
+        AddUnalignedKernelPass(),
+        ConvertXetileToXegpuPass(),
+        CanonicalizePass(),
+        CSEPass(),
+        DistributeToLanesPass(),
+        CanonicalizePass(),
+        CSEPass(),
     ]
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option."""
     return {each.name: type(each) for each in passes(next(iter(DEVICES)))}
+
+
+def build(module: ModuleOp, target: str) -> Artifact:
+    """SPIR-V of a module at stage ``lanes``, and what a launch must know."""
+    emitted = emission.emit(module, target)
+    kernels = [op for op in module.ops if isinstance(op, FuncOp)]
+    arguments = recorded_arguments(module)
+    meta = {
+        "stored": recorded_stored(module),
+        "target": target,
+        "kernels": [_described(each, arguments) for each in kernels],
+        "arguments": arguments,
+        "code_bytes": len(emitted.spirv),
+        "slm_bytes": max(each.slm_bytes.value.data for each in kernels),
+        "grf": SMALL_GRF,
+        "needs": sorted(_needs(module)),
+        "log": emitted.log,
+    }
+    return Artifact(emitted.spirv, meta)
+
+
+def text(module: ModuleOp, target: str, stage: str) -> str:
+    """LLVM IR or SPIR-V of a module at stage ``lanes``."""
+    show = emission.llvm_text if stage == "llvm" else emission.spirv_text
+    return show(module, target)
+
+
+def _described(kernel: FuncOp, arguments: list[Described]) -> dict[str, Any]:
+    """What `xetl_xegpu.launch.facts.KernelFacts` reads."""
+    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    surfaces = [[index, *arguments[index][-1]] for index in moved]
+    name, lanes = kernel.sym_name.data, list(kernel.lanes)
+    return {"name": name, "lanes": lanes, "surfaces": surfaces}
+
+
+def _needs(module: ModuleOp) -> set[str]:
+    """The dtypes that not every device computes with."""
+    values = (value for op in module.walk() for value in op.results)
+    names = {str(element_type(value.type)) for value in values}
+    return names & {"f64", "f16"}

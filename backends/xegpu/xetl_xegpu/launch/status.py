@@ -1,9 +1,13 @@
-"""The status words of a launch: where a kernel writes prints and failed checks."""
+"""The status words of a launch: where a kernel writes prints and failed checks.
+
+Every kernel is given some: masked loads read them where their mask is off.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,23 +17,21 @@ from xetl_xegpu.launch.devices import dpctl
 from xetl_xegpu.launch.places import QueuePlace
 from xetl_xegpu.launch.staging import address_of
 
+_LEAST_BYTES = 64
+"""The widest element that a masked load reads, and more."""
+
 
 class StatusWords:
     """A log in memory that the device and the host reach.
 
     Attributes:
-        word: what the kernel is given, as dpctl takes it; 0 if it writes no log.
+        word: its address, as dpctl takes it.
     """
 
     def __init__(self, log: Sequence[Mapping[str, Any]], place: QueuePlace) -> None:
         self._log = log
-        self._address = 0
-        if log:
-            memory = dpctl().memory.MemoryUSMShared(LOG_BYTES, queue=place.queue)
-            self._memory = memory
-            self._address = address_of(memory)
-            # One word is in use: the one that counts.
-            memory.copy_from_host(np.ones(1, np.int64).view(np.uint8))
+        self._memory = _new(LOG_BYTES, place) if log else _never_written(place)
+        self._address = address_of(self._memory)
         self.word = ctypes.c_int64(self._address)
 
     @property
@@ -45,3 +47,16 @@ class StatusWords:
         """
         if self._log:
             show(read_records(self._address, self._log))
+
+
+def _new(size: int, place: QueuePlace) -> Any:
+    memory = dpctl().memory.MemoryUSMShared(size, queue=place.queue)
+    # One word is in use: the one that counts.
+    memory.copy_from_host(np.ones(1, np.int64).view(np.uint8))
+    return memory
+
+
+@lru_cache(maxsize=64)
+def _never_written(place: QueuePlace) -> Any:
+    """What all kernels without a log share."""
+    return _new(_LEAST_BYTES, place)
