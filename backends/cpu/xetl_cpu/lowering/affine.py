@@ -84,6 +84,27 @@ def multiple_of(value: SSAValue | int, factor: int) -> SSAValue | None:
     return None
 
 
+_KEEPS_FACTOR = (arith.AddiOp, arith.SubiOp, arith.MinsiOp, arith.MaxsiOp)
+
+
+def is_multiple_of(value: SSAValue | int, factor: int) -> bool:
+    """True when the value is proven to be a multiple of ``factor``."""
+    known = constant_of(value)
+    if known is not None:
+        return known % factor == 0
+    assert isinstance(value, SSAValue)
+    if factor == 1 or multiple_of(value, factor) is not None:
+        return True
+    op = value.owner
+    if isinstance(op, arith.SelectOp):
+        return all(is_multiple_of(each, factor) for each in op.operands[1:])
+    if isinstance(op, arith.MuliOp):
+        return any(is_multiple_of(each, factor) for each in op.operands)
+    return isinstance(op, _KEEPS_FACTOR) and all(
+        is_multiple_of(each, factor) for each in op.operands
+    )
+
+
 def is_defined_outside(value: SSAValue | int, op: Operation) -> bool:
     """True when the value does not change inside ``op``'s regions."""
     if isinstance(value, int):

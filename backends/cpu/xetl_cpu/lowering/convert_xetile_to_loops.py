@@ -50,7 +50,7 @@ from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
 from xetl_cpu.lowering.loops.logging import log
-from xetl_cpu.lowering.loops.materialize import materialize
+from xetl_cpu.lowering.loops.materialize import materialize, materialize_cast
 from xetl_cpu.lowering.loops.matmul import lower_brgemm, lower_mma
 from xetl_cpu.lowering.loops.policy import is_coordinate_swap, is_free, wants_buffer
 from xetl_cpu.lowering.loops.reductions import reduce_tile
@@ -145,7 +145,9 @@ def _value(state: State, op: Operation) -> None:
     (result, *more) = op.results
     if more:
         raise InternalError(f"`{op.name}` has several vector results")
-    if result not in state.buffers and wants_buffer(state, result):
+    if result in state.buffers or not wants_buffer(state, result):
+        return
+    if not materialize_cast(state, result, op):
         materialize(state, result, op)
 
 

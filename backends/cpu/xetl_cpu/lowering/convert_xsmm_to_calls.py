@@ -8,7 +8,7 @@
 
 A memref is its pointer (``llvm.ptr``) and its offset in elements.  Numbers are i64.
 Source: seed 003, "Lowering XSMM operations"; the argument lists are those of the C
-functions ``xsmm_*`` (native/xsmm_shim.c serves them).
+functions ``xsmm_*`` (native/xsmm.h).
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ from xetl_cpu.lowering.packing.panels import (
     measure,
     read_packed,
     reserve,
+    share,
 )
 from xetl_cpu.lowering.packing.plans import plan_or_say_why
 from xetl_cpu.microkernels import choose_blocking
@@ -111,9 +112,12 @@ def _plans(loop: scf.ParallelOp, machine: Target) -> list[Packing]:
             continue
         blocking = choose_blocking(machine, _element_name(op), *op.user_tile())
         plan = plan_or_say_why(op, loop, blocking, batch)
-        if plan is not None:
-            packings.append(measure(op, plan, loop, blocking))
-            batch = plan.batch if batch is None else batch
+        if plan is None:
+            continue
+        shared = (share(one, op, plan) for one in packings if one.shared is None)
+        found = next((one for one in shared if one is not None), None)
+        packings.append(found or measure(op, plan, loop, blocking))
+        batch = plan.batch if batch is None else batch
     return packings
 
 

@@ -95,7 +95,7 @@ def _raise_loop(loop: scf.ForOp) -> None:
     """Take out of a loop what are sums of products over all of its trips."""
     found: dict[int, Accumulation] = {}
     for mma in [o for o in loop.body.block.ops if isinstance(o, TileMmaOp)]:
-        if not _has_micro_kernel(mma):
+        if mma.c is None or not _has_micro_kernel(mma):
             continue
         try:
             index, products = chain_of(mma, loop)

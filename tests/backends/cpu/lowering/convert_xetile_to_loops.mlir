@@ -110,3 +110,49 @@ func.func @scalars(%n: index, %grid: index) {
   }
   func.return
 }
+
+// Between the steps of attention: what was summed so far is scaled where it stands, and
+// of the probabilities only what the product reads is stored, while they are summed up.
+// CHECK-LABEL: @attention_step
+// CHECK:       %[[ACC:.*]] = memref.alloca() : memref<8x16xf32>
+// CHECK-NOT:   memref<8x16xf32>
+// CHECK:       vector.store %{{.*}}, %[[ACC]][
+// CHECK:       scf.for %k = %c0 to %n
+// CHECK:       math.exp
+// CHECK-NEXT:  arith.truncf
+// CHECK-NEXT:  vector.store {{.*}} vector<16xbf16>
+// CHECK-NEXT:  arith.addf
+// CHECK:       vector.load %[[ACC]]
+// CHECK-NEXT:  arith.mulf
+// CHECK-NEXT:  vector.store %{{.*}}, %[[ACC]][
+// CHECK:       "xsmm.block_gemm"({{.*}}, %[[ACC]])
+// CHECK-NOT:   vector.store %{{.*}}, %[[ACC]][
+// CHECK:       func.return
+func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %zero = arith.constant dense<0.0> : vector<8x16xf32>
+    %none = arith.constant dense<0.0> : vector<8x1xf32>
+    %half = arith.constant dense<0.5> : vector<8x16xf32>
+    %r:2 = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero, %sum = %none) -> (vector<8x16xf32>, vector<8x1xf32>) {
+      %x = xetile.init_tile %X[%p, %k], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x64xf32>
+      %v = xetile.init_tile %V[%k, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<64x16xbf16>
+      %s = xetile.load_tile %x : !xetile.tile<8x64xf32> -> vector<8x64xf32>
+      %e = math.exp %s : vector<8x64xf32>
+      %t = xetile.tile_reduce <add>, %e [1] : vector<8x64xf32> -> vector<8x1xf32>
+      %new = arith.addf %sum, %t : vector<8x1xf32>
+      %w = arith.truncf %e : vector<8x64xf32> to vector<8x64xbf16>
+      %scaled = arith.mulf %acc, %half : vector<8x16xf32>
+      %one = arith.constant 1 : index
+      %d = "xsmm.brgemm.tile"(%w, %v, %scaled, %one) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>}> : (vector<8x64xbf16>, !xetile.tile<64x16xbf16>, vector<8x16xf32>, index) -> vector<8x16xf32>
+      scf.yield %d, %new : vector<8x16xf32>, vector<8x1xf32>
+    }
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x16xf32>
+    %out = arith.addf %r#0, %r#0 : vector<8x16xf32>
+    xetile.store_tile %out, %y : vector<8x16xf32>, !xetile.tile<8x16xf32>
+    scf.reduce
+  }
+  func.return
+}

@@ -199,3 +199,34 @@ func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 
   }
   func.return
 }
+
+// Two products read the same part of B: it is packed once.
+// CHECK-LABEL: @shared
+// CHECK:       %packed, %is_missing = "cpu.packed_memory"
+// CHECK-NOT:   memref.alloc
+// CHECK:       "xsmm.pack_b"
+// CHECK-NOT:   "xsmm.pack_b"
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed,
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed,
+func.func @shared(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %c64 = arith.constant 64 : index
+    %col = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[%x, 0], [%m, %n], [%n, 1] : !matrix -> !a
+    %d = xetile.init_tile %A[0, %x], [%m, %n], [%n, 1] : !matrix -> !a
+    %b = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %e = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %c = xetile.init_tile %C[%x, %col], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !a -> vector<16x32xbf16>
+    %vd = xetile.load_tile %d : !a -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %ve = xetile.load_tile %e : !b -> vector<32x64xbf16>
+    %p = xetile.tile_mma %va, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    %q = xetile.tile_mma %vd, %ve, %p : vector<16x32xbf16>, vector<32x64xbf16>, vector<16x64xf32> -> vector<16x64xf32>
+    xetile.store_tile %q, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}

@@ -59,21 +59,43 @@ def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) ->
     """Shaped for the BRGEMM that updates it, if one does."""
     producer = last.operands[index].owner
     argument = body.args[index + 1]
-    if isinstance(producer, BrgemmTileOp) and producer.acc is argument:
+    if isinstance(producer, BrgemmTileOp) and _is_made_of(producer.acc, argument):
         return accumulator(state, producer)
     return state.allocate(shape_of(argument), element_of(argument))
 
 
+def _is_made_of(value: SSAValue | None, argument: SSAValue) -> bool:
+    """True for a value, or its elements scaled and the like, that nobody else reads."""
+    if value is None or len(list(value.uses)) != 1:
+        return False
+    if value is argument:
+        return True
+    op = value.owner
+    return (
+        isinstance(op, Operation)
+        and op.name.startswith(("arith.", "math."))
+        and any(_is_made_of(operand, argument) for operand in op.operands)
+    )
+
+
 def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
-    """An accumulator that only its own BRGEMM reads is updated where it is."""
+    """An accumulator that only its own BRGEMM reads is updated where it is.
+
+    So is one that is scaled first, as between the steps of attention.
+    """
     for index, value in enumerate(last.operands):
-        producer = value.owner
-        if not isinstance(producer, BrgemmTileOp) or producer.parent is None:
+        producer, argument = value.owner, body.args[index + 1]
+        if not isinstance(producer, BrgemmTileOp) or producer.parent is not last.parent:
             continue
-        argument = body.args[index + 1]
-        alone = len(list(argument.uses)) == 1 and len(list(value.uses)) == 1
-        if producer.acc is argument and alone and producer.parent is last.parent:
+        alone = len(list(value.uses)) == 1
+        if not alone or not _is_made_of(producer.acc, argument):
+            continue
+        assert producer.acc is not None
+        buffer = state.buffers[argument]
+        if producer.acc is argument:
             state.in_place.add(argument)
+        elif not reads_elsewhere(state, producer.acc, buffer, [buffer]):
+            state.homes[producer.acc] = buffer
 
 
 def _move(old: Block, new: Block) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import TileReduceOp
+from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.reductions import reduce_rows
 from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
@@ -29,12 +31,51 @@ def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:
     if reduction is None:
         write(state, value, buffer, op)
     else:
-        shape = (buffer.shape[0], 1)
-        result = state.allocate(shape, element_of(reduction.results[0]))
-        reduce_rows(state, reduction, value, result, op, keep=buffer)
-        state.buffers[reduction.results[0]] = result
+        _reduce_and_keep(state, reduction, (value, buffer), op)
     state.buffers[value] = buffer
     return buffer
+
+
+def materialize_cast(state: State, value: SSAValue, op: Operation) -> bool:
+    """Compute a cast of a value and the reduction of its rows in front of ``op``.
+
+    Only if nothing else reads the value (in attention, sums of probabilities and the
+    next product do): then it never stands in memory in its own, wider type.
+    """
+    reduction, cast = _row_reduction(value), _cast(value)
+    if reduction is None or cast is None or len(list(value.uses)) != 2:
+        return False
+    result = cast.results[0]
+    buffer = state.allocate(shape_of(result), element_of(result))
+    _reduce_and_keep(state, reduction, (result, buffer), op)
+    state.buffers[result] = buffer
+    return True
+
+
+def _reduce_and_keep(
+    state: State, reduction: TileReduceOp, keep: tuple[SSAValue, Buffer], op: Operation
+) -> None:
+    """Reduce rows into a buffer of its own, and keep elements on the way."""
+    result = reduction.results[0]
+    to = state.allocate((shape_of(reduction.source)[0], 1), element_of(result))
+    reduce_rows(state, reduction, reduction.source, to, op, keep=keep)
+    state.buffers[result] = to
+
+
+def _cast(value: SSAValue) -> Operation | None:
+    """A cast of the value to a narrower type, in the same block, for a product."""
+    owner = value.owner
+    for use in value.uses:
+        cast = use.operation
+        if not isinstance(cast, arith.TruncfOp) or not isinstance(owner, Operation):
+            continue
+        readers = [other.operation for other in cast.results[0].uses]
+        if cast.parent is owner.parent and all(
+            isinstance(reader, BrgemmTileOp) and reader.parent is owner.parent
+            for reader in readers
+        ):
+            return cast
+    return None
 
 
 def _row_reduction(value: SSAValue) -> TileReduceOp | None:

@@ -115,6 +115,10 @@ def _start(state: State, op: BrgemmTileOp) -> Buffer:
         carried = state.buffers.get(op.acc)
         if carried is not None and op.acc in state.in_place:
             return carried
+        home = state.homes.get(op.acc)
+        if home is not None and carried is None:
+            write(state, op.acc, home, op)
+            return home
     result = accumulator(state, op)
     source = op.acc if op.acc is not None else _zeros(state, op)
     write(state, source, result, op)

@@ -58,11 +58,12 @@ def reduce_rows(
     source: SSAValue,
     to: Buffer,
     place: Operation,
-    keep: Buffer | None = None,
+    keep: tuple[SSAValue, Buffer] | None = None,
 ) -> None:
     """Each row: vectors of partial results, then across the lanes.
 
-    ``keep``: a buffer that gets the source on the way. ``place``: where the code goes.
+    ``keep``: the source, or what is computed of each of its elements, and a buffer that
+    gets it on the way. ``place``: where the code goes.
     """
     rows, cols = shape_of(source)
     lanes = state.lanes
@@ -79,7 +80,8 @@ def reduce_rows(
             at = At(ev.nest.outer, col, COLUMNS, lanes)
             value = ev.eval(source, at)
             if keep is not None:
-                put(ev, value, keep, at)
+                kept, buffer = keep
+                put(ev, ev.eval(kept, at), buffer, at)
             value = combine.widen(build, value)
             if is_ragged and not ev.whole:
                 mask = build.mask(build.sub(cols, col), lanes)

@@ -129,6 +129,8 @@ class State:
         buffers: vector values that live in memory.
         tiles: what each tile value is.
         in_place: carried values that their only reader may overwrite.
+        homes: values computed from a carried one and nothing else of its size, which
+            may be written where that stands.
         lowered: readers whose code has been written.
         dead: operations to erase at the end.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
@@ -142,6 +144,7 @@ class State:
         default_factory=dict[SSAValue, "TileAt | ScatterTile"]
     )
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
+    homes: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     lowered: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
     adjacent: dict[Attribute, set[int]] = field(

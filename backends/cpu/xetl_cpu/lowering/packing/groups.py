@@ -68,7 +68,7 @@ def group_size(loop: scf.ParallelOp, axis: int, packings: Sequence[Packing]) -> 
     """
     build = before(loop)
     taken: Index = 1
-    for packing in packings:
+    for packing in [one for one in packings if one.shared is None]:
         size = build.mul(packing.elements(build), packing.blocking.compute_bytes)
         taken = build.add(taken, size)
     programs: Index = 1

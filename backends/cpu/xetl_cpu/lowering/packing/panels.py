@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
@@ -21,7 +21,7 @@ from xetl_cpu.lowering.affine import multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
-from xetl_cpu.lowering.packing.plans import Plan
+from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.microkernels import Blocking
 
@@ -35,7 +35,7 @@ _CHUNK = 256
 """Steps of k that one task packs."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Packing:
     """A packed operand: how large it is, and where.
 
@@ -51,6 +51,7 @@ class Packing:
         source: the operand as a (k, n) matrix, if there is one for all programs.
         buffer: the memory.
         is_missing: whether it has to be packed; None: always.
+        shared: what was packed for another product, and is read by this one as well.
     """
 
     op: BrgemmTileOp
@@ -64,6 +65,7 @@ class Packing:
     source: Matrix | None
     buffer: SSAValue | None = None
     is_missing: SSAValue | None = None
+    shared: Packing | None = None
 
     @property
     def block(self) -> UserTile:
@@ -108,6 +110,19 @@ def measure(
     return Packing(op, plan, loop, blocking, depth, total, per_panel, tiles, source)
 
 
+def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
+    """What was packed for ``first``, if that is what ``op`` needs."""
+    ours, theirs = op.shape()[2], first.op.shape()[2]
+    fits = (
+        same_plan(plan, first.plan)
+        and op.user_tile() == first.op.user_tile()
+        and same_index(op.count, first.op.count)
+        and ours == theirs
+        and op.b.type == first.op.b.type
+    )
+    return replace(first, op=op, plan=plan, shared=first) if fits else None
+
+
 def _most_tiles(size: Index, extent: int, loop: scf.ParallelOp, build: Build) -> Index:
     """One more than a matrix has: all past its end are alike, that one."""
     size = build.maximum(bound(size, loop, build), 0)
@@ -116,6 +131,9 @@ def _most_tiles(size: Index, extent: int, loop: scf.ParallelOp, build: Build) ->
 
 def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
     """Memory for so many matrices, which the launch may bring if it is an argument."""
+    if packing.shared is not None:
+        packing.buffer = packing.shared.buffer
+        return
     build = before(packing.loop)
     size = build.mul(packing.elements(build), matrices)
     element = element_attribute(packing.blocking.compute)
@@ -172,6 +190,8 @@ def _number(counter: BlockArgument, offset: Index, extent: int, build: Build) ->
 
 def emit_packing(packing: Packing, build: Build, matrices: Index | None) -> None:
     """A parallel loop over (tile of n, chunk of k), and matrices if there are many."""
+    if packing.shared is not None:
+        return
     blocking = packing.blocking
     chunk = _CHUNK * blocking.k_pack
     index = build.value(0).type

@@ -11,11 +11,19 @@ from xetl.dialects.upstream import func, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.affine import constant_of, is_defined_outside, multiple_of
+from xetl_cpu.lowering.affine import (
+    constant_of,
+    is_defined_outside,
+    is_multiple_of,
+    is_non_negative,
+    multiple_of,
+)
 from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.packing.bounds import has_bound, is_counter, sources_of
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking
+
+_Fact = Index | str | None
 
 
 @dataclass
@@ -51,6 +59,37 @@ class Plan:
     def may_be_brought(self) -> bool:
         """Whether it is one matrix, all of which is packed."""
         return self.batch is None and self.step is None
+
+
+def same_plan(left: Plan, right: Plan) -> bool:
+    """Whether two plans pack the same elements, if tiles, depths and counts agree."""
+    pairs: list[tuple[_Fact, _Fact]] = [
+        (left.init.source, right.init.source),
+        (left.n_dim, right.n_dim),
+        (left.batch, right.batch),
+        (left.step is None, right.step is None),
+        (left.k_start, right.k_start),
+        (_kind_of_tile(left), _kind_of_tile(right)),
+        *zip(left.init.mixed_sizes, right.init.mixed_sizes),
+        *zip(left.init.mixed_strides, right.init.mixed_strides),
+    ]
+    return all(same_index(one, other) for one, other in pairs)
+
+
+def same_index(left: _Fact, right: _Fact) -> bool:
+    """Whether two values are one, or equal numbers."""
+    if isinstance(left, SSAValue) and isinstance(right, SSAValue):
+        known = constant_of(left)
+        return left is right or (known is not None and known == constant_of(right))
+    return left == right
+
+
+def _kind_of_tile(plan: Plan) -> _Fact:
+    """What decides how many tiles are packed: an axis of the grid, or the matrix."""
+    if plan.tile is None:
+        return "one"
+    is_serial = isinstance(plan.tile.block.parent_op(), scf.ForOp)
+    return "all" if is_serial else plan.tile.index
 
 
 class NotPackedError(Exception):
@@ -142,7 +181,7 @@ def _number_of(
 def _serial_counter(
     offset: Index, extent: int, loop: scf.ParallelOp
 ) -> BlockArgument | None:
-    """The counter of a loop in the program, if each trip moves by one ``extent``."""
+    """The counter of a loop in the program, if each trip is at a whole ``extent``."""
     if not isinstance(offset, SSAValue):
         return None
     is_scaled = not isinstance(offset, BlockArgument)
@@ -150,10 +189,12 @@ def _serial_counter(
     if not isinstance(counter, BlockArgument) or not is_counter(counter, loop):
         return None
     serial = counter.block.parent_op()
-    if not isinstance(serial, scf.ForOp) or constant_of(serial.lower_bound) != 0:
+    if not isinstance(serial, scf.ForOp) or not is_non_negative(serial.lower_bound):
         return None
-    step = constant_of(serial.step)
-    return counter if step == (1 if is_scaled else extent) else None
+    if is_scaled:
+        return counter if is_non_negative(serial.step) else None
+    starts = is_multiple_of(serial.lower_bound, extent)
+    return counter if starts and is_multiple_of(serial.step, extent) else None
 
 
 def _step_of(

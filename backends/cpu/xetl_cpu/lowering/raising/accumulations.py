@@ -46,7 +46,7 @@ def chain_of(mma: TileMmaOp, loop: scf.ForOp) -> tuple[int, list[TileMmaOp]]:
         products.insert(0, before)
     carried = products[0].c
     if not isinstance(carried, BlockArgument) or carried.block is not body:
-        raise NotRaisedError("what is added to is not carried by the loop")
+        raise NotRaisedError("what it adds to is computed in each step")
     while (after := _reader(products[-1].result)) is not None:
         products.append(after)
     between = [carried, *(each.result for each in products)]
