@@ -69,22 +69,31 @@ def opt_passes() -> dict[str, type[ModulePass]]:
 
 
 def build(module: ModuleOp, target: str) -> Artifact:
-    """SPIR-V of a module at stage ``lanes``, and what a launch must know."""
-    emitted = emission.emit(module, target)
+    """SPIR-V of a module at stage ``lanes``, and what a launch must know.
+
+    Each kernel is a program of its own: a driver builds the one that is launched.  The
+    kernels leave the module.
+    """
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
+    needs = sorted(_needs(module))
     arguments = recorded_arguments(module)
+    programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": recorded_stored(module),
         "target": target,
-        "kernels": [_described(each, arguments) for each in kernels],
+        "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
         "arguments": arguments,
-        "code_bytes": len(emitted.spirv),
+        "code_bytes": sum(len(each.spirv) for each in programs),
         "slm_bytes": max(each.slm_bytes.value.data for each in kernels),
         "grf": SMALL_GRF,
-        "needs": sorted(_needs(module)),
-        "log": emitted.log,
+        "needs": needs,
     }
-    return Artifact(emitted.spirv, meta)
+    return Artifact(b"".join(each.spirv for each in programs), meta)
+
+
+def _alone(kernel: FuncOp) -> ModuleOp:
+    kernel.detach()
+    return ModuleOp([kernel])
 
 
 def text(module: ModuleOp, target: str, stage: str) -> str:
@@ -93,12 +102,18 @@ def text(module: ModuleOp, target: str, stage: str) -> str:
     return show(module, target)
 
 
-def _described(kernel: FuncOp, arguments: list[Described]) -> dict[str, Any]:
+def _described(
+    kernel: FuncOp, program: emission.Emitted, arguments: list[Described]
+) -> dict[str, Any]:
     """What `xetl_xegpu.launch.facts.KernelFacts` reads."""
     moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
-    surfaces = [[index, *arguments[index][-1]] for index in moved]
-    name, lanes = kernel.sym_name.data, list(kernel.lanes)
-    return {"name": name, "lanes": lanes, "surfaces": surfaces}
+    return {
+        "name": kernel.sym_name.data,
+        "lanes": list(kernel.lanes),
+        "surfaces": [[index, *arguments[index][-1]] for index in moved],
+        "bytes": len(program.spirv),
+        "log": program.log,
+    }
 
 
 def _needs(module: ModuleOp) -> set[str]:

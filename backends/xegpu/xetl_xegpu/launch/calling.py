@@ -10,9 +10,9 @@ from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
 from xetl_xegpu.launch.facts import (
     ArgumentFacts,
+    CodeFacts,
     Grid,
     KernelFacts,
-    ProgramFacts,
     Surface,
 )
 from xetl_xegpu.surface import LEAST_PITCH, why_no_blocks
@@ -25,7 +25,7 @@ _NUMBERS: dict[str, Callable[[Any], Any]] = {
 
 
 def choose_kernel(
-    facts: ProgramFacts, args: Sequence[Argument]
+    facts: CodeFacts, args: Sequence[Argument]
 ) -> tuple[KernelFacts, str | None]:
     """The first kernel that these arguments fit, and why it is not the first of all."""
     reason = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, cast
 
 from xetl.backend import Argument, Artifact, Event, Place
@@ -15,9 +14,9 @@ from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.calling import choose_kernel, ranges, words_of
 from xetl_xegpu.launch.devices import default_queue, dpctl
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
-from xetl_xegpu.launch.facts import Grid, facts_of
+from xetl_xegpu.launch.facts import Grid, KernelFacts, facts_of
 from xetl_xegpu.launch.places import QueuePlace, place_of
-from xetl_xegpu.launch.programs import Kernels, digest_of, kernels_of
+from xetl_xegpu.launch.programs import build_kernel, check_fits
 from xetl_xegpu.launch.shortcut import Shortcuts
 from xetl_xegpu.launch.staging import Staged
 from xetl_xegpu.launch.status import StatusWords
@@ -30,17 +29,13 @@ class XegpuExecutable:
         self._spirv = artifact.payload
         self._signature = signature
         self.facts = facts_of(artifact.meta)
-        self._kernels: dict[QueuePlace, Kernels] = {}
+        self._built: dict[tuple[QueuePlace, str], Any] = {}
         self._shortcuts: dict[QueuePlace, Shortcuts] = {}
 
     @property
     def fast(self) -> None:
         """There is none without a queue; see `fast_at`."""
         return None
-
-    @cached_property
-    def _digest(self) -> bytes:
-        return digest_of(self._spirv)
 
     def launch(self, grid: Grid, args: Sequence[Argument]) -> None:
         """Run the kernel on our own queue, and wait for it."""
@@ -51,7 +46,7 @@ class XegpuExecutable:
 
         They give 0 or, without waiting, the event; 1 says that nothing was done.
         """
-        if self.facts.log:
+        if any(kernel.log for kernel in self.facts.kernels):
             return None  # somebody must read it
         return self._shortcuts_at(cast("QueuePlace", place)).entry(waits=waits)
 
@@ -64,58 +59,58 @@ class XegpuExecutable:
             LaunchError: the device lacks something; the arrays are as they were.
         """
         where = cast("QueuePlace", place)
-        kernels = self._kernels_at(where)
-        staged = None
-        seen = list(args)
+        check_fits(self.facts, where.device)  # before anything is copied
+        staged, seen = None, args
         if not where.device.reads_host:
             staged = Staged(args, self.facts.stored, where)
             seen = staged.args
-        status = StatusWords(self.facts.log, where)
-        event = self._start(grid, seen, where, kernels, status)
+        kernel, reason = choose_kernel(self.facts, seen)
+        if reason is not None:
+            _say(f"`{self.facts.name}` runs without block messages: {reason}")
+        status = StatusWords(kernel.log, where)
+        event = self._start(grid, seen, where, kernel, status)
         keep = (args, staged, status)
         launched = LaunchEvent(event, keep, where.device.name, self.facts.name)
-        if status.is_used or (staged is not None and staged.comes_back):
-            launched.wait()
-            if staged is not None:
-                staged.copy_back()
-            status.show()
-            return FINISHED
-        return keep_until_done(launched)
+        if not kernel.log and (staged is None or not staged.comes_back):
+            return keep_until_done(launched)
+        launched.wait()
+        if staged is not None:
+            staged.copy_back()
+        status.show()
+        return FINISHED
 
     def _start(
         self,
         grid: Grid,
         args: Sequence[Argument],
         where: QueuePlace,
-        kernels: Kernels,
+        kernel: KernelFacts,
         status: StatusWords,
     ) -> Any:
-        kernel, reason = choose_kernel(self.facts, args)
-        if reason is not None:
-            _say(f"`{self.facts.name}` runs without block messages: {reason}")
         words = [
             word
             for facts, arg in zip(self.facts.arguments, args)
             for word in words_of(facts, arg)
         ]
         words.append(status.word)
+        built = self._kernel_at(where, kernel)
         everywhere, each = ranges(grid, kernel.lanes)
         try:
-            event = where.queue.submit_async(
-                kernels[kernel.name], words, everywhere, each
-            )
+            event = where.queue.submit_async(built, words, everywhere, each)
         except dpctl().SyclKernelSubmitError:
             raise failures.refused(
                 where.device.name, self.facts.name, "it was not started"
             ) from None
-        self._shortcuts_at(where).note(kernels[kernel.name], kernel, words, args)
+        if not kernel.log:
+            self._shortcuts_at(where).note(built, kernel, words, args)
         return event
 
-    def _kernels_at(self, where: QueuePlace) -> Kernels:
-        found = self._kernels.get(where)
+    def _kernel_at(self, where: QueuePlace, kernel: KernelFacts) -> Any:
+        found = self._built.get((where, kernel.name))
         if found is None:
-            found = kernels_of(self._spirv, self._digest, self.facts, where)
-            self._kernels[where] = found
+            spirv = self._spirv[kernel.spirv]
+            found = build_kernel(spirv, kernel.name, self.facts, where)
+            self._built[where, kernel.name] = found
         return found
 
     def _shortcuts_at(self, where: QueuePlace) -> Shortcuts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,15 @@ class KernelFacts:
         name: of the function.
         lanes: of a workgroup along x, y and z.
         surfaces: what must fit block messages for it to be launched.
+        spirv: where its program is in the artifact.
+        log: how to read its prints and failed checks; none if it writes no log.
     """
 
     name: str
     lanes: Grid
     surfaces: tuple[Surface, ...]
+    spirv: slice
+    log: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class ArgumentFacts:
 
 
 @dataclass(frozen=True)
-class ProgramFacts:
-    """A program: the same kernel once or twice, the first that fits is launched.
+class CodeFacts:
+    """The same kernel once or twice, the first that fits the arrays is launched.
 
     Attributes:
         target: what it was compiled for.
@@ -66,7 +70,6 @@ class ProgramFacts:
         slm_bytes: shared local memory of a workgroup.
         grf: registers of a thread it was planned for.
         needs: dtypes that the device must compute with.
-        log: how to read its prints and failed checks; none if it writes no log.
     """
 
     target: str
@@ -76,7 +79,6 @@ class ProgramFacts:
     slm_bytes: int
     grf: int
     needs: frozenset[str]
-    log: tuple[Mapping[str, Any], ...]
 
     @property
     def name(self) -> str:
@@ -90,11 +92,11 @@ class ProgramFacts:
         return x * y * z
 
 
-def facts_of(meta: Mapping[str, Any]) -> ProgramFacts:
+def facts_of(meta: Mapping[str, Any]) -> CodeFacts:
     """Read what `xetl_xegpu.pipeline` wrote."""
-    return ProgramFacts(
+    return CodeFacts(
         target=meta["target"],
-        kernels=tuple(_kernel(each) for each in meta["kernels"]),
+        kernels=tuple(_kernels(meta["kernels"])),
         arguments=tuple(
             ArgumentFacts(kind, tuple(sizes), tuple(strides))
             for kind, sizes, strides, _ in meta["arguments"]
@@ -103,11 +105,15 @@ def facts_of(meta: Mapping[str, Any]) -> ProgramFacts:
         slm_bytes=meta["slm_bytes"],
         grf=meta["grf"],
         needs=frozenset(meta["needs"]),
-        log=tuple(meta["log"]),
     )
 
 
-def _kernel(described: Mapping[str, Any]) -> KernelFacts:
-    x, y, z = described["lanes"]
-    surfaces = tuple(Surface(*each) for each in described["surfaces"])
-    return KernelFacts(described["name"], (x, y, z), surfaces)
+def _kernels(described: Sequence[Mapping[str, Any]]) -> Iterator[KernelFacts]:
+    start = 0
+    for each in described:
+        x, y, z = each["lanes"]
+        surfaces = tuple(Surface(*numbers) for numbers in each["surfaces"])
+        end = start + each["bytes"]
+        log = tuple(each["log"])
+        yield KernelFacts(each["name"], (x, y, z), surfaces, slice(start, end), log)
+        start = end

@@ -7,65 +7,57 @@ built is kept here as long as the process lives.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
 from xetl.errors import LaunchError
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import OPENCL, Device, dpctl
-from xetl_xegpu.launch.facts import ProgramFacts
+from xetl_xegpu.launch.facts import CodeFacts
 from xetl_xegpu.launch.places import QueuePlace
 
 LARGE_GRF = 256
 _WITH_LARGE_GRF = 32
 """Subgroups of a workgroup that fit when each thread has the large registers."""
 
-Kernels = Mapping[str, Any]
-
-_built: dict[object, Kernels] = {}
+_built: dict[object, Any] = {}
 _lock = Lock()
 
 
-def digest_of(spirv: bytes) -> bytes:
-    """What tells programs apart."""
-    return hashlib.sha256(spirv).digest()
+def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -> Any:
+    """A kernel of dpctl, built for the device of a queue.
 
-
-def kernels_of(
-    spirv: bytes, digest: bytes, facts: ProgramFacts, place: QueuePlace
-) -> Kernels:
-    """The kernels of a program by name, built for the device of a queue.
+    Args:
+        spirv: the program.
+        name: of the kernel in it.
+        facts: what else the compiler says about it.
+        place: the queue.
 
     Raises:
         LaunchError: the device lacks something, or its driver refuses the program.
     """
-    check_fits(facts, place.device)
     queue = place.queue
     options = _options(facts, place.device)
+    digest = hashlib.sha256(spirv).digest()
     key = (digest, options, queue.sycl_context, queue.sycl_device)
     with _lock:
         found = _built.get(key)
         if found is None:
-            found = _build(spirv, facts, place, options)
+            found = _build(spirv, facts, place, options).get_sycl_kernel(name)
             _built[key] = found
     return found
 
 
-def _build(
-    spirv: bytes, facts: ProgramFacts, place: QueuePlace, options: str
-) -> Kernels:
+def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> Any:
     program = dpctl().program
     try:
-        built = program.create_program_from_spirv(place.queue, spirv, options)
+        return program.create_program_from_spirv(place.queue, spirv, options)
     except program.SyclProgramCompilationError:
-        raise failures.refused(
-            place.device.name, facts.name, "it was not compiled"
-        ) from None
-    return {each.name: built.get_sycl_kernel(each.name) for each in facts.kernels}
+        reason = "it was not compiled"
+        raise failures.refused(place.device.name, facts.name, reason) from None
 
 
-def _options(facts: ProgramFacts, device: Device) -> str:
+def _options(facts: CodeFacts, device: Device) -> str:
     """What the driver is told; the one for CPUs knows no registers."""
     if facts.grf < LARGE_GRF or not device.is_gpu:
         return ""
@@ -74,7 +66,7 @@ def _options(facts: ProgramFacts, device: Device) -> str:
     return "-cl-intel-256-GRF-per-thread"
 
 
-def check_fits(facts: ProgramFacts, device: Device) -> None:
+def check_fits(facts: CodeFacts, device: Device) -> None:
     """Check that the device has what a program needs, before its driver sees it.
 
     Raises:
@@ -98,7 +90,7 @@ def check_fits(facts: ProgramFacts, device: Device) -> None:
     _check_room(facts, device)
 
 
-def _check_room(facts: ProgramFacts, device: Device) -> None:
+def _check_room(facts: CodeFacts, device: Device) -> None:
     if facts.slm_bytes > device.slm_bytes:
         raise failures.asks_too_much(
             f"kernel `{facts.name}` needs {facts.slm_bytes} bytes of shared memory for "

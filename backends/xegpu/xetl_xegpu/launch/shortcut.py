@@ -17,7 +17,7 @@ from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu.launch.calling import number_of
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
-from xetl_xegpu.launch.facts import KernelFacts, ProgramFacts
+from xetl_xegpu.launch.facts import CodeFacts, KernelFacts
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
 _MOST = 1024
@@ -48,7 +48,7 @@ class Shortcuts:
     """The launches of one kernel that one queue has seen."""
 
     def __init__(
-        self, signature: Signature, facts: ProgramFacts, place: QueuePlace
+        self, signature: Signature, facts: CodeFacts, place: QueuePlace
     ) -> None:
         self._form = _Form(signature.params)
         self._place = place

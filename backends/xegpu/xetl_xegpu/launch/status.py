@@ -34,11 +34,6 @@ class StatusWords:
         self._address = address_of(self._memory)
         self.word = ctypes.c_int64(self._address)
 
-    @property
-    def is_used(self) -> bool:
-        """Whether the kernel writes a log, so that somebody must wait and read it."""
-        return bool(self._log)
-
     def show(self) -> None:
         """Print the lines, when the kernel has run.
 
