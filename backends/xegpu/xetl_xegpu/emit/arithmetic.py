@@ -20,6 +20,7 @@ from xetl.codegen.types import (
     I8,
     I32,
     is_narrow_float,
+    llvm_type,
 )
 from xetl.dialects.upstream import arith
 from xetl_xegpu.emit.builtins import function
@@ -209,6 +210,9 @@ def _int_to_float(name: str) -> Emit:
     def emit(em: Any, op: Any) -> None:
         (source,) = em.all(op.operands)
         width = getattr(source.type, "element", source.type).width
+        if width == 1:
+            _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
+            return
         if not is_narrow_float(op.result.type) or width > I32.width:
             plain(em, op)
             return
@@ -218,6 +222,17 @@ def _int_to_float(name: str) -> Emit:
         em.set(op.result, narrow(em, wide, op.result.type))
 
     return emit
+
+
+def _bool_to_float(em: KernelEmitter, op: Any, one: float) -> None:
+    """By a choice: LLVM's backend stops at conversions of vectors of booleans."""
+    type_ = op.result.type
+    lowered = llvm_type(type_)
+    is_narrow = is_narrow_float(type_)
+    wide = core.with_f32_type(lowered) if is_narrow else lowered
+    numbers = (repeated(wide, one), repeated(wide, 0.0))
+    chosen = em.builder.select(em.get(op.operands[0]), *numbers)
+    em.set(op.result, narrow(em, chosen, type_) if is_narrow else chosen)
 
 
 def _exact_in_f32(em: KernelEmitter, value: Any, is_unsigned: bool) -> Any:
@@ -240,6 +255,17 @@ def _exact_in_f32(em: KernelEmitter, value: Any, is_unsigned: bool) -> Any:
     return b.select(small, value, cut)
 
 
+def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
+    """To booleans by a comparison: LLVM's backend stops at vectors of them."""
+    (source,) = em.all(op.operands)
+    b, lowered = em.builder, llvm_type(op.result.type)
+    if not _is_bool(lowered):
+        em.set(op.result, b.trunc(source, lowered))
+        return
+    last = b.and_(source, repeated(source.type, 1))
+    em.set(op.result, b.icmp_signed("!=", last, repeated(source.type, 0)))
+
+
 TABLE: Table = {
     **{cls: _combining(kind) for cls, kind in _KINDS.items()},
     arith.DivsiOp: _quotient(is_signed=True),
@@ -252,6 +278,7 @@ TABLE: Table = {
     arith.RemfOp: _remf,
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,
+    arith.TrunciOp: _trunci,
     arith.SitofpOp: _int_to_float("sitofp"),
     arith.UitofpOp: _int_to_float("uitofp"),
 }

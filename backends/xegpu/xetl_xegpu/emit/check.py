@@ -28,7 +28,11 @@ INTRINSICS = frozenset(
 
 _FLOAT_ATOMICS = "SPV_EXT_shader_atomic_float_add"
 _NUMBERS = (ll.HalfType, ll.FloatType, ll.DoubleType)
-_NOT_FOR_BOOLS = ("add", "sub", "mul", "shl", "lshr", "ashr", "bitcast")
+_NOT_FOR_BOOLS = frozenset(
+    {
+        *("add", "sub", "mul", "shl", "lshr", "ashr", "bitcast", "sitofp", "uitofp"),
+    }
+)
 
 
 def check_module(module: Any) -> None:
@@ -73,6 +77,8 @@ def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
         _check_type(type_, name)
     if name in _NOT_FOR_BOOLS and _is_bool(instruction.operands[0].type):
         raise InternalError(f"SPIR-V has no `{name}` of booleans")
+    if name == "trunc" and _is_bool(instruction.type):
+        raise InternalError("SPIR-V has no `trunc` to booleans")
     if name == "atomicrmw" and isinstance(instruction.operands[1].type, _NUMBERS):
         _require(_FLOAT_ATOMICS)
 
@@ -95,6 +101,8 @@ def _check_type(type_: Any, name: str) -> None:
         type_ = type_.element
     if isinstance(type_, ll.IntType) and type_.width not in WIDTHS:
         raise InternalError(f"`{name}`: SPIR-V has no integer {type_}")
+    if str(type_) == "bfloat":
+        raise InternalError(f"`{name}`: the bits of a bf16 are an i16 here")
 
 
 def _check_alloca(instruction: Any, *, is_entry: bool) -> None:

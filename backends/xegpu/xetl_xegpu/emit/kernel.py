@@ -74,6 +74,7 @@ def _emit_kernel(
         builder,
         TABLE,
         _no_function,
+        lower_bf16=False,
         device=device,
         entry=builder.block,
         slm=_shared_memory(llvm, op),
