@@ -192,6 +192,14 @@ def _extract(lanes: Subgroup, op: vector.ExtractOp) -> Array:
     return lanes.get(op.source)[:, position]
 
 
+def _insert(lanes: Subgroup, op: vector.InsertOp) -> Array:
+    (position,) = op.position
+    assert isinstance(position, int)
+    found = lanes.get(op.dest).copy()
+    found[:, position] = lanes.get(op.value)
+    return found
+
+
 def _broadcast(lanes: Subgroup, op: vector.BroadcastOp) -> Array:
     (length,) = shape_of(op.result.type)
     return np.repeat(lanes.get(op.source)[:, None], length, axis=1)
@@ -334,6 +342,7 @@ def _filled(number: int, dtype: Any) -> Array:
 _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
     arith.ConstantOp: _constant,
     vector.ExtractOp: _extract,
+    vector.InsertOp: _insert,
     vector.BroadcastOp: _broadcast,
     vector.FromElementsOp: _from_elements,
     vector.ShuffleOp: _order,

@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index
-from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import (
     CreateNdTdescOp,
@@ -20,7 +19,7 @@ from xetl_xegpu.dialect import (
     TensorDescType,
     UpdateNdOffsetOp,
 )
-from xetl_xegpu.lowering.lanes.held import held
+from xetl_xegpu.lowering.lanes.held import bits_of, held
 from xetl_xegpu.lowering.lanes.memory import (
     as_i32,
     byte_width,
@@ -140,10 +139,10 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
         mode = "transform"
     elif op.is_transposed:
         mode = "transpose"
-    bits = bit_width(type_.element_type)
+    bits = bits_of(type_.element_type)
     shape = simt.BlockShape(bits, rows, columns, type_.array_length, mode)
     layout = held(op.value.type)
-    if layout is None or not _fits(shape, layout.lengths, bit_width(layout.element)):
+    if layout is None or not _fits(shape, layout.lengths, bits_of(layout.element)):
         raise lanes.refuse(
             op,
             f"16 lanes cannot share {op.value.type} as one message brings it",
@@ -161,13 +160,13 @@ def _fits(shape: simt.BlockShape, lengths: tuple[int, ...], bits: int) -> bool:
 def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
     """At most eight rows a message."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
-    columns, bits = type_.shape[1], bit_width(type_.element_type)
+    columns, bits = type_.shape[1], bits_of(type_.element_type)
     down = 0
     layout = lanes.layout(op.value)
     for piece in lanes.pieces(op.value):
         rows = length_of(piece)
         shape = simt.BlockShape(bits, rows, columns)
-        if not _fits(shape, (rows,), bit_width(layout.element)):
+        if not _fits(shape, (rows,), bits_of(layout.element)):
             raise lanes.refuse(
                 op,
                 f"16 lanes do not hold {op.value.type} as one message takes it",
@@ -183,7 +182,7 @@ def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
     """A hint; elements of 64 bits are asked for as pairs of 32."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     rows, columns = type_.shape
-    bits = bit_width(type_.element_type)
+    bits = bits_of(type_.element_type)
     per_element = max(1, bits // 32)
     shape = simt.BlockShape(
         bits // per_element, rows, columns * per_element, type_.array_length

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerType, i16, i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
-from xetl.dialects.base import element_type, with_element
+from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
@@ -18,6 +18,7 @@ from xetl_xegpu.lowering.lanes.vectors import (
     collected,
     elements_of,
     filled,
+    interleaved,
     length_of,
     recast,
 )
@@ -25,17 +26,17 @@ from xetl_xegpu.lowering.lanes.vectors import (
 _HALF = LANES // 2
 
 
-def shuffled(lanes: Lanes, piece: SSAValue, lane: SSAValue) -> SSAValue:
-    """A piece as the lane of number ``lane`` (i32) has it.
+def _in_words(lanes: Lanes, piece: SSAValue) -> SSAValue:
+    """Short elements, several in each i32: so fewer things move."""
+    bits = bit_width(element_type(piece.type))
+    whole = bits in (8, 16) and length_of(piece) * bits >= 32
+    return recast(lanes, piece, i32) if whole else piece
 
-    Short elements travel together, 32 bits at a time.
-    """
-    element = element_type(piece.type)
-    bits = bit_width(element)
-    if bits in (8, 16) and length_of(piece) * bits >= 32:
-        packed = recast(lanes, piece, i32)
-        return recast(lanes, lanes.emit(simt.ShuffleOp(packed, lane)), element)
-    return lanes.emit(simt.ShuffleOp(piece, lane))
+
+def shuffled(lanes: Lanes, piece: SSAValue, lane: SSAValue) -> SSAValue:
+    """A piece as the lane of number ``lane`` (i32) has it."""
+    moved = lanes.emit(simt.ShuffleOp(_in_words(lanes, piece), lane))
+    return recast(lanes, moved, element_type(piece.type))
 
 
 def lane_of(lanes: Lanes, piece: SSAValue, lane: int | SSAValue) -> SSAValue:
@@ -56,8 +57,10 @@ def chosen(
     lanes: Lanes, condition: SSAValue, left: SSAValue, right: SSAValue
 ) -> SSAValue:
     """``left`` in lanes of which the condition (i1) holds."""
+    element = element_type(left.type)
+    left, right = _in_words(lanes, left), _in_words(lanes, right)
     wide = filled(lanes, condition, length_of(left))
-    return lanes.emit(arith.SelectOp(wide, left, right))
+    return recast(lanes, lanes.emit(arith.SelectOp(wide, left, right)), element)
 
 
 def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
@@ -153,16 +156,9 @@ def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
     """
     double = lanes.emit(arith.ShliOp(lanes.lane, lanes.constant(1, i32)))
     after = lanes.emit(arith.AddiOp(double, lanes.constant(1, i32)))
-    low = _as_i16(lanes, shuffled(lanes, new, double))
-    high = _as_i16(lanes, shuffled(lanes, new, after))
-    byte = lanes.constant(8, high.type)
-    pair = lanes.emit(arith.OriOp(low, lanes.emit(arith.ShliOp(high, byte))))
+    low, high = shuffled(lanes, new, double), shuffled(lanes, new, after)
+    pair = recast(lanes, interleaved(lanes, low, high), i16)
     is_upper = lanes.is_lane_bit(_HALF)
     if first:
         return chosen(lanes, is_upper, pair, old)
     return chosen(lanes, is_upper, old, pair)
-
-
-def _as_i16(lanes: Lanes, piece: SSAValue) -> SSAValue:
-    type_: Attribute = with_element(piece.type, i16)
-    return lanes.emit(arith.ExtuiOp(piece, type_))

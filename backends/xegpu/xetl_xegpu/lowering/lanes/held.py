@@ -74,6 +74,11 @@ def lane_element(type_: Attribute) -> Attribute:
     return f32 if isinstance(type_, FloatTF32Type) else type_
 
 
+def bits_of(element: Attribute) -> int:
+    """Bits of an element, in a lane and in memory."""
+    return bit_width(lane_element(element))
+
+
 def lane_vector(element: Attribute, length: int) -> Attribute:
     """A piece: a vector, or the element if there is one."""
     return element if length == 1 else VectorType(element, [length])
@@ -112,7 +117,7 @@ def held(type_: Attribute) -> Held | None:
 
 
 def _in_groups(element: Attribute, shape: tuple[int, ...]) -> Held | None:
-    bits = bit_width(element)
+    bits = bits_of(element)
     match shape:
         case (rows, 32 | 64 as columns) if columns // LANES * bits <= 32:
             item = IntegerType(columns // LANES * bits)

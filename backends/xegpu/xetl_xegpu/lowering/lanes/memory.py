@@ -19,9 +19,9 @@ from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref
-from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile.types import SHARED
 from xetl_xegpu import simt
+from xetl_xegpu.lowering.lanes.held import bits_of, lane_element
 from xetl_xegpu.lowering.lanes.state import Lanes, Memory
 
 _ALIGNMENT = 64
@@ -30,7 +30,7 @@ _ALIGNMENT = 64
 
 def byte_width(element: Attribute) -> int:
     """Bytes of an element in memory: an i1 takes one."""
-    return 1 if integer_width(element) == 1 else bit_width(element) // 8
+    return 1 if integer_width(element) == 1 else bits_of(element) // 8
 
 
 # Index arithmetic: what is known stays a number -------------------------------------
@@ -244,7 +244,7 @@ def load(lanes: Lanes, op: memref.LoadOp) -> None:
     memory = memory_of(lanes, op, op.memref)
     indices = [value_of(lanes, index) for index in op.indices]
     address = address_of(lanes, memory, indices)
-    fill = lanes.constant(0, memory.element)
+    fill = lanes.constant(0, lane_element(memory.element))
     found = simt.LoadOp(address, always(lanes), fill, space_of(memory))
     lanes.hold(op.result, lanes.emit(found))
 

@@ -88,10 +88,12 @@ def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
     pieces = lanes.pieces(op.source)
     row, at, *_ = (*op.offsets, 0, 0)
     rows = shape_of(op.result.type)[0]
-    if len(shape_of(op.source.type)) > 3 or source.spread is Spread.GROUPS:
+    if len(shape_of(op.source.type)) > 3:
         raise lanes.refuse_value(op.result)
     wide, narrow = shape_of(op.source.type)[1:], shape_of(op.result.type)[1:]
     if wide == narrow and (source.spread is Spread.PACKED or len(wide) == 1):
+        if source.spread is Spread.HALVES:
+            row //= 2  # two rows of 8 are one element of each lane
         lanes.hold(op.result, *_rows(lanes, pieces, row, result.lengths))
         return
     if source.spread is not Spread.COLUMNS or len(wide) != 1:

@@ -70,6 +70,15 @@ def joined(lanes: Lanes, parts: Sequence[SSAValue]) -> SSAValue:
     return left[0]
 
 
+def interleaved(lanes: Lanes, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Elements of two pieces in turns."""
+    length = length_of(left)
+    if length == 1:
+        return collected(lanes, [left, right])
+    order = [index + side for index in range(length) for side in (0, length)]
+    return lanes.emit(vector.ShuffleOp(left, right, order))
+
+
 def recut(
     lanes: Lanes, parts: Sequence[SSAValue], lengths: Sequence[int]
 ) -> list[SSAValue]:
@@ -116,11 +125,10 @@ def _mixed(
     lanes: Lanes, piece: SSAValue, start: int, new: Sequence[SSAValue]
 ) -> SSAValue:
     """A piece of which some elements are new."""
-    elements = elements_of(lanes, [piece])
     for at, element in enumerate(elements_of(lanes, new), start):
-        if 0 <= at < len(elements):
-            elements[at] = element
-    return collected(lanes, elements)
+        if 0 <= at < length_of(piece):
+            piece = lanes.emit(vector.InsertOp(element, piece, [at]))
+    return piece
 
 
 def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
