@@ -111,7 +111,7 @@ class BrgemmTileOp(IRDLOperation):
     rest may hold anything (absent: all of it, padding included). ``packed``: b,
     packed for many programs; ``packed_tile`` numbers this program's tile in it,
     ``panel_stride`` is the distance of its panels in elements, ``packed_k`` where in
-    them the first k stands.
+    them the first k stands. ``is_packed``: whether it has been packed (absent: yes).
     """
 
     name = "xsmm.brgemm.tile"
@@ -125,6 +125,7 @@ class BrgemmTileOp(IRDLOperation):
     packed_tile = opt_operand_def(IndexType)
     panel_stride = opt_operand_def(IndexType)
     packed_k = opt_operand_def(IndexType)
+    is_packed = opt_operand_def(i1)
     trans_a = opt_prop_def(UnitAttr)
     trans_b = opt_prop_def(UnitAttr)
     a_unsigned = opt_prop_def(UnitAttr)
@@ -143,6 +144,7 @@ class BrgemmTileOp(IRDLOperation):
         rows: SSAValue | None = None,
         cols: SSAValue | None = None,
         packed: tuple[SSAValue, SSAValue, SSAValue, SSAValue] | None = None,
+        is_packed: SSAValue | None = None,
         trans_a: bool = False,
         trans_b: bool = False,
         unsigned: tuple[bool, bool] = (False, False),
@@ -160,6 +162,7 @@ class BrgemmTileOp(IRDLOperation):
                 maybe(cols),
                 *([value] for value in packed or ()),
                 *([] for _ in range(0 if packed else 4)),
+                maybe(is_packed),
             ],
             result_types=[result_type],
             properties={
@@ -175,8 +178,9 @@ class BrgemmTileOp(IRDLOperation):
         tile: SSAValue,
         panel_stride: SSAValue,
         first: SSAValue,
+        is_packed: SSAValue | None = None,
     ) -> BrgemmTileOp:
-        """The same product on a b that was packed for many programs."""
+        """The same product on a b that was packed for many programs, if it was."""
         new = BrgemmTileOp(
             self.a,
             self.b,
@@ -186,6 +190,7 @@ class BrgemmTileOp(IRDLOperation):
             rows=self.rows,
             cols=self.cols,
             packed=(buffer, tile, panel_stride, first),
+            is_packed=is_packed,
             trans_a=self.trans_a is not None,
             trans_b=self.trans_b is not None,
             unsigned=self.user_tile().unsigned,
@@ -361,36 +366,41 @@ class ViewAddressOp(IRDLOperation):
 class PackedMemoryOp(IRDLOperation):
     """Memory for ``count`` elements of a packed operand of the launch.
 
-    The launch may bring it from an earlier one; ``is_missing`` says whether the operand
-    has yet to be packed. ``source`` (a matrix of argument number ``argument``),
-    ``facts`` (indices) and ``layout`` are all that the packed elements depend on.
+    The launch may bring it from an earlier one; if it does not, there is memory only if
+    that ``is_wanted``. ``is_there``: whether there is memory; ``is_missing``: whether
+    the operand has yet to be packed into it. ``source`` (a matrix of argument number
+    ``argument``), ``facts`` (indices) and ``layout`` are all that the packed elements
+    depend on.
     """
 
     name = "cpu.packed_memory"
     count = operand_def(IndexType)
     source = operand_def(MemRefType)
+    is_wanted = operand_def(i1)
     facts = var_operand_def(IndexType)
     argument = prop_def(IntegerAttr[I64])
     layout = prop_def(DenseArrayBase)
     memory = result_def(MemRefType)
     is_missing = result_def(i1)
+    is_there = result_def(i1)
 
     def __init__(
         self,
         count: SSAValue,
         source: SSAValue,
+        is_wanted: SSAValue,
         facts: Sequence[SSAValue],
         argument: int,
         layout: Sequence[int],
         memory_type: Attribute,
     ) -> None:
         super().__init__(
-            operands=[count, source, list(facts)],
+            operands=[count, source, is_wanted, list(facts)],
             properties={
                 "argument": _i64(argument),
                 "layout": DenseArrayBase.from_list(i64, list(layout)),
             },
-            result_types=[memory_type, i1],
+            result_types=[memory_type, i1, i1],
         )
 
 

@@ -37,8 +37,10 @@ __all__ = [
     "load",
     "masked_load",
     "masked_store",
+    "maximum",
     "minimum",
     "offset",
+    "prefetch",
     "shuffle",
     "splat",
     "stack_array",
@@ -143,6 +145,13 @@ def offset(builder: Builder, pointer: Value, type_: Type, index: Value | int) ->
     return builder.gep(pointer, [index], source_etype=type_)
 
 
+def prefetch(builder: Builder, pointer: Value) -> None:
+    """Ask for the line of ``pointer``, to be read soon; it may be anywhere."""
+    # read, keep in all caches, data
+    codes = [const(I32, code) for code in (0, 3, 1)]
+    call_intrinsic(builder, "llvm.prefetch.p0", VOID, [pointer, *codes])
+
+
 def load(builder: Builder, pointer: Value, type_: Type, align: int) -> Value:
     """Load a ``type_``; ``align`` in bytes."""
     return builder.load(pointer, align=align, typ=type_)
@@ -189,6 +198,11 @@ def minimum(builder: Builder, left: Value, right: Value) -> Value:
     return builder.select(builder.icmp_signed("<", left, right), left, right)
 
 
+def maximum(builder: Builder, left: Value, right: Value) -> Value:
+    """The larger of two signed integers."""
+    return builder.select(builder.icmp_signed(">", left, right), left, right)
+
+
 def shuffle(builder: Builder, left: Value, right: Value, lanes: Sequence[int]) -> Value:
     """Pick ``lanes`` out of the two vectors laid end to end."""
     picked = const(vector(I32, len(lanes)), list(lanes))
@@ -233,7 +247,7 @@ def counted_loop(
     stop: Value,
     *,
     start: Value = None,
-    step: int = 1,
+    step: int | Value = 1,
     carried: Sequence[Value] = (),
     name: str = "loop",
 ) -> Generator[Loop]:
@@ -254,7 +268,8 @@ def counted_loop(
     loop = Loop(index, phis)
     yield loop
     assert len(loop.next) == len(phis), f"{name}: {len(loop.next)} of {len(phis)} set"
-    onward = builder.add(index, const(start.type, step))
+    by = const(start.type, step) if isinstance(step, int) else step
+    onward = builder.add(index, by)
     latch = builder.block
     builder.cbranch(builder.icmp_signed("<", onward, stop), body, after)
     index.add_incoming(onward, latch)

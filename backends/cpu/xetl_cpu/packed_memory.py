@@ -43,9 +43,13 @@ def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     inside = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
     behind = b.gep(brought, [constant(_HEADER)], source_etype=I8)
     address = b.select(is_brought, behind, inside)
-    em.used = b.select(is_brought, em.used, b.add(em.used, size))
+    is_wanted = em.get(op.is_wanted)
+    is_own = b.and_(is_wanted, b.not_(is_brought))
+    em.used = b.select(is_own, b.add(em.used, size), em.used)
+    is_there = b.or_(is_wanted, is_brought)
     em.set(op.memory, Strided(address, (count,), (constant(1),), element))
-    em.set(op.is_missing, b.not_(is_filled))
+    em.set(op.is_missing, b.and_(is_there, b.not_(is_filled)))
+    em.set(op.is_there, is_there)
 
 
 def _use_what_is_brought(

@@ -448,3 +448,14 @@ def test_few_rows_of_operands_that_disagree() -> None:
     out = launch(own_accumulator, (1, 1), a, b[:45], c, **tiles)[2]
     with np.errstate(invalid="ignore"):
         same(out, (a @ padded).astype(np.float32))
+
+
+@pytest.mark.parametrize("rows", [40, 100, 130, 200])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("b_layout", LAYOUTS)
+def test_b_shared_by_one_to_four_programs(rows: int, dtype: Any, b_layout: str) -> None:
+    """One and two pack it themselves, in chunks of k; for more it is packed before."""
+    a, b, c = operands(np.random.default_rng(0), rows, 75, 600, dtype)
+    grid = (cdiv(rows, 64), 2)
+    out = launch(gemm, grid, a, laid_out(b, b_layout), c)[2]
+    same(out, product(a, b).astype(np.float32))

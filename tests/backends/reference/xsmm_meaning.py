@@ -157,10 +157,10 @@ CALLS = {
 
 
 def packed_memory(op):
-    """No launch brings packed elements here: they are always missing."""
+    """No launch brings packed elements here: what is there is missing."""
 
-    def run(count, *given):
-        return allocate(op.memory.type, [count]), True
+    def run(count, source, is_wanted, *facts):
+        return allocate(op.memory.type, [count]), is_wanted, is_wanted
 
     return run
 

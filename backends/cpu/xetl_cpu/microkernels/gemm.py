@@ -24,7 +24,6 @@ from xetl_cpu.llvm import (
     Module,
     Type,
     Value,
-    call_intrinsic,
     const,
     counted_loop,
     define,
@@ -32,6 +31,7 @@ from xetl_cpu.llvm import (
     load,
     minimum,
     offset,
+    prefetch,
     splat,
     store,
     vector,
@@ -152,10 +152,7 @@ class _MicroKernel:
         for row in range(self.blocking.mr):
             for column in range(0, self.blocking.nr, line):
                 at = row * self.blocking.ldc + column
-                arguments = [offset(self.builder, self.c, element, at)]
-                # read, keep in all caches, data
-                arguments += [const(I32, code) for code in (0, 3, 1)]
-                call_intrinsic(self.builder, "llvm.prefetch.p0", VOID, arguments)
+                prefetch(self.builder, offset(self.builder, self.c, element, at))
 
     def _loop(
         self, sums: list[Value], b: Value, start: Value, stop: Value, unroll: int

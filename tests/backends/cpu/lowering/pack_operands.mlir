@@ -10,13 +10,13 @@
 // A launch that brings B packed has no tiles to pack.
 // CHECK-LABEL: @packed
 // CHECK:       %[[B:.*]] = memref.reinterpret_cast %B
-// CHECK:       %packed, %is_missing = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
+// CHECK:       %packed, %is_missing, %is_there = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
 // CHECK:       %[[MISSING:.*]] = arith.select %is_missing
 // CHECK:       scf.parallel {{.*}} to (%[[MISSING]],
 // CHECK:       "xsmm.pack_b"(%[[B]]
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[TILE]]
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[TILE]], {{.*}}, %is_there)
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -87,7 +87,7 @@ func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[
 
 // One operand may be brought: the memory of the second is always of the launch.
 // CHECK-LABEL: @two_operands
-// CHECK:       %packed, %is_missing = "cpu.packed_memory"
+// CHECK:       %packed, %is_missing, %is_there = "cpu.packed_memory"
 // CHECK-SAME:  argument = 1 : i64
 // CHECK-NOT:   cpu.packed_memory
 // CHECK:       %packed_1 = memref.alloc

@@ -82,21 +82,42 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         there = skinny.exist(build, a, b, extents)
         in_place, build = _branches(build, there)
         skinny.multiply(in_place, op, a, b, extents, result)
-    panels = build.ceildiv(cols, blocking.nr)
-    most = blocking.kc if _is_read_in_place(op, blocking, a) else blocking.chunk
-    loop = build.loop(k, most)
-    inner = Build(InsertPoint.at_end(loop.body.block))
-    at = loop.body.block.args[0]
-    length = inner.minimum(inner.sub(k, at), most)
-    chunk = _Chunk(state, op, blocking, inner, at, length, most)
-    panel_source = chunk.packed_b(b) if op.packed is not None else chunk.pack_b(b)
-    chunk.multiply(a, rows, panels, panel_source, result)
-    inner.emit(scf.YieldOp())
+    product = _Product(state, op, blocking, a, b, (rows, k, cols), result)
+    if op.is_packed is not None:
+        packed, build = _branches(build, op.is_packed)
+        product.emit(packed, is_packed=True)
+        product.emit(build, is_packed=False)
+    else:
+        product.emit(build, is_packed=op.packed is not None)
 
 
-def _is_read_in_place(op: BrgemmTileOp, blocking: Blocking, a: Factor) -> bool:
-    """Whether the program packs nothing; what it packs has to stay in its cache."""
-    return op.packed is not None and _may_stay(blocking, a)
+@dataclass
+class _Product:
+    """A product whose operands are in memory; ``extents``: rows, k, cols."""
+
+    state: State
+    op: BrgemmTileOp
+    blocking: Blocking
+    a: Factor
+    b: Factor
+    extents: tuple[Index, Index, Index]
+    result: Buffer
+
+    def emit(self, build: Build, *, is_packed: bool) -> None:
+        """Chunk by chunk of k, on panels for many programs or on the program's own."""
+        blocking, (rows, k, cols) = self.blocking, self.extents
+        panels = build.ceildiv(cols, blocking.nr)
+        # What the program packs has to stay in its cache.
+        packs_nothing = is_packed and _may_stay(blocking, self.a)
+        most = blocking.kc if packs_nothing else blocking.chunk
+        loop = build.loop(k, most)
+        inner = Build(InsertPoint.at_end(loop.body.block))
+        at = loop.body.block.args[0]
+        length = inner.minimum(inner.sub(k, at), most)
+        chunk = _Chunk(self.state, self.op, blocking, inner, at, length, most)
+        source = chunk.packed_b() if is_packed else chunk.pack_b(self.b)
+        chunk.multiply(self.a, rows, panels, source, self.result)
+        inner.emit(scf.YieldOp())
 
 
 def _may_stay(blocking: Blocking, a: Factor) -> bool:
@@ -200,9 +221,8 @@ class _Chunk:
         self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
         return to, 0, stride
 
-    def packed_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
+    def packed_b(self) -> tuple[SSAValue, Index, Index]:
         """Panels of this chunk in what was packed for many programs."""
-        del b
         blocking, build, op = self.blocking, self.build, self.op
         assert op.packed is not None
         assert op.packed_tile is not None

@@ -1,4 +1,9 @@
-"""Memory for packed operands, and the loops that fill it before programs run."""
+"""Memory for packed operands, and the loops that fill it before programs run.
+
+What a launch could be given again later (`cpu.packed_memory`) is packed by the programs
+all the same where hardly any share it: through memory it would go twice, in a program
+it stays in the cache.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +39,9 @@ _DTYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 _CHUNK = 256
 """Steps of k that one task packs."""
 
+_FEW_ROWS = 128
+"""Of C, up to which several programs pack the same panels each for itself."""
+
 
 @dataclass(eq=False)
 class Packing:
@@ -51,6 +59,7 @@ class Packing:
         source: the operand as a (k, n) matrix, if there is one for all programs.
         buffer: the memory.
         is_missing: whether it has to be packed; None: always.
+        is_there: whether programs find it packed; None: always.
         shared: what was packed for another product, and is read by this one as well.
     """
 
@@ -65,6 +74,7 @@ class Packing:
     source: Matrix | None
     buffer: SSAValue | None = None
     is_missing: SSAValue | None = None
+    is_there: SSAValue | None = None
     shared: Packing | None = None
 
     @property
@@ -133,6 +143,7 @@ def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
     """Memory for so many matrices, which the launch may bring if it is an argument."""
     if packing.shared is not None:
         packing.buffer = packing.shared.buffer
+        packing.is_there = packing.shared.is_there
         return
     build = before(packing.loop)
     size = build.mul(packing.elements(build), matrices)
@@ -149,11 +160,30 @@ def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
         numbers = (source.rows, source.cols, plan.k_start, packing.total, packing.tiles)
         facts = [build.value(fact) for fact in numbers]
         layout = packing.layout()
-        memory = PackedMemoryOp(count, source.memref, facts, argument, layout, type_)
+        is_wanted = _many_share(packing, build)
+        memory = PackedMemoryOp(
+            count, source.memref, is_wanted, facts, argument, layout, type_
+        )
         build.emit(memory)
         packing.buffer, packing.is_missing = memory.memory, memory.is_missing
-        memory.is_missing.name_hint = "is_missing"
+        packing.is_there = memory.is_there
+        memory.is_missing.name_hint, memory.is_there.name_hint = (
+            "is_missing",
+            "is_there",
+        )
     packing.buffer.name_hint = "packed"
+
+
+def _many_share(packing: Packing, build: Build) -> SSAValue:
+    """Whether packing before the programs pays: several of them read each tile."""
+    loop, tile = packing.loop, packing.plan.tile
+    sharers: Index = 1
+    for axis, extent in zip(loop.body.block.args, loop.upper_bounds, strict=True):
+        sharers = sharers if axis is tile else build.mul(sharers, extent)
+    if tile is not None and tile.block is not loop.body.block:
+        return build.compare("sgt", sharers, 0)  # each program reads all tiles
+    least = max(1, _FEW_ROWS // packing.block.m)
+    return build.compare("sgt", sharers, least)
 
 
 def read_packed(packing: Packing) -> None:
@@ -173,7 +203,8 @@ def read_packed(packing: Packing) -> None:
         first = build.minimum(offsets[1 - plan.n_dim], last)
     assert packing.buffer is not None
     place = [build.value(v) for v in (number, packing.per_panel, first)]
-    new = op.with_packed(packing.buffer, *place)
+    buffer, tile, stride, first_k = packing.buffer, *place
+    new = op.with_packed(buffer, tile, stride, first_k, packing.is_there)
     build.emit(new)
     op.result.replace_all_uses_with(new.result)
     op.detach()
