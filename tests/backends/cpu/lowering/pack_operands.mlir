@@ -202,7 +202,7 @@ func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 
 
 // Two products read the same part of B: it is packed once.
 // CHECK-LABEL: @shared
-// CHECK:       %packed, %is_missing = "cpu.packed_memory"
+// CHECK:       %packed, %is_missing, %is_there = "cpu.packed_memory"
 // CHECK-NOT:   memref.alloc
 // CHECK:       "xsmm.pack_b"
 // CHECK-NOT:   "xsmm.pack_b"
