@@ -28,11 +28,15 @@ def build_native(into: Path) -> str:
         missing = "CMake" if cmake is None else "a C compiler"
         return f"not built: {missing} was not found (nothing in xetl needs them)"
     build = HERE / "build" / "native"
+    # What was found last time may have gone, or LIBXSMM_ROOT may say otherwise.
+    (build / "CMakeCache.txt").unlink(missing_ok=True)
     steps = (
         [cmake, "-S", str(HERE), "-B", str(build), "-DCMAKE_BUILD_TYPE=Release"],
         [cmake, "--build", str(build)],
         [cmake, "--install", str(build), "--prefix", str(into)],
     )
+    for old in into.glob("*.so"):
+        old.unlink()  # whoever has it loaded keeps it
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -7,20 +7,20 @@
 | ``recording``         | calls that NumPy serves, each written down: `recording.py` |
 | a path                | calls of the shared library there                          |
 
-A library is asked for two small products before it is trusted: numbers of flags differ
-between versions of libxsmm, and a wrong one is no error there but a wrong result.
+A library is tried out (`xetl_cpu.xsmm_trial`) before it is trusted: numbers of flags
+differ between versions of libxsmm, and a wrong one is no error there but wrong numbers.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from struct import pack
 
 from xetl_cpu import native
 from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
@@ -65,6 +65,7 @@ class Library:
         identity: differs between libraries whose kernels may differ.
         quietly: what calls of our own are made in, so that none is written down.
         is_sequential: whether kernels may call it from one thread only.
+        path: of the file; None: there is none, the functions are ours.
     """
 
     mode: str
@@ -72,6 +73,7 @@ class Library:
     identity: str
     quietly: Callable[[], AbstractContextManager[None]] = nullcontext
     is_sequential: bool = False
+    path: Path | None = None
 
     @property
     def serves_tiles(self) -> bool:
@@ -86,14 +88,6 @@ class Library:
         """The address of a kernel, or 0."""
         with self.quietly():
             return dispatch_type(self.addresses[_DISPATCH])(*numbers)
-
-    def invoke(
-        self, data_type: int, kernel: int, pointers: Sequence[int], batch: int
-    ) -> None:
-        """Run a kernel on A, B and C."""
-        places = [word for pointer in pointers for word in (pointer, 0)]
-        with self.quietly():
-            INVOKE_TYPE(self.addresses[_INVOKE])(data_type, kernel, *places, batch)
 
 
 def brgemm_numbers(
@@ -120,10 +114,9 @@ def _find(mode: str) -> Library | str:
     """The library, or why there is none: neither changes while we run."""
     try:
         library = _open(mode)
-        _try_out(library)
     except UnusableLibraryError as reason:
         return str(reason)
-    return library
+    return why_not_trusted(library) or library
 
 
 def _open(mode: str) -> Library:
@@ -145,42 +138,24 @@ def _open(mode: str) -> Library:
     }
     for name in (_DISPATCH, _INVOKE):
         if name not in addresses:
-            raise UnusableLibraryError(f"it has no function `{name}`")
-    return Library(mode, addresses, f"{path} {stamp}")
+            raise UnusableLibraryError(f"it has no function `{name}`{_hint(loaded)}")
+    # libxsmm makes other kernels for other processors, and may be told which.
+    made_for = os.environ.get("LIBXSMM_TARGET", "")
+    return Library(mode, addresses, f"{path} {stamp} {made_for}".rstrip(), path=path)
 
 
-# Trying out -------------------------------------------------------------------------
-
-_SIZES = (2, 2, 2, 2, 2, 2, 4, 4)
-"""2 x 2 x 2, contiguous."""
-
-_A, _B = (1, 2, 3, 4, -1, 0, 2, 1), (5, 6, 7, 8, 1, -2, 0, 3)
-"""Two products; with what C holds before, a wrong flag or stride cannot give this."""
-
-_C = (10, 20, 30, 40)
-_WANTED = (28.0, 44.0, 75.0, 89.0)
-
-
-def _try_out(library: Library) -> None:
-    for data_type, flag in (("f32", "none"), ("bf16_f32", "vnni_b")):
-        kernel = library.dispatch(brgemm_numbers(data_type, _SIZES, [flag]))
-        if not kernel:
-            continue  # compiled inline, then
-        in_pairs = flag == "vnni_b"
-        a, b = (_operand(values, data_type) for values in (_A, _B))
-        if in_pairs:
-            b = _operand([_B[i] for i in (0, 2, 1, 3, 4, 6, 5, 7)], data_type)
-        c = ctypes.create_string_buffer(pack("<4f", *_C), 16)
-        pointers = [ctypes.addressof(one) for one in (a, b, c)]
-        library.invoke(DATA_TYPES[data_type], kernel, pointers, 2)
-        if c.raw != pack("<4f", *_WANTED):
-            raise UnusableLibraryError(f"it computes wrong numbers in {data_type}")
+def _hint(loaded: ctypes.CDLL) -> str:
+    """For those who give libxsmm itself."""
+    if not hasattr(loaded, "libxsmm_init"):
+        return ""
+    return (
+        ": it is libxsmm itself, which is reached through xetl's native shim; install "
+        "xetl with LIBXSMM_ROOT=<the folder with its lib and include>, and set "
+        "XETL_XSMM=libxsmm"
+    )
 
 
-def _operand(values: Sequence[int], data_type: str) -> ctypes.Array[ctypes.c_char]:
-    """Small integers: their bf16 are the upper halves of their f32."""
-    words = pack(f"<{len(values)}f", *values)
-    if data_type == "bf16_f32":
-        pairs = (words[at + 2 : at + 4] for at in range(0, len(words), 4))
-        words = b"".join(pairs)
-    return ctypes.create_string_buffer(words, len(words))
+def why_not_trusted(library: Library) -> str | None:
+    """Why a library is not to be used, if it is not."""
+    trial = importlib.import_module("xetl_cpu.xsmm_trial")
+    return trial.why_not_trusted(library)

@@ -1,0 +1,97 @@
+"""Products by the ``xsmm_*`` functions of a library: ``python xsmm_products.py PATH``.
+
+Reads a list of `Product` as JSON from standard input and writes what C is after each,
+or null where there is no kernel.  It is also run as a script of its own, so it imports
+the standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_I64, _PTR = ctypes.c_int64, ctypes.c_void_p
+_DISPATCH = ctypes.CFUNCTYPE(_I64, *[_I64] * 10)
+_INVOKE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
+_CONFIGURE = ctypes.CFUNCTYPE(None, _I64, _I64, _PTR, _I64)
+_TILES = "xsmm_intel_amx_tile_config"
+_BATCH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Two matrices of each operand, multiplied and added to C.
+
+    Attributes:
+        name: what an error calls it.
+        numbers: the arguments of ``xsmm_brgemm_dispatch``.
+        around: those of the dispatches that set tiles up before and give them back
+            after; empty: there are none.
+        a: elements in memory, in hexadecimal; so are ``b`` and ``c``.
+    """
+
+    name: str
+    numbers: Sequence[int]
+    around: Sequence[Sequence[int]]
+    a: str
+    b: str
+    c: str
+
+
+def run(addresses: Mapping[str, int], products: Sequence[Product]) -> list[str | None]:
+    """What C is after each product; None: the library has no kernel for it."""
+    return [_run(addresses, product) for product in products]
+
+
+def _run(addresses: Mapping[str, int], product: Product) -> str | None:
+    kernel = _DISPATCH(addresses["xsmm_brgemm_dispatch"])(*product.numbers)
+    dispatch = addresses.get(f"{_TILES}_dispatch", 0)
+    around = [_DISPATCH(dispatch)(*each) for each in product.around]
+    if not kernel or not all(around):
+        return None
+    data_type = product.numbers[0]
+    state = ctypes.create_string_buffer(64)
+    a, b, c = (_memory(each) for each in (product.a, product.b, product.c))
+    places = [word for each in (a, b, c) for word in (ctypes.addressof(each), 0)]
+    for configure in around[:1]:
+        _configure(addresses, data_type, configure, state)
+    invoke = _INVOKE(addresses["xsmm_brgemm_invoke"])
+    invoke(data_type, kernel, *places, _BATCH)
+    for configure in around[1:]:
+        _configure(addresses, data_type, configure, state)
+    return c.raw.hex()
+
+
+def _configure(
+    addresses: Mapping[str, int],
+    data_type: int,
+    kernel: int,
+    state: ctypes.Array[ctypes.c_char],
+) -> None:
+    invoke = _CONFIGURE(addresses[f"{_TILES}_invoke"])
+    invoke(data_type, kernel, ctypes.cast(state, _PTR), 0)
+
+
+def _memory(text: str) -> ctypes.Array[ctypes.c_char]:
+    content = bytes.fromhex(text)
+    return ctypes.create_string_buffer(content, len(content))
+
+
+def _main() -> None:
+    library = ctypes.CDLL(sys.argv[1])
+    names = ("xsmm_brgemm_dispatch", "xsmm_brgemm_invoke")
+    names += (f"{_TILES}_dispatch", f"{_TILES}_invoke")
+    addresses = {
+        name: ctypes.cast(getattr(library, name), _PTR).value or 0
+        for name in names
+        if hasattr(library, name)
+    }
+    products = [Product(**each) for each in json.load(sys.stdin)]
+    json.dump(run(addresses, products), sys.stdout)
+
+
+if __name__ == "__main__":
+    _main()
