@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from xetl.errors import LaunchError
+from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import OPENCL, Device, dpctl
 from xetl_xegpu.launch.facts import CodeFacts
@@ -58,12 +59,12 @@ def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> A
 
 
 def _options(facts: CodeFacts, device: Device) -> str:
-    """What the driver is told; the one for CPUs knows no registers."""
-    if facts.grf < LARGE_GRF or not device.is_gpu:
+    """What the driver is told; the one for CPUs knows no registers, and is exact."""
+    if not device.is_gpu:
         return ""
-    if device.is_level_zero:
-        return "-ze-opt-large-register-file"
-    return "-cl-intel-256-GRF-per-thread"
+    return build_options(
+        is_level_zero=device.is_level_zero, large_registers=facts.grf >= LARGE_GRF
+    )
 
 
 def check_fits(facts: CodeFacts, device: Device) -> None:

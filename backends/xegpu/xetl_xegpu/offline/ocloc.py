@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xetl.errors import LaunchError
+from xetl_xegpu.build_options import build_options
 
 from .tools import find_spirv_val, need_ocloc, run
 
 DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg"}
 """Our targets, and what the compiler calls the GPU."""
-
-LARGE_REGISTERS = "-ze-opt-large-register-file"
-"""256 registers a thread, half as many threads.  Source: Level Zero, build options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +73,8 @@ def compile_spirv(
         (folder / "kernel.spv").write_bytes(spirv)
         command = [ocloc, "compile", "-spirv_input", "-file", "kernel.spv"]
         command += ["-device", device, "-output", "kernel", "-output_no_suffix"]
-        if large_registers:
-            command += ["-options", LARGE_REGISTERS]
+        options = build_options(is_level_zero=True, large_registers=large_registers)
+        command += ["-options", options]
         done = run(command, folder)
         if done.returncode or not (folder / "kernel.bin").exists():
             raise refused(target, done.stdout)
