@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from on_opencl import Program, i32, kernel, store_items
+from on_opencl import Program, i64, kernel, store_items
 
 from xetl.devices import find_device
 from xetl.errors import InternalError
@@ -12,7 +12,7 @@ from xetl_xegpu.emit import builtins
 from xetl_xegpu.simt import BlockShape
 
 DEVICE = find_device("pvc")
-SURFACE = "%base: i64, %w: i32, %h: i32, %p: i32, %x: i32, %y: i32"
+SURFACE = "%base: i64, %w: i64, %h: i64, %p: i64, %x: i64, %y: i64"
 PLACE = "%base, %w, %h, %p, %x, %y"
 
 
@@ -39,11 +39,12 @@ LOADS = {
 STORES = shapes(builtins.block_store)
 
 
-def text_of(shape: BlockShape) -> str:
+def text_of(shape: BlockShape, *, by_lanes: bool) -> str:
     count = f", count = {shape.count}" if shape.count > 1 else ""
     mode = f', mode = "{shape.mode}"' if shape.mode != "plain" else ""
     sizes = f"bits = {shape.bits}, rows = {shape.rows}, columns = {shape.columns}"
-    return f"{{{sizes}{count}{mode}}}"
+    lanes = ", by_lanes" if by_lanes else ""
+    return f"{{{sizes}{count}{mode}{lanes}}}"
 
 
 def name_of(shape: BlockShape) -> str:
@@ -51,16 +52,17 @@ def name_of(shape: BlockShape) -> str:
     return "_".join(map(str, ("k", *sizes)))
 
 
-def load_kernel(shape: BlockShape) -> str:
+def load_kernel(shape: BlockShape, *, by_lanes: bool) -> str:
     types = [str(piece) for piece in shape.pieces()]
     values = [f"%v{n}" for n in range(len(types))]
-    load = f"simt.block_load {PLACE} {text_of(shape)} : {', '.join(types)}"
+    block = text_of(shape, by_lanes=by_lanes)
+    load = f"simt.block_load {PLACE} {block} : {', '.join(types)}"
     store = store_items(values, types, shape.item_bits // 8)
     body = f"{', '.join(values)} = {load}\n      {store}"
     return kernel(name_of(shape), f"{SURFACE}, %out: i64", body)
 
 
-def store_kernel(shape: BlockShape) -> str:
+def store_kernel(shape: BlockShape, *, by_lanes: bool) -> str:
     """Item i of lane l is element 16 i + l of ``%in``."""
     item, count = f"i{shape.item_bits}", shape.items
     size = shape.item_bits // 8
@@ -79,7 +81,8 @@ def store_kernel(shape: BlockShape) -> str:
         value, type_ = "%v", f"vector<{count}x{item}>"
         parts = ", ".join(f"%e{n}" for n in range(count))
         lines.append(f"%v = vector.from_elements {parts} : {type_}")
-    lines.append(f"simt.block_store {value}, {PLACE} {text_of(shape)} : {type_}")
+    block = text_of(shape, by_lanes=by_lanes)
+    lines.append(f"simt.block_store {value}, {PLACE} {block} : {type_}")
     return kernel(name_of(shape), f"{SURFACE}, %in: i64", "\n      ".join(lines))
 
 
@@ -137,24 +140,26 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("by_lanes", [False, True])
 @pytest.mark.parametrize(("mode", "bits"), CASES)
-def test_loads(mode: str, bits: int):
+def test_loads(mode: str, bits: int, by_lanes: bool):
     chosen = [shape for shape in LOADS[mode] if shape.bits == bits]
-    program = Program("\n".join(load_kernel(shape) for shape in chosen))
+    program = Program("\n".join(load_kernel(s, by_lanes=by_lanes) for s in chosen))
     image = matrix(bits)
     for shape in chosen:
         out = np.zeros((shape.items, 16), f"u{shape.item_bits // 8}")
         for x, y in places(bits):
-            surface = (image, *map(i32, (WIDTH, HEIGHT, PITCH, x, y)))
+            surface = (image, *map(i64, (WIDTH, HEIGHT, PITCH, x, y)))
             program(name_of(shape), *surface, out)
             expected = items_of(block_at(image, shape, x, y), shape)
             np.testing.assert_array_equal(out, expected, f"{shape} at {x}, {y}")
 
 
+@pytest.mark.parametrize("by_lanes", [False, True])
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
-def test_stores(bits: int):
+def test_stores(bits: int, by_lanes: bool):
     chosen = [shape for shape in STORES if shape.bits == bits]
-    program = Program("\n".join(store_kernel(shape) for shape in chosen))
+    program = Program("\n".join(store_kernel(s, by_lanes=by_lanes) for s in chosen))
     rng = np.random.default_rng(bits)
     for shape in chosen:
         block = rng.integers(1, 200, (shape.rows, shape.columns), f"u{bits // 8}")
@@ -162,13 +167,30 @@ def test_stores(bits: int):
         for x, y in places(bits):
             image = matrix(bits)
             expected = image.copy()
-            surface = (image, *map(i32, (WIDTH, HEIGHT, PITCH, x, y)))
+            surface = (image, *map(i64, (WIDTH, HEIGHT, PITCH, x, y)))
             program(name_of(shape), *surface, given)
             for row, column in np.ndindex(block.shape):
                 i, j = y + row, x + column
                 if 0 <= i < HEIGHT and 0 <= j < WIDTH * 8 // bits:
                     expected[i, j] = block[row, column]
             np.testing.assert_array_equal(image, expected, f"{shape} at {x}, {y}")
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_lanes_move_what_no_message_may(offset: int):
+    """A base between elements, a pitch that goes up, sizes beyond 32 bits."""
+    shape = BlockShape(16, 8, 16)
+    load = load_kernel(shape, by_lanes=True)
+    program = Program(load)
+    raw = np.random.default_rng(offset).integers(0, 256, 4096, np.uint8)
+    start, pitch = 2048 + offset, -98
+    here = raw.ctypes.data + start
+    out = np.zeros((shape.items, 16), np.uint16)
+    surface = [i64(each) for each in (here, 2**40, 2**36, pitch, 5, 2)]
+    program(name_of(shape), *surface, out)
+    first = [start + pitch * (2 + row) + 10 for row in range(8)]
+    expected = [np.frombuffer(raw.tobytes()[at : at + 32], np.uint16) for at in first]
+    np.testing.assert_array_equal(out, np.array(expected))
 
 
 def test_there_are_the_blocks_that_products_need():
@@ -187,5 +209,5 @@ def test_prefetches_do_nothing_that_can_be_seen():
     program = Program(kernel("k", SURFACE, body))
     image = matrix(16)
     before = image.copy()
-    program("k", image, *map(i32, (WIDTH, HEIGHT, PITCH, -3, 2**29)))
+    program("k", image, *map(i64, (WIDTH, HEIGHT, PITCH, -3, 2**29)))
     np.testing.assert_array_equal(image, before)
