@@ -19,6 +19,10 @@ from .messages import on_some_device
 SUBGROUP_SIZE = "intel_reqd_sub_group_size"
 """Attribute of a kernel: how many lanes work in step.  Source: MLIR, `xevm`."""
 
+NO_BLOCKS = "xegpu.no_blocks"
+"""Attribute of a kernel: lanes do what block messages would, for memory of which
+messages ask more than it promises."""
+
 _OURS = ("xetile", "xetl")
 """Dialects whose attributes only earlier stages understand.  What a launch must know
 stands in attributes of ``xegpu``, which `mlir-opt` keeps."""
@@ -32,8 +36,9 @@ def set_launch_facts(kernel: gpu.FuncOp, work_items: int, subgroup_size: int) ->
         work_items: of a workgroup, all of them along x: lanes of its subgroups.
         subgroup_size: lanes of a subgroup.
     """
-    for name in [name for name in kernel.attributes if name.startswith("xetile.")]:
-        del kernel.attributes[name]
+    for op in kernel.walk():
+        for name in [name for name in op.attributes if _is_ours(name)]:
+            del op.attributes[name]
     size = DenseArrayBase.from_list(i32, [work_items, 1, 1])
     kernel.properties["known_block_size"] = size
     kernel.attributes[SUBGROUP_SIZE] = IntegerAttr(subgroup_size, i32)
@@ -51,12 +56,16 @@ def subgroup_size_of(kernel: gpu.FuncOp) -> int:
     return found.value.data
 
 
+def _is_ours(name: str) -> bool:
+    return name.partition(".")[0] in _OURS and "." in name
+
+
 def only_facts_of_mlir(op: Operation) -> str | None:
     """No attribute of an earlier stage is left, but for the device of the module."""
     if isinstance(op, builtin.ModuleOp):
         return None
     for name in op.attributes:
-        if name.partition(".")[0] in _OURS and "." in name:
+        if _is_ours(name):
             return f"`{op.name}` still carries `{name}`"
     return None
 

@@ -98,13 +98,17 @@ def test_a_kernel_says_how_it_is_launched(old: str, new: str) -> None:
 
 
 def test_facts_of_mlir_replace_ours() -> None:
-    module = parse("gpu.module @m { gpu.func @k() kernel { gpu.return } }")
+    inside = "%c = arith.constant {xetile.bounds, note} 1 : index"
+    text = f"gpu.module @m {{ gpu.func @k() kernel {{ {inside} gpu.return }} }}"
+    module = parse(text)
     (kernel,) = (op for op in module.walk() if isinstance(op, gpu.FuncOp))
-    kernel.attributes["xetile.level"] = UnitAttr()
+    kernel.attributes |= {"xetile.level": UnitAttr(), "xegpu.no_blocks": UnitAttr()}
     set_launch_facts(kernel, 512, 16)
     check_stage(module, "xegpu")
     assert (work_items_of(kernel), subgroup_size_of(kernel)) == (512, 16)
     assert kernel.is_kernel
+    assert "xegpu.no_blocks" in kernel.attributes
+    assert list(kernel.body.block.first_op.attributes) == ["note"]
     if MLIR_OPT is not None:
         assert module.is_structurally_equivalent(mlir_opt(module))
 
