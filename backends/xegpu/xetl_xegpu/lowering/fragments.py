@@ -80,6 +80,10 @@ class Grid:
         """Rows of each fragment, in order."""
         return [span.count for span in self.spans for _ in range(self.groups)]
 
+    def height(self, fragment: int) -> int:
+        """Rows of a fragment."""
+        return self.spans[fragment // self.groups].count
+
     def fragment(self, span: int, group: int) -> int:
         """The number of a fragment."""
         return span * self.groups + group
@@ -103,7 +107,8 @@ class Grid:
         return Place(self.fragment(span, group), inner)
 
 
-_BLOCKED = 4
+BLOCKED = 4
+"""The rank of values in blocks."""
 
 
 def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
@@ -112,7 +117,7 @@ def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
     Rank 4 is blocked: rows of blocks, columns of blocks, rows and columns of one. Of
     any other rank the last dimension is the columns, all others are rows.
     """
-    if len(shape) == _BLOCKED:
+    if len(shape) == BLOCKED:
         a, b, c, d = shape
         return a * c, b * d
     return prod(shape[:-1]), (shape[-1] if shape else 1)
@@ -120,7 +125,7 @@ def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
 
 def position(shape: Sequence[int], index: Sequence[int]) -> tuple[int, int]:
     """Row and column of an element of a vector of any rank."""
-    if len(shape) == _BLOCKED:
+    if len(shape) == BLOCKED:
         return index[0] * shape[2] + index[2], index[1] * shape[3] + index[3]
     row = 0
     for extent, place in zip(shape[:-1], index[:-1]):

@@ -8,7 +8,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from xetl.dialects.kinds_of_types import Vector
-from xetl_xegpu.lowering.fragments import matrix_shape, position
+from xetl_xegpu.lowering.fragments import BLOCKED, matrix_shape, position
 from xetl_xegpu.lowering.to_xegpu.moves import Origin, indices_at, rearranged
 from xetl_xegpu.lowering.to_xegpu.values import Pieces
 from xetl_xegpu.lowering.to_xegpu.walker import Converter
@@ -51,11 +51,29 @@ def columns_of(c: Converter, source: Pieces, dims: Sequence[int]) -> Pieces:
     return Pieces((rows, columns), source.element, parts)
 
 
-def from_column(c: Converter, column: Pieces, type_: Vector) -> list[SSAValue]:
-    """The fragments of a vector whose elements, in order, are one column."""
+def as_rows(c: Converter, source: Pieces) -> Pieces:
+    """A matrix: the last dimension as its columns, all others as its rows."""
+    shape = source.shape
+    rows, columns = prod(shape[:-1]), shape[-1]
+    if matrix_shape(shape) == (rows, columns) and len(shape) != BLOCKED:
+        return source.reshaped((rows, columns))
+
+    def where(row: int, column: int) -> Origin:
+        return Origin(source, *position(shape, [*unravel(shape[:-1], row), column]))
+
+    parts = rearranged(c, rows, columns, source.element, where)
+    return Pieces((rows, columns), source.element, parts)
+
+
+def cast_parts(c: Converter, source: Pieces, type_: Vector) -> list[SSAValue]:
+    """The fragments of a vector with the elements of a matrix, row by row."""
     shape = type_.get_shape()
+    wanted, columns = matrix_shape(shape), source.grid.columns
+    if len(shape) != BLOCKED and wanted == (source.grid.rows, columns):
+        return list(source.parts)
 
     def where(row: int, at: int) -> Origin:
-        return Origin(column, ravel(shape, indices_at(shape, row, at)), 0)
+        linear = ravel(shape, indices_at(shape, row, at))
+        return Origin(source, *divmod(linear, columns))
 
-    return rearranged(c, *matrix_shape(shape), type_.element_type, where)
+    return rearranged(c, *wanted, type_.element_type, where)

@@ -102,7 +102,8 @@ def _cut(
         part = block
         if span.count != rows.count:
             first = span.first - rows.first
-            taken = vector.ExtractStridedSliceOp(block, [first, 0], [span.count, LANES])
+            sizes = [span.count, vector_type(block).get_shape()[1]]
+            taken = vector.ExtractStridedSliceOp(block, [first, 0], sizes)
             part = c.emit.value(taken)
         parts[grid.fragment(number, group)] = part
 
@@ -208,34 +209,17 @@ def load_deep(
     c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
 ) -> Operand:
     """A of a product of bytes: 32 columns side by side, two for each lane."""
-    messages = c.device.blocks_of("load", _bits(surface))
+    rows = heights(c.device.blocks_of("load", _bits(surface)).rows)
     wide = 2 * LANES
-    most = max(messages.counts[wide])
     across = grid.columns // wide
     parts: list[SSAValue | None] = [None] * (len(grid.spans) * across)
-    for span in cut_rows(grid.rows, heights(messages.rows)):
-        step = 0
-        while step < across:
-            count = most if across - step >= most else 1
+    deep = Grid(grid.rows, grid.columns, grid.spans, across)
+    for span in cut_rows(grid.rows, rows):
+        for step in range(across):
             row = c.emit.plus(tile.row, span.first)
             column = c.emit.plus(tile.column, step * wide)
-            block = span.count, wide, count
-            found = _loaded(c, surface, (row, column), block, hints)
-            for number in range(count):
-                one = found
-                if count > 1:
-                    one = c.emit.value(vector.ExtractOp(found, [number]))
-                for place_, each in enumerate(grid.spans):
-                    if not span.first <= each.first < span.first + span.count:
-                        continue
-                    part = one
-                    if each.count != span.count:
-                        taken = vector.ExtractStridedSliceOp(
-                            one, [each.first - span.first, 0], [each.count, wide]
-                        )
-                        part = c.emit.value(taken)
-                    parts[place_ * across + step + number] = part
-            step += count
+            found = _loaded(c, surface, (row, column), (span.count, wide, 1), hints)
+            _cut(c, found, span, step, deep, parts)
     return Operand(Form.DEEP, [part for part in parts if part is not None], across)
 
 

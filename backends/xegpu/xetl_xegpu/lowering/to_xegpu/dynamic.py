@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
-from xetl_xegpu.lowering.fragments import LANES
+from xetl_xegpu.lowering.fragments import BLOCKED, LANES
 from xetl_xegpu.lowering.to_xegpu.lines import from_lines, lines_of, to_lines
 from xetl_xegpu.lowering.to_xegpu.values import Pieces
 from xetl_xegpu.lowering.to_xegpu.walker import Converter
@@ -77,7 +77,7 @@ def _matrix_place(
     c: Converter, shape: Sequence[int], position: Sequence[Index]
 ) -> tuple[Index, Index]:
     """`fragments.position`, of numbers that are computed."""
-    if len(shape) == 4:
+    if len(shape) == BLOCKED:
         a, b, row, column = position
         row = c.emit.plus(c.emit.times(a, shape[2]), row)
         return row, c.emit.plus(c.emit.times(b, shape[3]), column)

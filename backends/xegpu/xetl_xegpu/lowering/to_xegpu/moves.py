@@ -11,17 +11,17 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import ints_of, vector_type
+from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
 from xetl.dialects.upstream import vector
 from xetl_xegpu.lowering.fragments import (
+    BLOCKED,
     LANES,
     Grid,
     grid_of,
     matrix_shape,
     position,
 )
-from xetl_xegpu.lowering.to_xegpu.dynamic import extract_at, insert_at
 from xetl_xegpu.lowering.to_xegpu.lines import element_line, fragment_of, line_of
 from xetl_xegpu.lowering.to_xegpu.values import Pieces, grid_for, vector_of
 from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
@@ -71,7 +71,7 @@ def _whole_fragment(
     if source.width != grid.width or left % source.width:
         return None
     place = source.place(top, left // source.width)
-    if place.row or source.heights()[place.fragment] != len(table):
+    if place.row or source.height(place.fragment) != len(table):
         return None
     for i, line in enumerate(table):
         for j, each in enumerate(line):
@@ -152,7 +152,7 @@ def _shuffled(
 
 def indices_at(shape: Sequence[int], row: int, column: int) -> list[int]:
     """The index of the element at a row and a column; undoes `position`."""
-    if len(shape) == 4:
+    if len(shape) == BLOCKED:
         a, c = divmod(row, shape[2])
         b, d = divmod(column, shape[3])
         return [a, b, c, d]
@@ -165,23 +165,30 @@ def indices_at(shape: Sequence[int], row: int, column: int) -> list[int]:
     return index
 
 
-def _give(
-    c: Converter,
-    value: SSAValue,
-    source: Callable[[list[int]], Origin | SSAValue],
-) -> None:
-    """Build a vector; ``source`` tells for each of its indices what is there."""
-    type_ = vector_type(value)
-    shape = type_.get_shape()
-    rows, columns = matrix_shape(shape)
+Find: TypeAlias = Callable[[list[int]], Origin | SSAValue]
+"""For an index of a vector: what is there."""
+
+
+def built_of(
+    c: Converter, shape: Sequence[int], element: Attribute, find: Find
+) -> list[SSAValue]:
+    """The fragments of a vector, of any rank."""
 
     def where(row: int, column: int) -> Origin | SSAValue:
-        return source(indices_at(shape, row, column))
+        return find(indices_at(shape, row, column))
 
-    c.give_parts(value, rearranged(c, rows, columns, type_.element_type, where))
+    return rearranged(c, *matrix_shape(shape), element, where)
 
 
-def _at(pieces: Pieces, index: Sequence[int]) -> Origin:
+def give_built(c: Converter, value: SSAValue, find: Find) -> None:
+    """Say what stands for a vector whose elements come from other values."""
+    type_ = vector_type(value)
+    parts = built_of(c, type_.get_shape(), type_.element_type, find)
+    c.give_parts(value, parts)
+
+
+def element_at(pieces: Pieces, index: Sequence[int]) -> Origin:
+    """The element at an index of a vector of any rank."""
     return Origin(pieces, *position(pieces.shape, index))
 
 
@@ -208,9 +215,9 @@ def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
         for extent in reversed(source.shape):
             linear, place = divmod(linear, extent)
             there.insert(0, place)
-        return _at(source, there)
+        return element_at(source, there)
 
-    _give(c, op.result, find)
+    give_built(c, op.result, find)
 
 
 def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
@@ -230,10 +237,10 @@ def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
     rank = len(source.shape)
 
     def find(index: list[int]) -> Origin:
-        there = index[len(index) - rank :]
-        return _at(source, [0 if n == 1 else i for n, i in zip(source.shape, there)])
+        inner = zip(source.shape, index[len(index) - rank :])
+        return element_at(source, [0 if n == 1 else i for n, i in inner])
 
-    _give(c, op.result, find)
+    give_built(c, op.result, find)
 
 
 def repeated(c: Converter, source: Pieces, type_: Vector) -> list[SSAValue]:
@@ -254,7 +261,7 @@ def _transposed(dims: Sequence[int]) -> Callable[[Pieces, list[int]], Origin]:
         there = [0] * len(dims)
         for to, origin in enumerate(dims):
             there[origin] = index[to]
-        return _at(source, there)
+        return element_at(source, there)
 
     return find
 
@@ -264,91 +271,7 @@ def _transpose(c: Converter, op: vector.TransposeOp) -> None:
     if op.dims == (1, 0):
         c.give_parts(op.result, transposed(c, source))
         return
-    _give(c, op.result, lambda index: find(source, index))
-
-
-def _extract(c: Converter, op: vector.ExtractOp) -> None:
-    source, at = c.pieces(op.source), list(op.position)
-    if not all(isinstance(each, int) for each in at):
-        extract_at(c, op, source)
-        return
-    place = [each for each in at if isinstance(each, int)]
-    if not is_vector(op.result.type):
-        c.bind(op.result, scalar_of(c, _at(source, place)))
-        return
-    _give(c, op.result, lambda index: _at(source, [*place, *index]))
-
-
-def _insert(c: Converter, op: vector.InsertOp) -> None:
-    dest, at = c.pieces(op.dest), list(op.position)
-    if not all(isinstance(each, int) for each in at):
-        insert_at(c, op, dest)
-        return
-    count = len(at)
-
-    def find(index: list[int]) -> Origin | SSAValue:
-        if index[:count] != at:
-            return _at(dest, index)
-        return (
-            _at(c.pieces(op.value), index[count:])
-            if is_vector(op.value.type)
-            else op.value
-        )
-
-    _give(c, op.result, find)
-
-
-def _extract_slice(c: Converter, op: vector.ExtractStridedSliceOp) -> None:
-    source = c.pieces(op.source)
-    missing = len(source.shape) - len(op.offsets)
-    offsets = [*op.offsets, *[0] * missing]
-
-    def find(index: list[int]) -> Origin:
-        there = [first + place for first, place in zip(offsets, index)]
-        return _at(source, there)
-
-    _give(c, op.result, find)
-
-
-def _insert_slice(c: Converter, op: vector.InsertStridedSliceOp) -> None:
-    value, dest = c.pieces(op.value), c.pieces(op.dest)
-    extra = len(dest.shape) - len(value.shape)
-    offsets = list(op.offsets)
-
-    def find(index: list[int]) -> Origin:
-        if index[:extra] != offsets[:extra]:
-            return _at(dest, index)
-        inner = [at - first for at, first in zip(index[extra:], offsets[extra:])]
-        if not all(0 <= at < size for at, size in zip(inner, value.shape)):
-            return _at(dest, index)
-        return _at(value, inner)
-
-    _give(c, op.result, find)
-
-
-def _shuffle(c: Converter, op: vector.ShuffleOp) -> None:
-    left, right = c.pieces(op.v1), c.pieces(op.v2)
-    picks = ints_of(op.mask)
-    first = left.shape[0] if left.shape else 1
-
-    def find(index: list[int]) -> Origin:
-        at = max(picks[index[0]], 0)
-        source, place = (left, at) if at < first else (right, at - first)
-        return _at(source, [place, *index[1:]] if source.shape else [])
-
-    _give(c, op.result, find)
-
-
-def _from_elements(c: Converter, op: vector.FromElementsOp) -> None:
-    shape = vector_type(op.result).get_shape()
-
-    def find(index: list[int]) -> SSAValue:
-        linear = 0
-        for extent, place in zip(shape, index):
-            linear = linear * extent + place
-        return op.elements[linear]
-
-    _give(c, op.result, find)
+    give_built(c, op.result, lambda index: find(source, index))
 
 
 # Transposes -------------------------------------------------------------------------
@@ -396,10 +319,4 @@ RULES: dict[type[Operation], Rule] = {
     vector.BroadcastOp: _broadcast,
     vector.ShapeCastOp: _shape_cast,
     vector.TransposeOp: _transpose,
-    vector.ExtractOp: _extract,
-    vector.InsertOp: _insert,
-    vector.ExtractStridedSliceOp: _extract_slice,
-    vector.InsertStridedSliceOp: _insert_slice,
-    vector.ShuffleOp: _shuffle,
-    vector.FromElementsOp: _from_elements,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, FloatTF32Type
 from xdsl.ir import Attribute
 
 from xetl.dialects.base import element_type
@@ -42,6 +42,8 @@ def kind_of_types(
     if (width := integer_width(element)) is not None:
         exact = width == 8 and integer_width(result) == 32
         return ProductKind.MATRIX if exact else ProductKind.LANES
+    if isinstance(element, FloatTF32Type) and isinstance(result, Float32Type):
+        return ProductKind.TF32
     if isinstance(element, Float32Type) and isinstance(result, Float32Type):
         return _PRECISIONS.get(precision or "ieee", ProductKind.LANES)
     return ProductKind.LANES

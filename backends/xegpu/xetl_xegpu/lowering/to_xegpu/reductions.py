@@ -17,7 +17,7 @@ from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp
 from xetl.transforms.kinds import identity_of, operation_of, sums_run_in
 from xetl_xegpu.lowering.fragments import LANES
-from xetl_xegpu.lowering.to_xegpu.any_rank import columns_of, from_column
+from xetl_xegpu.lowering.to_xegpu.any_rank import cast_parts, columns_of
 from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened
 from xetl_xegpu.lowering.to_xegpu.lines import (
     element_line,
@@ -136,7 +136,7 @@ def _tile_reduce(c: Converter, op: TileReduceOp) -> None:
     rank = len(source.shape)
     if rank == 4 and not _whole_axes(source.shape, dims):
         found = reduced(c, kind, columns_of(c, source, dims), [1])
-        c.give_parts(op.result, from_column(c, found, result))
+        c.give_parts(op.result, cast_parts(c, found, result))
         return
     axes = sorted({dim % 2 for dim in dims})
     found = reduced(c, kind, source, axes)

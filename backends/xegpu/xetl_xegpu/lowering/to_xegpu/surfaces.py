@@ -1,8 +1,8 @@
 """Which matrices block messages may move, and their descriptors.
 
 What the hardware asks of base, width and pitch is checked here where it is known, and
-by the launch for the arrays named in `xegpu.block_arguments`; a kernel that is marked
-`xegpu.no_blocks` is for all others.
+by the launch for the arrays named in `xegpu.block_arguments`. In a kernel marked
+`xegpu.no_blocks` lanes do what messages would, of any matrix of rows without gaps.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
+from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.to_xegpu.emitter import known
 from xetl_xegpu.lowering.to_xegpu.values import Matrix, Start, Tile, View
 from xetl_xegpu.lowering.to_xegpu.views import (
@@ -28,7 +29,6 @@ from xetl_xegpu.lowering.to_xegpu.views import (
 from xetl_xegpu.lowering.to_xegpu.walker import Converter
 from xetl_xegpu.surface import BASE_ALIGNMENT, why_no_blocks
 
-NO_BLOCKS = "xegpu.no_blocks"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
 
 _FAR = 1 << 24
@@ -70,9 +70,12 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     matrix = tile.matrix
     size = stored_bytes(matrix.element)
     step = _COLUMN_STEPS.get(size)
-    if NO_BLOCKS in c.kernel.attributes or step is None or divisor % step:
+    if step is None or matrix.start.space == SHARED or known(matrix.strides[1]) != 1:
         return None
-    if matrix.start.space == SHARED or known(matrix.strides[1]) != 1:
+    if NO_BLOCKS in c.kernel.attributes:
+        stored, (rows, columns) = stored_type(matrix.element), matrix.sizes
+        return Surface(matrix.start, stored, rows, columns, matrix.strides[0], None)
+    if divisor % step:
         return None
     view = _array(c, matrix.start.root)
     if view is None or not _is_aligned(c, view, matrix.start.offset, size):
@@ -223,7 +226,8 @@ def _source(
     pitch = _words(c, surface.pitch, factor)
     start, root = surface.start, surface.start.root
     view = _array(c, root)
-    assert view is not None
+    if view is None:
+        return address(c, start, stored_bytes(surface.element)), sizes, pitch
     type_ = memref_type(root)
     own = [known(each) for each in view.sizes] == [surface.rows, surface.columns]
     same = own and type_.element_type == surface.element and start.offset == 0

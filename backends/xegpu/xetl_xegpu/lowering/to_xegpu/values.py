@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import FloatTF32Type, VectorType, f32
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import Index
@@ -17,8 +17,8 @@ from xetl_xegpu.lowering.fragments import Grid, grid_of, matrix_shape
 
 @lru_cache(maxsize=4096)
 def vector_of(element: Attribute, *shape: int) -> Vector:
-    """A vector type; made once."""
-    return VectorType(element, shape)
+    """A vector type; made once.  A tf32 is an f32."""
+    return VectorType(f32 if isinstance(element, FloatTF32Type) else element, shape)
 
 
 def _no_lines() -> dict[tuple[int, int], SSAValue]:

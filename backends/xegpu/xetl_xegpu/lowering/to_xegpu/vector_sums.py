@@ -11,19 +11,20 @@ from xdsl.ir import Operation, SSAValue
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import vector
-from xetl.transforms.kinds import operation_of
+from xetl.transforms.kinds import operation_of, sums_run_in
 from xetl_xegpu.lowering.fragments import grid_of, matrix_shape, position
 from xetl_xegpu.lowering.to_xegpu.any_rank import (
-    columns_of,
-    from_column,
+    as_rows,
+    cast_parts,
     ravel,
     unravel,
 )
+from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened
 from xetl_xegpu.lowering.to_xegpu.lines import element_line
 from xetl_xegpu.lowering.to_xegpu.moves import Origin, indices_at, rearranged
 from xetl_xegpu.lowering.to_xegpu.products import multiplied
-from xetl_xegpu.lowering.to_xegpu.reductions import reduced
-from xetl_xegpu.lowering.to_xegpu.values import Pieces
+from xetl_xegpu.lowering.to_xegpu.reductions import combined, reduced
+from xetl_xegpu.lowering.to_xegpu.values import Pieces, vector_of
 from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
 
 
@@ -40,7 +41,7 @@ def _reduce(
             number = c.emit.value(combine(number, op.acc))
         c.bind(value, number)
         return
-    parts = from_column(c, found, vector_type(value))
+    parts = cast_parts(c, found, vector_type(value))
     if op.acc is not None:
         pairs = zip(parts, c.pieces(op.acc).parts)
         parts = [c.emit.value(combine(*pair)) for pair in pairs]
@@ -48,17 +49,48 @@ def _reduce(
 
 
 def _over(c: Converter, kind: str, source: Pieces, dims: Sequence[int]) -> Pieces:
-    """All elements along some dimensions combined: what is left, as one column."""
+    """All elements along some dimensions combined: a matrix of what is left.
+
+    Its columns are the last dimension, or one if that is combined, too.
+    """
     shape = source.shape
-    kept = [dim for dim in range(len(shape)) if dim not in dims]
-    if len(shape) == 2 and kept == [1]:
-        row = reduced(c, kind, source, [0])
-        return columns_of(c, row, [])
-    if len(shape) in (1, 2) and not kept:
-        return reduced(c, kind, source, [0, 1])
-    if list(dims) == [len(shape) - 1] and len(shape) != 4:
-        return reduced(c, kind, source, [1])
-    return reduced(c, kind, columns_of(c, source, dims), [1])
+    last = len(shape) - 1
+    matrix = as_rows(c, source)
+    outer = [dim for dim in dims if dim != last]
+    kept = [dim for dim in range(last) if dim not in dims]
+    if outer and prod(shape[dim] for dim in kept) == 1:
+        matrix = reduced(c, kind, matrix, [0])
+    elif outer:
+        matrix = _slices(c, kind, matrix, shape, outer, kept)
+    return reduced(c, kind, matrix, [1]) if last in dims else matrix
+
+
+def _slices(
+    c: Converter,
+    kind: str,
+    matrix: Pieces,
+    shape: Sequence[int],
+    outer: Sequence[int],
+    kept: Sequence[int],
+) -> Pieces:
+    """Rows that differ only in some dimensions combined, element by element."""
+    extents = [shape[dim] for dim in kept]
+    rows, columns = prod(extents), shape[-1]
+    sums = sums_run_in(kind, matrix.element)
+    found: list[list[SSAValue]] = []
+    for at in product(*(range(shape[dim]) for dim in outer)):
+        fixed = dict(zip(outer, at))
+
+        def where(row: int, column: int, fixed: dict[int, int] = fixed) -> Origin:
+            index = fixed | dict(zip(kept, unravel(extents, row)))
+            place = ravel(shape[:-1], [index[dim] for dim in range(len(shape) - 1)])
+            return Origin(matrix, place, column)
+
+        parts = rearranged(c, rows, columns, matrix.element, where)
+        found.append([widened(c, part, sums) for part in parts])
+    whole = [combined(c, kind, each) for each in zip(*found)]
+    parts = [narrowed(c, part, matrix.element) for part in whole]
+    return Pieces((rows, columns), matrix.element, parts)
 
 
 def _reduction(c: Converter, op: vector.ReductionOp) -> None:
@@ -101,15 +133,10 @@ def _summed(
     alone = [place for place, dim in enumerate(dims) if dim not in wanted]
     if not alone:
         return side, dims
-    column = _over(c, "add", side, alone)
+    left = _over(c, "add", side, alone)
     kept = [place for place in range(len(dims)) if place not in alone]
     shape = tuple(side.shape[place] for place in kept)
-    rows, columns = matrix_shape(shape)
-
-    def where(row: int, at: int) -> Origin:
-        return Origin(column, ravel(shape, indices_at(shape, row, at)), 0)
-
-    parts = rearranged(c, rows, columns, side.element, where)
+    parts = cast_parts(c, left, vector_of(side.element, *shape))
     return Pieces(shape, side.element, parts), [dims[place] for place in kept]
 
 

@@ -10,13 +10,18 @@ from math import prod
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    FloatTF32Type,
+    FunctionType,
     IndexType,
     IntegerAttr,
     MemRefType,
+    StridedLayoutAttr,
+    f32,
     i8,
     i64,
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import MemRef, integer_width, is_memref
@@ -30,9 +35,11 @@ SHARED = 3
 
 
 def stored_type(element: Attribute) -> Attribute:
-    """What an element is in memory: bits take a byte, an index 64 bits."""
+    """What an element is in memory: bits take a byte, an index 64, tf32 32 bits."""
     if isinstance(element, IndexType):
         return i64
+    if isinstance(element, FloatTF32Type):
+        return f32
     width = integer_width(element)
     if width is not None and width < i8.bitwidth:
         return i8
@@ -46,12 +53,26 @@ def stored_bytes(element: Attribute) -> int:
 
 def bind_arguments(c: Converter) -> None:
     """Say where the arrays lie that the kernel is given."""
-    for argument in c.kernel.body.block.args:
+    block = c.kernel.body.block
+    for argument in block.args:
         if is_memref(argument.type):
-            _bind_argument(c, argument)
+            _bind_argument(c, _without_offset(argument))
+    inputs = [argument.type for argument in block.args]
+    c.kernel.function_type = FunctionType.from_lists(inputs, [])
 
 
-def _bind_argument(c: Converter, argument: BlockArgument) -> None:
+def _without_offset(argument: BlockArgument) -> SSAValue:
+    """An array as a kernel gets it: the address of its first element."""
+    type_ = memref_type(argument)
+    if not isinstance(type_.layout, StridedLayoutAttr):
+        return argument
+    layout = StridedLayoutAttr(type_.layout.strides, 0)
+    shape, space = type_.get_shape(), type_.memory_space
+    plain = MemRefType(type_.element_type, shape, layout, space)
+    return Rewriter.replace_value_with_new_type(argument, plain)
+
+
+def _bind_argument(c: Converter, argument: SSAValue) -> None:
     type_ = memref_type(argument)
     shape, strides = type_.get_shape(), strides_of(type_) or []
     rank = len(shape)

@@ -131,7 +131,8 @@ class Converter:
         """Say which fragments stand for a vector."""
         type_ = vector_type(value)
         assert len(parts) == grid_for(type_).count
-        self._found[value] = Pieces(type_.get_shape(), type_.element_type, parts)
+        element = vector_type(parts[0]).element_type  # an f32 stands for a tf32
+        self._found[value] = Pieces(type_.get_shape(), element, parts)
 
     def bind(self, value: SSAValue, new: SSAValue) -> None:
         """Say which scalar stands for another one."""
