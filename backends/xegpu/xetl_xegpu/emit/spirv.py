@@ -79,14 +79,14 @@ def to_spirv(text: str) -> bytes:
     problem = problem_with(found)
     if problem is None:
         return found
-    found = _emit_elsewhere(text)
+    found = emit_elsewhere(text)
     problem = problem_with(found)
     if problem is not None:
         raise InternalError(f"LLVM makes a wrong module of SPIR-V: {problem}")
     return found
 
 
-def _emit_elsewhere(text: str) -> bytes:
+def emit_elsewhere(text: str) -> bytes:
     """Emit in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

@@ -21,6 +21,8 @@ class Instruction(NamedTuple):
     operands: Sequence[int]
 
 
+_FUNCTION_END = 56
+
 # Operations that have a result but no type; most of the others have both or neither.
 _ONLY_RESULT = frozenset(
     {
@@ -74,12 +76,12 @@ def result_of(instruction: Instruction) -> int | None:
 
 
 def problem_with(module: bytes) -> str | None:
-    """What is wrong with a module: a number given twice or out of bounds."""
-    seen = set[int]()
+    """What is wrong with a module: a number given twice or out of bounds, no end."""
+    seen, last = set[int](), None
     try:
         bound = struct.unpack_from("<I", module, 12)[0] if len(module) >= 16 else 0
         for each in instructions(module):
-            found = result_of(each)
+            found, last = result_of(each), each.opcode
             if found is None:
                 continue
             if found in seen:
@@ -89,4 +91,4 @@ def problem_with(module: bytes) -> str | None:
             seen.add(found)
     except ValueError as error:
         return str(error)
-    return None
+    return None if last == _FUNCTION_END else "its last function does not end"

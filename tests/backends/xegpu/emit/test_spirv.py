@@ -1,0 +1,118 @@
+"""SPIR-V out of LLVM: valid, the same every time, and looked at before it is used."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from elementwise import Form, elementwise
+from on_opencl import TARGET, parsed
+
+from xetl.errors import InternalError
+from xetl_xegpu.emit import spirv
+from xetl_xegpu.emit.pipeline import emit, llvm_text, spirv_text
+from xetl_xegpu.emit.words import instructions, problem_with, result_of
+
+FORM: Form = ("math.fma %0, %1, %2 : {0}", ("f32",) * 3, "f32")
+TEXT = elementwise("k", FORM, 8)
+TOOL = slice(8, 16)
+"""Bytes of a module that say which tool made it, and that its ids are below this."""
+
+
+def test_the_text_is_the_module(tmp_path: Path):
+    """`spirv-as` makes of the text what a driver gets."""
+    assembler = shutil.which("spirv-as")
+    if assembler is None:
+        pytest.skip("spirv-as is not installed (Debian: spirv-tools)")
+    module = bytearray(emit(parsed(TEXT), TARGET).spirv)
+    (tmp_path / "k.spvasm").write_text(spirv_text(parsed(TEXT), TARGET))
+    version = f"spv{module[6]}.{module[5]}"
+    command = [assembler, "--preserve-numeric-ids", "--target-env", version]
+    subprocess.run([*command, "k.spvasm", "-o", "k.spv"], cwd=tmp_path, check=True)
+    assembled = bytearray((tmp_path / "k.spv").read_bytes())
+    module[TOOL] = assembled[TOOL]
+    assert assembled == module
+
+
+def test_all_emissions_are_alike():
+    text = llvm_text(parsed(TEXT), TARGET)
+    first = spirv.to_spirv(text)
+    found: list[bytes] = []
+
+    def emit_some() -> None:
+        found.extend(spirv.to_spirv(text) for _ in range(10))
+
+    threads = [threading.Thread(target=emit_some) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 40
+    assert set(found) == {first}
+
+
+def test_a_wrong_module_is_emitted_again_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    text = llvm_text(parsed(TEXT), TARGET)
+    right = spirv.to_spirv(text)
+    monkeypatch.setattr(spirv, "emit_once", lambda _: with_an_id_twice(right))
+    assert spirv.to_spirv(text) == right
+
+
+def test_a_module_that_stays_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    text = llvm_text(parsed(TEXT), TARGET)
+    wrong = with_an_id_twice(spirv.to_spirv(text))
+    monkeypatch.setattr(spirv, "emit_once", lambda _: wrong)
+    monkeypatch.setattr(spirv, "emit_elsewhere", lambda _: wrong)
+    with pytest.raises(InternalError, match="defined more than once"):
+        spirv.to_spirv(text)
+
+
+def test_text_that_llvm_does_not_read_is_an_error():
+    with pytest.raises(InternalError, match="LLVM does not read a kernel"):
+        spirv.to_spirv("define nonsense")
+
+
+def with_an_id_twice(module: bytes) -> bytes:
+    """The module with its last label numbered as its first."""
+    words = list(struct.unpack(f"<{len(module) // 4}I", module))
+    at, labels = 5, []
+    while at < len(words):
+        if words[at] & 0xFFFF in (248, 54):  # OpLabel, OpFunction
+            labels.append(at + (1 if words[at] & 0xFFFF == 248 else 2))
+        at += words[at] >> 16
+    words[labels[-1]] = words[labels[0]]
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+def test_words_of_a_module_are_looked_at():
+    module = emit(parsed(TEXT), TARGET).spirv
+    assert problem_with(module) is None
+    assert "more than once" in (problem_with(with_an_id_twice(module)) or "")
+    assert problem_with(module[:-4]) == "its last function does not end"
+    assert "has 13 words" in (problem_with(module + bytes([7, 0, 13, 0])) or "")
+    assert problem_with(b"\0" * 40) == "it does not begin with the magic number"
+    assert problem_with(b"abc") == "it is no sequence of words"
+    bound = bytearray(module)
+    bound[12:16] = struct.pack("<I", 5)
+    assert "out of bounds" in (problem_with(bytes(bound)) or "")
+
+
+def test_results_are_found_in_every_instruction(tmp_path: Path):
+    """`spirv-dis` and we agree on which instructions have results."""
+    disassembler = shutil.which("spirv-dis")
+    if disassembler is None:
+        pytest.skip("spirv-dis is not installed (Debian: spirv-tools)")
+    module = emit(parsed(TEXT), TARGET).spirv
+    (tmp_path / "k.spv").write_bytes(module)
+    command = [disassembler, "--raw-id", "--no-header", "--no-indent", "k.spv"]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    lines = shown.stdout.strip().splitlines()
+    found = [result_of(each) for each in instructions(module)]
+    assert len(lines) == len(found)
+    for line, number in zip(lines, found):
+        left, is_result, _ = line.partition(" = ")
+        assert number == (int(left[1:]) if is_result else None), line
