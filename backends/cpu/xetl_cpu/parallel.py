@@ -26,8 +26,8 @@ from xetl.dialects.upstream import scf
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.emit import KernelEmitter
 from xetl_cpu.llvm import VOID, counted_loop, define, minimum
-from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
+from xetl_cpu.thread_tiles import give_back_tiles, set_up_tiles
 from xetl_cpu.work import SMALL, nanoseconds
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
@@ -171,15 +171,14 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     inner.log = b.load(_field(b, context, _LOG), typ=PTR)
     _load_captured(em, inner, context, outside)
     first, count = b.load(args, typ=I64), b.load(dims, typ=I64)
-    holds_tiles = any(isinstance(one, ThreadTilesOp) for one in op.body.block.ops)
-    if holds_tiles:
-        emit_configure(b)
+    tiles = [one for one in op.body.block.ops if isinstance(one, ThreadTilesOp)]
+    held = [set_up_tiles(inner, one) for one in tiles]
     with counted_loop(b, b.add(first, count), start=first, name="thread") as thread:
         own = _own(em, b, scratch, thread.index)
         inner.scratch = b.gep(own, [constant(_HEADER)], source_etype=I8)
         _take_ranges(inner, op, scratch, thread.index, words)
-    if holds_tiles:
-        emit_release(b)
+    for one, state in zip(tiles, held):
+        give_back_tiles(inner, one, state)
     b.ret_void()
     return task
 

@@ -107,8 +107,7 @@ def _calls(target: str) -> list[ModulePass]:
         ConvertBlockGemmToBrgemmPass(target),
         *([InsertAmxConfigPass(target)] if machine.calls_configure else []),
         HoistDispatchPass(),
-        # Not to the thread: what sets a thread's tiles up there is our own code.
-        HoistAmxConfigPass("task"),
+        HoistAmxConfigPass("thread"),
         ConvertXsmmToCallsPass(),
     ]
 

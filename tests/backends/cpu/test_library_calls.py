@@ -103,14 +103,14 @@ def test_calls_of_a_product_in_bf16() -> None:
     ]
 
 
-def test_tiles_are_configured_around_each_program() -> None:
+def test_tiles_are_configured_around_all_programs_of_a_thread() -> None:
     """Whoever calls may ask for tiles; NumPy needs none, so this runs anywhere."""
     calls = run("amx", 128, 64, 64, BF16)
     names = [call.name for call in calls]
     assert names.count(DISPATCH) == 1
     assert next(call for call in calls if call.name == DISPATCH).arguments[-1] == 2240
-    task = [CONFIGURE, INVOKE, INVOKE, CONFIGURE]
-    assert [name for name in names if name in task] == task * 2
+    thread = [CONFIGURE, *[INVOKE] * 4, CONFIGURE]
+    assert [name for name in names if name in thread] == thread
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])

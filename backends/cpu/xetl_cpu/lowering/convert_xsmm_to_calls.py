@@ -16,12 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    UnitAttr,
+    i64,
+)
 from xdsl.dialects.llvm import IntToPtrOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, func, memref
+from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.xsmm import (
@@ -66,6 +73,9 @@ class ConvertXsmmToCallsPass(ModulePass):
                 calls.invoke(one)
             elif isinstance(one, TileConfigOp):
                 calls.configure(one)
+            elif isinstance(one, ThreadTilesOp):
+                # Its kernels are the library's now; `xetl_cpu.parallel` calls them.
+                one.properties["library"] = UnitAttr()
         first = op.body.block.first_op
         declared = list(calls.declarations.values())
         if first is not None and declared:

@@ -59,6 +59,23 @@ func.func @entry(%A: memref<32x32x32x32xbf16>, %B: memref<32x32x16x32x2xbf16>, %
   func.return
 }
 
+// What a thread holds is set up by whoever runs it: its kernels are the library's now.
+// CHECK-LABEL: func.func @a_thread
+// CHECK:         %set = func.call @xsmm_intel_amx_tile_config_dispatch
+// CHECK:         %reset = func.call @xsmm_intel_amx_tile_config_dispatch
+// CHECK:         "cpu.thread_tiles"(%set, %reset) <{library}>
+func.func @a_thread(%n: index) {
+  %set = xsmm.IntelAMXtileConfig.dispatch [32, 32, 32, 32, 32, 32, 32, 32] flags = (vnni_b, no_reset_tileconfig) data_type = bf16
+  %reset = xsmm.IntelAMXtileConfig.dispatch [32, 32, 32, 32, 32, 32, 32, 32] flags = (vnni_b, no_setup_tileconfig) data_type = bf16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    "cpu.thread_tiles"(%set, %reset) : (i64, i64) -> ()
+    scf.reduce
+  }
+  func.return
+}
+
 // The other operations. beta_0 is 4; bcast_col_in0 is 4, relu 5, add 1.
 // CHECK-LABEL: func.func @others
 // CHECK-NEXT:  %[[ONE:.*]] = arith.constant 1 : i64
