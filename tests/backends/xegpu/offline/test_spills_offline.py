@@ -1,0 +1,59 @@
+"""Softmax and attention as users write them keep everything in registers."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.backends.xegpu.offline.compiling import compiled, lanes_of
+from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from xetl import xetile
+from xetl.xetile import constexpr, f32
+
+pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
+BF16 = ml_dtypes.bfloat16
+
+
+def softmax(X, Y, BM: constexpr = 4, N: constexpr = 256):
+    row = xetile.program_id(0) * BM
+    x = xetile.load_tile(xetile.init_tile(X, [row, 0], (BM, N)), padding=-xetile.inf)
+    e = xetile.exp(x - x.max(1, keepdims=True))
+    xetile.store_tile(
+        e / e.sum(1, keepdims=True), xetile.init_tile(Y, [row, 0], (BM, N))
+    )
+
+
+def attention(Q, K, V, OUT, BM: constexpr = 16, BN: constexpr = 16, D: constexpr = 64):
+    row = xetile.program_id(0) * BM
+    q = xetile.load_tile(xetile.init_tile(Q, [row, 0], (BM, D)))
+    k = xetile.init_tile(K.T, [0, 0], (D, BN))
+    v = xetile.init_tile(V, [0, 0], (BN, D))
+    m, s = xetile.full((BM, 1), -xetile.inf, f32), xetile.zeros((BM, 1), f32)
+    acc = xetile.zeros((BM, D), f32)
+    for _ in range(0, K.shape[0], BN):
+        p = xetile.tile_mma(q, xetile.load_tile(k)) * 0.125
+        new = xetile.maximum(m, p.max(1, keepdims=True))
+        p, old = xetile.exp(p - new), xetile.exp(m - new)
+        s = s * old + p.sum(1, keepdims=True)
+        acc = xetile.tile_mma(p.to(V.dtype), xetile.load_tile(v), acc * old)
+        m = new
+        k = xetile.update_tile_offset(k, [0, BN])
+        v = xetile.update_tile_offset(v, [BN, 0])
+    xetile.store_tile(acc / s, xetile.init_tile(OUT, [row, 0], (BM, D)))
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_softmax(target: str) -> None:
+    module = lanes_of(softmax, [np.zeros((64, 256), np.float32)] * 2, target)
+    seen = compiled(module, target)["softmax"]
+    assert seen.facts.spill_bytes == 0
+    assert seen.found == seen.planned
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_attention(target: str) -> None:
+    arrays = [np.zeros((64, 64), BF16) for _ in range(3)]
+    args = [*arrays, np.zeros((64, 64), np.float32)]
+    seen = compiled(lanes_of(attention, args, target), target, large=True)["attention"]
+    assert seen.facts.spill_bytes == 0
+    assert seen.found == seen.planned
+    assert seen.found.dpas == 16 * 16 * 64 // (8 * 16 * 16) * 2
