@@ -68,16 +68,24 @@ def dpctl() -> Any:
         importlib.import_module("dpctl.memory")
     except ImportError as error:
         raise failures.no_runtime(str(error)) from None
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(after_in_child=PROCESS.note_fork)
     return found
 
 
-_is_forked = False
+class _Process:
+    """This process.
+
+    Attributes:
+        is_forked: whether its parent has used the drivers, which do not survive that.
+    """
+
+    is_forked = False
+
+    def note_fork(self) -> None:
+        self.is_forked = True
 
 
-def _note_fork() -> None:
-    global _is_forked
-    _is_forked = True
+PROCESS = _Process()
 
 
 def check_process() -> None:
@@ -86,7 +94,7 @@ def check_process() -> None:
     Raises:
         LaunchError: it is one.
     """
-    if _is_forked:
+    if PROCESS.is_forked:
         raise failures.forked()
 
 

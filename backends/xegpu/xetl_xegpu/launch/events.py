@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from xetl_xegpu.launch import failures
-from xetl_xegpu.launch.devices import dpctl
+from xetl_xegpu.launch.devices import PROCESS, dpctl
 
 
 class LaunchEvent:
@@ -58,5 +58,5 @@ def keep_until_done(event: LaunchEvent) -> LaunchEvent:
 @atexit.register
 def _wait_for_all() -> None:
     """Memory must not go while a kernel still writes it."""
-    while _pending:
+    while _pending and not PROCESS.is_forked:
         _pending.popleft().wait()

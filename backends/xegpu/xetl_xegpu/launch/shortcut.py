@@ -16,6 +16,7 @@ import numpy as np
 from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu.launch.calling import number_of
+from xetl_xegpu.launch.devices import PROCESS
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
 from xetl_xegpu.launch.facts import CodeFacts, KernelFacts
 from xetl_xegpu.launch.places import QueuePlace, as_queue
@@ -102,7 +103,7 @@ class Shortcuts:
 
         def fast(gx: int, gy: int, gz: int, *objects: Any) -> Any:
             key = read(objects, place)
-            if key is None:
+            if key is None or PROCESS.is_forked:
                 return _REFUSED
             found = known.get(key)
             if found is None:

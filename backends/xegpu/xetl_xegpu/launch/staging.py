@@ -45,13 +45,14 @@ class Staged:
         self._back: list[tuple[ArrayView, Any]] = []
         self._place = place
         copies: dict[object, ArrayView] = {}
+        written = {_view_key(args[index]) for index in stored}
         self.args = list(args)
         for index, arg in enumerate(args):
             if not isinstance(arg, ArrayView) or arg.memory is not None:
                 continue
-            key = (arg.address, arg.shape, arg.strides, arg.dtype)
+            key = _view_key(arg)
             if key not in copies:
-                copies[key] = self._copy(arg, index in stored)
+                copies[key] = self._copy(arg, key in written)
             self.args[index] = copies[key]
         self.comes_back = bool(self._back)
 
@@ -83,6 +84,13 @@ class Staged:
             )
         except (memory.USMAllocationError, MemoryError):
             raise failures.out_of_memory(self._place.device.name, size) from None
+
+
+def _view_key(arg: Argument) -> object:
+    """Equal for the very same view, which may be given several times."""
+    if not isinstance(arg, ArrayView):
+        return None
+    return arg.address, arg.shape, arg.strides, arg.dtype
 
 
 def address_of(memory: Any) -> int:

@@ -1,0 +1,65 @@
+"""The driver of intel-opencl-rt is found, and nobody's choice is overridden."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from xetl_xegpu.launch import icd
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A driver below another prefix."""
+    driver = tmp_path / "lib" / icd.LIBRARY
+    driver.parent.mkdir()
+    driver.touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    return driver
+
+
+def test_it_is_made_known(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(icd.VARIABLE, raising=False)
+    assert icd.set_up() == installed
+    assert os.environ[icd.VARIABLE] == str(installed)
+
+
+def test_a_users_choice_stays(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(icd.VARIABLE, "/opt/mine.so")
+    assert icd.set_up() is None
+    assert os.environ[icd.VARIABLE] == "/opt/mine.so"
+
+
+def test_elsewhere_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = tmp_path / "deep" / icd.LIBRARY
+    driver.parent.mkdir()
+    driver.touch()
+    files = [
+        SimpleNamespace(name="other.so", locate=lambda: tmp_path / "other.so"),
+        SimpleNamespace(name=icd.LIBRARY, locate=lambda: driver),
+    ]
+    hide(monkeypatch, tmp_path)
+    monkeypatch.setattr(icd.metadata, "files", lambda package: files)
+    assert icd.installed_driver() == driver
+
+
+def test_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(package: str) -> Any:
+        raise icd.metadata.PackageNotFoundError(package)
+
+    hide(monkeypatch, tmp_path)
+    monkeypatch.setattr(icd.metadata, "files", missing)
+    monkeypatch.delenv(icd.VARIABLE, raising=False)
+    assert icd.set_up() is None
+    assert icd.VARIABLE not in os.environ
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """No driver where pip puts it."""
+    monkeypatch.setattr(sys, "prefix", str(folder))
+    monkeypatch.setattr(icd.site, "getuserbase", lambda: str(folder))
