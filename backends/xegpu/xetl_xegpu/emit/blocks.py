@@ -15,6 +15,7 @@ from xetl.codegen.types import I32, I64, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
+from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table
 from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
@@ -22,19 +23,26 @@ from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 def _surface(em: KernelEmitter, op: BlockOp) -> list[Any]:
     """Address, width and pitch in bytes, height, and (x, y)."""
     b = em.builder
-    base, width, height, pitch, x, y = (em.get(SSAValue.get(v)) for v in op.surface)
-    place: Any = ll.Constant(ll.VectorType(I32, 2), ll.Undefined)
+    base, *numbers = (em.get(SSAValue.get(v)) for v in op.surface)
+    if op.by_lanes is None:
+        numbers = [b.trunc(number, I32) for number in numbers]
+    width, height, pitch, x, y = numbers
+    place: Any = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
     for index, number in enumerate((x, y)):
         place = b.insert_element(place, number, I32(index))
     return [b.inttoptr(base, GLOBAL), width, height, pitch, place]
+
+
+def _by(op: BlockOp, message: Builtin) -> Builtin:
+    """The function that moves the block: a message, or ours where none may."""
+    return message if op.by_lanes is None else builtins.by_lanes(message)
 
 
 def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     b, shape = em.builder, op.shape
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
-    builtin = builtins.block_load(em.device, shape)
-    em.call(builtin, [*_surface(em, op), memory])
+    em.call(_by(op, builtins.block_load(em.device, shape)), [*_surface(em, op), memory])
     for number, piece in enumerate(op.pieces):
         at = memory
         if number:
@@ -49,12 +57,13 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
     align = min(shape.item_bits // 8 * shape.items, LINE)
     em.builder.store(em.get(op.value), memory, align=align)
-    builtin = builtins.block_store(em.device, shape)
+    builtin = _by(op, builtins.block_store(em.device, shape))
     em.call(builtin, [*_surface(em, op), memory])
 
 
 def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
-    em.call(builtins.block_prefetch(em.device, op.shape), _surface(em, op))
+    if op.by_lanes is None:  # it is a hint
+        em.call(builtins.block_prefetch(em.device, op.shape), _surface(em, op))
 
 
 def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:

@@ -61,6 +61,7 @@ class Builtin:
         access: how.
         product: what it multiplies, if it is a product.
         extension: of SPIR-V, what it becomes there if not a call.
+        is_ours: whether no device has it (`emulation` defines it for all).
     """
 
     name: str
@@ -71,6 +72,7 @@ class Builtin:
     access: Access | None = None
     product: Product | None = None
     extension: str | None = None
+    is_ours: bool = False
 
     @property
     def symbol(self) -> str:
@@ -166,6 +168,19 @@ def _block(
     size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
     name = f"intel_sub_group_2d_block_{kind}_{size}"
     return _known(Builtin(name, "void", parameters, True, block=shape, access=access))
+
+
+def by_lanes(message: Builtin) -> Builtin:
+    """What does the same as a message that loads or stores, for any surface.
+
+    Its numbers have 64 bits; base and pitch need no alignment.
+    """
+    name = message.name.replace("intel_sub_group", "xetl_by_lanes")
+    wide = ("global void*", "long", "long", "long", "long2")
+    parameters = (*wide, *message.parameters[len(_SURFACE) :])
+    return _known(
+        replace(message, name=name, parameters=parameters, is_intel=False, is_ours=True)
+    )
 
 
 _OPERANDS = {  # an item of A, of B

@@ -43,8 +43,7 @@ def llvm_text(module: ModuleOp, target: str) -> str:
     """
     numbers = number_of(log_operations(module))
     llvm = emit_module(module, device_of(target), numbers)
-    if target == EMULATED:
-        define_builtins(llvm)
+    define_builtins(llvm, emulates_intel=target == EMULATED)
     check_module(llvm)
     return text_of(llvm)
 

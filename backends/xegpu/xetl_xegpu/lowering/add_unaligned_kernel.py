@@ -21,8 +21,8 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.dialects.xetile.types import GLOBAL
+from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.to_xegpu.plan import tile_origins
-from xetl_xegpu.lowering.to_xegpu.surfaces import NO_BLOCKS
 
 SUFFIX = "_unaligned"
 

@@ -4,6 +4,10 @@ A surface is a matrix in memory: base address, width and pitch in bytes, height 
 ``x`` (elements) and ``y`` (rows) say where the block begins; they may be negative.
 Elements outside of the surface are 0 when loaded and are not stored.
 
+Messages of the hardware take 32 bits of each number, and surfaces that are aligned as
+`xetl_xegpu.surface` says. Where that is not known a block is moved ``by_lanes``:
+element by element, of any surface.
+
 What lane l holds of a block, as a list of items (see `BlockShape.items`):
 
 * ``plain``: the blocks one behind the other, each row by row; of that sequence, items
@@ -22,11 +26,11 @@ from typing import NamedTuple
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
-    I32,
     I64,
     IntegerAttr,
     IntegerType,
     StringAttr,
+    UnitAttr,
     VectorType,
     bf16,
     f16,
@@ -109,7 +113,7 @@ class BlockShape:
 class Surface(NamedTuple):
     """A matrix in memory and a place in it; see the module's docstring.
 
-    ``base`` is an i64, the others are i32.
+    All are i64.
     """
 
     base: Value
@@ -128,16 +132,17 @@ class BlockOp(XetlOp):
     """What the messages have in common: a surface and a shape."""
 
     base = operand_def(I64)
-    width = operand_def(I32)
-    height = operand_def(I32)
-    pitch = operand_def(I32)
-    x = operand_def(I32)
-    y = operand_def(I32)
+    width = operand_def(I64)
+    height = operand_def(I64)
+    pitch = operand_def(I64)
+    x = operand_def(I64)
+    y = operand_def(I64)
     bits = prop_def(IntegerAttr[I64])
     rows = prop_def(IntegerAttr[I64])
     columns = prop_def(IntegerAttr[I64])
     count = opt_prop_def(IntegerAttr[I64])
     mode = opt_prop_def(StringAttr)
+    by_lanes = opt_prop_def(UnitAttr)
 
     @property
     def shape(self) -> BlockShape:
@@ -156,7 +161,7 @@ class BlockOp(XetlOp):
         return Surface(self.base, self.width, self.height, self.pitch, self.x, self.y)
 
     @staticmethod
-    def properties_of(shape: BlockShape) -> dict[str, Attribute]:
+    def properties_of(shape: BlockShape, by_lanes: bool) -> dict[str, Attribute]:
         """A shape as properties; what is usual is left out."""
         numbers = {"bits": shape.bits, "rows": shape.rows, "columns": shape.columns}
         made: dict[str, Attribute] = {k: _number(v) for k, v in numbers.items()}
@@ -164,6 +169,8 @@ class BlockOp(XetlOp):
             made["count"] = _number(shape.count)
         if shape.mode != "plain":
             made["mode"] = StringAttr(shape.mode)
+        if by_lanes:
+            made["by_lanes"] = UnitAttr()
         return made
 
     def check_items(self, found: Sequence[Attribute]) -> None:
@@ -191,11 +198,16 @@ class BlockLoadOp(BlockOp):
     )
 
     def __init__(
-        self, surface: Surface, shape: BlockShape, **common: Unpack[Common]
+        self,
+        surface: Surface,
+        shape: BlockShape,
+        *,
+        by_lanes: bool = False,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=list(surface),
-            properties=self.properties_of(shape),
+            properties=self.properties_of(shape, by_lanes),
             result_types=[shape.pieces()],
             **common,
         )
@@ -223,11 +235,13 @@ class BlockStoreOp(BlockOp):
         value: Value,
         surface: Surface,
         shape: BlockShape,
+        *,
+        by_lanes: bool = False,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=[value, *surface],
-            properties=self.properties_of(shape),
+            properties=self.properties_of(shape, by_lanes),
             **common,
         )
 
@@ -249,11 +263,16 @@ class BlockPrefetchOp(BlockOp):
     assembly_format = "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict"
 
     def __init__(
-        self, surface: Surface, shape: BlockShape, **common: Unpack[Common]
+        self,
+        surface: Surface,
+        shape: BlockShape,
+        *,
+        by_lanes: bool = False,
+        **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=list(surface),
-            properties=self.properties_of(shape),
+            properties=self.properties_of(shape, by_lanes),
             **common,
         )
 

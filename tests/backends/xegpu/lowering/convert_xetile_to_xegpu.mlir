@@ -90,15 +90,16 @@ builtin.module attributes {xetile.device = "pvc"} {
 }
 
 // -----
-// Without block messages: lanes with masks.
+// Without block messages: columns that are no multiple of what a message takes, and
+// a pitch that it does not; lanes move the same blocks.
 
 // CHECK-LABEL: gpu.func @lanes(
-// CHECK-NOT:     create_nd_tdesc
-// CHECK-COUNT-8: xegpu.load {{.*}} : i64, vector<16xindex>, vector<16xi1> -> vector<16xf32>
+// CHECK:         create_nd_tdesc {{.*}} : memref<64x61xf32> -> !xegpu.tensor_desc<8x16xf32>
+// CHECK:         load_nd
 builtin.module attributes {xetile.device = "pvc"} {
   gpu.module @m {
-    gpu.func @lanes(%X: memref<64x64xf32>) kernel attributes {xegpu.no_blocks} {
-      %t = xetile.init_tile %X[0, 0] : memref<64x64xf32> -> !xetile.tile<8x16xf32>
+    gpu.func @lanes(%X: memref<64x61xf32>) kernel attributes {xegpu.no_blocks} {
+      %t = xetile.init_tile %X[0, 3] : memref<64x61xf32> -> !xetile.tile<8x16xf32>
       %v = xetile.load_tile %t : !xetile.tile<8x16xf32> -> vector<8x16xf32>
       gpu.return
     }

@@ -22,24 +22,25 @@ simt.func @gemm(%a: i64, %b: i64, %m: i64, %status: i64) attributes {
   %ny = simt.num_groups y
   %sg = simt.subgroup_id
   %lane = simt.lane_id
-  %w = arith.constant 128 : i32
-  %a0, %a1 = simt.block_load %a, %w, %w, %w, %sg, %w {
+  %w = arith.constant 128 : i64
+  %row_of_sg = arith.extui %sg : i32 to i64
+  %a0, %a1 = simt.block_load %a, %w, %w, %w, %row_of_sg, %w {
       bits = 16, rows = 8, columns = 16, count = 2
   } : vector<8xi16>, vector<8xi16>
-  %b0 = simt.block_load %b, %w, %w, %w, %w, %sg {
+  %b0 = simt.block_load %b, %w, %w, %w, %w, %row_of_sg {
       bits = 16, rows = 16, columns = 16, mode = "transform"
   } : vector<8xi32>
-  %t0 = simt.block_load %b, %w, %w, %w, %w, %sg {
+  %t0 = simt.block_load %b, %w, %w, %w, %w, %row_of_sg {
       bits = 32, rows = 16, columns = 8, mode = "transpose"
   } : vector<8xi32>
-  %row = simt.block_load %b, %w, %w, %w, %w, %sg {bits = 8, rows = 1, columns = 32}
+  %row = simt.block_load %b, %w, %w, %w, %w, %row_of_sg {bits = 8, rows = 1, columns = 32}
       : i16
-  simt.block_prefetch %b, %w, %w, %w, %w, %sg {bits = 16, rows = 32, columns = 32}
+  simt.block_prefetch %b, %w, %w, %w, %w, %row_of_sg {bits = 16, rows = 32, columns = 32}
   %zero = arith.constant dense<0.0> : vector<8xf32>
   %c = simt.dpas %a0, %b0, %zero {a_type = "bf16", b_type = "bf16"}
       : vector<8xi16>, vector<8xi32>, vector<8xf32> -> vector<8xf32>
   %bits = vector.bitcast %c : vector<8xf32> to vector<8xi32>
-  simt.block_store %bits, %a, %w, %w, %w, %sg, %w {bits = 32, rows = 8, columns = 16}
+  simt.block_store %bits, %a, %w, %w, %w, %row_of_sg, %w {bits = 32, rows = 8, columns = 16}
       : vector<8xi32>
   %fill = arith.constant 0.0 : bf16
   %v = simt.load %a, %on, %fill : bf16
@@ -82,7 +83,7 @@ HEAD = "work_group = array<i64: 16, 1, 1>, subgroup_size = 16, slm_bytes = 0"
 
 
 def in_kernel(body: str) -> str:
-    arguments = "%p: i64, %n: i32, %on: i1, %x: f32"
+    arguments = "%p: i64, %n: i64, %on: i1, %x: f32"
     return f"""simt.func @k({arguments}) attributes {{{HEAD}}} {{
       {body}
       simt.return
@@ -119,7 +120,7 @@ def in_kernel(body: str) -> str:
         ('%v = simt.reduce "assign" %x : f32', "`assign` is no kind"),
         ('simt.fence "subgroup"', "`scope` is one of"),
         ('simt.store %x, %p, %on {space = "slm"} : f32', "`space` is one of"),
-        ('simt.print "{} {}" (%n : i32) {shapes = [array<i64>]}', "has 2 fields"),
+        ('simt.print "{} {}" (%n : i64) {shapes = [array<i64>]}', "has 2 fields"),
     ],
 )
 def test_wrong_operations_are_refused(body: str, message: str):

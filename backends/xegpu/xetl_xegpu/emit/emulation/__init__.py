@@ -15,13 +15,21 @@ from xetl_xegpu.emit.emulation import blocks, conversions, matrix
 from xetl_xegpu.emit.emulation.body import Body
 
 
-def define_builtins(module: Any) -> None:
-    """Define every builtin of Intel's that an `llvmlite.ir.Module` declares."""
+def define_builtins(module: Any, *, emulates_intel: bool) -> None:
+    """Define what an `llvmlite.ir.Module` declares and no driver knows.
+
+    Args:
+        module: completed in place.
+        emulates_intel: whether Intel's builtins are among them.
+    """
     for function in list(module.functions):
         builtin = None if function.blocks else find_builtin(function.name)
-        if builtin is None or not builtin.is_intel:
+        if builtin is None or not (
+            builtin.is_ours or (emulates_intel and builtin.is_intel)
+        ):
             continue
-        function.attributes.add("noinline")
+        # Drivers of processors build functions fastest; GPUs have no calls here.
+        function.attributes.add("noinline" if emulates_intel else "alwaysinline")
         body = Body(ll.IRBuilder(function.append_basic_block("entry")), builtin)
         if builtin.block is not None:
             blocks.define(body)

@@ -41,6 +41,7 @@ class _Surface:
         """Those of a function."""
         assert body.builtin.block is not None
         base, width, height, pitch, place, memory = body.arguments
+        # Numbers of a surface: i32 in messages, i64 in what lanes move.
         x, y = (body.builder.extract_element(place, I32(i)) for i in (0, 1))
         lane = body.lane()
         surface = (base, width, height, pitch, x, y, memory, lane)
@@ -69,17 +70,18 @@ class _Surface:
     def element(self, item: Any, part: int) -> tuple[Any, Any]:
         """Address of a part of an item, and whether it lies inside."""
         b = self.b
-        row, column = self.place_of(item)
+        number = self.x.type
+        row, column = (b.zext(each, number) for each in self.place_of(item))
         down = part if self.shape.mode == "transform" else 0
-        x = b.add(b.add(self.x, column), I32(part - down))
-        y = b.add(b.add(self.y, row), I32(down))
-        left = b.mul(x, I32(self.shape.bits // 8))
+        x = b.add(b.add(self.x, column), number(part - down))
+        y = b.add(b.add(self.y, row), number(down))
+        left = b.mul(x, number(self.shape.bits // 8))
         inside = b.and_(
             b.icmp_unsigned("<", left, self.width),
             b.icmp_unsigned("<", y, self.height),
         )
         # A negative x might become small again, times the bytes of an element.
-        inside = b.and_(inside, b.icmp_signed(">=", x, I32(0)))
+        inside = b.and_(inside, b.icmp_signed(">=", x, number(0)))
         start = b.mul(b.sext(y, I64), b.sext(self.pitch, I64))
         offset = b.add(start, b.sext(left, I64))
         return b.gep(self.base, [offset], source_etype=I8), inside

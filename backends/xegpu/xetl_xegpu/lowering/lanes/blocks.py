@@ -21,7 +21,7 @@ from xetl_xegpu.dialect import (
 )
 from xetl_xegpu.lowering.lanes.held import bits_of, held
 from xetl_xegpu.lowering.lanes.memory import (
-    as_i32,
+    as_i64,
     byte_width,
     memory_of,
     product,
@@ -35,7 +35,7 @@ _RANK = 2
 
 
 def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
-    """The matrix as messages want it: bytes, in 32 bits."""
+    """The matrix as messages want it: in bytes."""
     type_ = _descriptor(lanes, op, op.result)
     memory = memory_of(lanes, op, op.source)
     shape = [value_of(lanes, size) for size in op.mixed_shape] or memory.sizes
@@ -50,9 +50,9 @@ def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
     row, column = _offsets(lanes, op.mixed_offsets)
     lanes.matrices[op.result] = Matrix(
         memory.address,
-        as_i32(lanes, product(lanes, shape[1], width)),
-        as_i32(lanes, shape[0]),
-        as_i32(lanes, product(lanes, strides[0], width)),
+        as_i64(lanes, product(lanes, shape[1], width)),
+        as_i64(lanes, shape[0]),
+        as_i64(lanes, product(lanes, strides[0], width)),
         row,
         column,
     )
@@ -125,8 +125,8 @@ def _surface(
         matrix.width,
         matrix.height,
         matrix.pitch,
-        as_i32(lanes, x),
-        as_i32(lanes, y),
+        as_i64(lanes, x),
+        as_i64(lanes, y),
     )
 
 
@@ -148,7 +148,9 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
             f"16 lanes cannot share {op.value.type} as one message brings it",
             "load blocks of 16 columns (8 of tf32, 32 of bytes for A)",
         )
-    loaded = lanes.add(simt.BlockLoadOp(_surface(lanes, op), shape)).results
+    loaded = lanes.add(
+        simt.BlockLoadOp(_surface(lanes, op), shape, by_lanes=lanes.moves_by_lanes)
+    ).results
     pieces = [recast(lanes, piece, layout.element) for piece in loaded]
     lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
 
@@ -174,7 +176,9 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
             )
         items = recast(lanes, piece, IntegerType(shape.item_bits))
         surface = _surface(lanes, op, down=down)
-        lanes.add(simt.BlockStoreOp(items, surface, shape))
+        lanes.add(
+            simt.BlockStoreOp(items, surface, shape, by_lanes=lanes.moves_by_lanes)
+        )
         down += rows
 
 
@@ -188,4 +192,4 @@ def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
         bits // per_element, rows, columns * per_element, type_.array_length
     )
     surface = _surface(lanes, op, per_element=per_element)
-    lanes.add(simt.BlockPrefetchOp(surface, shape))
+    lanes.add(simt.BlockPrefetchOp(surface, shape, by_lanes=lanes.moves_by_lanes))

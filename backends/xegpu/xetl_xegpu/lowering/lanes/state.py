@@ -18,6 +18,7 @@ from xetl.errors import XetlError
 from xetl.transforms.subgroups.place import OpT, Place
 from xetl.transforms.subgroups.refusing import refusal
 from xetl_xegpu import simt
+from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.lanes.held import Held, held
 
 Rule: TypeAlias = "Callable[[Lanes, Operation], None]"
@@ -57,9 +58,9 @@ class Matrix:
 
     Attributes:
         base: address, i64.
-        width: of a row in bytes, i32.
-        height: rows, i32.
-        pitch: from row to row in bytes, i32.
+        width: of a row in bytes, i64.
+        height: rows, i64.
+        pitch: from row to row in bytes, i64.
         row: of the block that is described; offsets of accesses are added.
         column: of it, in elements.
     """
@@ -96,6 +97,8 @@ class Lanes:
         """Descriptors of scattered places."""
         self.matrices: dict[SSAValue, Matrix] = {}
         """Descriptors of blocks."""
+        self.moves_by_lanes = NO_BLOCKS in source.attributes
+        """Whether blocks are moved element by element."""
         self.local_bytes = 0
         """Of the workgroup's memory, used so far."""
 

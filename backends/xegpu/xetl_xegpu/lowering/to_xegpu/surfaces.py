@@ -1,8 +1,8 @@
 """Which matrices block messages may move, and their descriptors.
 
 What the hardware asks of base, width and pitch is checked here where it is known, and
-by the launch for the arrays named in `xegpu.block_arguments`. In a kernel marked
-`xegpu.no_blocks` lanes do what messages would, of any matrix of rows without gaps.
+by the launch for the arrays named in `xegpu.block_arguments`.  In a kernel marked
+`xegpu.no_blocks` lanes do what messages would, of any rows without gaps.
 """
 
 from __future__ import annotations
