@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from ml_dtypes import bfloat16
-from on_opencl import Program, kernel
+
+from tests.backends.xegpu.emit.on_opencl import Program, kernel
 
 DTYPES: dict[str, Any] = {
     **{"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elementwise import DTYPES, assert_same, edges
-from on_opencl import Program, kernel
 
+from tests.backends.xegpu.emit.elementwise import DTYPES, assert_same, edges
+from tests.backends.xegpu.emit.on_opencl import Program, kernel
 from xetl.dialects.combining import FLOAT_KINDS, INTEGER_KINDS
 from xetl_reference.combining import combine
 

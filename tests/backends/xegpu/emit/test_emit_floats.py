@@ -7,7 +7,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from elementwise import DTYPES, Elementwise, Form, assert_same, edges
+
+from tests.backends.xegpu.emit.elementwise import (
+    DTYPES,
+    Elementwise,
+    Form,
+    assert_same,
+    edges,
+)
 
 TYPES = ("f16", "bf16", "f32", "f64")
 COUNT = 512

@@ -6,9 +6,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from elementwise import DTYPES, Elementwise, Form, edges, elementwise
-from on_opencl import Program
 
+from tests.backends.xegpu.emit.elementwise import (
+    DTYPES,
+    Elementwise,
+    Form,
+    edges,
+    elementwise,
+)
+from tests.backends.xegpu.emit.on_opencl import Program
 from xetl_reference.integers import ON_ARRAYS
 
 TYPES = ("i8", "i16", "i32", "i64")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
-from on_opencl import Program, i64, kernel
 
+from tests.backends.xegpu.emit.on_opencl import Program, i64, kernel
 from xetl.errors import LaunchError
 from xetl.runtime.log import read_records, show
 

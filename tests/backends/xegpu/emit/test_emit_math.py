@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from elementwise import DTYPES, Elementwise, Form
+
+from tests.backends.xegpu.emit.elementwise import DTYPES, Elementwise, Form
 
 Meaning = Callable[..., float]
 BOUNDS = {"exp": 4.0, "sqrt": 2.0}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elementwise import DTYPES, edges
-from on_opencl import Program, i64, kernel
+
+from tests.backends.xegpu.emit.elementwise import DTYPES, edges
+from tests.backends.xegpu.emit.on_opencl import Program, i64, kernel
 
 SIZES = {name: np.dtype(dtype).itemsize for name, dtype in DTYPES.items()}
 FILLS = {"i1": "true", "f16": "-1.5", "bf16": "-1.5", "f32": "-1.5", "f64": "-1.5"}

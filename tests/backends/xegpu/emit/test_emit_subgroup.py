@@ -6,8 +6,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from elementwise import DTYPES, Elementwise, Form, assert_same, edges
 
+from tests.backends.xegpu.emit.elementwise import (
+    DTYPES,
+    Elementwise,
+    Form,
+    assert_same,
+    edges,
+)
 from xetl.dialects.combining import FLOAT_KINDS, INTEGER_KINDS
 from xetl_reference.combining import combine
 

@@ -9,9 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from elementwise import Form, elementwise
-from on_opencl import TARGET, parsed
 
+from tests.backends.xegpu.emit.elementwise import Form, elementwise
+from tests.backends.xegpu.emit.on_opencl import TARGET, parsed
 from xetl.errors import InternalError
 from xetl_xegpu.emit import spirv
 from xetl_xegpu.emit.pipeline import emit, llvm_text, spirv_text
