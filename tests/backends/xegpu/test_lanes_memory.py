@@ -251,3 +251,19 @@ def test_a_workgroup_is_whole_subgroups_along_x(size: str):
     text = kernel("").replace("16, 1, 1", size)
     with pytest.raises(XetlError, match="whole subgroups of 16 lanes"):
         to_lanes(text)
+
+
+def test_an_array_begins_at_its_first_element_whatever_its_type_says():
+    x = np.arange(64, dtype=np.float32).reshape(4, 16)
+    text = """
+    gpu.module @m { gpu.func @k(%x: memref<?x16xf32, strided<[?, 1], offset: ?>>) kernel
+        attributes {known_block_size = array<i32: 16, 1, 1>} {
+      %c1 = arith.constant 1 : index
+      %v = arith.constant 9.0 : f32
+      memref.store %v, %x[%c1, %c1] : memref<?x16xf32, strided<[?, 1], offset: ?>>
+      gpu.return
+    } }"""
+    wanted = x.copy()
+    wanted[1, 1] = 9.0
+    launch(text, x)
+    assert np.array_equal(x, wanted)

@@ -293,3 +293,30 @@ def test_parts_of_a_large_packed_load():
         kernel(body, typed(a, "f16"), typed(b, "f16"), typed(found, "f32")), a, b, found
     )
     assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(("e", "k", "c"), [("i8", 32, "i32"), ("f32", 8, "f32")])
+@pytest.mark.parametrize("first", [0, 8, 12])
+def test_rows_of_an_operand_that_was_loaded_at_once(e: str, k: int, c: str, first: int):
+    a, b = matrix(16, k, e, 1), matrix(k, 16, e, 2)
+    rows = 16 - first if first else 8
+    found = matrix(rows, 16, c, 7)
+    wanted = accumulated(a[first : first + rows], b, found)
+    body = f"""
+    {described("s", 0, a, f"16x{k}x{e}")}
+    %all = xegpu.load_nd %s[%c0, %c0]
+        : !xegpu.tensor_desc<16x{k}x{e}> -> vector<16x{k}x{e}>
+    %a = vector.extract_strided_slice %all {{offsets = [{first}, 0],
+        sizes = [{rows}, {k}], strides = [1, 1]}}
+        : vector<16x{k}x{e}> to vector<{rows}x{k}x{e}>
+    {load_b(b, e)}
+    {described("u", 2, found, f"{rows}x16x{c}")}
+    %acc = xegpu.load_nd %u[%c0, %c0]
+        : !xegpu.tensor_desc<{rows}x16x{c}> -> vector<{rows}x16x{c}>
+    %d = xegpu.dpas %a, %b, %acc : vector<{rows}x{k}x{e}>, vector<{k}x16x{e}>,
+        vector<{rows}x16x{c}> -> vector<{rows}x16x{c}>
+    xegpu.store_nd %d, %u[%c0, %c0]
+        : vector<{rows}x16x{c}>, !xegpu.tensor_desc<{rows}x16x{c}>
+    """
+    launch(kernel(body, typed(a, e), typed(b, e), typed(found, c)), a, b, found)
+    assert np.array_equal(found, wanted)

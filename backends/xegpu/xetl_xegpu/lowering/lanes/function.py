@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StridedLayoutAttr, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerType,
+    StridedLayoutAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index, ints_of, memref_type
@@ -62,21 +68,20 @@ def subgroups_of(kernel: gpu.FuncOp) -> int:
 
 
 def _argument(lanes: Lanes, argument: SSAValue) -> None:
-    """A number as it is; an array: address, dynamic sizes, dynamic strides."""
+    """A number as it is; an array: address, dynamic sizes, dynamic strides.
+
+    The address is that of element 0, whatever offset the type speaks of.
+    """
     if not is_memref(argument.type):
         lanes.hold(argument, _next(lanes, argument.type))
         return
     type_ = memref_type(argument)
     layout, strides = type_.layout, strides_of(type_)
-    offset = layout.offset if isinstance(layout, StridedLayoutAttr) else None
-    starts_at_base = not isinstance(layout, StridedLayoutAttr) or (
-        getattr(offset, "data", None) == 0
-    )
-    if is_shared(type_) or strides is None or not starts_at_base:
+    if is_shared(type_) or strides is None:
         raise lanes.refuse(
             lanes.source,
             f"the host cannot pass an argument of type {type_}",
-            "take global memory with strides and no offset",
+            "take global memory that has strides",
         )
     address = _next(lanes, i64)
     sizes: list[Index] = [
@@ -99,10 +104,15 @@ def _row_major(lanes: Lanes, sizes: list[Index]) -> list[Index]:
 
 
 def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
-    """A new argument of the lane's function."""
-    passed = i64 if isinstance(type_, IndexType) else type_
+    """A new argument of the lane's function; integers have 64 bits."""
+    is_integer = isinstance(type_, IndexType | IntegerType)
+    passed = i64 if is_integer else type_
     new = lanes.entry.insert_arg(passed, len(lanes.entry.args))
-    return new if passed == type_ else lanes.emit(arith.IndexCastOp(new, IndexType()))
+    if passed == type_:
+        return new
+    if isinstance(type_, IndexType):
+        return lanes.emit(arith.IndexCastOp(new, type_))
+    return lanes.emit(arith.TrunciOp(new, type_))
 
 
 def _index(lanes: Lanes) -> SSAValue:
