@@ -6,7 +6,7 @@ are broadcast, and the host loops over what is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -17,16 +17,16 @@ from xetl.ops.views import View, Views, itself
 
 
 class Batches(NamedTuple):
-    """How to see the operands of a batched product.
+    """How to see the operands of a function of matrices.
 
     Attributes:
-        views: of a, b and out: ``loops`` dimensions of the host, then those of the
-            kernel; a matrix that is the same for all has none.
+        views: of each: ``loops`` dimensions of the host, then those of the kernel; a
+            matrix that is the same for all has none.
         loops: extents of the dimensions that the host goes through.
         matrices: how many products a launch makes.
     """
 
-    views: Views
+    views: tuple[View, ...]
     loops: tuple[int, ...]
     matrices: int
 
@@ -50,29 +50,42 @@ def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
     return None
 
 
-def split_batch(a: Numbers, b: Numbers, out: Numbers) -> Batches:
+def split_batch(operands: Sequence[Numbers]) -> Batches:
     """Views for a kernel that takes batches of two dimensions.
 
     Args:
-        a: (..., m, k).
-        b: (..., k, n).
-        out: (..., m, n), its batch being what those of a and b broadcast to.
+        operands: (..., rows, columns) each; the last is the result, whose batch is what
+            those of the others broadcast to.
     """
+    out = operands[-1]
     batch = out.shape[:-2]
     if prod(batch) == 1:
         view = itself if out.ndim == 2 else _first_matrix
-        return Batches((view, view, view), (), 1)
-    operands = (a, b, out)
+        return Batches((view,) * len(operands), (), 1)
     for looped in range(len(batch)):
         rest = batch[looped:]
         for split in range(len(rest)):
             groups = [prod(rest[:split])] if split else []
             groups.append(prod(rest[split:]))
-            each = [_grouped(x, batch, looped, groups) for x in operands]
-            views = (each[0], each[1], each[2])
+            views = tuple(_grouped(x, batch, looped, groups) for x in operands)
             if _are_views(operands, views):
                 return Batches(views, batch[:looped], prod(rest))
     raise AssertionError("one dimension always fits")
+
+
+def launches(operands: Sequence[Numbers]) -> Iterator[tuple[Sequence[Numbers], int]]:
+    """The operands of each launch that it takes, and how many matrices it goes through.
+
+    Args:
+        operands: as those of `split_batch`.
+    """
+    views, loops, matrices = split_batch(operands)
+    arrays = [view(array) for view, array in zip(views, operands)]
+    if not loops:
+        yield arrays, matrices
+        return
+    for index in np.ndindex(loops):
+        yield [array[index] for array in arrays], matrices
 
 
 def _grouped(

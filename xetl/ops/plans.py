@@ -197,7 +197,7 @@ def _batched(
     left, right, out = seen(arrays, views)
     if swaps:
         left, right = right, left
-    batches = split_batch(left, right, out)
+    batches = split_batch((left, right, out))
     first, second, last = batches.views
     if swaps:
         first, second = second, first

@@ -1,0 +1,115 @@
+"""``xetl.ops.scaled_dot_product_attention``."""
+
+from __future__ import annotations
+
+from math import e, log2, sqrt
+from typing import Any
+
+import numpy as np
+
+from xetl.language import cdiv
+from xetl.language.dtypes import DType
+from xetl.ops.attention_kernel import attention
+from xetl.ops.batches import launches
+from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shape
+from xetl.ops.operands import as_numpy
+from xetl.ops.rules import Shape
+
+_NAME = "scaled_dot_product_attention"
+
+_LEAST_FACTOR = 2.0**-126
+"""In place of 0, with which what is masked (minus infinity) would be NaN."""
+
+_QUERIES = (1, 4, 16, 64)
+"""Of a program: the first that is enough, else the last. More are no faster on a CPU,
+and leave less for other threads."""
+
+_KEYS = (16, 64, 256)
+"""Of a block: enough for a product to be one, few enough for scores to stay in L2."""
+
+_CAUSAL_KEYS = (16, 64, 128)
+"""Of a block where scores are masked: what is masked of one is computed in vain."""
+
+
+@public
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    causal: bool = False,
+    scale: float | None = None,
+    out: Any = None,
+) -> Any:
+    """``softmax(q @ k.T * scale) @ v``, shapes as torch's function of this name.
+
+    Leading dimensions are batches (and heads) and broadcast. Scores and sums are f32
+    (f64 for f64); what multiplies ``v`` is rounded to its dtype first, as the products
+    of 16-bit numbers need. Memory for scores does not grow with s and t. There is no
+    automatic derivative.
+
+    Args:
+        q: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch on the
+            CPU, anything with ``__dlpack__``.
+        k: (..., t, d), dtype of ``q``.
+        v: (..., t, e), dtype of ``q``.
+        causal: whether query i sees only keys 0 to i.
+        scale: what scores are multiplied by; None: 1 / sqrt(d).
+        out: (..., s, e), where the result goes, of any float dtype. It must not share
+            memory with another argument.
+
+    Returns:
+        ``out``, or a new array of the library ``q`` is from: (..., s, e), dtype of
+        ``q``. Without keys (t = 0) it is 0.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` shares memory
+            (X0807) or is read-only (X0806).
+    """
+    queries, keys, values = (
+        as_numpy(x, name) for x, name in ((q, "q"), (k, "k"), (v, "v"))
+    )
+    shape = _result_shape(queries.shape, keys.shape, values.shape)
+    dtype = common_dtype(_NAME, {"q": queries, "k": keys, "v": values})
+    result, to = place_for(_NAME, out, q, shape, dtype)
+    factor = (1 / sqrt(queries.shape[-1]) if scale is None else scale) * log2(e)
+    if to.size == 0:
+        return result
+    if keys.shape[-2] == 0:
+        to[...] = 0
+        return result
+    operands = (queries, keys, values, to)
+    constants = (bool(causal), factor < 0, SUMS[dtype])
+    for arrays, matrices in launches(operands):
+        _launch(arrays, matrices, max(abs(factor), _LEAST_FACTOR), constants)
+    return result
+
+
+def _launch(
+    arrays: Any, matrices: int, factor: float, constants: tuple[bool, bool, DType]
+) -> None:
+    (s, d), (t, width) = arrays[0].shape[-2:], arrays[2].shape[-2:]
+    rows = _first(_QUERIES, s)
+    columns = _first(_CAUSAL_KEYS if constants[0] else _KEYS, t)
+    grid = (cdiv(s, rows), matrices)
+    attention[grid](*arrays, factor, *constants, rows, columns, d, width)
+
+
+def _first(sizes: tuple[int, ...], extent: int) -> int:
+    return next((size for size in sizes if size >= extent), sizes[-1])
+
+
+def _result_shape(q: Shape, k: Shape, v: Shape) -> Shape:
+    """(..., s, e).
+
+    Raises:
+        LaunchError: the shapes do not fit together.
+    """
+    help_ = "q is (..., s, d), k is (..., t, d), v is (..., t, e), with d at least 1"
+    if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2] or not q[-1]:
+        raise wrong_shape(_NAME, f"q is {q}, k is {k} and v is {v}", help_)
+    try:
+        batch = np.broadcast_shapes(q[:-2], k[:-2], v[:-2])
+    except ValueError:
+        problem = f"the batches {q[:-2]}, {k[:-2]} and {v[:-2]} do not broadcast"
+        raise wrong_shape(_NAME, problem, help_) from None
+    return (*batch, q[-2], v[-1])
