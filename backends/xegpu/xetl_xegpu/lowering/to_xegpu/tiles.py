@@ -22,6 +22,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl_xegpu import dialect as xegpu
+from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.dialect.syntax import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.fragments import LANES, Grid, grid_of
 from xetl_xegpu.lowering.to_xegpu import blocks
@@ -144,6 +145,8 @@ def _load_special(
     surface = surface_of(c, tile, c.plan.columns[op])
     if surface is None or (not grid.spread and not transposed):
         return None
+    if transposed and form is Form.PACKED and NO_BLOCKS in c.kernel.attributes:
+        return None  # a row may not be whole words
     if form is Form.DEEP:
         return blocks.load_deep(c, tile, surface, grid, hints)
     if form is Form.PACKED and not transposed:
