@@ -39,6 +39,7 @@ from xetl.runtime.launcher import (
 )
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
+from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.signature_text import fill, parse
 from xetl.runtime.specialize import Specialization, specialize
@@ -82,6 +83,9 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<xetile.kernel {self.fn.__name__}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduced(self, (self.fn, self.grid, self.subgroups))
 
     def __getitem__(self, grid: GridSpec) -> Launcher:
         """The kernel with a grid; call it with the arguments."""
