@@ -20,10 +20,10 @@ Made = tuple[Any, ...]
 """The arguments a kernel is made with: its function first."""
 
 
-def reduced(kernel: Any, made: Made) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def reduced(kernel: object, made: Made) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """For ``__reduce__``: what `_restored` needs in the other process."""
     fn = made[0]
-    kind: Any = type(kernel)
+    kind = type(kernel)
     module, name = fn.__module__, fn.__qualname__
     found = _named(module, name)
     if found is not kernel:
