@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -9,7 +10,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
 from xetl.backend import Artifact
-from xetl.devices import DEVICES
+from xetl.devices import DEVICES, find_device
 from xetl.dialects.base import element_type, ints_of
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
@@ -26,7 +27,9 @@ from xetl_xegpu.lowering.record_arguments import (
     recorded_arguments,
     recorded_stored,
 )
+from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
+from xetl_xegpu.offline.assembly import assembly_text
 from xetl_xegpu.simt import LANES, SIMT, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
@@ -37,9 +40,6 @@ SLM_LIMIT = 128 << 10
 Source: Intel's oneAPI optimisation guide, "shared local memory": 128 KiB for each Xe
 core of PVC; of Battlemage's 256 KiB of core memory the driver gives as much.
 """
-
-SMALL_GRF = 128
-"""Registers of a thread in the mode that all devices start in."""
 
 STAGE_AFTER = {
     **device_pipeline.STAGE_AFTER,
@@ -77,6 +77,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     needs = sorted(_needs(module))
     arguments = recorded_arguments(module)
+    grf = planned_registers(kernels, target)
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": recorded_stored(module),
@@ -85,7 +86,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
         "arguments": arguments,
         "code_bytes": sum(len(each.spirv) for each in programs),
         "slm_bytes": max(each.slm_bytes.value.data for each in kernels),
-        "grf": SMALL_GRF,
+        "grf": grf,
         "needs": needs,
     }
     return Artifact(b"".join(each.spirv for each in programs), meta)
@@ -97,9 +98,24 @@ def _alone(kernel: FuncOp) -> ModuleOp:
 
 
 def text(module: ModuleOp, target: str, stage: str) -> str:
-    """LLVM IR or SPIR-V of a module at stage ``lanes``."""
+    """LLVM IR, SPIR-V or machine code of a module at stage ``lanes``."""
+    if stage == "asm":
+        return _machine_code(module, target)
     show = emission.llvm_text if stage == "llvm" else emission.spirv_text
     return show(module, target)
+
+
+def planned_registers(kernels: Sequence[FuncOp], target: str) -> int:
+    """How many registers a thread is to have, in whichever kernel is launched."""
+    return max(register_file(each, find_device(target)) for each in kernels)
+
+
+def _machine_code(module: ModuleOp, target: str) -> str:
+    """Each kernel as Intel's compiler makes it, with the registers planned for it."""
+    kernels = [op for op in module.ops if isinstance(op, FuncOp)]
+    is_large = planned_registers(kernels, target) > min(find_device(target).registers)
+    spirv = emission.emit(module, target).spirv
+    return assembly_text(spirv, target, large_registers=is_large)
 
 
 def _described(

@@ -15,6 +15,7 @@ from xetl_xegpu import simt
 from xetl_xegpu.emit import pipeline as emission
 from xetl_xegpu.offline import isa
 from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, validate
+from xetl_xegpu.pipeline import planned_registers
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,14 @@ def lanes_of(kernel, args, target: str) -> ModuleOp:
     return lowered(kernel, signature_of(kernel, args), backend, target)
 
 
-def compiled(
-    module: ModuleOp, target: str, *, large: bool = False
-) -> Mapping[str, Seen]:
-    """Each kernel of a module of lanes; the module of SPIR-V is valid."""
-    planned = {
-        op.sym_name.data: planned_messages(op)
-        for op in module.walk()
-        if isinstance(op, simt.FuncOp)
-    }
+def compiled(module: ModuleOp, target: str) -> Mapping[str, Seen]:
+    """Each kernel of a module of lanes, with the registers that are planned for it.
+
+    The module of SPIR-V is valid.
+    """
+    kernels = [op for op in module.walk() if isinstance(op, simt.FuncOp)]
+    planned = {op.sym_name.data: planned_messages(op) for op in kernels}
+    large = planned_registers(kernels, target) == 256
     spirv = emission.emit(module, target).spirv
     assert validate(spirv) is None
     made = compile_spirv(spirv, target, large_registers=large)

@@ -32,9 +32,10 @@ def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
 def test_a_step_of_32x64(target: str, dtype) -> None:
     a, b = (np.zeros((512, 512), dtype) for _ in range(2))
     module = lanes_of(gemm, [a, b, np.zeros((512, 512), np.float32)], target)
-    seen = compiled(module, target, large=True)["gemm"]
+    seen = compiled(module, target)["gemm"]
     assert seen.found == seen.planned
     assert (seen.found.dpas, seen.found.stores) == (32, 16)
     assert seen.found.loads <= 5
     assert seen.facts.spill_bytes == 0
+    assert seen.facts.registers == 256
     assert (seen.counts.calls, seen.facts.simd) == (0, 16)

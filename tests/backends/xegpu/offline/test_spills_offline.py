@@ -53,7 +53,7 @@ def test_softmax(target: str) -> None:
 def test_attention(target: str) -> None:
     arrays = [np.zeros((64, 64), BF16) for _ in range(3)]
     args = [*arrays, np.zeros((64, 64), np.float32)]
-    seen = compiled(lanes_of(attention, args, target), target, large=True)["attention"]
+    seen = compiled(lanes_of(attention, args, target), target)["attention"]
     assert seen.facts.spill_bytes == 0
     assert seen.found == seen.planned
     assert seen.found.dpas == 16 * 16 * 64 // (8 * 16 * 16) * 2
