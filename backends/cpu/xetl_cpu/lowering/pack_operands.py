@@ -101,6 +101,18 @@ def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
             else:
                 emit_packing(packing, ahead, None)
             read_packed(packing)
+    _reserve_first(function)
+
+
+def _reserve_first(function: func.FuncOp) -> None:
+    """All memory of the launch, and what its size is computed of, before any task."""
+    block = function.body.block
+    tasks = [op for op in block.ops if op.regions]
+    moved = [op for op in block.ops if not op.regions and op is not block.last_op]
+    for op in moved:
+        if tasks and tasks[0].is_before_in_block(op):
+            op.detach()
+            block.insert_op_before(op, tasks[0])
 
 
 def _plans(loop: scf.ParallelOp, machine: Target) -> list[Packing]:

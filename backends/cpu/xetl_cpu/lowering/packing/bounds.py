@@ -120,6 +120,7 @@ def copier(
         assert isinstance(op, Operation)
         mapping = {operand: copy(operand) for operand in op.operands}
         new = op.clone(mapping)
+        new.location = op.location
         build.emit(new)
         known.update(zip(op.results, new.results))
         return known[value]

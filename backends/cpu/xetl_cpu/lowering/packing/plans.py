@@ -8,6 +8,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, scf
+from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -133,7 +134,7 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
     sizes = tile_sizes(init)
     if sizes is None or len(init.mixed_offsets) != 2 or not is_memref(init.source.type):
         raise NotPackedError("its matrix is not an array")
-    if _is_written(init.source, loop):
+    if is_written(init.source, loop):
         raise NotPackedError("the kernel may write its matrix")
     n_dim = 0 if op.trans_b is not None else 1
     _, n, depth = op.shape()
@@ -150,17 +151,19 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
     rest = [init.source, op.count, *sizes, *init.mixed_strides]
     rest += [] if k_start is None else [k_start]
     batch = _batch(rest, loop, {tile, step})
-    if batch is not None and not _is_shared(loop, batch, tile):
+    own = None if batch is None else loop.body.block.args[batch]
+    if own is not None and not is_shared(loop, own, tile):
         raise NotPackedError("no other program multiplies by it")
     if not all(has_bound(value, loop) for value in (op.count, *sizes)):
         raise NotPackedError("its size is not known before the programs run")
     return Plan(init, n_dim, tile, k_start, step, batch)
 
 
-def _is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
+def is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
     """True if a program may store to the operand (or if nobody can tell)."""
     base = root(source)
-    return not isinstance(base, BlockArgument) or any(
+    is_known = isinstance(base, BlockArgument) or isinstance(base.owner, AllocOp)
+    return not is_known or any(
         may_alias(base, written_root(op)) for op in loop.walk() if may_write(op)
     )
 
@@ -225,10 +228,9 @@ def _batch(
     return next((one.index for one in sources), None)
 
 
-def _is_shared(loop: scf.ParallelOp, batch: int, tile: BlockArgument | None) -> bool:
-    """Whether programs of one batch differ by more than by the tile along n."""
-    own = loop.body.block.args[batch]
+def is_shared(loop: scf.ParallelOp, *own: BlockArgument | None) -> bool:
+    """Whether programs differ by other numbers, too: then some agree in these."""
     return any(
-        axis is not own and axis is not tile and any(True for _ in axis.uses)
+        axis not in own and any(True for _ in axis.uses)
         for axis in loop.body.block.args
     )

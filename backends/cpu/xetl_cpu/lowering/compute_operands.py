@@ -1,0 +1,308 @@
+"""compute-operands: what many programs would compute of an operand is computed once.
+
+Why: a product whose operand is cast, scaled or dequantised in the K loop is no BRGEMM
+on memory, and each program computes the same again: with tiles of 64 that takes a third
+of the time. Computed ahead into memory of the launch, the operand is loaded like any
+other, and the loop is raised and its operand packed.
+
+Before::
+
+    scf.parallel (%x, %y) { scf.for %k = %c0 to %K step %c32 {
+      %b = arith.mulf (xetile.load_tile %B at [%k, %y * 64]), %scale
+      xetile.tile_mma %a, %b, %acc } }
+
+After::
+
+    scf.parallel (%y, %step) { xetile.store_tile (arith.mulf ...), %ahead[...] }
+    scf.parallel (%x, %y) { ... %b = xetile.load_tile %ahead at [%k, %y * 64] ... }
+
+Left alone: operands that depend on more than the counter and one axis of the grid, on
+what the kernel writes or the loop carries, and those that few rows or columns (under
+16) are multiplied by: there, memory would cost more than computing them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    ModuleOp,
+    StridedLayoutAttr,
+)
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.upstream import memref, scf, vector
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    StoreTileOp,
+    TileBroadcastOp,
+    TileMmaOp,
+    TileTransposeOp,
+    TileType,
+    UpdateTileOffsetOp,
+)
+from xetl.transforms.remarks import remark
+from xetl_cpu.lowering.affine import constant_of, is_defined_outside
+from xetl_cpu.lowering.loops.build import Build, at_end, before
+from xetl_cpu.lowering.packing.bounds import copier
+from xetl_cpu.lowering.packing.plans import is_shared, is_written
+from xetl_cpu.lowering.raising.pruning import prune_loop
+
+_LEAST = 16
+"""Rows or columns that must multiply an operand."""
+
+_COMPUTING = (
+    vector.BroadcastOp,
+    vector.ShapeCastOp,
+    vector.StepOp,
+    TileBroadcastOp,
+    TileTransposeOp,
+    LoadTileOp,
+    InitTileOp,
+    memref.ReinterpretCastOp,
+)
+
+
+class ComputeOperandsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "compute-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for programs in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
+            for loop in [o for o in programs.walk() if isinstance(o, scf.ForOp)]:
+                _in_loop(loop, programs)
+
+
+def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> None:
+    """Compute ahead what may be of the products in a K loop."""
+    products = [op for op in loop.body.block.ops if isinstance(op, TileMmaOp)]
+    operands = [_Computed(mma, name, loop) for mma in products for name in "ab"]
+    if all(_is_loaded(operand.value) for operand in operands):
+        return
+    _count_tiles(loop)
+    found = [operand for operand in operands if _is_worth_it(operand, programs)]
+    for operand in found:
+        _compute_ahead(operand, programs)
+    if found:
+        prune_loop(loop)
+
+
+def _count_tiles(loop: scf.ForOp) -> None:
+    """Tiles that the loop moves by its step are made at its counter instead."""
+    last, (counter, *carried) = loop.body.block.last_op, loop.body.block.args
+    assert last is not None
+    step = constant_of(loop.step)
+    for tile, start, end in zip(carried, loop.init_args, last.operands):
+        init, update = start.owner, end.owner
+        if not isinstance(init, InitTileOp) or init.indices is not None:
+            continue
+        if not isinstance(update, UpdateTileOffsetOp) or update.tile is not tile:
+            continue
+        moves = [constant_of(move) for move in update.mixed_offsets]
+        if constant_of(loop.lower_bound) != 0 or moves not in ([0, step], [step, 0]):
+            continue
+        first = loop.body.block.first_op
+        assert first is not None
+        build, offsets = before(first), list(init.mixed_offsets)
+        k_dim = moves.index(step)
+        is_zero = constant_of(offsets[k_dim]) == 0
+        offsets[k_dim] = counter if is_zero else build.add(offsets[k_dim], counter)
+        made = InitTileOp(
+            init.source,
+            offsets,
+            init.result.type,
+            sizes=init.mixed_sizes,
+            strides=init.mixed_strides,
+            location=init.location,
+        )
+        tile.replace_all_uses_with(build.insert(made))
+
+
+@dataclass
+class _Computed:
+    """An operand of a product in a K loop, and its parts along k."""
+
+    mma: TileMmaOp
+    name: str
+    loop: scf.ForOp
+
+    @property
+    def index(self) -> int:
+        """Which operand of the product it is."""
+        return "ab".index(self.name)
+
+    @property
+    def value(self) -> SSAValue:
+        """What the product reads."""
+        return self.mma.operands[self.index]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of one part."""
+        rows, columns = vector_type(self.value).get_shape()
+        return rows, columns
+
+    @property
+    def k_dim(self) -> int:
+        """Which of its dimensions is summed over."""
+        return 1 - self.index
+
+
+def _is_worth_it(operand: _Computed, programs: scf.ParallelOp) -> bool:
+    """Whether it is computed, in whole parts, of memory that several programs read."""
+    loop, value = operand.loop, operand.value
+    if len(vector_type(value).get_shape()) != 2 or _is_loaded(value):
+        return False
+    if vector_type(operand.mma.result).get_shape()[operand.index] < _LEAST:
+        return False
+    depth = operand.shape[operand.k_dim]
+    bounds = (loop.lower_bound, loop.upper_bound, loop.step)
+    starts, step = constant_of(loop.lower_bound), constant_of(loop.step)
+    if not all(is_defined_outside(v, programs) for v in bounds):
+        return False
+    if starts != 0 or step != depth:
+        return False
+    sources = _sources(value, loop, programs)
+    if sources is None or loop.body.block.args[0] not in sources:
+        return False
+    axes = sources - {loop.body.block.args[0]}
+    axis = next(iter(axes), None)
+    return len(axes) <= 1 and is_shared(programs, axis)
+
+
+def _is_loaded(value: SSAValue) -> bool:
+    """True for what the raising sees as it is."""
+    owner = value.owner
+    if isinstance(owner, TileTransposeOp):
+        owner = owner.source.owner
+    return isinstance(owner, LoadTileOp)
+
+
+def _sources(
+    value: SSAValue, loop: scf.ForOp, programs: scf.ParallelOp
+) -> set[BlockArgument] | None:
+    """Programs' numbers and the loop's counter, if nothing else decides the value."""
+    found: set[BlockArgument] = set()
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if current in seen or is_defined_outside(current, programs):
+            continue
+        seen.add(current)
+        if isinstance(current, BlockArgument):
+            is_number = current.block is programs.body.block
+            if not is_number and current is not loop.body.block.args[0]:
+                return None
+            found.add(current)
+            continue
+        op = current.owner
+        assert isinstance(op, Operation)
+        if not _may_be_copied(op, programs):
+            return None
+        pending += op.operands
+    return found
+
+
+def _may_be_copied(op: Operation, programs: scf.ParallelOp) -> bool:
+    """Whether an operation gives the same ahead of the programs."""
+    if isinstance(op, LoadTileOp):
+        init = op.tile.owner
+        if not isinstance(init, InitTileOp) or init.indices is not None:
+            return False
+        return not is_written(init.source, programs)
+    return op.name.startswith(("arith.", "math.")) or isinstance(op, _COMPUTING)
+
+
+def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
+    """Fill memory with all parts, and load them from there."""
+    loop, mma = operand.loop, operand.mma
+    sources = _sources(operand.value, loop, programs)
+    assert sources is not None
+    counter = loop.body.block.args[0]
+    axis = next((one for one in sources if one is not counter), None)
+    build, depth = before(programs), operand.shape[operand.k_dim]
+    steps = build.maximum(build.ceildiv(loop.upper_bound, depth), 0)
+    count = 1 if axis is None else programs.upper_bounds[axis.index]
+    extents = [build.mul(count, side) for side in operand.shape]
+    extents[operand.k_dim] = build.mul(steps, depth)
+    rows, columns = (build.value(extent) for extent in extents)
+    element = vector_type(operand.value).element_type
+    flat = memref.AllocOp(
+        MemRefType(element, [DYNAMIC_INDEX]), [build.value(build.mul(rows, columns))]
+    )
+    flat.results[0].name_hint = "ahead"
+    build.emit(flat)
+    layout = StridedLayoutAttr([None, 1], 0)
+    matrix = memref.ReinterpretCastOp(
+        flat.results[0],
+        [0],
+        [rows, columns],
+        [columns, 1],
+        MemRefType(element, [DYNAMIC_INDEX, DYNAMIC_INDEX], layout),
+    )
+    build.emit(matrix)
+    where = _Memory(operand, matrix.results[0], rows, columns, axis)
+    body = Block(arg_types=[counter.type, counter.type])
+    _fill(where, programs, body)
+    zero, one = build.value(0), build.value(1)
+    uppers = [build.value(count), build.value(steps)]
+    ahead = scf.ParallelOp([zero] * 2, uppers, [one] * 2, Region(body))
+    ahead.location = mma.location
+    build.emit(ahead)
+    load = LoadTileOp(where.tile(before(mma), axis, counter), location=mma.location)
+    before(mma).emit(load)
+    mma.operands[operand.index] = load.results[0]
+    remark(mma, "operands", f"{operand.name} is computed once, before the programs run")
+
+
+@dataclass
+class _Memory:
+    """The memory of an operand as a matrix."""
+
+    operand: _Computed
+    matrix: SSAValue
+    rows: SSAValue
+    columns: SSAValue
+    axis: BlockArgument | None
+
+    def tile(self, build: Build, number: SSAValue | None, first: SSAValue) -> SSAValue:
+        """The tile of a program, at the part that starts at ``first`` along k."""
+        operand = self.operand
+        side = operand.shape[1 - operand.k_dim]
+        # In front of the K loop, if it is one: the raising asks for that.
+        fixed = build if number is not self.axis else before(operand.loop)
+        across = 0 if number is None else fixed.mul(number, side)
+        offsets = [first, across] if operand.k_dim == 0 else [across, first]
+        element = vector_type(operand.value).element_type
+        init = InitTileOp(
+            self.matrix,
+            offsets,
+            TileType(operand.shape, element),
+            sizes=[self.rows, self.columns],
+            strides=[self.columns, 1],
+            location=operand.mma.location,
+        )
+        return build.insert(init)
+
+
+def _fill(where: _Memory, programs: scf.ParallelOp, body: Block) -> None:
+    """Compute one part for one number along the axis."""
+    operand, build = where.operand, at_end(body)
+    number, step = body.args
+    first = build.value(build.mul(step, operand.shape[operand.k_dim]))
+    known: dict[SSAValue, SSAValue] = {operand.loop.body.block.args[0]: first}
+    if where.axis is not None:
+        known[where.axis] = number
+    value = copier(programs, build, known)(operand.value)
+    across = None if where.axis is None else number
+    tile = where.tile(build, across, first)
+    build.emit(StoreTileOp(value, tile, location=operand.mma.location))
+    build.emit(scf.ReduceOp())
