@@ -17,6 +17,7 @@ class Export:
         header: C that calls it; empty if there is none.
         facts: what the code is and needs; JSON only.
         assumptions: what it takes for granted, a sentence each.
+        others: more code, by what takes the place of the suffix, such as ``.any.spv``.
     """
 
     code: bytes
@@ -24,3 +25,4 @@ class Export:
     header: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     assumptions: Sequence[str] = ()
+    others: Mapping[str, bytes] = field(default_factory=dict[str, bytes])

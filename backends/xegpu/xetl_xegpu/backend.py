@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 from xetl.backend import Argument, Artifact, Place, QueuedExecutable
 from xetl.devices import DEVICES
 from xetl.errors import LaunchError
+from xetl.findings import Finding
 from xetl.language.signature import Signature
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
+
+    from xetl.export import Export
 
 _PACKAGE = "xetl_xegpu"
 
@@ -70,6 +73,10 @@ class XegpuBackend:
         """The stage that begins after a pass, if one does."""
         return _pipeline().STAGE_AFTER.get(name)
 
+    def doctor(self) -> Sequence[Finding]:
+        """For `xetl doctor`: devices, drivers, the offline compiler."""
+        return importlib.import_module(f"{_PACKAGE}.doctor").examine()
+
     def opt_passes(self) -> dict[str, type[ModulePass]]:
         """The passes by name, for ``xetl-opt``."""
         return _pipeline().opt_passes()
@@ -87,6 +94,13 @@ class XegpuBackend:
     ) -> str:
         """``llvm``, ``spirv`` or ``asm`` of a module at stage ``lanes``."""
         return _pipeline().text(module, target, stage)
+
+    def export(
+        self, module: ModuleOp, signature: Signature, target: str, name: str
+    ) -> Export:
+        """SPIR-V files of a module at stage ``lanes``, for other programs."""
+        exporting = importlib.import_module(f"{_PACKAGE}.export")
+        return exporting.export(module, signature, target, name)
 
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
         """Make a program launchable; drivers build it when they first see it."""

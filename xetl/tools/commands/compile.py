@@ -76,6 +76,8 @@ def _files(output: Path, export: Export, facts: Mapping[str, Any]) -> dict[Path,
     output = output if output.suffix else output.with_suffix(export.suffix)
     text = json.dumps(facts, indent=1) + "\n"
     found = {output: export.code}
+    for ending, code in export.others.items():
+        found[output.with_suffix(ending)] = code
     if export.header:
         found[output.with_suffix(".h")] = export.header.encode()
     return {**found, output.with_suffix(".json"): text.encode()}

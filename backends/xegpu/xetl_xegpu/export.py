@@ -1,0 +1,120 @@
+"""A kernel as SPIR-V files and what a host program must know to launch them.
+
+There may be two programs: one that moves matrices by block messages, for arrays that
+fit them, and one that takes any (docs/design/0005-xegpu.md, "Which of two kernels").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xetl.errors import LaunchError
+from xetl.export import Export
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl_xegpu import surface
+from xetl_xegpu.build_options import build_options
+from xetl_xegpu.launch.devices import OPENCL
+from xetl_xegpu.launch.facts import ArgumentFacts, CodeFacts, KernelFacts, facts_of
+from xetl_xegpu.pipeline import build
+
+_LARGE_GRF = 256
+_SUFFIX = ".spv"
+_READ_ONLY = "i64 address of 64 bytes"
+
+_ASSUMPTIONS = (
+    "the last word is the address of 64 bytes: what masks leave out is read there",
+    "addresses are of memory that the device reaches (USM); strides are in elements",
+    "the global range is the grid times `work_group`, the local range `work_group`",
+    "every element lies on a multiple of its size",
+    "arrays that are written share no memory with other arguments, nor their own"
+    " elements with each other",
+)
+
+
+def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Export:
+    """The programs and facts of a module at stage ``lanes``.
+
+    Raises:
+        LaunchError: the kernel prints or asserts, which only a launch can show.
+    """
+    artifact = build(module, target)
+    facts = facts_of(artifact.meta)
+    if any(kernel.log for kernel in facts.kernels):
+        raise LaunchError(
+            f"`{name}` prints or asserts, which only a launch from Python can show",
+            code="X0840",
+            help="compile it without `device_print`, `device_assert` and `assert`",
+        )
+    codes = [artifact.payload[kernel.spirv] for kernel in facts.kernels]
+    endings = [_SUFFIX, *[f".any{_SUFFIX}"] * (len(codes) - 1)]
+    params = [p for p in signature.params if not isinstance(p, ConstParam)]
+    described = {
+        "format": "SPIR-V, for OpenCL and Level Zero",
+        "kernels": [
+            _kernel(kernel, ending, facts, params)
+            for kernel, ending in zip(facts.kernels, endings)
+        ],
+        "words": [*_all_words(params, facts), _READ_ONLY],
+        "slm_bytes": facts.slm_bytes,
+        "grf": facts.grf,
+        "build_options": {
+            "opencl": _options(facts, is_level_zero=False),
+            "level_zero": _options(facts, is_level_zero=True),
+        },
+        "device_needs": sorted(facts.needs),
+    }
+    others = dict(zip(endings[1:], codes[1:]))
+    return Export(codes[0], _SUFFIX, "", described, _ASSUMPTIONS, others)
+
+
+def _kernel(
+    kernel: KernelFacts,
+    ending: str,
+    facts: CodeFacts,
+    params: list[ArrayParam | ScalarParam],
+) -> dict[str, Any]:
+    names = [params[each.argument].name for each in kernel.surfaces]
+    return {
+        "function": kernel.name,
+        "file_ends_in": ending,
+        "work_group": list(kernel.lanes),
+        "moves_by_blocks": sorted(set(names)),
+        "which_must": _BLOCKS if names else "",
+    }
+
+
+_BLOCKS = (
+    f"begin at multiples of {surface.BASE_ALIGNMENT} bytes, have rows of "
+    f"{surface.LEAST_WIDTH} bytes and more in steps of {surface.WIDTH_STEP}, "
+    f"{surface.LEAST_PITCH} bytes or more apart in steps of {surface.PITCH_STEP}, "
+    f"and less than {surface.LIMIT} of rows and bytes of a row"
+)
+
+
+def _all_words(
+    params: list[ArrayParam | ScalarParam], facts: CodeFacts
+) -> Iterator[str]:
+    for param, argument in zip(params, facts.arguments):
+        yield from _words(param.name, argument)
+
+
+def _words(name: str, argument: ArgumentFacts) -> list[str]:
+    """What the kernel is given for an argument, each of 64 bits (f32: 32)."""
+    if argument.kind != "array":
+        return [f"{argument.kind} {name}"]
+    return [
+        f"i64 address of {name}",
+        *[f"i64 size {dim} of {name}" for dim in argument.sizes],
+        *[f"i64 stride {dim} of {name}" for dim in argument.strides],
+    ]
+
+
+def _options(facts: CodeFacts, *, is_level_zero: bool) -> str:
+    if facts.target == OPENCL:
+        return ""  # they are for GPUs
+    return build_options(
+        is_level_zero=is_level_zero, large_registers=facts.grf >= _LARGE_GRF
+    )
