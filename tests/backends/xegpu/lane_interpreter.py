@@ -311,6 +311,12 @@ def _dpas(lanes: Subgroup, op: simt.DpasOp) -> Array:
     return found.astype(c.dtype).T.reshape(lanes.get(op.c).shape)
 
 
+def _lane_product(lanes: Subgroup, op: simt.LaneProductOp) -> Array:
+    a, c = (lanes.get(v).reshape(LANES, -1).T for v in (op.a, op.c))
+    b = np.concatenate([lanes.get(op.upper).T, lanes.get(op.lower).T])
+    return (a @ b + c).T.reshape(lanes.get(op.c).shape)
+
+
 def _shuffle(lanes: Subgroup, op: simt.ShuffleOp) -> Array:
     return lanes.get(op.value)[lanes.get(op.lane) % LANES]
 
@@ -361,6 +367,7 @@ _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
     simt.BlockStoreOp: _block_store,
     simt.BlockPrefetchOp: lambda lanes, op: [],
     simt.DpasOp: _dpas,
+    simt.LaneProductOp: _lane_product,
     simt.ShuffleOp: _shuffle,
     simt.ReduceOp: _reduce,
     simt.ScanOp: _scan,

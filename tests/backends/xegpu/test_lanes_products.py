@@ -320,3 +320,32 @@ def test_rows_of_an_operand_that_was_loaded_at_once(e: str, k: int, c: str, firs
     """
     launch(kernel(body, typed(a, e), typed(b, e), typed(found, c)), a, b, found)
     assert np.array_equal(found, wanted)
+
+
+CONTRACTION = """indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+    affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+    iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>"""
+
+
+@pytest.mark.parametrize("m", [1, 2, 4, 8])
+def test_products_by_lanes(m: int):
+    a, b, found = (
+        matrix(m, 16, "f32", 1),
+        matrix(16, 16, "f32", 2),
+        matrix(m, 16, "f32"),
+    )
+    wanted = accumulated(a, b, found)
+    c_type = f"vector<{m}x16xf32>"
+    body = f"""
+    {described("s", 0, a, f"{m}x16xf32")}
+    {load_a(m, 16, "f32")}
+    {load_b(b, "f32")}
+    {described("u", 2, found, f"{m}x16xf32")}
+    %acc = xegpu.load_nd %u[%c0, %c0] : !xegpu.tensor_desc<{m}x16xf32> -> {c_type}
+    %d = vector.contract {{{CONTRACTION}}} %a, %b, %acc
+        : {c_type}, vector<16x16xf32> into {c_type}
+    xegpu.store_nd %d, %u[%c0, %c0] : {c_type}, !xegpu.tensor_desc<{m}x16xf32>
+    """
+    text = kernel(body, typed(a, "f32"), typed(b, "f32"), typed(found, "f32"))
+    launch(text, a, b, found)
+    assert np.array_equal(found, wanted)

@@ -116,7 +116,7 @@ _VECTOR = _named(
     "vector",
     *("extract", "insert", "extract_strided_slice", "insert_strided_slice"),
     *("broadcast", "shape_cast", "bitcast", "from_elements", "shuffle"),
-    *("transpose", "multi_reduction", "step"),
+    *("transpose", "multi_reduction", "step", "contract"),
 )
 
 XEGPU = register_stage(

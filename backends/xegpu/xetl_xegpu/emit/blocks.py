@@ -77,9 +77,16 @@ def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:
     em.set(op.result, em.call(builtin, em.all([op.a, op.b, op.c])))
 
 
+def _lane_product(em: KernelEmitter, op: simt.LaneProductOp) -> None:
+    builtin = builtins.lane_product(str(op.element), op.m)
+    operands = em.all([op.a, op.upper, op.lower, op.c])
+    em.set(op.result, em.call(builtin, operands))
+
+
 TABLE: Table = {
     simt.BlockLoadOp: _load,
     simt.BlockStoreOp: _store,
     simt.BlockPrefetchOp: _prefetch,
     simt.DpasOp: _dpas,
+    simt.LaneProductOp: _lane_product,
 }

@@ -222,6 +222,19 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
     return _known(Builtin(name, sums, parameters, True, product=product))
 
 
+def lane_product(element: str, rows: int) -> Builtin:
+    """``C + A @ B`` of 16 columns and steps by lanes, in f32 or f64; one of ours.
+
+    Parameters: A, the upper and the lower half of B, C; see `simt.LaneProductOp`.
+    """
+    scalar = {"f32": "float", "f64": "double"}[element]
+    half, sums = _vector(scalar, 8), _vector(scalar, rows)
+    name = f"xetl_by_lanes_{element}_matrix_mad_k{SUBGROUP_SIZE}"
+    product = Product(element, element, element, rows, SUBGROUP_SIZE)
+    parameters = (sums, half, half, sums)
+    return _known(Builtin(name, sums, parameters, product=product, is_ours=True))
+
+
 def _item_bits(element: str) -> int:
     return 32 if element == "tf32" else 16
 

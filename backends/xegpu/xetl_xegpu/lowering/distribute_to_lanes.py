@@ -129,6 +129,7 @@ _VALUES: dict[type[Operation], _Rule] = {
     vector.MultiReductionOp: reductions.multi_reduction,
     vector.ReductionOp: reductions.reduction,
     xegpu.DpasOp: products.dpas,
+    vector.ContractOp: products.contract,
 }
 _MEMORY: dict[type[Operation], _Rule] = {
     memref.AllocOp: memory.allocate,

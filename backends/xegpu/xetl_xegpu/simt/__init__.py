@@ -11,6 +11,7 @@ from xetl_xegpu.simt.block_ops import (
     BlockShape,
     BlockStoreOp,
     DpasOp,
+    LaneProductOp,
     Surface,
     lanes_type,
 )
@@ -47,6 +48,7 @@ SIMT = Dialect(
         BlockStoreOp,
         BlockPrefetchOp,
         DpasOp,
+        LaneProductOp,
         LoadOp,
         StoreOp,
         AtomicOp,
@@ -77,6 +79,7 @@ __all__ = [
     "FuncOp",
     "GroupIdOp",
     "LaneIdOp",
+    "LaneProductOp",
     "LoadOp",
     "LocalBaseOp",
     "NumGroupsOp",

@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
     bf16,
     f16,
     f32,
+    f64,
     i16,
     i32,
     i64,
@@ -344,6 +345,53 @@ class DpasOp(XetlOp):
         check(self.a.type == wanted_a, "A is {}, found {}", wanted_a, self.a.type)
         check(self.b.type == wanted_b, "B is {}, found {}", wanted_b, self.b.type)
         check(self.result.type == accumulator, "the result is not of the type of C")
+
+
+@irdl_op_definition
+class LaneProductOp(XetlOp):
+    """``C(m, 16) + A(m, 16) @ B(16, 16)`` in f32 or f64; m is 8, 4, 2 or 1.
+
+    The matrix unit has no such product: lanes multiply, and ask each other for A.
+    Lane l holds column l of each; of B in two halves, ``upper`` the rows 0 to 7.
+    """
+
+    name = "simt.lane_product"
+
+    a = operand_def()
+    upper = operand_def()
+    lower = operand_def()
+    c = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$a `,` $upper `,` $lower `,` $c attr-dict `:` type($a) `,` type($upper) `,` "
+        "type($lower) `,` type($c) `->` type($result)"
+    )
+
+    def __init__(
+        self, a: Value, upper: Value, lower: Value, c: Value, **common: Unpack[Common]
+    ) -> None:
+        type_ = SSAValue.get(c).type
+        super().__init__(operands=[a, upper, lower, c], result_types=[type_], **common)
+
+    @property
+    def m(self) -> int:
+        """Rows of A and C."""
+        return shape_of(self.c.type)[0] if shape_of(self.c.type) else 1
+
+    @property
+    def element(self) -> Attribute:
+        """Of all operands."""
+        return element_type(self.c.type)
+
+    def verify_(self) -> None:
+        """Check what a lane holds of A, B and C."""
+        check(self.m in (1, 2, 4, 8), "8, 4, 2 or 1 rows, found {}", self.m)
+        check(self.element in (f32, f64), "f32 or f64, found {}", self.element)
+        half = VectorType(self.element, [PIECE])
+        types = [value.type for value in (*self.operands, self.result)]
+        wanted = [self.c.type, half, half, self.c.type, self.c.type]
+        check(types == wanted, "operands do not match C: {}", types)
 
 
 _SUMS: dict[tuple[str, str], tuple[Attribute, ...]] = {

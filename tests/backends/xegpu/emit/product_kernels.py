@@ -23,7 +23,7 @@ def vector(count: int, element: str) -> str:
 
 def operand(name: str, count: int, element: str) -> str:
     """Load items 16 i + l of an array, and put them together."""
-    size = {"i16": 2, "f16": 2, "bf16": 2}.get(element, 4)
+    size = {"i16": 2, "f16": 2, "bf16": 2, "f64": 8}.get(element, 4)
     zero = "0.0" if "f" in element else "0"
     lines = [f"%{name}z = arith.constant {zero} : {element}"]
     for n in range(count):
@@ -57,6 +57,32 @@ def product_kernel(a: str, b: str, acc: str, rows: int) -> str:
         f'%d = simt.dpas {left}, %bv, {start} {{a_type = "{a}", b_type = "{b}"}}'
         f" : {types} -> {vector(rows, acc)}",
     ]
+    lines += stored(rows, acc)
+    name = f"k_{a}_{b}_{acc}_{rows}"
+    return kernel(name, "%a: i64, %b: i64, %c: i64", "\n      ".join(lines))
+
+
+def lane_product_kernel(element: str, rows: int) -> str:
+    """The two halves of B are arguments of their own."""
+    sums = vector(rows, element)
+    left, start = ("%ae0", "%ce0") if rows == 1 else ("%av", "%cv")
+    half = vector(8, element)
+    lines = [
+        operand("a", rows, element),
+        operand("b", 8, element),
+        operand("l", 8, element),
+        operand("c", rows, element),
+        f"%d = simt.lane_product {left}, %bv, %lv, {start}"
+        f" : {sums}, {half}, {half}, {sums} -> {sums}",
+        *stored(rows, element),
+    ]
+    arguments = "%a: i64, %b: i64, %l: i64, %c: i64"
+    return kernel(f"k_{element}_{rows}", arguments, "\n      ".join(lines))
+
+
+def stored(rows: int, acc: str) -> list[str]:
+    """Put the result where C was."""
+    lines: list[str] = []
     for row in range(rows):
         value = "%d"
         if rows > 1:
@@ -65,5 +91,4 @@ def product_kernel(a: str, b: str, acc: str, rows: int) -> str:
                 f"{value} = vector.extract %d[{row}] : {acc} from {vector(rows, acc)}"
             )
         lines.append(f"simt.store {value}, %cp{row}, %on : {acc}")
-    name = f"k_{a}_{b}_{acc}_{rows}"
-    return kernel(name, "%a: i64, %b: i64, %c: i64", "\n      ".join(lines))
+    return lines

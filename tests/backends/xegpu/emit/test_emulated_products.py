@@ -7,7 +7,12 @@ import pytest
 from ml_dtypes import bfloat16
 
 from tests.backends.xegpu.emit.on_opencl import Program
-from tests.backends.xegpu.emit.product_kernels import PRODUCTS, ROWS, product_kernel
+from tests.backends.xegpu.emit.product_kernels import (
+    PRODUCTS,
+    ROWS,
+    lane_product_kernel,
+    product_kernel,
+)
 
 DTYPES = {
     "f16": np.float16,
@@ -61,6 +66,21 @@ def test_products(a: str, b: str, acc: str):
         np.testing.assert_array_equal(
             sums, expected.astype(DTYPES[acc]), f"{rows} rows"
         )
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_products_by_lanes(element: str):
+    program = Program("\n".join(lane_product_kernel(element, rows) for rows in ROWS))
+    dtype = np.dtype(element.replace("f", "float"))
+    rng = np.random.default_rng(3)
+    for rows in ROWS:
+        left, right = rng.standard_normal((rows, 16)), rng.standard_normal((16, 16))
+        left, right = left.astype(dtype), right.astype(dtype)
+        sums = rng.standard_normal((rows, 16)).astype(dtype)
+        exact = left.astype(np.longdouble) @ right.astype(np.longdouble) + sums
+        size = np.abs(left) @ np.abs(right) + np.abs(sums)
+        program(f"k_{element}_{rows}", left, right[:8].copy(), right[8:].copy(), sums)
+        assert (np.abs(sums - exact) <= 17 * np.finfo(dtype).eps * size).all()
 
 
 @pytest.mark.parametrize(("a", "acc"), [("f16", "f16"), ("bf16", "bf16")])

@@ -11,7 +11,7 @@ from typing import Any
 
 from xetl.codegen.llvm import ll
 from xetl_xegpu.emit.builtins import find_builtin
-from xetl_xegpu.emit.emulation import blocks, conversions, matrix
+from xetl_xegpu.emit.emulation import blocks, conversions, lane_products, matrix
 from xetl_xegpu.emit.emulation.body import Body
 
 
@@ -33,6 +33,8 @@ def define_builtins(module: Any, *, emulates_intel: bool) -> None:
         body = Body(ll.IRBuilder(function.append_basic_block("entry")), builtin)
         if builtin.block is not None:
             blocks.define(body)
+        elif builtin.product is not None and builtin.is_ours:
+            lane_products.define(body)
         elif builtin.product is not None:
             matrix.define(body)
         else:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f32, i16, i32
+from xdsl.dialects.builtin import f32, f64, i16, i32
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.upstream import vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
-from xetl_xegpu.lowering.lanes.held import PIECE, Spread
+from xetl_xegpu.lowering.lanes.held import LANES, PIECE, Spread
 from xetl_xegpu.lowering.lanes.state import Lanes
 from xetl_xegpu.lowering.lanes.vectors import joined, recast
 
 _DEPTH_BITS = 256
 """Of a row of A."""
+
+_ROWS_BY_COLUMNS = [(0, 2), (2, 1), (0, 1)]
+_SUM_OVER_LAST = ["parallel", "parallel", "reduction"]
 
 
 def dpas(lanes: Lanes, op: DpasOp) -> None:
@@ -36,6 +40,29 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
     b = joined(lanes, [recast(lanes, p, word) for p in lanes.pieces(op.rhs)])
     made = simt.DpasOp(a, b, _accumulator(lanes, op), names[0], names[1])
     lanes.hold(op.result, lanes.emit(made))
+
+
+def contract(lanes: Lanes, op: vector.ContractOp) -> None:
+    """Rows by a 16x16 matrix, by the lanes themselves."""
+    (m, k), right = shape_of(op.lhs.type), shape_of(op.rhs.type)
+    element = element_type(op.result.type)
+    if (
+        list(op.maps) != _ROWS_BY_COLUMNS
+        or list(op.iterators) != _SUM_OVER_LAST
+        or op.kind.kind != "add"
+        or m not in (1, 2, 4, PIECE)
+        or (k, right) != (LANES, (LANES, LANES))
+        or element not in (f32, f64)
+        or {element_type(each.type) for each in op.operands} != {element}
+    ):
+        raise lanes.refuse(
+            op,
+            "lanes multiply 8, 4, 2 or 1 rows of 16 by 16x16 numbers of f32 or f64",
+            "cut and pad larger and other products",
+        )
+    upper, lower = lanes.pieces(op.rhs)
+    a, c = lanes.one(op.lhs), lanes.one(op.acc)
+    lanes.hold(op.result, lanes.emit(simt.LaneProductOp(a, upper, lower, c)))
 
 
 def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:

@@ -29,6 +29,9 @@ from xetl_xegpu.lowering.to_xegpu.product_kinds import (
 from xetl_xegpu.lowering.to_xegpu.values import Operand, Pieces, grid_for, vector_of
 from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
 
+_FEW_STEPS = 5
+"""A product of fewer steps is shorter written step by step than padded to 16."""
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -328,6 +331,35 @@ def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValu
     sums = vector_type(addend[0]).element_type
     a = _cast(c, p.a, sums, p.a_unsigned)
     b = _cast(c, p.b, sums, p.b_unsigned)
+    cast = Product(a, b, p.grid, p.depth, False, False)
+    if p.grid.spread and is_float(sums) and p.depth >= _FEW_STEPS:
+        return _contract(c, cast, addend)
+    return _step_by_step(c, cast, addend)
+
+
+def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
+    """16 steps at a time, each one operation."""
+    left = _sides_a(c, p.a, p.depth, LANES)
+    right = _sides_b(c, p.b, p.depth, LANES)
+    parts = list(addend)
+    for step, row in enumerate(right):
+        for span, column in enumerate(left):
+            for group, b in enumerate(row):
+                number = p.grid.fragment(span, group)
+                kinds = ("parallel", "parallel", "reduction")
+                maps = ((0, 2), (2, 1), (0, 1))
+                made = vector.ContractOp(column[step], b, parts[number], maps, kinds)
+                parts[number] = c.emit.value(made)
+    return parts
+
+
+def _step_by_step(
+    c: Converter, p: Product, addend: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """A column of A by a row of B, one after another."""
+    a, b = p.a, p.b
+    assert isinstance(a, Pieces)
+    assert isinstance(b, Pieces)
     parts, grid = list(addend), p.grid
     for k in range(p.depth):
         row = [_row_of_b(c, b, k, group, grid.width) for group in range(grid.groups)]
