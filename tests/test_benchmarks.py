@@ -16,6 +16,7 @@ QUICK = {
     "bench_compile": ["--rounds=1"],
     "bench_device_pipeline": ["--rounds=1"],
     "bench_interpret": ["--rounds=1"],
+    "bench_xegpu": ["--rounds=1", "--calls=10"],
 }
 
 

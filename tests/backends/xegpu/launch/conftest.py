@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from xetl.errors import LaunchError
+from tests.backends.xegpu import device
 from xetl.runtime.config import config
 from xetl_xegpu.launch import devices, places
 
@@ -18,10 +18,7 @@ Pretend = Callable[..., None]
 @pytest.fixture(autouse=True)
 def xegpu() -> Iterator[None]:
     """Launches go to the device of the backend, and compile anew."""
-    try:
-        devices.default_queue()
-    except LaunchError as error:
-        pytest.skip(f"there is no device: {error.message}")
+    device.require()
     config.backend, config.cache = "xegpu", False
     yield
     del config.backend, config.cache

@@ -1,0 +1,78 @@
+"""What `xetl doctor` says about devices, their drivers and the offline compiler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from xetl.errors import LaunchError
+from xetl.findings import Finding
+from xetl_xegpu.launch import devices, failures, icd
+from xetl_xegpu.offline import tools
+
+_KIB, _GIB = 1 << 10, 1 << 30
+
+
+def examine() -> list[Finding]:
+    """All findings of this backend; nothing is built or launched."""
+    return [*_driver_for_cpus(), *_devices(), _offline_compiler()]
+
+
+def _driver_for_cpus() -> Iterator[Finding]:
+    given = os.environ.get(icd.VARIABLE)
+    found = icd.installed_driver()
+    if given and given != str(found):
+        yield Finding("OpenCL", f"drivers of {icd.VARIABLE}: {given}")
+    elif found is not None:
+        yield Finding("OpenCL", f"{_package(icd.PACKAGE)} in {found}")
+    else:
+        text = "the driver for CPUs is not installed; GPUs do without"
+        yield Finding("OpenCL", text, "note", f"pip install {icd.PACKAGE}")
+
+
+def _package(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return name
+
+
+def _devices() -> Iterator[Finding]:
+    try:
+        usable = devices.usable_devices()
+        seen = devices.dpctl().get_devices()
+    except LaunchError as error:
+        yield Finding("device", error.message, "note", failures.INSTALL)
+        return
+    if not usable:
+        others = ", ".join(each.name for each in seen) or "none at all"
+        text = f"none can run kernels; there are: {others}"
+        yield Finding("device", text, "note", failures.INSTALL)
+    for index, device in enumerate(usable):
+        yield Finding("device", _described(device, is_default=index == 0))
+
+
+def _described(device: Any, *, is_default: bool) -> str:
+    facts = devices.facts_of(device)
+    lacks = f", no {' and no '.join(sorted(facts.lacks))}" if facts.lacks else ""
+    reads = "reads host arrays" if facts.reads_host else "host arrays are copied"
+    taken = "; launches take it" if is_default else ""
+    return (
+        f"{facts.name} {facts.full_name}, driver {facts.driver}: "
+        f"target `{facts.target}`, {facts.memory_bytes / _GIB:.1f} GiB, "
+        f"{facts.slm_bytes // _KIB} KiB shared memory, workgroups of "
+        f"{facts.most_lanes} lanes{lacks}; {reads}{taken}"
+    )
+
+
+def _offline_compiler() -> Finding:
+    try:
+        found = tools.find_ocloc()
+    except LaunchError as error:
+        return Finding("ocloc", error.message, "problem", error.help)
+    if found is None:
+        text = 'not installed; `ir("asm")` and spills of GPUs come from it'
+        return Finding("ocloc", text, "note", tools.SETUP)
+    return Finding("ocloc", str(found))
