@@ -19,7 +19,7 @@ def extract_at(c: Converter, op: vector.ExtractOp, source: Pieces) -> None:
     """One element: of all lines the right one, of which all learn one lane.
 
     Raises:
-        CompileError: more than an element is asked for.
+        IRError: more than an element is asked for.
     """
     if is_vector(op.result.type):
         raise c.refusal(op, "it takes a part at a place that is computed")
@@ -37,7 +37,7 @@ def insert_at(c: Converter, op: vector.InsertOp, dest: Pieces) -> None:
     """One element: a select in the line and the lane where it goes.
 
     Raises:
-        CompileError: more than an element is given.
+        IRError: more than an element is given.
     """
     if is_vector(op.value.type):
         raise c.refusal(op, "it puts a part at a place that is computed")

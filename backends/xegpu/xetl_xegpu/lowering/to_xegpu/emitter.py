@@ -54,8 +54,15 @@ class Emitter:
         return self.add(op).results[0]
 
     def keep(self, op: Operation) -> None:
-        """Add an operation that stays as it is, its place in the source too."""
-        self._scopes[-1].block.add_op(op)
+        """Add an operation that stays as it is, its place in the source too.
+
+        Arithmetic on scalars goes as far out as may be: what a kernel says of a matrix
+        in each turn of a loop is mostly the same each time.
+        """
+        scope = self._scopes[-1]
+        if isinstance(op, _SPECULATABLE):
+            scope = self._scopes[max((self._depth(v) for v in op.operands), default=0)]
+        scope.block.add_op(op)
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
@@ -177,6 +184,15 @@ class Emitter:
         self, make: Callable[[SSAValue, SSAValue], Operation], *pair: SSAValue
     ) -> SSAValue:
         return self.once(make, pair, lambda: make(*pair))
+
+
+_SPECULATABLE = (
+    *(arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.SelectOp),
+    *(arith.AndiOp, arith.OriOp, arith.XoriOp, arith.CmpiOp, arith.IndexCastOp),
+    *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
+    *(arith.ExtsiOp, arith.ExtuiOp, arith.TrunciOp, arith.TruncfOp, arith.ExtfOp),
+)
+"""What costs little and does nothing when its result is not used."""
 
 
 def known(value: Index) -> Index:

@@ -14,7 +14,7 @@ def check_lane_map(c: Converter, op: InitTileOp) -> None:
     """Refuse a map that no message follows.
 
     Raises:
-        CompileError: lanes would have to hold other elements.
+        IRError: lanes would have to hold other elements.
     """
     given = op.result.type.sg_map
     if given is None or (given.wi_layout == (1, LANES) and given.wi_data in _DATA):

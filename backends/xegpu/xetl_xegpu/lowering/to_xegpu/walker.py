@@ -119,7 +119,7 @@ class Converter:
     def refusal(self, op: Operation, message: str, help: str = "") -> Exception:
         """The error that an operation cannot run here, with its line."""
         advice = help or "write it with other operations, or run it on `cpu`"
-        return refusal(op, f"`{op.name}`: {message}", advice)
+        return refusal(op, message, advice)
 
     # Values -------------------------------------------------------------------------
 
