@@ -223,9 +223,18 @@ def _space(lanes: Subgroup, op: simt.LoadOp | simt.StoreOp | simt.AtomicOp) -> M
 
 
 def _load(lanes: Subgroup, op: simt.LoadOp) -> Array:
-    on, found = lanes.get(op.mask), lanes.get(op.fill).copy()
+    """What a mask leaves out is anything to XeGPU, whatever a lane gets here."""
+    on, found = lanes.get(op.mask), garbage(lanes.get(op.fill))
     found[on] = _space(lanes, op).load(lanes.get(op.address)[on], found.dtype)
     return found
+
+
+def garbage(like: Array) -> Array:
+    """Bits that no kernel can have meant."""
+    if like.dtype == np.bool_:
+        return np.resize([True, False], like.shape)
+    raw = np.resize(np.array([0xFF, 0x7F, 0x55, 0xC3, 0x12], np.uint8), like.nbytes)
+    return raw.view(like.dtype).reshape(like.shape)
 
 
 def _store(lanes: Subgroup, op: simt.StoreOp) -> list[Array]:
@@ -437,7 +446,10 @@ def passed(types: Sequence[Attribute], values: Sequence[Any], starts: Sequence[i
 def launch(
     text: str, *values: Any, grid: Sequence[int] = (1, 1, 1)
 ) -> list[tuple[str, list[Array]]]:
-    """Lower a text at stage `xegpu` and run it; arrays are written.  Gives records."""
+    """Lower a text at stage `xegpu` and run it; arrays are written.  Gives records.
+
+    Lanes that a mask leaves out load garbage, and shared memory begins as garbage.
+    """
     kernel, types = to_lanes(text)
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     memory = Memory(arrays)
@@ -445,7 +457,8 @@ def launch(
     records: list[tuple[str, list[Array]]] = []
     for z, y, x in product(*(range(n) for n in reversed(grid))):
         group = Group(memory, kernel.slm_bytes.value.data, (x, y, z), grid)
-        run_group(kernel, group, arguments)
+        with np.errstate(all="ignore"):  # of what becomes of garbage
+            run_group(kernel, group, arguments)
         records += group.records
     for array, (start, end) in zip(arrays, memory.spans):
         array[...] = memory.bytes[start:end].view(array.dtype).reshape(array.shape)
