@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends.xegpu import device
+
 TUTORIALS = Path(__file__).parents[1] / "tutorials"
 EXPECTED = {
     "01_vector_add.py": "1 000 003 sums, equal to NumPy's",
@@ -17,11 +19,15 @@ EXPECTED = {
 }
 
 
-def run(name, folder, *arguments):
+ON_DEVICES = ("01_vector_add.py", "02_softmax.py", "04_workgroups.py")
+"""Those that are about no backend."""
+
+
+def run(name, folder, *arguments, **variables):
     return subprocess.run(
         [sys.executable, TUTORIALS / name, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
+        env={**os.environ, "PYTHONWARNINGS": "error", **variables},
         capture_output=True,
         text=True,
         timeout=300,
@@ -38,6 +44,15 @@ def test_tutorial_runs(name, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert EXPECTED[name] in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_DEVICES)
+def test_tutorial_runs_on_a_device(name, tmp_path):
+    device.require()
+    done = run(name, tmp_path, XETL_BACKEND="xegpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert EXPECTED[name] in done.stdout
 
 
 @pytest.mark.parametrize("name", ["01_vector_add.py", "02_softmax.py"])

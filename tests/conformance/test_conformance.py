@@ -14,6 +14,7 @@ There may be several launches, each with its arguments and expectations.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +24,13 @@ import oracles
 import pytest
 
 import xetl
+from tests.backends.xegpu import device
 
 HERE = Path(__file__).parent
 MODULES = sorted(HERE.glob("*.mlir"))
-BACKENDS = ("reference", "cpu")
+BACKENDS = ("reference", "cpu", "xegpu")
+HUGE = ("sg_reduce_rank3",)
+"""Modules whose one subgroup holds more than a GPU has registers: drivers take long."""
 
 DTYPES: dict[str, Any] = {
     **{"f16": "f2", "f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16},
@@ -130,9 +134,19 @@ def run(library: Any, launch: Launch, backend: str) -> None:
         )
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def cases() -> Iterator[Any]:
+    """Each module on each backend."""
+    for path in MODULES:
+        for backend in BACKENDS:
+            is_slow = backend == "xegpu" and path.stem in HUGE
+            marks = [pytest.mark.slow] if is_slow else []
+            yield pytest.param(path, backend, id=f"{path.stem}-{backend}", marks=marks)
+
+
+@pytest.mark.parametrize(("path", "backend"), list(cases()))
 def test_numbers(path: Path, backend: str) -> None:
+    if backend == "xegpu":
+        device.require()
     text = path.read_text("utf-8")
     library = xetl.load_mlir(text)
     launches = launches_of(text)

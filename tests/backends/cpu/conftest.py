@@ -2,6 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.backends.xegpu import device
+
 # The fixture is made in tests/native.
 from tests.native.conftest import amx as amx
 from xetl.runtime.config import config
@@ -14,6 +16,46 @@ def target(request: pytest.FixtureRequest) -> Iterator[str]:
     config.target, config.cache = request.param, False
     yield request.param
     del config.target, config.cache
+
+
+ANYWHERE = {"host": "cpu", "avx2": "cpu", "opencl": "xegpu"}
+"""Targets that kernels give the same results for, and whose they are."""
+
+
+@pytest.fixture(params=ANYWHERE)
+def anywhere(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As `target`, on all backends that make code."""
+    target = request.param
+    if ANYWHERE[target] == "xegpu":
+        device.require()
+    config.backend, config.target, config.cache = ANYWHERE[target], target, False
+    yield target
+    del config.backend, config.target, config.cache
+
+
+MANY_KERNELS = {
+    "test_kernels_properties",
+    "test_vector_add",
+    "test_vector_add_with_any_stride",
+    "test_narrow_floats_are_rounded_once_for_each_operation",
+}
+"""Files and tests that make a driver build many kernels, or large ones."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The driver for OpenCL takes a second for a kernel: one of each kind is enough.
+
+    The others are slow tests.
+    """
+    seen: set[tuple[str, str]] = set()
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if given is None or given.params.get("anywhere") != "opencl":
+            continue
+        kind = item.path.stem, getattr(item, "originalname", item.name)
+        if kind in seen or not MANY_KERNELS.isdisjoint(kind):
+            item.add_marker(pytest.mark.slow)
+        seen.add(kind)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def agree(kernel: Any, grid: Any, *args: Any, **constants: Any) -> list[Any]:
     theirs = launch(kernel, grid, *args, backend="reference", **constants)
     for number, (one, other) in enumerate(zip(ours, theirs)):
         if isinstance(one, np.ndarray):
-            same(one, other, f"argument {number}: cpu is not reference")
+            same(one, other, f"argument {number} is not what reference makes")
     return ours
 
 

@@ -9,7 +9,7 @@ from launching import agree, launch, same, small_integers
 from xetl import xetile
 from xetl.xetile import constexpr, f32
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 
 
 @xetile.kernel

@@ -11,7 +11,7 @@ from launching import agree, laid_out, launch, same, small_integers
 from xetl import xetile
 from xetl.xetile import bf16, constexpr, f16, f32, f64, i8, i16, i32, i64
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 LAYOUTS = ("rows", "columns", "neither")
 BF16 = ml_dtypes.bfloat16
 

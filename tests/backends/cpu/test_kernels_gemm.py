@@ -11,7 +11,7 @@ from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32
 
 pytestmark = [
-    pytest.mark.usefixtures("target", "products"),
+    pytest.mark.usefixtures("anywhere", "products"),
     pytest.mark.parametrize("products", ["inline", "libxsmm"], indirect=True),
 ]
 

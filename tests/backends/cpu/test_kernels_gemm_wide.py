@@ -7,7 +7,7 @@ import pytest
 from launching import laid_out, launch, same
 from test_kernels_gemm import LAYOUTS, own_accumulator, product
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 
 WIDE_TYPES = [
     (np.float64, np.float64, np.float64),

@@ -9,7 +9,7 @@ from launching import BF16, agree, same, small_integers
 from xetl import xetile
 from xetl.xetile import constexpr, f32, i64
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 
 
 @xetile.kernel

@@ -10,7 +10,7 @@ from launching import agree, launch, same, small_integers
 from xetl import xetile
 from xetl.xetile import constexpr, f32
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 
 DTYPES = (np.float32, ml_dtypes.bfloat16)
 

@@ -14,7 +14,7 @@ from launching import agree, laid_out, same, small_integers
 from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 
 # Each tile is a compilation: few of them, with many shapes each.
 every = settings(

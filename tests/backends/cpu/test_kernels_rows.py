@@ -10,7 +10,7 @@ from launching import agree, launch, same, small_integers
 from xetl import xetile
 from xetl.xetile import constexpr
 
-pytestmark = pytest.mark.usefixtures("target")
+pytestmark = pytest.mark.usefixtures("anywhere")
 SHAPES = [(1, 1), (1, 17), (17, 1), (3, 100), (5, 64), (7, 257), (33, 8)]
 KINDS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
