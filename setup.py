@@ -47,15 +47,25 @@ def build_native(into: Path) -> str:
     return f"built {', '.join(found)}"
 
 
+def copy_sources(into: Path) -> None:
+    """What an installed package needs of the checkout besides Python files."""
+    copies = {
+        "docs/errors": "xetl/error_pages",
+        "backends/cpu/native": "xetl_cpu/_native/source/backends/cpu/native",
+    }
+    for source, target in copies.items():
+        shutil.copytree(HERE / source, into / target, dirs_exist_ok=True)
+    shutil.copy(HERE / "CMakeLists.txt", into / "xetl_cpu/_native/source")
+
+
 class BuildPy(build_py):
     """``build_py``, then the pages of `xetl explain` and the native parts."""
 
     def run(self) -> None:
         """Build, and never fail because of native parts."""
         super().run()
-        if not self.editable_mode:  # else they are read from docs
-            pages = Path(self.build_lib) / "xetl" / "error_pages"
-            shutil.copytree(HERE / "docs" / "errors", pages, dirs_exist_ok=True)
+        if not self.editable_mode:  # else they are read where they are
+            copy_sources(Path(self.build_lib))
         inplace = HERE / "backends/cpu/xetl_cpu"
         into = inplace if self.editable_mode else Path(self.build_lib) / "xetl_cpu"
         into = into / "_native"

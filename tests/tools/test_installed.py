@@ -53,5 +53,12 @@ def test_the_command_and_its_pages(installed: Path) -> None:
 
 
 @pytest.mark.slow
+def test_sources_of_the_shim_are_there(installed: Path) -> None:
+    source = installed / "xetl_cpu" / "_native" / "source"
+    assert (source / "CMakeLists.txt").exists()
+    assert (source / "backends" / "cpu" / "native" / "xsmm_2.c").exists()
+
+
+@pytest.mark.slow
 def test_the_doctor_sees_the_installation(installed: Path) -> None:
     assert f"in {installed / 'xetl'};" in xetl(installed, "doctor")

@@ -103,8 +103,8 @@ class Config:
     """Whether a launch on a device says on stderr which of its kernels it takes."""
     xsmm = Setting("XETL_XSMM", _products, default="inline")
     """What computes products on the CPU: ``inline``, xetl's own code; ``libxsmm``;
-    ``recording``, NumPy that writes calls down; or a library with ``xsmm_*`` functions,
-    by its path."""
+    ``recording``, NumPy that writes calls down; or the path of a libxsmm, or of a
+    library with ``xsmm_*`` functions."""
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
     """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
 

@@ -5,7 +5,8 @@
 | ``inline``            | compiled into the kernel, by `xetl_cpu.microkernels`       |
 | ``libxsmm``           | calls of libxsmm, through what `native/` was built to      |
 | ``recording``         | calls that NumPy serves, each written down: `recording.py` |
-| a path                | calls of the shared library there                          |
+| a path                | calls of the library there: of one with these functions,   |
+|                       | or of a libxsmm (its folder, or its file)                  |
 
 A library is tried out (`xetl_cpu.xsmm_trial`) before it is trusted: numbers of flags
 differ between versions of libxsmm, and a wrong one is no error there but wrong numbers.
@@ -124,7 +125,7 @@ def _open(mode: str) -> Library:
         # Only then: it needs NumPy, which a launch need not.
         recording = importlib.import_module("xetl_cpu.recording")
         return recording.library()
-    path = native.XSMM_SHIM if mode == LIBXSMM else Path(mode)
+    path = native.XSMM_SHIM if mode == LIBXSMM else _shim(Path(mode))
     try:
         loaded = ctypes.CDLL(str(path))
         stamp = path.stat().st_mtime_ns
@@ -138,21 +139,32 @@ def _open(mode: str) -> Library:
     }
     for name in (_DISPATCH, _INVOKE):
         if name not in addresses:
-            raise UnusableLibraryError(f"it has no function `{name}`{_hint(loaded)}")
+            raise UnusableLibraryError(f"it has no function `{name}`")
     # libxsmm makes other kernels for other processors, and may be told which.
     made_for = os.environ.get("LIBXSMM_TARGET", "")
     return Library(mode, addresses, f"{path} {stamp} {made_for}".rstrip(), path=path)
 
 
-def _hint(loaded: ctypes.CDLL) -> str:
-    """For those who give libxsmm itself."""
-    if not hasattr(loaded, "libxsmm_init"):
-        return ""
-    return (
-        ": it is libxsmm itself, which is reached through xetl's native shim; install "
-        "xetl with LIBXSMM_ROOT=<the folder with its lib and include>, and set "
-        "XETL_XSMM=libxsmm"
-    )
+def _shim(path: Path) -> Path:
+    """``path``, or what reaches the libxsmm that it is."""
+    root = path if path.is_dir() else _root_of_libxsmm(path)
+    if root is None:
+        return path
+    build = importlib.import_module("xetl_cpu.native_build")
+    try:
+        return build.shim_with(root)
+    except build.NativeBuildError as reason:
+        raise UnusableLibraryError(str(reason)) from None
+
+
+def _root_of_libxsmm(path: Path) -> Path | None:
+    """The folder of a libxsmm whose library was given; None: it is none."""
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError:
+        return None
+    is_libxsmm = hasattr(loaded, "libxsmm_init") and not hasattr(loaded, _DISPATCH)
+    return path.parent.parent if is_libxsmm else None
 
 
 def why_not_trusted(library: Library) -> str | None:

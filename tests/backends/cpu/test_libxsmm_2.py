@@ -23,6 +23,7 @@ from tests.native import libxsmm_2
 from tests.native.amx_emulator import emulator
 from xetl.errors import LibraryWarning
 from xetl.runtime.config import config
+from xetl_cpu.native_build import NativeBuildError, shim_with
 from xetl_cpu.xsmm_library import UnusableLibraryError, find_library
 
 BF16_TYPE = ml_dtypes.bfloat16
@@ -264,9 +265,29 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
     assert same_product(a, b, c)
 
 
-def test_libxsmm_itself_is_told_from_the_shim() -> None:
+@pytest.mark.parametrize("given", ["", "lib/libxsmm.so"])
+def test_a_libxsmm_is_given_by_its_folder_or_file(given: str, tmp_path: Path) -> None:
+    """The shim is built when it is first asked for, and kept."""
     root = libxsmm_2.stand_in()
     if isinstance(root, str):
         pytest.skip(root)
-    with pytest.raises(UnusableLibraryError, match="LIBXSMM_ROOT="):
-        find_library(str(root / "lib" / "libxsmm.so"))
+    variables = {"XETL_XSMM": str(root / given), "XETL_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        assert run(CHECKED, XETL_CACHE="1", **variables) == "\n"
+    (kept,) = tmp_path.glob("xsmm-*")
+    assert [file.name for file in kept.iterdir()] == ["libxetl_xsmm.so"]
+
+
+def test_a_folder_without_a_libxsmm(tmp_path: Path) -> None:
+    with pytest.raises(UnusableLibraryError, match="is no folder of a libxsmm"):
+        find_library(str(tmp_path))
+
+
+def test_without_cmake(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = libxsmm_2.stand_in()
+    if isinstance(root, str):
+        pytest.skip(root)
+    config.cache = False
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(NativeBuildError, match="pip install cmake"):
+        shim_with(root)
