@@ -51,16 +51,18 @@ def _shares(rows: list[dict[str, str]]) -> dict[Panel, dict[str, dict[str, float
         if row["part"] == "products" and row["dtype"] != "f16":
             shapes = rates[row["dtype"], row["threads"]]
             shapes[row["shape"]][row["contestant"]] = float(row["rate"])
-    return {
-        panel: {shape: _of_peak(found) for shape, found in shapes.items()}
-        for panel, shapes in rates.items()
-    }
+    return {panel: _of_peak(shapes) for panel, shapes in rates.items()}
 
 
-def _of_peak(rates: dict[str, float]) -> dict[str, float]:
-    best = max((rates[name] for name in PEERS if name in rates), default=0)
-    rates = {**rates, "best library": best}
-    return {name: 100 * rate / rates["peak"] for name, rate in rates.items()}
+def _of_peak(shapes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Per cent of the highest peak that was seen: it does not depend on the shape."""
+    peak = max(rates["peak"] for rates in shapes.values())
+    shares: dict[str, dict[str, float]] = {}
+    for shape, rates in shapes.items():
+        best = max((rates[name] for name in PEERS if name in rates), default=0)
+        shown = {**rates, "best library": best}
+        shares[shape] = {name: 100 * rate / peak for name, rate in shown.items()}
+    return shares
 
 
 def _label(shape: str) -> str:

@@ -61,9 +61,9 @@ def _matmul(A: object, B: object, C: object) -> None:
 
 
 def _kernel(shape: str, tile: int, **constants: object) -> Product:
-    """The kernel with tiles no larger than the matrices; of one row, four times as wide.
+    """The kernel with tiles no larger than the matrices.
 
-    A row of 1024 is a piece that memory gives at full speed (`xetl.ops.tiles`).
+    Those of one row are four times as wide: memory gives long pieces at full speed.
     """
     m, _, n = extents(shape)
     width = 4 * tile if m == 1 else tile

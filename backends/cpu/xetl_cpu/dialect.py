@@ -205,17 +205,32 @@ class BrgemmTileOp(IRDLOperation):
         is_packed: SSAValue | None = None,
     ) -> BrgemmTileOp:
         """The same product on a b that was packed for many programs, if it was."""
+        packed = (buffer, tile, panel_stride, first)
+        return self._with(self.a, self.trans_a is not None, packed, is_packed)
+
+    def with_rows(self, a: SSAValue) -> BrgemmTileOp:
+        """The same product on another a, that is stored (m, k)."""
+        assert self.packed is None, "a is exchanged before b is packed"
+        return self._with(a, trans_a=False)
+
+    def _with(
+        self,
+        a: SSAValue,
+        trans_a: bool,
+        packed: tuple[SSAValue, SSAValue, SSAValue, SSAValue] | None = None,
+        is_packed: SSAValue | None = None,
+    ) -> BrgemmTileOp:
         new = BrgemmTileOp(
-            self.a,
+            a,
             self.b,
             self.acc,
             self.count,
             self.result.type,
             rows=self.rows,
             cols=self.cols,
-            packed=(buffer, tile, panel_stride, first),
+            packed=packed,
             is_packed=is_packed,
-            trans_a=self.trans_a is not None,
+            trans_a=trans_a,
             trans_b=self.trans_b is not None,
             unsigned=self.user_tile().unsigned,
         )

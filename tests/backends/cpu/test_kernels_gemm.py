@@ -459,3 +459,14 @@ def test_b_shared_by_one_to_four_programs(rows: int, dtype: Any, b_layout: str) 
     grid = (cdiv(rows, 64), 2)
     out = launch(gemm, grid, a, laid_out(b, b_layout), c)[2]
     same(out, product(a, b).astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.float64])
+@pytest.mark.parametrize("a_layout", LAYOUTS[1:])
+def test_a_is_copied_row_by_row(dtype: Any, a_layout: str) -> None:
+    """Where its rows are not contiguous: in several tasks, along m and along k."""
+    a, b, _ = operands(np.random.default_rng(0), 150, 75, 520, dtype)
+    c = np.zeros((150, 75), np.float64 if dtype is np.float64 else np.float32)
+    tiles = {"BM": 64, "BN": 64, "BK": 32}
+    out = launch(own_accumulator, (3, 2), laid_out(a, a_layout), b, c, **tiles)[2]
+    same(out, product(a, b).astype(c.dtype))

@@ -54,6 +54,7 @@ from xetl_cpu.lowering.packing.panels import (
     share,
 )
 from xetl_cpu.lowering.packing.plans import plan_or_say_why
+from xetl_cpu.lowering.packing.rows import RowCopy, emit_rows, reserve_rows
 from xetl_cpu.microkernels import choose_blocking
 from xetl_cpu.microkernels.skinny import is_skinny
 from xetl_cpu.targets import Target, find_target
@@ -83,6 +84,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
     """Pack before each loop over programs what many of them read."""
     may_bring = True
     for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
+        copies = _copies(loop, machine)
         packings = _plans(loop, machine)
         batched = [one for one in packings if one.plan.batch is not None]
         axis = batched[0].plan.batch if batched else None
@@ -95,6 +97,8 @@ def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
             may_bring = may_bring and packing.is_missing is None
         group = None if axis is None else form_groups(loop, axis, size)
         ahead = before(loop) if group is None else group.ahead
+        for copy in copies:
+            emit_rows(copy, ahead)
         for packing in packings:
             if group is not None and packing in batched:
                 emit_packing(packing, group.build, group.extent)
@@ -113,6 +117,16 @@ def _reserve_first(function: func.FuncOp) -> None:
         if tasks and tasks[0].is_before_in_block(op):
             op.detach()
             block.insert_op_before(op, tasks[0])
+
+
+def _copies(loop: scf.ParallelOp, machine: Target) -> list[RowCopy]:
+    """Memory for each A whose rows are not contiguous."""
+    copies: list[RowCopy] = []
+    for op in [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]:
+        blocking = choose_blocking(machine, _element_name(op), *op.user_tile())
+        copy = None if is_skinny(blocking) else reserve_rows(op, loop, blocking)
+        copies += [] if copy is None else [copy]
+    return copies
 
 
 def _plans(loop: scf.ParallelOp, machine: Target) -> list[Packing]:

@@ -35,6 +35,39 @@ func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>
   func.return
 }
 
+// A is stored (k, m): copied row by row, in parallel, all memory being reserved before;
+// the product reads the copy in place.
+// CHECK-LABEL: @rows
+// CHECK:       %rows = memref.alloc(
+// CHECK:       %[[ROWS:.*]] = memref.reinterpret_cast %rows
+// CHECK:       "cpu.packed_memory"
+// CHECK:       scf.parallel
+// CHECK:       "xsmm.pack_a"
+// CHECK:       scf.parallel
+// CHECK:       "xsmm.pack_b"
+// CHECK:       scf.parallel
+// CHECK:       %[[TILE:.*]] = xetile.init_tile %[[ROWS]][%{{.*}}, 0]
+// CHECK:       "xsmm.brgemm.tile"(%[[TILE]]
+// CHECK-NOT:   trans_a
+func.func @rows(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %c64 = arith.constant 64 : index
+    %col = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[0, %x], [%n, %m], [%m, 1] : !matrix -> !xetile.tile<32x16xbf16>
+    %b = xetile.init_tile %B[0, %col], [%n, %n], [%n, 1] : !matrix -> !b
+    %c = xetile.init_tile %C[%x, %col], [%m, %n], [%n, 1] : memref<?x?xf32, strided<[?, 1]>> -> !c
+    %va = xetile.load_tile %a : !xetile.tile<32x16xbf16> -> vector<32x16xbf16>
+    %ta = xetile.tile_transpose %va, [1, 0] : vector<32x16xbf16> -> vector<16x32xbf16>
+    %vb = xetile.load_tile %b : !b -> vector<32x64xbf16>
+    %d = xetile.tile_mma %ta, %vb : vector<16x32xbf16>, vector<32x64xbf16> -> vector<16x64xf32>
+    xetile.store_tile %d, %c : vector<16x64xf32>, !c
+    scf.reduce
+  }
+  func.return
+}
+
 // The programs write B, or an argument that may be the same memory: not packed ahead.
 // CHECK-LABEL: @written
 // CHECK-NOT:   cpu.packed_memory
