@@ -8,7 +8,7 @@ whoever leaves an array, or meets a barrier alone, is found out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import product
 from typing import Any
 
@@ -40,18 +40,24 @@ Steps = Generator[None, None, list[Array]]
 class Memory:
     """Bytes at addresses: arrays with room between them, where nobody may go."""
 
-    def __init__(self, arrays: Iterable[Array]) -> None:
+    def __init__(self, arrays: Sequence[Array]) -> None:
         self.starts: list[int] = []
         self.spans: list[tuple[int, int]] = []
         size = 4096
         for array in arrays:
+            steps = zip(array.shape, array.strides)
+            extent = array.itemsize + sum((n - 1) * step for n, step in steps)
             self.starts.append(size)
-            self.spans.append((size, size + array.nbytes))
-            size += -(-array.nbytes // 64) * 64 + 4096
+            self.spans.append((size, size + (extent if array.size else 0)))
+            size += -(-extent // 64) * 64 + 4096
         self.bytes = np.full(size, 0xA5, np.uint8)
         for array, start in zip(arrays, self.starts):
-            raw = np.frombuffer(array.tobytes(), np.uint8)
-            self.bytes[start : start + raw.size] = raw
+            if array.size:
+                self.seen_as(array, start)[...] = array
+
+    def seen_as(self, like: Array, start: int) -> Array:
+        """The bytes from ``start`` on, as an array of such strides."""
+        return np.ndarray(like.shape, like.dtype, self.bytes, start, like.strides)
 
     def places(self, addresses: Array, size: int) -> Array:
         """The bytes of an element at each address; they must exist."""
@@ -460,6 +466,6 @@ def launch(
         with np.errstate(all="ignore"):  # of what becomes of garbage
             run_group(kernel, group, arguments)
         records += group.records
-    for array, (start, end) in zip(arrays, memory.spans):
-        array[...] = memory.bytes[start:end].view(array.dtype).reshape(array.shape)
+    for array, start in zip(arrays, memory.starts):
+        array[...] = memory.seen_as(array, start)
     return records
