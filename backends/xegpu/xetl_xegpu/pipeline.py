@@ -30,6 +30,7 @@ from xetl_xegpu.lowering.record_arguments import (
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
 from xetl_xegpu.offline.assembly import assembly_text
+from xetl_xegpu.plan import explain_plan
 from xetl_xegpu.simt import LANES, SIMT, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
@@ -78,6 +79,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
     needs = sorted(_needs(module))
     arguments = recorded_arguments(module)
     grf = planned_registers(kernels, target)
+    explain_plan(kernels)
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": recorded_stored(module),
