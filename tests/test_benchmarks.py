@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from xetl_xegpu.offline.tools import SETUP, find_ocloc
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = {
     "gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
@@ -17,12 +19,15 @@ QUICK = {
     "bench_device_pipeline": ["--rounds=1"],
     "bench_interpret": ["--rounds=1"],
     "bench_xegpu": ["--rounds=1", "--calls=10"],
+    "bench_gpu_code": [],
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_benchmark_runs_and_writes_its_figures(name, tmp_path):
+    if name == "bench_gpu_code" and find_ocloc() is None:
+        pytest.skip(f"Intel's ocloc is not installed: {SETUP}")
     done = subprocess.run(
         [sys.executable, BENCHMARKS / f"{name}.py", *QUICK[name]],
         cwd=tmp_path,
