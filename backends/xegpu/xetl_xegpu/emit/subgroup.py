@@ -65,9 +65,20 @@ def each_element(em: KernelEmitter, value: Any, change: Callable[[Any], Any]) ->
 
 def _shuffle(em: KernelEmitter, op: simt.ShuffleOp) -> None:
     value, lane = em.all([op.value, op.lane])
-    lane = em.builder.and_(lane, I32(SUBGROUP_SIZE - 1))
+    lane = _existing_lane(em, lane)
     result = each_element(em, value, lambda part: shuffle(em, part, lane))
     em.set(op.result, result)
+
+
+def _existing_lane(em: KernelEmitter, lane: Any) -> Any:
+    """The lane as the language counts them: round and round.
+
+    Of a constant it must be a constant: where LLVM's backend folds the operation itself
+    it ends the process if the kernel has a loop of compare and exchange as well.
+    """
+    if isinstance(lane, ll.Constant):
+        return I32(lane.constant % SUBGROUP_SIZE)
+    return em.builder.and_(lane, I32(SUBGROUP_SIZE - 1))
 
 
 def _over_lanes(fold: Callable[[KernelEmitter, str, Any], Any]) -> Emit:

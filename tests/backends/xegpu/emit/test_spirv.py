@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.xegpu.emit.elementwise import Form, elementwise
-from tests.backends.xegpu.emit.on_opencl import TARGET, parsed
+from tests.backends.xegpu.emit.on_opencl import TARGET, kernel, parsed
 from xetl.errors import InternalError
 from xetl_xegpu.emit import spirv
 from xetl_xegpu.emit.pipeline import emit, llvm_text, spirv_text
@@ -116,3 +116,15 @@ def test_results_are_found_in_every_instruction(tmp_path: Path):
     for line, number in zip(lines, found):
         left, is_result, _ = line.partition(" = ")
         assert number == (int(left[1:]) if is_result else None), line
+
+
+def test_constant_lanes_beside_a_loop_of_compare_and_exchange():
+    """LLVM ended the process: in one of its own that is an error."""
+    body = """
+      %zero = arith.constant 0.0 : f32
+      %x = simt.atomic "maximumf" %zero, %status, %on : f32
+      %first = arith.constant 0 : i32
+      %y = simt.shuffle %x, %first : f32
+      simt.store %y, %status, %on : f32"""
+    text = llvm_text(parsed(kernel("k", "%n: i64", body)), TARGET)
+    assert problem_with(spirv.emit_elsewhere(text)) is None
