@@ -88,9 +88,9 @@ def test_calls_of_a_product_in_f32() -> None:
     ]
     first, second, third, fourth = (call.arguments for call in calls[1:])
     assert {call[2] for call in (first, second, third, fourth)} == {first[2]}
-    # Panels of B have room for 320 steps; the second chunk is 256 further on.
-    assert second[4] - first[4] == fourth[4] - third[4] == 320 * 32 * 4
-    assert third[4] - first[4] == 256 * 32 * 4
+    # A single program packs B for itself, chunk by chunk into the same 256 steps.
+    assert second[4] - first[4] == fourth[4] - third[4] == 256 * 32 * 4
+    assert third[4] == first[4]
     assert second[6] - first[6] == fourth[6] - third[6] == 32 * 4
     assert third[6] == first[6]
 
