@@ -146,7 +146,7 @@ func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y
       %w = arith.truncf %e : vector<8x64xf32> to vector<8x64xbf16>
       %scaled = arith.mulf %acc, %half : vector<8x16xf32>
       %one = arith.constant 1 : index
-      %d = "xsmm.brgemm.tile"(%w, %v, %scaled, %one) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0>}> : (vector<8x64xbf16>, !xetile.tile<64x16xbf16>, vector<8x16xf32>, index) -> vector<8x16xf32>
+      %d = "xsmm.brgemm.tile"(%w, %v, %scaled, %one) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>}> : (vector<8x64xbf16>, !xetile.tile<64x16xbf16>, vector<8x16xf32>, index) -> vector<8x16xf32>
       scf.yield %d, %new : vector<8x16xf32>, vector<8x1xf32>
     }
     %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x16xf32>
