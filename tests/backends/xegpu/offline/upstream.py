@@ -158,7 +158,7 @@ def linked(bitcode: bytes) -> str:
     for function in module.functions:
         if function.is_declaration and "intel" in function.name:
             declare(emulation, builtin_called(function.name))
-    define_builtins(emulation)
+    define_builtins(emulation, emulates_intel=True)
     module.link_in(llvm.parse_assembly(text_of(emulation)))
     # SPIR-V for OpenCL has no bfloat; here it is only moved, which an i16 is, too.
     return str(module).replace("bfloat", "i16")
