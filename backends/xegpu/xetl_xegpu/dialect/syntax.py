@@ -34,7 +34,7 @@ from .attributes import CacheHintAttr
 
 HIDDEN = (
     *("operandSegmentSizes", "const_offsets", "const_shape", "const_strides"),
-    *("kind", "nbarrier_num", "memory_kind", "fence_scope"),
+    *("kind", "memory_kind", "fence_scope"),
 )
 
 
