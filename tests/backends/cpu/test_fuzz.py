@@ -10,11 +10,13 @@ from generated_values import NUMPY
 from kernel_generator import mode, random_kernel, types
 from launching import BF16, copied, laid_out, same
 
+from tests.backends.xegpu import device
 from xetl.runtime.config import config
 
 NUMPY_TYPES = NUMPY | {"f16": "float16", "f32": "float32", "f64": "float64"}
 LAYOUTS = ("rows", "rows", "columns", "neither", "backwards")
 GRIDS = {"one": (1, 1), "programs": (3, 4), "subgroups": (2, 3)}
+TARGETS = {"host": "cpu", "avx2": "cpu", "opencl": "xegpu"}
 AGAIN = (
     "again with: .venv/bin/python -m pytest -m '' "
     "'tests/backends/cpu/test_fuzz.py::{test}[{seed}]'"
@@ -56,7 +58,7 @@ def arrays(seed: int) -> list[Any]:
 
 
 def check(kernel: Any, seed: int, target: str) -> None:
-    config.target, config.cache = target, False
+    config.backend, config.target, config.cache = TARGETS[target], target, False
     try:
         grid = GRIDS[mode(seed)]
         for n in (seed % 3, 3 - seed % 2):
@@ -72,10 +74,10 @@ def check(kernel: Any, seed: int, target: str) -> None:
         config.assigned = {}
 
 
-def check_seed(seed: int, test: str) -> None:
+def check_seed(seed: int, test: str, target: str | None = None) -> None:
     kernel, source = random_kernel(seed)
     try:
-        check(kernel, seed, ("host", "avx2")[seed // 6 % 2])
+        check(kernel, seed, target or ("host", "avx2")[seed // 6 % 2])
     except Exception as error:
         again = AGAIN.format(test=test, seed=seed)
         pytest.fail(
@@ -93,3 +95,10 @@ def test_random_kernels(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(60, 2000))
 def test_more_random_kernels(seed: int) -> None:
     check_seed(seed, "test_more_random_kernels")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_random_kernels_on_a_device(seed: int) -> None:
+    device.require()
+    check_seed(seed, "test_random_kernels_on_a_device", "opencl")

@@ -78,15 +78,23 @@ class Shortcuts:
         args: Sequence[Argument],
     ) -> None:
         """Remember a launch that was started."""
-        keys = [
-            key_of(arg.obj, self._place) for arg in args if isinstance(arg, ArrayView)
-        ]
+        keys = [self._key(arg) for arg in args if isinstance(arg, ArrayView)]
         if None in keys:
             return
         if len(self._known) >= _MOST:
             self._known.clear()
         x, y, z = facts.lanes
         self._known[tuple(keys)] = _Known(kernel, facts.lanes, words, [z, y, x])
+
+    def _key(self, view: ArrayView) -> Hashable:
+        """What `key_of` will find; tensors of the host come as NumPy arrays then."""
+        if view.memory is not None:
+            return key_of(view.obj, self._place)
+        if not self._place.device.reads_host:
+            return None  # it has to be copied
+        strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
+        where = view.address, view.readonly
+        return where, view.shape, strides, view.dtype.numpy
 
     def entry(self, *, waits: bool) -> Callable[..., Any]:
         """The function that `xetl.backend.Executable.fast` describes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -16,7 +17,8 @@ from xetl_xegpu.launch.executable import XegpuExecutable
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Each launch that takes the long road."""
+    """Each launch that takes the long road, of a kernel that was never launched."""
+    monkeypatch.setattr(sys.modules[__name__], "scale", xetile.kernel(scale.fn))
     found: list[Any] = []
     real = XegpuExecutable.submit
 
@@ -77,6 +79,17 @@ def test_what_changed_about_an_array_is_seen(slow: list[Any]) -> None:
     result = aligned((32, 32), np.int32)
     copy[2, 2](whole, result)
     assert np.array_equal(result, whole)
+
+
+def test_tensors_of_the_host(slow: list[Any]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    for dtype in (torch.float32, torch.bfloat16):
+        a, c = (torch.ones(16, 16, dtype=dtype) for _ in range(2))
+        for number in range(3):
+            a.fill_(number)
+            scale[1](a, c)
+            assert bool((c == 2 * number).all())
+    assert len(slow) == 2
 
 
 @xetile.kernel
