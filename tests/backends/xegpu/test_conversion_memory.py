@@ -201,3 +201,50 @@ def test_another_lane_map_is_refused_by_name() -> None:
     with pytest.raises(IRError, match=r"sg_map<wi_layout = \[2, 8\]") as raised:
         converted(mapped("wi_layout = [2, 8], wi_data = [1, 2]"))
     assert raised.value.code == "X0705"
+
+
+# Shared memory ----------------------------------------------------------------------
+
+SHARED = "#xetile.tile_attr<memory_space = 3>"
+
+
+def through_shared_memory(row: str) -> str:
+    """X to shared memory, and from a row of it on to Y."""
+    t = f"!xetile.tile<8x32xf32, {SHARED}>"
+    m = "memref<16x32xf32, 3>"
+    return function(
+        f"{array('X', (8, 32), 'f32')}, {array('Y', (8, 32), 'f32')}, %n: i64",
+        tile("X", "0, 0", (8, 32), "f32", (8, 32)),
+        tile("Y", "0, 0", (8, 32), "f32", (8, 32)),
+        load("X", (8, 32), "f32"),
+        f"%m = memref.alloc() : {m}\n",
+        "%i = arith.index_cast %n : i64 to index\n",
+        "%two = arith.constant 2 : index\n",
+        "%eight = arith.constant 8 : index\n",
+        "%rest = arith.remui %i, %two : index\n",
+        "%half = arith.muli %rest, %eight : index\n",
+        f"%a = xetile.init_tile %m[{row}, 0] : {m} -> {t}\n",
+        f"xetile.store_tile %vX, %a : vector<8x32xf32>, {t}\n",
+        f"%v = xetile.load_tile %a : {t} -> vector<8x32xf32>\n",
+        store("%v", "Y", (8, 32), "f32"),
+    )
+
+
+@pytest.mark.parametrize(("row", "matrix"), [("%half", True), ("%i", False)])
+def test_shared_memory_is_a_matrix_where_bounds_are_known(
+    row: str, matrix: bool
+) -> None:
+    kernel = through_shared_memory(row)
+    module = converted(kernel)
+    assert (count(module, "xegpu.load_matrix") == 2) == matrix
+    assert (count(module, "xegpu.load") == 0) == matrix
+    x, y = numbers((8, 32), "f32"), np.zeros((8, 32), np.float32)
+    run(kernel, x, y, 5)
+    np.testing.assert_array_equal(y, x)
+
+
+def test_what_lies_outside_of_shared_memory_is_masked_off() -> None:
+    x, y = numbers((8, 32), "f32"), np.ones((8, 32), np.float32)
+    run(through_shared_memory("%i"), x, y, 12)
+    np.testing.assert_array_equal(y[:4], x[:4])
+    np.testing.assert_array_equal(y[4:], 0)

@@ -18,6 +18,7 @@ from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl_xegpu.lowering.to_xegpu.plan import stays, tile_origins
+from xetl_xegpu.lowering.to_xegpu.ranges import Range
 from xetl_xegpu.lowering.to_xegpu.tiles import described
 from xetl_xegpu.lowering.to_xegpu.values import (
     Found,
@@ -246,6 +247,7 @@ def _for(c: Converter, op: scf.ForOp) -> None:
     carriers = [carrier(c, each, op) for each in old.args[1:]]
     inits = _flat(carriers, op.init_args)
     body = Block(arg_types=[op.lower_bound.type, *_types(carriers)])
+    _say_range(c, body.args[0], op)
     with c.emit.inside(body):
         c.bind(old.args[0], body.args[0])
         _bind(c, old.args[1:], body.args[1:], carriers)
@@ -255,6 +257,13 @@ def _for(c: Converter, op: scf.ForOp) -> None:
     c.emit.location = op.location
     new = c.emit.add(scf.ForOp(*bounds, inits, Region(body)))
     _bind(c, op.results, new.results, carriers)
+
+
+def _say_range(c: Converter, counter: SSAValue, op: scf.ForOp) -> None:
+    """What is known of a counter: from the first number to the last one."""
+    low, high = c.ranges.of(op.lower_bound), c.ranges.of(op.upper_bound)
+    if low is not None and high is not None and isinstance(counter.type, IndexType):
+        c.ranges.say(counter, Range(low.low, max(high.high - 1, low.low)))
 
 
 def _while(c: Converter, op: scf.WhileOp) -> None:

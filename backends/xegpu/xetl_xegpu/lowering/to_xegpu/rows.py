@@ -64,7 +64,8 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
     column = c.emit.plus(tile.column, line.column)
     first, other = (column, row) if line.dim else (row, column)
     across = _inside(c, other, matrix.sizes[1 - line.dim])
-    mask = _lanes_inside(c, first, matrix.sizes[line.dim])
+    used = line.used if exact else LANES
+    mask = _lanes_inside(c, first, matrix.sizes[line.dim], used)
     if exact:
         mask = _and(c, mask, first_lanes(c, line.used))
     mask = _and(c, mask, None if across is None else c.spread(across, LANES))
@@ -78,16 +79,23 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
 def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
     """Whether ``0 <= at < size``; None: surely."""
     at, size = known(at), known(size)
-    if isinstance(at, int) and isinstance(size, int):
-        return None if 0 <= at < size else c.emit.constant(0, i1)
+    found = c.ranges.of(at)
+    if found is not None and isinstance(size, int):
+        if found.low >= 0 and found.high < size:
+            return None
+        if found.high < 0 or found.low >= size:
+            return c.emit.constant(0, i1)
     return c.emit.below(at, size)
 
 
-def _lanes_inside(c: Converter, first: Index, size: Index) -> SSAValue | None:
-    """Which of 16 places from ``first`` on are in the matrix; None: all."""
+def _lanes_inside(
+    c: Converter, first: Index, size: Index, used: int
+) -> SSAValue | None:
+    """Which of the ``used`` places from ``first`` on are in the matrix; None: all."""
     first, size = known(first), known(size)
-    if isinstance(first, int) and isinstance(size, int):
-        if 0 <= first <= size - LANES:
+    if isinstance(size, int):
+        found = c.ranges.of(first)
+        if found is not None and found.low >= 0 and found.high + used <= size:
             return None
         if first == 0:
             return first_lanes(c, max(size, 0))

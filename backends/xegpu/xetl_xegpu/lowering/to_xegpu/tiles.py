@@ -36,6 +36,7 @@ from xetl_xegpu.lowering.to_xegpu.rows import (
     prefetch_line,
     store_line,
 )
+from xetl_xegpu.lowering.to_xegpu.shared import load_blocks, matrix_of, store_blocks
 from xetl_xegpu.lowering.to_xegpu.surfaces import surface_of
 from xetl_xegpu.lowering.to_xegpu.values import (
     Form,
@@ -194,6 +195,9 @@ def _fragments(
     padding: int | float,
     hints: Hints,
 ) -> list[SSAValue]:
+    matrix = matrix_of(c, tile, grid)
+    if matrix is not None:
+        return load_blocks(c, tile, matrix, grid)
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is None:
         lines = [
@@ -249,6 +253,10 @@ def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSA
 def _store(c: Converter, op: StoreTileOp) -> None:
     tile, pieces = c.tile(op.tile), c.pieces(op.value)
     grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
+    matrix = matrix_of(c, tile, grid)
+    if matrix is not None:
+        store_blocks(c, tile, matrix, pieces)
+        return
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is not None and grid.columns >= LANES:
         blocks.store_fragments(c, tile, surface, pieces, hints)

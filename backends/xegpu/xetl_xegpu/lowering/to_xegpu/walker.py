@@ -25,6 +25,7 @@ from xetl.transforms.subgroups.refusing import refusal
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.emitter import Emitter
 from xetl_xegpu.lowering.to_xegpu.plan import Plan
+from xetl_xegpu.lowering.to_xegpu.ranges import Ranges
 from xetl_xegpu.lowering.to_xegpu.values import (
     Found,
     Operand,
@@ -71,6 +72,7 @@ class Converter:
         self.plan = plan
         self.emit = Emitter(kernel.body.block, kernel.location)
         self.block_arguments: set[int] = set()
+        self.ranges = Ranges(self.subgroups)
         self._rules = rules
         self._otherwise = otherwise
         self._found: dict[SSAValue, Found] = {}

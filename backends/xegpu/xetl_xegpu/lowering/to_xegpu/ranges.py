@@ -1,0 +1,96 @@
+"""What numbers an index may be, as far as constants and counts of subgroups tell.
+
+Where that is enough, nobody has to look at bounds when the kernel runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, gpu
+
+
+class Range(NamedTuple):
+    """All numbers from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+
+
+class Ranges:
+    """Ranges of the values of a kernel.
+
+    Args:
+        subgroups: how many there are in a workgroup.
+    """
+
+    def __init__(self, subgroups: int) -> None:
+        self._subgroups = subgroups
+        self._known: dict[SSAValue, Range | None] = {}
+
+    def say(self, value: SSAValue, range_: Range) -> None:
+        """Say what is known of a value, such as the counter of a loop."""
+        self._known[value] = range_
+
+    def of(self, value: Index) -> Range | None:
+        """The range of an index; None: nothing is known."""
+        if isinstance(value, int):
+            return Range(value, value)
+        if value not in self._known:
+            self._known[value] = self._computed(value)
+        return self._known[value]
+
+    def _computed(self, value: SSAValue) -> Range | None:
+        op = value.owner
+        constant = constant_index(value)
+        if constant is not None:
+            return Range(constant, constant)
+        if isinstance(op, gpu.SubgroupIdOp):
+            return Range(0, self._subgroups - 1)
+        if not isinstance(op, Operation) or not isinstance(value.type, IndexType):
+            return None
+        if isinstance(op, arith.SelectOp):
+            sides = self.of(op.true_value), self.of(op.false_value)
+        elif isinstance(op, _BINARY):
+            sides = self.of(op.lhs), self.of(op.rhs)
+        else:
+            return None
+        left, right = sides
+        if left is None and isinstance(op, arith.RemuiOp):
+            left = _ANYTHING
+        return None if left is None or right is None else _joined(op, left, right)
+
+
+_ANYTHING = Range(0, (1 << 64) - 1)
+"""A number of 64 bits, for operations that take it as one without sign."""
+
+_BINARY = (
+    *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.RemuiOp, arith.DivuiOp),
+    *(arith.MinsiOp, arith.MaxsiOp),
+)
+
+
+def _joined(op: Operation, left: Range, right: Range) -> Range | None:
+    """The range of what an operation makes of two; no number here may overflow."""
+    if isinstance(op, arith.AddiOp):
+        return Range(left.low + right.low, left.high + right.high)
+    if isinstance(op, arith.SubiOp):
+        return Range(left.low - right.high, left.high - right.low)
+    if isinstance(op, arith.MuliOp):
+        corners = [a * b for a in left for b in right]
+        return Range(min(corners), max(corners))
+    if isinstance(op, arith.SelectOp):
+        return Range(min(left.low, right.low), max(left.high, right.high))
+    if isinstance(op, arith.MinsiOp | arith.MaxsiOp):
+        choose = min if isinstance(op, arith.MinsiOp) else max
+        return Range(choose(left.low, right.low), choose(left.high, right.high))
+    if left.low < 0 or right.low < 1:
+        return None
+    if isinstance(op, arith.RemuiOp):
+        return Range(0, min(left.high, right.high - 1))
+    return Range(left.low // right.high, left.high // right.low)
