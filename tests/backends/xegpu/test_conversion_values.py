@@ -38,6 +38,9 @@ PRODUCTS = [
 ]
 
 
+SIZES = [(8, 16, 32), (13, 20, 40), (3, 1, 17), (5, 1, 64), (1, 33, 32)]
+
+
 def product(m: int, n: int, k: int, kinds: Any, transposed: bool = False) -> str:
     narrow, wide, how = kinds
     right = (n, k) if transposed else (k, n)
@@ -65,7 +68,7 @@ def product(m: int, n: int, k: int, kinds: Any, transposed: bool = False) -> str
 @pytest.mark.parametrize("blocks", [True, False])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("kinds", PRODUCTS, ids="-".join)
-@pytest.mark.parametrize("sizes", [(8, 16, 32), (13, 20, 40), (3, 1, 17)], ids=str)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_products(sizes: Any, kinds: Any, transposed: bool, blocks: bool) -> None:
     m, n, k = sizes
     a, b = numbers((m, k), kinds[0]), numbers((k, n), kinds[0], 1)

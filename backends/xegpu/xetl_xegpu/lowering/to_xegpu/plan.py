@@ -25,6 +25,7 @@ from xetl.dialects.xetile import (
     TileUnpackOp,
     UpdateTileOffsetOp,
 )
+from xetl_xegpu.lowering.fragments import matrix_shape
 from xetl_xegpu.lowering.to_xegpu.product_kinds import ProductKind, kind_of
 from xetl_xegpu.lowering.to_xegpu.values import Form
 
@@ -234,11 +235,10 @@ def _wanted(readers: list[tuple[Operation, int]]) -> str | None:
 def _form_for(op: Operation, index: int) -> str | None:
     if not isinstance(op, TileMmaOp) or kind_of(op) is not ProductKind.MATRIX:
         return None
-    a = vector_type(op.a)
-    bits = bit_width(a.element_type)
-    shape = a.get_shape()
-    depth = shape[1] * (shape[3] if len(shape) > 2 else 1)
-    if depth % (256 // bits):
+    bits = bit_width(vector_type(op.a).element_type)
+    _, depth = matrix_shape(vector_type(op.a).get_shape())
+    _, columns = matrix_shape(vector_type(op.b).get_shape())
+    if depth % (256 // bits) or columns == 1:
         return None
     if index == 1:
         return Form.PACKED
