@@ -14,6 +14,7 @@ import numpy as np
 from xetl.errors import LaunchError, XetlError
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import Plan, find_activation, make_plan
+from xetl.ops.reuse import reused
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import describe
 from xetl.runtime.caller import at_caller
@@ -68,7 +69,7 @@ def matmul(
 
 
 def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
-    packed = b if isinstance(b, Prepacked) else None
+    packed = b if isinstance(b, Prepacked) else reused(b)
     left = as_numpy(a, "a")
     right = as_numpy(b if packed is None else packed.array, "b")
     row = None if bias is None else as_numpy(bias, "bias")

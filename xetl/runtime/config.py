@@ -108,6 +108,10 @@ class Config:
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
     """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
 
+    reuse_constants = Setting("XETL_REUSE_CONSTANTS", _switch, default=False)
+    """Whether `xetl.ops.matmul` prepacks a right operand that comes again, if it is a
+    read-only NumPy array. Nobody may write to its elements through another view."""
+
     def __init__(self) -> None:
         self.assigned: dict[str, Any] = {}
         self.compiling_forbidden = False
