@@ -147,6 +147,16 @@ class Lanes:
         x = self.select(self.compare(">", x, high), high, x)
         return self.select(self.compare("<", x, low), low, x)
 
+    def has_lookup(self) -> bool:
+        """Whether there is `lookup`: for 16 numbers of AVX-512."""
+        return self.target.has_masks and self.format.bits == 32 and self.count == 16
+
+    def lookup(self, table: Sequence[float], index: Value) -> Value:
+        """For each lane one of 16 numbers, by the low four bits of its index."""
+        numbers = const(self.type, list(table))
+        name = "llvm.x86.avx512.permvar.sf.512"
+        return call_intrinsic(self.builder, name, self.type, [numbers, index])
+
     # --- the IEEE form ---
 
     def bits(self, x: Value) -> Value:
