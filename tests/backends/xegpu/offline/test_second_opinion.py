@@ -101,3 +101,49 @@ def test_loops_in_loops_and_rows_in_order():
     assert not np.array_equal(ours[1], out)
     theirs, ours = both(family.in_place_scan, (1,), [x])
     assert np.array_equal(theirs[0], ours[0])
+
+
+def centered(X, OUT, BM: constexpr = 8, N: constexpr = 64):
+    row = xetile.program_id(0) * BM
+    x = xetile.load_tile(xetile.init_tile(X, [row, 0], (BM, N)))
+    out = xetile.init_tile(OUT, [row, 0], (BM, N))
+    xetile.store_tile(x - x.sum(1, keepdims=True), out)
+
+
+def test_sums_of_rows():
+    x = whole(np.random.default_rng(5), 64, 64)
+    theirs, ours = both(centered, (8,), [x, np.zeros_like(x)])
+    wanted = x - x.sum(1, keepdims=True)
+    assert np.array_equal(theirs[1], wanted)
+    assert np.array_equal(ours[1], wanted)
+
+
+def turned(X, OUT, BM: constexpr = 16, BN: constexpr = 16):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    x = xetile.load_tile(xetile.init_tile(X.T, [m, n], (BM, BN)))
+    xetile.store_tile(x, xetile.init_tile(OUT, [m, n], (BM, BN)))
+
+
+def test_a_load_that_transposes():
+    x = whole(np.random.default_rng(6), 64, 48)
+    theirs, ours = both(turned, (3, 4), [x, np.zeros((48, 64), np.float32)])
+    assert np.array_equal(theirs[1], x.T)
+    assert np.array_equal(ours[1], x.T)
+
+
+def functions(X, OUT, BM: constexpr = 8, N: constexpr = 32):
+    row = xetile.program_id(0) * BM
+    x = xetile.load_tile(xetile.init_tile(X, [row, 0], (BM, N))).to(f32)
+    y = xetile.sqrt(xetile.exp(x) + 1.0) * xetile.tanh(x)
+    xetile.store_tile(y.to(OUT.dtype), xetile.init_tile(OUT, [row, 0], (BM, N)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_functions_and_casts(dtype):
+    x = np.random.default_rng(7).standard_normal((64, 32)).astype(dtype)
+    theirs, ours = both(functions, (8,), [x, np.zeros_like(x)])
+    wide = x.astype(np.float64)
+    wanted = np.sqrt(np.exp(wide) + 1) * np.tanh(wide)
+    close = 8 * np.finfo(dtype).eps
+    for found in (theirs[1], ours[1]):
+        np.testing.assert_allclose(found, wanted, rtol=close, atol=close)
