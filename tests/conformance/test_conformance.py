@@ -145,8 +145,7 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("path", "backend"), list(cases()))
 def test_numbers(path: Path, backend: str) -> None:
-    if backend == "xegpu":
-        device.require()
+    device.require(backend)
     text = path.read_text("utf-8")
     library = xetl.load_mlir(text)
     launches = launches_of(text)

@@ -1,4 +1,4 @@
-"""Real data on both backends against f64, within bounds that are derived.
+"""Real data on all backends against f64, within bounds that are derived.
 
 u is half an ulp of 1 in the type: 2**-24 for f32, 2**-11 for f16, 2**-8 for bf16.
 A sum of n terms in f32, in any order, is off by less than n * u * sum(|terms|)
@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.backends.xegpu import device
 from xetl import xetile
 from xetl.xetile import constexpr, f32
 
-BACKENDS = ["reference", "cpu"]
+BACKENDS = ["reference", "cpu", pytest.param("xegpu", marks=pytest.mark.slow)]
 UNIT = {np.float16: 2.0**-11, ml_dtypes.bfloat16: 2.0**-8, np.float32: 2.0**-24}
 few = settings(max_examples=10, deadline=None)
 sizes = st.integers(1, 70)
@@ -43,6 +44,7 @@ def gemm(A, B, C, BM: constexpr = 32, BN: constexpr = 32, BK: constexpr = 32):
 @few
 @given(m=sizes, n=sizes, k=sizes, seed=st.integers(0, 99))
 def test_gemm(backend, dtype, m, n, k, seed):
+    device.require(backend)
     rng = np.random.default_rng(seed)
     a, b = (rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n)))
     c = np.zeros((m, n), dtype)
@@ -69,6 +71,7 @@ def softmax(X, Y, N: constexpr, BM: constexpr = 4):
 @few
 @given(m=sizes, n=sizes, seed=st.integers(0, 99))
 def test_softmax(backend, dtype, m, n, seed):
+    device.require(backend)
     rng = np.random.default_rng(seed)
     x = (3 * rng.standard_normal((m, n))).astype(dtype)
     y = np.zeros((m, n), dtype)
@@ -98,6 +101,7 @@ def layer_norm(X, W, B, Y, eps, N: constexpr = 128):
 @few
 @given(m=st.integers(1, 9), n=st.integers(2, 128), seed=st.integers(0, 99))
 def test_layer_norm(backend, m, n, seed):
+    device.require(backend)
     rng = np.random.default_rng(seed)
     x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((m, n), n, n))
     y = np.zeros((m, n), np.float32)
@@ -143,6 +147,7 @@ def attention(Q, K, V, OUT, scale, B: constexpr = 16, D: constexpr = 64):
 @few
 @given(n=sizes, d=st.integers(1, 64), seed=st.integers(0, 99))
 def test_attention(backend, dtype, n, d, seed):
+    device.require(backend)
     rng = np.random.default_rng(seed)
     q, k, v = (rng.standard_normal((2, 3, n, d)).astype(dtype) for _ in range(3))
     out = np.zeros((2, 3, n, d), np.float32)

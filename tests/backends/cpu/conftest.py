@@ -26,8 +26,7 @@ ANYWHERE = {"host": "cpu", "avx2": "cpu", "opencl": "xegpu"}
 def anywhere(request: pytest.FixtureRequest) -> Iterator[str]:
     """As `target`, on all backends that make code."""
     target = request.param
-    if ANYWHERE[target] == "xegpu":
-        device.require()
+    device.require(ANYWHERE[target])
     config.backend, config.target, config.cache = ANYWHERE[target], target, False
     yield target
     del config.backend, config.target, config.cache
