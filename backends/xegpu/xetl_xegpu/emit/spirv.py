@@ -4,10 +4,11 @@ It has its ways, each found the hard way:
 
 * What it cannot do ends the process, so `check` comes first.
 * Which extensions it may use is an option of the process, set once.
-* A target machine that is freed or used again makes later modules wrong, or crashes.
-  Each emission has its own, with its own context, and all of them are kept.
-* Even so a module may come out with a number given twice. Every module is looked at,
-  and a wrong one is emitted again in a process of its own.
+* A target machine that is used again crashes; one that is freed, or whose context or
+  module is, makes later modules wrong. Each emission has its own, and all of them are
+  kept, but for the oldest ones of very many: a kernel takes a megabyte.
+* A wrong module has a number given twice (all 76 of 480 that freeing made wrong). Every
+  module is looked at; a wrong one is emitted again, at last in a process of its own.
 * Optimisations of LLVM make modules that are not valid, and gain nothing.
 """
 
@@ -17,6 +18,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import deque
 from functools import cache
 from typing import Any
 
@@ -31,8 +33,11 @@ binding: Any = _binding
 TRIPLE = "spirv64-unknown-unknown"
 
 _LOCK = threading.Lock()
-_KEPT: list[Any] = []
-"""What LLVM must not free."""
+_KEPT: deque[tuple[Any, ...]] = deque(maxlen=256)
+"""Machine, context and module of the last emissions, which LLVM must not free."""
+
+_ATTEMPTS = 3
+"""In this process: each takes 10 ms, a process of its own takes 300."""
 
 
 @cache
@@ -43,13 +48,10 @@ def _initialize() -> None:
     binding.set_option("xetl", f"--spirv-ext={extensions}")
 
 
-def _machine() -> Any:
+def _prepared(text: str) -> tuple[Any, Any]:
+    """A target machine of its own, and the module."""
+    _initialize()
     machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=0)
-    _KEPT.append(machine)
-    return machine
-
-
-def _parse(text: str, machine: Any) -> Any:
     context = binding.create_context()
     try:
         module = binding.parse_assembly(text, context)
@@ -57,16 +59,15 @@ def _parse(text: str, machine: Any) -> Any:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM does not read a kernel: {error}") from error
-    _KEPT.extend((context, module))
-    return module
+    _KEPT.append((machine, context, module))
+    return machine, module
 
 
 def emit_once(text: str) -> bytes:
-    """SPIR-V of a checked LLVM module in this process, unchecked."""
+    """SPIR-V of a checked LLVM module in this process, not yet looked at."""
     with _LOCK:
-        _initialize()
-        machine = _machine()
-        return bytes(machine.emit_object(_parse(text, machine)))
+        machine, module = _prepared(text)
+        return bytes(machine.emit_object(module))
 
 
 def to_spirv(text: str) -> bytes:
@@ -75,15 +76,13 @@ def to_spirv(text: str) -> bytes:
     Raises:
         InternalError: LLVM does not read the text, or makes a wrong module of it.
     """
-    found = emit_once(text)
-    problem = problem_with(found)
-    if problem is None:
-        return found
-    found = emit_elsewhere(text)
-    problem = problem_with(found)
-    if problem is not None:
-        raise InternalError(f"LLVM makes a wrong module of SPIR-V: {problem}")
-    return found
+    problem = None
+    for attempt in (*[emit_once] * _ATTEMPTS, emit_elsewhere):
+        found = attempt(text)
+        problem = problem_with(found)
+        if problem is None:
+            return found
+    raise InternalError(f"LLVM makes a wrong module of SPIR-V: {problem}")
 
 
 def emit_elsewhere(text: str) -> bytes:
@@ -109,9 +108,8 @@ def to_assembly(text: str) -> str:
         InternalError: as `to_spirv`.
     """
     with _LOCK:
-        _initialize()
-        machine = _machine()
-        return str(machine.emit_assembly(_parse(text, machine)))
+        machine, module = _prepared(text)
+        return str(machine.emit_assembly(module))
 
 
 if __name__ == "__main__":
