@@ -181,6 +181,29 @@ def test_casts_of_shape(shape: Any, result: Any) -> None:
     np.testing.assert_array_equal(y, x.reshape(result))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "other"), [("i32", "i8"), ("i8", "i32"), ("f32", "i16"), ("i16", "f16")]
+)
+@pytest.mark.parametrize("shape", [(3, 20), (8, 32), (5, 4)], ids=str)
+def test_the_same_bits_as_other_elements(
+    shape: tuple[int, int], dtype: str, other: str
+) -> None:
+    kind = np.dtype(DTYPES[other])
+    x = np.random.default_rng(0).integers(0, 99, shape).astype(DTYPES[dtype])
+    y = np.zeros_like(x.view(kind))
+    types = f"{vector(shape, dtype)} to {vector(y.shape, other)}"
+    kernel = function(
+        f"{array('X', shape, dtype)}, {array('Y', y.shape, other)}",
+        tile("X", "0, 0", shape, dtype, shape),
+        tile("Y", "0, 0", y.shape, other, y.shape),
+        load("X", shape, dtype),
+        f"%r = vector.bitcast %vX : {types}\n",
+        store("%r", "Y", y.shape, other),
+    )
+    run(kernel, x, y)
+    assert y.tobytes() == x.tobytes()
+
+
 def test_whole_fragments_are_only_named_anew() -> None:
     """Of 16 rows the last 8: nothing moves."""
     line = (

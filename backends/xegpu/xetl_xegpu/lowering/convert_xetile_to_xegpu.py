@@ -24,6 +24,7 @@ from xetl.devices import Device, find_device
 from xetl.dialects.upstream import gpu
 from xetl_xegpu.dialect.stage import set_launch_facts
 from xetl_xegpu.lowering.to_xegpu import (
+    bitcasts,
     control,
     copying,
     elementwise,
@@ -51,6 +52,7 @@ _RULES: dict[type[Operation], Rule] = {
     **tf32.RULES,
     **moves.RULES,
     **parts.RULES,
+    **bitcasts.RULES,
     **tiles.RULES,
     **tile_values.RULES,
     **scattered.RULES,
