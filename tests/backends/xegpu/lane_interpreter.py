@@ -24,7 +24,6 @@ from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.upstream import arith, gpu, scf, vector
 from xetl.transforms.stages import check_stage
 from xetl_reference.combining import combine, reduction, scan
-from xetl_reference.rounding import round_to_tf32
 from xetl_reference.table import TABLE
 from xetl_reference.values import BF16, constant_value, dtype_of
 from xetl_xegpu import simt
@@ -314,7 +313,7 @@ def _dpas(lanes: Subgroup, op: simt.DpasOp) -> Array:
     if name == "tf32":
         # Item i of lane l is the element 16i + l of A, row by row.
         a = lanes.get(op.a).reshape(LANES, -1).T.reshape(-1, 8)[: op.m]
-        a, right = round_to_tf32(a), round_to_tf32(lanes.get(op.b).T)
+        a, right = _cut_to_tf32(a), _cut_to_tf32(lanes.get(op.b).T)
     else:
         a = _operand(lanes, op.a, name, op.m).reshape(op.m, -1)
         b = _operand(lanes, op.b, op.b_type.data, 8)
@@ -330,6 +329,11 @@ def _lane_product(lanes: Subgroup, op: simt.LaneProductOp) -> Array:
     a, c = (lanes.get(v).reshape(LANES, -1).T for v in (op.a, op.c))
     b = np.concatenate([lanes.get(op.upper).T, lanes.get(op.lower).T])
     return (a @ b + c).T.reshape(lanes.get(op.c).shape)
+
+
+def _cut_to_tf32(values: Array) -> Array:
+    """What is left of f32 if its last bits are not looked at."""
+    return (np.ascontiguousarray(values).view(np.int32) & -0x2000).view(np.float32)
 
 
 def _shuffle(lanes: Subgroup, op: simt.ShuffleOp) -> Array:

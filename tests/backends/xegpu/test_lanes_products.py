@@ -349,3 +349,29 @@ def test_products_by_lanes(m: int):
     text = kernel(body, typed(a, "f32"), typed(b, "f32"), typed(found, "f32"))
     launch(text, a, b, found)
     assert np.array_equal(found, wanted)
+
+
+def test_tf32_rounds_what_it_multiplies():
+    """The matrix unit does not look at the last bits; the language rounds them."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((8, 8)).astype(np.float32)
+    a[0, 0], a[1, 1] = np.nan, np.inf
+    b = np.eye(8, 16, dtype=np.float32)
+    found = np.zeros((8, 16), np.float32)
+    body = f"""
+    {described("s", 0, a, "8x8xf32")}
+    {load_a(8, 8, "f32")}
+    {load_b(b, "f32")}
+    {described("u", 2, found, "8x16xf32")}
+    %d = xegpu.dpas %a, %b
+        : vector<8x8xf32>, vector<8x16xf32> -> vector<8x16xf32>
+    xegpu.store_nd %d, %u[%c0, %c0] : vector<8x16xf32>, !xegpu.tensor_desc<8x16xf32>
+    """
+    launch(
+        kernel(body, typed(a, "f32"), typed(b, "f32"), typed(found, "f32")), a, b, found
+    )
+    finite = np.isfinite(a).all(axis=1)
+    error = np.abs(found[finite, :8] - a[finite])
+    assert np.all(error <= np.abs(a[finite]) * 2.0**-11)
+    assert np.isnan(found[0]).all()
+    assert np.isnan(found[1, 0])

@@ -71,16 +71,22 @@ def as_index(lanes: Lanes, index: Index) -> SSAValue:
     return lanes.constant(index, IndexType()) if isinstance(index, int) else index
 
 
+def _cast(lanes: Lanes, index: SSAValue, type_: Attribute) -> SSAValue:
+    return lanes.beside(
+        index, str(type_), lambda: lanes.emit(arith.IndexCastOp(index, type_))
+    )
+
+
 def as_i64(lanes: Lanes, index: Index) -> SSAValue:
     """A value of type i64: coordinates and sizes of blocks."""
     if isinstance(index, int):
         return lanes.constant(index, i64)
-    return lanes.beside(index, "i64", lambda value: arith.IndexCastOp(value, i64))
+    return _cast(lanes, index, i64)
 
 
 def as_i32(lanes: Lanes, index: SSAValue) -> SSAValue:
     """A value of type i32: the number of a lane."""
-    return lanes.beside(index, "i32", lambda value: arith.IndexCastOp(value, i32))
+    return _cast(lanes, index, i32)
 
 
 def moved(lanes: Lanes, address: SSAValue, count: Index, width: int) -> SSAValue:

@@ -13,6 +13,7 @@ from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.lowering.lanes.held import LANES, PIECE, Spread
 from xetl_xegpu.lowering.lanes.state import Lanes
+from xetl_xegpu.lowering.lanes.tf32 import rounded_to_tf32
 from xetl_xegpu.lowering.lanes.vectors import joined, recast
 
 _DEPTH_BITS = 256
@@ -35,9 +36,13 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
             "A has 8, 4, 2 or 1 rows of 256 bits, B 16 columns",
         )
     names = [_name(element, sign, is_tf32) for sign in op.unsigned]
-    a = recast(lanes, lanes.one(op.lhs), f32 if is_tf32 else i16)
-    word: Attribute = f32 if is_tf32 else i32
-    b = joined(lanes, [recast(lanes, p, word) for p in lanes.pieces(op.rhs)])
+    left, right = lanes.one(op.lhs), lanes.pieces(op.rhs)
+    if is_tf32:
+        a = _rounded(lanes, left)
+        b = joined(lanes, [_rounded(lanes, piece) for piece in right])
+    else:
+        a = recast(lanes, left, i16)
+        b = joined(lanes, [recast(lanes, piece, i32) for piece in right])
     made = simt.DpasOp(a, b, _accumulator(lanes, op), names[0], names[1])
     lanes.hold(op.result, lanes.emit(made))
 
@@ -63,6 +68,11 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
     upper, lower = lanes.pieces(op.rhs)
     a, c = lanes.one(op.lhs), lanes.one(op.acc)
     lanes.hold(op.result, lanes.emit(simt.LaneProductOp(a, upper, lower, c)))
+
+
+def _rounded(lanes: Lanes, piece: SSAValue) -> SSAValue:
+    """The ten bits that are multiplied, rounded: the matrix unit would cut them off."""
+    return lanes.beside(piece, "tf32", lambda: rounded_to_tf32(lanes, piece))
 
 
 def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:

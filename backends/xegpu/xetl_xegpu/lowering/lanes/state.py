@@ -135,23 +135,18 @@ class Lanes:
             self.entry.insert_op_before(op, first)
 
     def beside(
-        self, value: SSAValue, key: str, make: Callable[[SSAValue], Operation]
+        self, value: SSAValue, key: str, make: Callable[[], SSAValue]
     ) -> SSAValue:
         """What is made of a value, once: right behind the value, outside of loops."""
         known = self._beside.get((value, key))
         if known is None:
-            op = make(value)
-            op.location = self.place.location
-            owner = value.owner
-            if isinstance(owner, Operation):
-                block = owner.parent
-                assert block is not None
-                block.insert_op_after(op, owner)
-            elif owner.first_op is None:
-                owner.add_op(op)
-            else:
-                owner.insert_op_before(op, owner.first_op)
-            known = self._beside[(value, key)] = op.results[0]
+            owner, before = value.owner, self.place
+            block = owner if isinstance(owner, Block) else owner.parent
+            next_op = owner.first_op if isinstance(owner, Block) else owner.next_op
+            assert block is not None
+            self.place = Place(block, next_op, before.location)
+            known = self._beside[(value, key)] = make()
+            self.place = before
         return known
 
     # What a lane holds --------------------------------------------------------------
