@@ -32,7 +32,11 @@ def places(bits: int) -> list[tuple[int, int]]:
     columns = WIDTH * 8 // bits
     xs = (0, 3, -1, -5, columns - 3, columns - 1, columns + 1, -70)
     ys = (0, 4, -1, -9, HEIGHT - 2, HEIGHT + 3, -40)
-    return [(x, y) for x in xs for y in ys] + [(-(2**30), 2**30), (2**30, -(2**30))]
+    return [(x, y) for x in xs for y in ys] + [
+        (-(2**30), 2**30),
+        (2**30, -(2**30)),
+        (2**30, 0),
+    ]
 
 
 def block_at(image: np.ndarray, shape: BlockShape, x: int, y: int) -> np.ndarray:

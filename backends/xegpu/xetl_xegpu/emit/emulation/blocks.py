@@ -76,12 +76,12 @@ class _Surface:
         x = b.add(b.add(self.x, column), number(part - down))
         y = b.add(b.add(self.y, row), number(down))
         left = b.mul(x, number(self.shape.bits // 8))
+        # In elements: the bytes of a place far to the right might wrap around. As an
+        # unsigned number what is negative lies outside, too.
+        columns = b.udiv(self.width, number(self.shape.bits // 8))
         inside = b.and_(
-            b.icmp_unsigned("<", left, self.width),
-            b.icmp_unsigned("<", y, self.height),
+            b.icmp_unsigned("<", x, columns), b.icmp_unsigned("<", y, self.height)
         )
-        # A negative x might become small again, times the bytes of an element.
-        inside = b.and_(inside, b.icmp_signed(">=", x, number(0)))
         start = b.mul(b.sext(y, I64), b.sext(self.pitch, I64))
         offset = b.add(start, b.sext(left, I64))
         return b.gep(self.base, [offset], source_etype=I8), inside
