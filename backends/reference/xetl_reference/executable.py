@@ -10,10 +10,10 @@ from xdsl.ir import Attribute
 
 from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
+from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.checks import Guard, Run
 from xetl_reference.interpreter import Interpreter, subgroups_of
 from xetl_reference.memory import Memory, View, argument_view
-from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.table import TABLE
 from xetl_reference.values import as_scalar, dtype_of
 

@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
 from xetl.errors import InternalError
+from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.checks import Guard, Run
 from xetl_reference.executable import place_of, watch
 from xetl_reference.interpreter import Grid, Interpreter, subgroups_of
 from xetl_reference.memory import Memory, View, view_of_array
-from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.table import register_op, table_with
 from xetl_reference.values import Meaning, as_scalar, dtype_of
 

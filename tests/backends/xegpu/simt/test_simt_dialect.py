@@ -23,24 +23,24 @@ simt.func @gemm(%a: i64, %b: i64, %m: i64, %status: i64) attributes {
   %sg = simt.subgroup_id
   %lane = simt.lane_id
   %w = arith.constant 128 : i64
-  %row_of_sg = arith.extui %sg : i32 to i64
-  %a0, %a1 = simt.block_load %a, %w, %w, %w, %row_of_sg, %w {
+  %sg_y = arith.extui %sg : i32 to i64
+  %a0, %a1 = simt.block_load %a, %w, %w, %w, %sg_y, %w {
       bits = 16, rows = 8, columns = 16, count = 2
   } : vector<8xi16>, vector<8xi16>
-  %b0 = simt.block_load %b, %w, %w, %w, %w, %row_of_sg {
+  %b0 = simt.block_load %b, %w, %w, %w, %w, %sg_y {
       bits = 16, rows = 16, columns = 16, mode = "transform"
   } : vector<8xi32>
-  %t0 = simt.block_load %b, %w, %w, %w, %w, %row_of_sg {
+  %t0 = simt.block_load %b, %w, %w, %w, %w, %sg_y {
       bits = 32, rows = 16, columns = 8, mode = "transpose"
   } : vector<8xi32>
-  %row = simt.block_load %b, %w, %w, %w, %w, %row_of_sg {bits = 8, rows = 1, columns = 32}
+  %row = simt.block_load %b, %w, %w, %w, %w, %sg_y {bits = 8, rows = 1, columns = 32}
       : i16
-  simt.block_prefetch %b, %w, %w, %w, %w, %row_of_sg {bits = 16, rows = 32, columns = 32}
+  simt.block_prefetch %b, %w, %w, %w, %w, %sg_y {bits = 16, rows = 32, columns = 32}
   %zero = arith.constant dense<0.0> : vector<8xf32>
   %c = simt.dpas %a0, %b0, %zero {a_type = "bf16", b_type = "bf16"}
       : vector<8xi16>, vector<8xi32>, vector<8xf32> -> vector<8xf32>
   %bits = vector.bitcast %c : vector<8xf32> to vector<8xi32>
-  simt.block_store %bits, %a, %w, %w, %w, %row_of_sg, %w {bits = 32, rows = 8, columns = 16}
+  simt.block_store %bits, %a, %w, %w, %w, %sg_y, %w {bits = 32, rows = 8, columns = 16}
       : vector<8xi32>
   %fill = arith.constant 0.0 : bf16
   %v = simt.load %a, %on, %fill : bf16
