@@ -163,7 +163,9 @@ class Backend(Protocol):
     ``variant(target) -> str``, the target with what settings add to it: all methods
     take its result for a target. ``doctor() -> Sequence[Finding]`` is what
     `xetl doctor` prints of it, ``export(module, signature, target, name) -> Export``
-    the files that `xetl compile` writes of a lowered module. One whose devices have
+    the files that `xetl compile` writes of a lowered module, and
+    ``measure(artifact) -> Mapping[str, object]`` facts for `Kernel.stats` that take too
+    long to find out at every compilation. One whose devices have
     queues has ``place(queue, names, args) -> Place``, where a launch with these
     arguments runs (``queue`` may be None), and gives a `QueuedExecutable`.
     """

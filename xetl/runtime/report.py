@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from xetl.backend import Artifact
+from xetl.backend import Artifact, find_backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,11 @@ def explain(
 def stats(
     fn: Callable[..., Any], backend: str, target: str, artifact: Artifact
 ) -> Stats:
-    """The facts an artifact holds."""
+    """The facts an artifact holds, and what its backend finds out when asked."""
     facts = {name: artifact.meta.get(name) for name in MEASURES}
+    measure = getattr(find_backend(backend), "measure", None)
+    if measure is not None:
+        facts |= measure(artifact)
     return Stats(fn.__name__, backend, target, **facts)
 
 

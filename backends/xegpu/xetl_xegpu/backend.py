@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -101,6 +101,11 @@ class XegpuBackend:
         """SPIR-V files of a module at stage ``lanes``, for other programs."""
         exporting = importlib.import_module(f"{_PACKAGE}.export")
         return exporting.export(module, signature, target, name)
+
+    def measure(self, artifact: Artifact) -> Mapping[str, object]:
+        """What Intel's offline compiler says of the code, where there is one."""
+        measuring = importlib.import_module(f"{_PACKAGE}.offline.measuring")
+        return measuring.measure(artifact)
 
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
         """Make a program launchable; drivers build it when they first see it."""

@@ -1,0 +1,32 @@
+"""What Intel's offline compiler makes of an artifact: for `Kernel.stats` and tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xetl.backend import Artifact
+from xetl.devices import find_device
+from xetl_xegpu.launch.facts import facts_of
+from xetl_xegpu.offline.ocloc import DEVICES, Compiled, compile_spirv
+from xetl_xegpu.offline.tools import find_ocloc
+
+
+def measure(artifact: Artifact) -> Mapping[str, object]:
+    """``spill_bytes`` of a thread; nothing where the target has no compiler here."""
+    facts = facts_of(artifact.meta)
+    if facts.target not in DEVICES or find_ocloc() is None:
+        return {}
+    compiled = compile_fast_kernel(artifact)
+    return {"spill_bytes": compiled.kernels[facts.kernels[0].name].spill_bytes}
+
+
+def compile_fast_kernel(artifact: Artifact) -> Compiled:
+    """The machine code of the kernel that is launched where the arrays allow it.
+
+    Raises:
+        LaunchError: there is no offline compiler, or it refused the module.
+    """
+    facts = facts_of(artifact.meta)
+    is_large = facts.grf > min(find_device(facts.target).registers)
+    spirv = artifact.payload[facts.kernels[0].spirv]
+    return compile_spirv(spirv, facts.target, large_registers=is_large)
