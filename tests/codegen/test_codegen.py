@@ -286,3 +286,28 @@ def test_constants_of_the_address_are_folded() -> None:
     )
     assert "getelementptr" not in llvm
     assert "mul" not in llvm
+
+
+def test_elements_are_put_together_and_shuffled() -> None:
+    run = compiled("""
+        func.func @f(%a: f64, %b: f64, %i: index) -> f64 {
+          %v = vector.from_elements %a, %b : vector<2xf64>
+          %w = vector.from_elements %b, %b : vector<2xf64>
+          %s = vector.shuffle %v, %w [1, 0, 2, -1] : vector<2xf64>, vector<2xf64>
+          %e = vector.extract %s[%i] : f64 from vector<4xf64>
+          return %e : f64
+        }""")
+    assert [run(1.0, 2.0, i) for i in range(3)] == [2.0, 1.0, 2.0]
+
+
+def test_bits_of_vectors_stay() -> None:
+    run = compiled("""
+        func.func @f(%a: i32, %b: i32) -> i64 {
+          %v = vector.from_elements %a, %b : vector<2xi32>
+          %w = vector.from_elements %b, %a : vector<2xi32>
+          %s = vector.shuffle %v, %w [0, 1, 2, 3] : vector<2xi32>, vector<2xi32>
+          %l = vector.bitcast %s : vector<4xi32> to vector<2xi64>
+          %e = vector.extract %l[1] : i64 from vector<2xi64>
+          return %e : i64
+        }""")
+    assert run(3, 5) == (3 << 32) + 5

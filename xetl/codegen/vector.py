@@ -93,12 +93,9 @@ def _from_elements(em: Emitter, op: vector.FromElementsOp) -> None:
 def _shuffle(em: Emitter, op: vector.ShuffleOp) -> None:
     """Both vectors are of one length here: LLVM has no other shuffles."""
     left, right = em.all(op.operands)
-    picked = [I32(row) if row >= 0 else _ANY for row in ints_of(op.mask)]
+    picked = [max(row, 0) for row in ints_of(op.mask)]  # -1 is any element
     mask = ll.Constant(ll.VectorType(I32, len(picked)), picked)
     em.set(op.result, em.builder.shuffle_vector(left, right, mask))
-
-
-_ANY = ll.Constant(I32, ll.Undefined)
 
 
 def _bitcast(em: Emitter, op: vector.BitcastOp) -> None:
