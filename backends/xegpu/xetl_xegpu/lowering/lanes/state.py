@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -20,9 +19,6 @@ from xetl.transforms.subgroups.refusing import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.lanes.held import Held, held
-
-Rule: TypeAlias = "Callable[[Lanes, Operation], None]"
-"""What an operation becomes: operations at the place of `Lanes`."""
 
 
 @dataclass(frozen=True)

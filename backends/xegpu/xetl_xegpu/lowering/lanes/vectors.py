@@ -180,8 +180,3 @@ def _split(
         low = lanes.emit(arith.TrunciOp(down, IntegerType(bits)))
         found.append(recast(lanes, low, element))
     return found
-
-
-def words(lanes: Lanes, piece: SSAValue, word: Attribute) -> list[SSAValue]:
-    """The elements of ``word``'s width that hold the bits of a piece."""
-    return elements_of(lanes, [recast(lanes, piece, word)])
