@@ -52,6 +52,15 @@ def test_parts_of_a_product_fit_the_registers(
     assert choose_product_map(Product(shape, 32, 16), None) == layout
 
 
+def test_what_follows_a_product_needs_registers_too() -> None:
+    """Attention, 64 queries, 64 keys, heads of 64: at 8x64 a subgroup none spills."""
+    alone = Product((64, 64), 64, 16)
+    followed = Product((64, 64), 64, 16, together=frozenset({1}))
+    numbers = [choose_product_map(each, None).subgroups for each in (alone, followed)]
+    assert numbers[0] <= 2
+    assert numbers[1] >= 8
+
+
 def test_the_number_of_subgroups_is_kept() -> None:
     found = choose_product_map(Product((64, 64), 32, 16), 8)
     assert found.subgroups == 8

@@ -10,7 +10,8 @@ sums and a step of A and B must fit the registers (256 of 64 bytes); what does n
 spilled: the cost grows with the excess.  So 16-bit operands end at 32x64 a subgroup
 where the tile has them, and at fewer subgroups where it is small.  Rows that something
 behind the product needs whole (a sum along them, a second product) cost p * q sums
-through shared memory if they are split.
+through shared memory if they are split; what is computed of them, and the sums of the
+second product, want registers as well, so there are more subgroups.
 
 *Other values* are read and written row by row, 64 bytes at least; a quarter of the
 registers is for one of them.  A reduced dimension stays in one subgroup if the other
@@ -40,6 +41,9 @@ _ROW_BYTES = 64
 _READ = 4.0
 _EXCHANGE = 16.0
 _BARRIER = 4096.0
+_SHARERS = 4
+"""Values that share the registers where a product's rows are needed whole: its sums,
+two that are computed of them, and the sums of a second product."""
 _STEP = 32
 """Columns of A and rows of B that are in registers at a time."""
 
@@ -73,10 +77,21 @@ def choose_product_map(product: Product, subgroups: int | None) -> Layout:
     def cost(layout: Layout) -> float:
         return product_cost(product, layout)
 
+    if subgroups is None:
+        subgroups = _roomy_number(product)
     best = _cheapest(product.shape, subgroups, cost)
     if product.left is None and product.right is None:
         return best
     return min([best, *_from_sides(product)], key=cost)
+
+
+def _roomy_number(product: Product) -> int:
+    """How many subgroups have registers for the product, and for what follows it."""
+    sharers = _SHARERS if product.together else 1
+    found = _cheapest(
+        product.shape, None, lambda layout: product_cost(product, layout, sharers)
+    )
+    return found.subgroups
 
 
 def _from_sides(product: Product) -> Iterator[Layout]:
@@ -148,15 +163,21 @@ def owned_shape(shape: Shape, layout: Layout) -> Shape:
     return rows, columns
 
 
-def product_cost(product: Product, layout: Layout) -> float:
-    """What one subgroup pays for a product with this map of C."""
+def product_cost(product: Product, layout: Layout, sharers: int = 1) -> float:
+    """What one subgroup pays for a product with this map of C.
+
+    Args:
+        product: what is computed.
+        layout: of C.
+        sharers: how many values of its size the registers are for.
+    """
     rows, columns = owned_shape(product.shape, layout)
     size, depth = product.bits / 8, product.depth
     unit = _DEVICE.matrix
     sums = _up(rows, unit.rows[-1]) * _up(columns, unit.columns)
     cost = sums * depth + _READ * (rows + columns) * depth * size
     used = sums * 4 + (rows + columns) * min(depth, _STEP) * size
-    cost *= _spilled(used, _REGISTER_BYTES)
+    cost *= _spilled(used, _REGISTER_BYTES // sharers)
     for dim, owned in ((0, rows), (1, columns)):
         if dim in product.together and owned < product.shape[dim]:
             cost += _BARRIER + _EXCHANGE * sums * 4
