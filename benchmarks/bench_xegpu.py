@@ -24,6 +24,7 @@ FIRST = "first launch of a GEMM"
 CACHED = "first launch, SPIR-V on disk"
 AGAIN = "launch again"
 NO_WAIT = "launch again, wait=False"
+PLAN = "plan()"
 _ENVIRONMENT = {"XETL_BACKEND": "xegpu"}
 
 
@@ -56,13 +57,18 @@ def relaunches(calls: int, rounds: int) -> Iterator[tuple[str, float]]:
     os.environ.update(_ENVIRONMENT)
     from kernels import add  # noqa: PLC0415 - xetl is not loaded for the others
 
-    X, Y, Z = (np.ones(1000, np.float32) for _ in range(3))
-    launcher = add[1]
+    X, Y, Z = (np.ones(16, np.float32) for _ in range(3))
+    launcher = add[1]  # 16 elements: almost nothing to do
 
     def without_waiting() -> None:
-        launcher(X, Y, Z, wait=False).wait()
+        launcher(X, Y, Z, 16, wait=False).wait()
 
-    for name, call in ((AGAIN, lambda: launcher(X, Y, Z)), (NO_WAIT, without_waiting)):
+    found = {
+        AGAIN: lambda: launcher(X, Y, Z, 16),
+        NO_WAIT: without_waiting,
+        PLAN: add.bind(X, Y, Z, 16, grid=1),
+    }
+    for name, call in found.items():
         call()
         best = min(timeit.repeat(call, number=calls, repeat=rounds))
         yield name, best / calls
