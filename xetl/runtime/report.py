@@ -77,6 +77,7 @@ class Stats:
         code_bytes: size of the machine code.
         slm_bytes: shared local memory of a workgroup.
         spill_bytes: what did not fit the registers of a thread.
+        instructions: of the machine code, where a GPU's compiler is at hand.
         grf: registers of a thread, on a GPU.
         tile_config: how the tiles were cut, on a GPU.
     """
@@ -88,6 +89,7 @@ class Stats:
     code_bytes: int | None = None
     slm_bytes: int | None = None
     spill_bytes: int | None = None
+    instructions: int | None = None
     grf: int | None = None
     tile_config: object | None = None
 
@@ -107,6 +109,7 @@ MEASURES = (
     "code_bytes",
     "slm_bytes",
     "spill_bytes",
+    "instructions",
     "grf",
     "tile_config",
 )

@@ -7,17 +7,26 @@ from collections.abc import Mapping
 from xetl.backend import Artifact
 from xetl.devices import find_device
 from xetl_xegpu.launch.facts import facts_of
+from xetl_xegpu.offline.isa import count
 from xetl_xegpu.offline.ocloc import DEVICES, Compiled, compile_spirv
 from xetl_xegpu.offline.tools import find_ocloc
 
 
 def measure(artifact: Artifact) -> Mapping[str, object]:
-    """``spill_bytes`` of a thread; nothing where the target has no compiler here."""
+    """What the compiler says of the kernel that aligned arrays are launched with.
+
+    ``spill_bytes`` of a thread, ``instructions`` of the code; nothing where the target
+    has no compiler here.
+    """
     facts = facts_of(artifact.meta)
     if facts.target not in DEVICES or find_ocloc() is None:
         return {}
     compiled = compile_fast_kernel(artifact)
-    return {"spill_bytes": compiled.kernels[facts.kernels[0].name].spill_bytes}
+    name = facts.kernels[0].name
+    return {
+        "spill_bytes": compiled.kernels[name].spill_bytes,
+        "instructions": count(compiled.assembly[name]).instructions,
+    }
 
 
 def compile_fast_kernel(artifact: Artifact) -> Compiled:

@@ -1,0 +1,107 @@
+"""``xetl tune``: which of several values of a kernel's constants is best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import click
+
+from xetl.runtime.report import Stats
+from xetl.tools.kernel_files import constants, find_kernel
+from xetl.tools.kernel_options import Asked, about_a_kernel, asked
+
+_COLUMNS = ("spill_bytes", "instructions", "grf", "slm_bytes", "compile_ms")
+
+
+@click.command(short_help="Rank values of a kernel's constants; no device.")
+@about_a_kernel
+@click.option(
+    "--try",
+    "choices",
+    metavar="NAME=VALUE,VALUE...",
+    multiple=True,
+    required=True,
+    help="Values of a constant; of several constants all combinations are compiled.",
+)
+@click.option(
+    "--offline", is_flag=True, help="By what the GPU's compiler says, without a GPU."
+)
+def command(
+    place: str,
+    words: tuple[str, ...],
+    target: str | None,
+    backend: str | None,
+    choices: tuple[str, ...],
+    offline: bool,
+) -> None:
+    r"""Compile a kernel with several values of its constants, and rank them.
+
+    \b
+    xetl tune gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --offline --target pvc \
+        --try BM=64,128,256 --try BK=16,32
+
+    The fewest spilled bytes are best, then the fewest instructions. Larger tiles have
+    more instructions and need fewer of them for an element: compare like with like.
+    """
+    if not offline:
+        why = "only `--offline` is there; to time a kernel, launch it with each value"
+        raise click.UsageError(why)
+    found = asked(place, words, target, backend)
+    if found.is_text:
+        raise click.BadParameter(
+            "a kernel of a text has no constants", param_hint="--try"
+        )
+    names = find_kernel(place)[1]
+    tried = [(each, _stats(found, each)) for each in _combinations(choices, names)]
+    if any(stats.spill_bytes is None for _, stats in tried):
+        raise click.UsageError(
+            f"there is no offline compiler for `{tried[0][1].target}`: use "
+            "`--target pvc` or `bmg`, and see `xetl doctor`"
+        )
+    tried.sort(key=lambda each: _rank(each[1]))
+    for line in _table(tried):
+        click.echo(line)
+
+
+def _combinations(
+    choices: Sequence[str], names: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """All combinations of ``NAME=VALUE,VALUE``, as Python values by name."""
+    columns: list[list[tuple[str, Any]]] = []
+    for choice in choices:
+        name, equals, values = choice.partition("=")
+        if not equals or not name.isidentifier() or not values:
+            raise click.BadParameter(
+                f"`{choice}` is not NAME=VALUE,VALUE", param_hint="--try"
+            )
+        listed = constants([f"{name}=[{values}]"], names)[name]
+        columns.append([(name, value) for value in listed])
+    yield from map(dict, product(*columns))
+
+
+def _stats(found: Asked, values: Mapping[str, Any]) -> Stats:
+    options = {**found.constants, **values}
+    return found.kernel.stats(
+        *found.arguments, target=found.target, backend=found.backend, **options
+    )
+
+
+def _rank(stats: Stats) -> tuple[int, int]:
+    return stats.spill_bytes or 0, stats.instructions or 0
+
+
+def _table(tried: Sequence[tuple[Mapping[str, Any], Stats]]) -> Iterator[str]:
+    said = [", ".join(f"{k}={v}" for k, v in values.items()) for values, _ in tried]
+    width = max(map(len, said))
+    yield f"{'':{width}}  " + "  ".join(f"{name:>12}" for name in _COLUMNS)
+    for words, (_, stats) in zip(said, tried):
+        cells = [_cell(getattr(stats, name)) for name in _COLUMNS]
+        yield f"{words:{width}}  " + "  ".join(f"{cell:>12}" for cell in cells)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}"
