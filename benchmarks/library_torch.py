@@ -2,7 +2,14 @@
 
 import torch
 from harness import Job
-from operands import extents, flops, integer_matrices, normal_rows
+from operands import (
+    attention_flops,
+    extents,
+    flops,
+    integer_matrices,
+    normal_heads,
+    normal_rows,
+)
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -42,3 +49,13 @@ def softmax(rows: int, columns: int) -> Job:
     x = torch.from_numpy(normal_rows(rows, columns))
     y = torch.empty_like(x)
     return Job([lambda: torch.softmax(x, 1, out=y)], 2e-9 * x.nbytes)
+
+
+def attention(dtype: str, length: int, causal: bool) -> Job:
+    """The fused one; it has no ``out=``."""
+    q, k, v = (
+        torch.from_numpy(x)[None].to(DTYPES[dtype]) for x in normal_heads(length)
+    )
+    run = torch.nn.functional.scaled_dot_product_attention
+    work = attention_flops(length, causal)
+    return Job([lambda: run(q, k, v, is_causal=causal)], work)

@@ -8,7 +8,14 @@ from harness import Job
 from kernels import gelu
 from kernels import gemm as gemm_kernel
 from kernels import softmax as softmax_kernel
-from operands import extents, flops, integer_matrices, normal_rows
+from operands import (
+    attention_flops,
+    extents,
+    flops,
+    integer_matrices,
+    normal_heads,
+    normal_rows,
+)
 from scipy.special import erf
 
 from xetl import ops
@@ -111,3 +118,25 @@ def softmax(rows: int, columns: int) -> Job:
     e = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-5)
     return Job([lambda: softmax_kernel(x, y, WIDTH=columns)], 2e-9 * x.nbytes)
+
+
+def attention(dtype: str, length: int, causal: bool) -> Job:
+    """The ready-made one, checked for one head."""
+    q, k, v = (x.astype(DTYPES[dtype]) for x in normal_heads(length))
+    out = np.empty_like(q)
+
+    def run() -> None:
+        ops.scaled_dot_product_attention(q, k, v, causal=causal, out=out)
+
+    run()
+    first, keys, values = (x[0].astype(np.float64) for x in (q, k, v))
+    scores = first @ keys.T / np.sqrt(first.shape[1])
+    if causal:
+        scores[np.triu_indices(length, 1)] = -np.inf
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weights @ values / weights.sum(1, keepdims=True)
+    tolerance = 1e-4 if dtype == "f32" else 4e-2
+    np.testing.assert_allclose(
+        out[0].astype(np.float64), expected, tolerance, tolerance
+    )
+    return Job([run], attention_flops(length, causal))

@@ -14,6 +14,13 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = {
     "gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
     "bench_softmax": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=256"],
+    "bench_attention": [
+        "--rounds=1",
+        "--seconds=0",
+        "--threads",
+        "1",
+        "--only=f32 1024",
+    ],
     "bench_import": ["--rounds=1"],
     "bench_compile": ["--rounds=1"],
     "bench_device_pipeline": ["--rounds=1"],
