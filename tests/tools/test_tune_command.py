@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from xetl_xegpu.offline.tools import find_ocloc
+from xetl_xegpu.offline.tools import SETUP, find_ocloc
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")
 GEMM = "f32[M,K] f32[K,N] f32[M,N]"
 
 needs_ocloc = pytest.mark.skipif(
     find_ocloc() is None,
-    reason="Intel's offline compiler is not here: python -m xetl_xegpu.offline.setup",
+    reason=f"Intel's offline compiler is not here: {SETUP}",
 )
 
 

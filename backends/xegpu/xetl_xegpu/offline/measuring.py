@@ -8,7 +8,7 @@ from xetl.backend import Artifact
 from xetl.devices import find_device
 from xetl_xegpu.launch.facts import facts_of
 from xetl_xegpu.offline.isa import count
-from xetl_xegpu.offline.ocloc import DEVICES, Compiled, compile_spirv
+from xetl_xegpu.offline.ocloc import DEVICES, compile_spirv
 from xetl_xegpu.offline.tools import find_ocloc
 
 
@@ -21,21 +21,11 @@ def measure(artifact: Artifact) -> Mapping[str, object]:
     facts = facts_of(artifact.meta)
     if facts.target not in DEVICES or find_ocloc() is None:
         return {}
-    compiled = compile_fast_kernel(artifact)
-    name = facts.kernels[0].name
-    return {
-        "spill_bytes": compiled.kernels[name].spill_bytes,
-        "instructions": count(compiled.assembly[name]).instructions,
-    }
-
-
-def compile_fast_kernel(artifact: Artifact) -> Compiled:
-    """The machine code of the kernel that is launched where the arrays allow it.
-
-    Raises:
-        LaunchError: there is no offline compiler, or it refused the module.
-    """
-    facts = facts_of(artifact.meta)
+    fast = facts.kernels[0]
     is_large = facts.grf > min(find_device(facts.target).registers)
-    spirv = artifact.payload[facts.kernels[0].spirv]
-    return compile_spirv(spirv, facts.target, large_registers=is_large)
+    spirv = artifact.payload[fast.spirv]
+    compiled = compile_spirv(spirv, facts.target, large_registers=is_large)
+    return {
+        "spill_bytes": compiled.kernels[fast.name].spill_bytes,
+        "instructions": count(compiled.assembly[fast.name]).instructions,
+    }

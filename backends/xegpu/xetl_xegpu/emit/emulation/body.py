@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from xetl.codegen.llvm import ll
 from xetl.codegen.types import I32
 from xetl_xegpu.emit.builtins import Builtin, function
 from xetl_xegpu.emit.emitter import declare
@@ -58,3 +59,13 @@ class Body:
         number.add_incoming(following, b.block)
         b.cbranch(b.icmp_unsigned("<", following, I32(count)), inside, after)
         b.position_at_end(after)
+
+
+def together(builder: Any, items: Sequence[Any]) -> Any:
+    """Numbers as a vector; a single one stays a number."""
+    if len(items) == 1:
+        return items[0]
+    value: Any = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
+    for number, item in enumerate(items):
+        value = builder.insert_element(value, item, I32(number))
+    return value

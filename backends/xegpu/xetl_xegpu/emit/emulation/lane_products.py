@@ -6,7 +6,7 @@ from typing import Any
 
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import F32, I32
-from xetl_xegpu.emit.emulation.body import Body
+from xetl_xegpu.emit.emulation.body import Body, together
 from xetl_xegpu.simt.block_ops import PIECE
 
 
@@ -21,22 +21,13 @@ def define(body: Body) -> None:
         for m, mine in enumerate(left):
             theirs = _broadcast(body, mine, k)
             sums[m] = b.fadd(sums[m], b.fmul(theirs, factor))
-    b.ret(_together(b, sums))
+    b.ret(together(b, sums))
 
 
 def _items(b: Any, value: Any, count: int) -> list[Any]:
     if count == 1:
         return [value]
     return [b.extract_element(value, I32(i)) for i in range(count)]
-
-
-def _together(b: Any, items: list[Any]) -> Any:
-    if len(items) == 1:
-        return items[0]
-    value: Any = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
-    for number, item in enumerate(items):
-        value = b.insert_element(value, item, I32(number))
-    return value
 
 
 def _broadcast(body: Body, value: Any, lane: int) -> Any:
@@ -47,4 +38,4 @@ def _broadcast(body: Body, value: Any, lane: int) -> Any:
     pair = ll.VectorType(I32, 2)
     halves = _items(b, b.bitcast(value, pair), 2)
     there = [body.broadcast(half, lane) for half in halves]
-    return b.bitcast(_together(b, there), type_)
+    return b.bitcast(together(b, there), type_)

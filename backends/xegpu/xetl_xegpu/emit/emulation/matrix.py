@@ -12,7 +12,7 @@ from xetl.codegen.arith import round_to_bf16
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32
 from xetl_xegpu.emit.builtins import Product
-from xetl_xegpu.emit.emulation.body import Body
+from xetl_xegpu.emit.emulation.body import Body, together
 
 _TF32 = 0xFFFFE000
 """What tf32 keeps of an f32."""
@@ -96,12 +96,7 @@ class _Numbers:
             sums = [b.fptrunc(total, HALF) for total in sums]
         elif self.product.acc == "bf16":
             sums = [round_to_bf16(b, total) for total in sums]
-        if len(sums) == 1:
-            return sums[0]
-        value: Any = ll.Constant(ll.VectorType(sums[0].type, len(sums)), ll.Undefined)
-        for m, total in enumerate(sums):
-            value = b.insert_element(value, total, I32(m))
-        return value
+        return together(b, sums)
 
 
 def _dword(b: Any, items: Any, number: int) -> Any:
