@@ -29,7 +29,7 @@ def test_messages_and_workgroup() -> None:
     report = step.explain("f16[M,K] f16[K,N] f32[M,N]", target="pvc")
     assert texts(report, "workgroup") == ["a program is 2 subgroups of 16 lanes"]
     (text,) = texts(report, "messages")
-    assert "has 32 dpas, 5 block loads, 16 block stores; " in text
+    assert "has 32 dpas, 3 block loads, 16 block stores; " in text
     assert "whose arguments 0, 1, 2 do not fit block messages" in text
 
 

@@ -1,15 +1,15 @@
 // RUN: xetl-opt %s -p convert-xetile-to-xegpu --split-input-file --verify-stage xegpu | filecheck %s
-// A product of 32x64 with K steps of 32: A comes in one message, B in four; the
+// A product of 32x64 with K steps of 32: A comes in one message, B in two; the
 // descriptors stand outside of the loop, and only the offsets that change are carried.
 
 // CHECK-LABEL: gpu.func @gemm(
 // CHECK-SAME:    xegpu.block_arguments = array<i64: 0, 1, 2>
 // CHECK-DAG:     %[[A:.*]] = xegpu.create_nd_tdesc %A{{.*}} -> !xegpu.tensor_desc<32x16xbf16, #xegpu.block_tdesc_attr<array_length = 2 : i64>>
-// CHECK-DAG:     %[[B:.*]] = xegpu.create_nd_tdesc %B{{.*}} -> !xegpu.tensor_desc<32x16xbf16>
+// CHECK-DAG:     %[[B:.*]] = xegpu.create_nd_tdesc %B{{.*}} -> !xegpu.tensor_desc<32x16xbf16, #xegpu.block_tdesc_attr<array_length = 2 : i64>>
 // CHECK:         scf.for {{.*}} iter_args(%{{.*}}) -> (index, index, vector<8x16xf32>,
 // CHECK-NOT:       create_nd_tdesc
 // CHECK:           xegpu.load_nd %[[A]][%{{.*}}, %{{.*}}] : {{.*}} -> vector<2x32x16xbf16>
-// CHECK-COUNT-4:   xegpu.load_nd %[[B]][%{{.*}}, %{{.*}}] <{packed}> : {{.*}} -> vector<16x16x2xbf16>
+// CHECK-COUNT-2:   xegpu.load_nd %[[B]][%{{.*}}, %{{.*}}] <{packed}> : {{.*}} -> vector<2x16x16x2xbf16>
 // CHECK-NOT:       load_nd
 // CHECK-COUNT-32:  xegpu.dpas {{.*}} : vector<8x16xbf16>, vector<8x16x2xbf16>, vector<8x16xf32> -> vector<8x16xf32>
 // CHECK-NOT:       dpas

@@ -1,8 +1,9 @@
 """Our XeGPU through MLIR's own lowering, and run on opencl:cpu with our emulation.
 
 MLIR 22 lowers a part of what we print, so a module is made plainer first: shapes of
-arrays are constants, and the right side of a product is loaded as it lies (it packs it
-itself).  What it makes is LLVM IR that calls the builtins our own code calls.
+arrays are constants, and the right side of a product is loaded as it lies, a block at
+a time (it packs it itself).  What it makes is LLVM IR that calls the builtins our own
+code calls.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.backends.reference.kernel_family import Scalar, signature_of
 from xetl.backend import find_backend
 from xetl.codegen.llvm import ll
 from xetl.compiler import lower
+from xetl.devices import find_device
 from xetl.dialects.upstream import arith, gpu, memref, vector
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.emit import builtins
@@ -49,7 +51,7 @@ PIPELINE = (
     "--gpu-lower-to-xevm-pipeline="
     "xegpu-op-level=subgroup zebin-chip=pvc binary-format=llvm"
 )
-PVC = builtins.device_of("pvc")
+PVC = find_device("pvc")
 
 
 def upstream_result(
@@ -78,8 +80,10 @@ def plain_module(
     for op in list(module.walk()):
         if isinstance(op, gpu.FuncOp):
             make_static(op, args)
-        if isinstance(op, xegpu.LoadNdOp) and op.properties.pop("packed", None):
-            unpack(op.value)
+        if isinstance(op, xegpu.LoadNdOp) and op.is_packed:
+            for load in one_by_one(op):
+                del load.properties["packed"]
+                unpack(load.value)
     module.verify()
     return module
 
@@ -106,6 +110,30 @@ def _replace_by_numbers(op: memref.ExtractStridedMetadataOp, array: Any) -> None
         op.parent_block().insert_op_before(constant, op)
         result.replace_all_uses_with(constant.results[0])
     Rewriter.erase_op(op)
+
+
+def one_by_one(load: xegpu.LoadNdOp) -> list[xegpu.LoadNdOp]:
+    """Load blocks that stand side by side each by itself."""
+    block = load.tensor_desc.type
+    if block.array_length == 1:
+        return [load]
+    tdesc = load.tensor_desc.owner.clone()
+    type_ = xegpu.TensorDescType(block.shape, block.element_type)
+    Rewriter.replace_value_with_new_type(tdesc.result, type_)
+    load.parent_block().insert_op_before(tdesc, load)
+    row, column = load.mixed_offsets
+    found = []
+    for use in list(load.value.uses):
+        (number,) = use.operation.position
+        step = arith.ConstantOp(IntegerAttr(number * block.shape[1], IndexType()))
+        place = arith.AddiOp(column, step.result)
+        new = xegpu.LoadNdOp(tdesc.result, [row, place.result], packed=load.is_packed)
+        load.parent_block().insert_ops_before([step, place, new], load)
+        use.operation.results[0].replace_all_uses_with(new.value)
+        Rewriter.erase_op(use.operation)
+        found.append(new)
+    Rewriter.erase_op(load)
+    return found
 
 
 def unpack(value: SSAValue) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
@@ -67,24 +67,40 @@ def load_fragments(
 ) -> list[SSAValue]:
     """The fragments of a tile; zeros outside of the matrix."""
     messages = c.device.blocks_of("load", _bits(surface))
-    most = max(messages.counts[LANES])
     parts: list[SSAValue | None] = [None] * grid.count
     for span in cut_rows(grid.rows, heights(messages.rows)):
-        group = 0
-        while group < grid.groups:
-            count = most if grid.groups - group >= most else 1
-            row = c.emit.plus(tile.row, span.first)
-            column = c.emit.plus(tile.column, group * LANES)
-            block = span.count, LANES, count
-            found = _loaded(c, surface, (row, column), block, hints)
-            for number in range(count):
-                one = found
-                if count > 1:
-                    one = c.emit.value(vector.ExtractOp(found, [number]))
-                _cut(c, one, span, group + number, grid, parts)
-            group += count
+        for group, one in _loaded_side_by_side(c, tile, surface, span, grid, hints):
+            _cut(c, one, span, group, grid, parts)
     element = tile.matrix.element
     return [from_memory(c, part, element) for part in parts if part is not None]
+
+
+def _loaded_side_by_side(
+    c: Converter,
+    tile: Tile,
+    surface: Surface,
+    rows: Span,
+    grid: Grid,
+    hints: Hints,
+    *,
+    packed: bool = False,
+) -> Iterator[tuple[int, SSAValue]]:
+    """Some rows of a tile, 16 columns each; messages bring as many as they may."""
+    messages = c.device.blocks_of("transform" if packed else "load", _bits(surface))
+    group = 0
+    while group < grid.groups:
+        left = grid.groups - group
+        count = max(each for each in messages.counts[LANES] if each <= left)
+        row = c.emit.plus(tile.row, rows.first)
+        column = c.emit.plus(tile.column, group * LANES)
+        block = rows.count, LANES, count
+        found = _loaded(c, surface, (row, column), block, hints, packed=packed)
+        for number in range(count):
+            one = found
+            if count > 1:
+                one = c.emit.value(vector.ExtractOp(found, [number]))
+            yield group + number, one
+        group += count
 
 
 def _cut(
@@ -117,27 +133,28 @@ def load_packed(
     """B of a product, its rows in pairs or fours."""
     bits = _bits(surface)
     depth = 8 * _DEPTH_BYTES // bits
-    allowed = c.device.blocks_of("transform", bits).rows
-    factor = 32 // bits
+    messages = c.device.blocks_of("transform", bits)
     blocks: dict[tuple[int, int], SSAValue] = {}
-    rows = [each for each in heights(allowed) if each >= depth]
+    rows = [each for each in heights(messages.rows) if each >= depth]
     for span in cut_rows(grid.rows, rows):
-        for group in range(grid.groups):
-            row = c.emit.plus(tile.row, span.first)
-            column = c.emit.plus(tile.column, group * LANES)
-            block = span.count, LANES, 1
-            found = _loaded(c, surface, (row, column), block, hints, packed=True)
-            for step in range(span.count // depth):
-                part = found
-                if span.count != depth:
-                    first, height = step * depth // factor, depth // factor
-                    taken = vector.ExtractStridedSliceOp(
-                        found, [first, 0, 0], [height, LANES, factor]
-                    )
-                    part = c.emit.value(taken)
-                blocks[span.first // depth + step, group] = part
+        found = _loaded_side_by_side(c, tile, surface, span, grid, hints, packed=True)
+        for group, one in found:
+            steps = _steps(c, one, span.count // depth)
+            for step, part in enumerate(steps, span.first // depth):
+                blocks[step, group] = part
     parts = [blocks[key] for key in sorted(blocks)]
     return Operand(Form.PACKED, parts, grid.groups)
+
+
+def _steps(c: Converter, block: SSAValue, count: int) -> list[SSAValue]:
+    """Rows that were loaded at once, as the products take them."""
+    if count == 1:
+        return [block]
+    rows, *line = vector_type(block).get_shape()
+    sizes = [rows // count, *line]
+    starts = range(0, rows, rows // count)
+    cuts = [vector.ExtractStridedSliceOp(block, [at, 0, 0], sizes) for at in starts]
+    return [c.emit.value(cut) for cut in cuts]
 
 
 def load_packed_transposed(
