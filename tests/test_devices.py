@@ -110,7 +110,9 @@ def test_an_unknown_device_is_an_error_that_names_a_near_one() -> None:
 
 
 def test_the_emulated_device_does_what_pvc_does() -> None:
-    emulated, pvc = find_device("opencl"), find_device("pvc")
-    assert [d.name for d in DEVICES.values() if d.emulated] == ["opencl"]
-    assert emulated.messages == pvc.messages
-    assert (emulated.matrix, emulated.shared) == (pvc.matrix, pvc.shared)
+    pvc, emulated = find_device("pvc"), [d for d in DEVICES.values() if d.emulated]
+    assert [d.name for d in emulated] == ["opencl", "opencl_fp32"]
+    assert [d.has_fp64 for d in emulated] == [True, False]
+    for each in emulated:
+        assert each.messages == pvc.messages
+        assert (each.matrix, each.shared) == (pvc.matrix, pvc.shared)

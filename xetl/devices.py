@@ -115,6 +115,7 @@ class Device:
         messages: accesses to global memory, by kind and bits of an element.
         emulated: no such device is built: the instructions are calls of functions, so
             that every OpenCL device runs the code that GPUs get.
+        has_fp64: whether it computes in f64; if not, numbers of a kernel are f32.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Device:
     shared: SharedMessages
     messages: Mapping[Access, Mapping[int, Messages]]
     emulated: bool = False
+    has_fp64: bool = True
 
     def blocks_of(self, access: Access, bits: int, *, shared: bool = False) -> Messages:
         """What a message may move; no shapes where there is no such message."""
@@ -217,6 +219,8 @@ DEVICES: Mapping[str, Device] = {
     "pvc": _PVC,
     "bmg": _xe("bmg", 256 << 10, _TRANSFORM_BMG),
     "opencl": replace(_PVC, name="opencl", emulated=True),
+    # Alchemist, and the GPUs of processors before Lunar Lake, have no fp64.
+    "opencl_fp32": replace(_PVC, name="opencl_fp32", emulated=True, has_fp64=False),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.ir import Operation
 
@@ -15,6 +16,8 @@ from xetl.dialects.kernel_attributes import ARG_NAMES, TEXT
 from xetl.errors import CallFrame, CompileError, IRError, XetlError
 from xetl.frames import at_frames, frame_at
 from xetl.transforms.remarks import positions_of
+
+E = TypeVar("E", bound=XetlError)
 
 _IN_PYTHON = {
     "gpu.barrier": "barrier",
@@ -80,7 +83,7 @@ class Reporter:
             error = kind.error(
                 message, code=kind.code, label=label, notes=notes, help=help
             )
-            return at_frames(error, [frame_at(*place) for place in _places(op)])
+            return self.located(error, op)
         found = IRError(
             f"{self.name(op)}: {message}",
             code=kind.text_code,
@@ -88,9 +91,16 @@ class Reporter:
             notes=notes,
             help=help,
         )
+        return self.located(found, op)
+
+    def located(self, error: E, op: Operation) -> E:
+        """Give an error the line of ``op``, and the calls that led to it."""
+        places = _places(op)
+        if self.is_python:
+            return at_frames(error, [frame_at(*place) for place in places])
         # Who has the text adds the line itself.
-        frames = [CallFrame(*place, length=len(op.name)) for place in _places(op)[:1]]
-        return at_frames(found, frames)
+        frames = [CallFrame(*place, length=len(op.name)) for place in places[:1]]
+        return at_frames(error, frames)
 
 
 def _places(op: Operation) -> list[tuple[str, int, int]]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from xetl.devices import DEVICES
 from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.runtime.config import config
@@ -100,7 +101,7 @@ def _forced_target() -> Iterator[Finding]:
     try:
         target = find_target(name)
     except UnknownTargetError as error:
-        if name not in ("pvc", "bmg", "opencl"):  # those of the GPU's backend
+        if name not in DEVICES:  # those of the GPU's backend
             yield Finding(topic, error.message, "problem", "unset it")
         return
     if target.runs_here:

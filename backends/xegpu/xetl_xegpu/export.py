@@ -11,12 +11,12 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xetl.devices import find_device
 from xetl.errors import LaunchError
 from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu import surface
 from xetl_xegpu.build_options import build_options
-from xetl_xegpu.launch.devices import OPENCL
 from xetl_xegpu.launch.facts import ArgumentFacts, CodeFacts, KernelFacts, facts_of
 from xetl_xegpu.pipeline import build
 
@@ -113,7 +113,7 @@ def _words(name: str, argument: ArgumentFacts) -> list[str]:
 
 
 def _options(facts: CodeFacts, *, is_level_zero: bool) -> str:
-    if facts.target == OPENCL:
+    if find_device(facts.target).emulated:
         return ""  # they are for GPUs
     return build_options(
         is_level_zero=is_level_zero, large_registers=facts.grf >= _LARGE_GRF

@@ -21,6 +21,7 @@ from xetl_xegpu.emit import pipeline as emission
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
+from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.record_arguments import (
     Described,
     RecordArgumentsPass,
@@ -51,7 +52,10 @@ STAGE_AFTER = {
 
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``lanes``."""
+    # A launch must be told what arguments are, once they are so.
+    narrow = [] if find_device(target).has_fp64 else [NarrowScalarFloatsPass(target)]
     return [
+        *narrow,
         RecordArgumentsPass(),
         *device_pipeline.device_passes(target, SLM_LIMIT),
         AddUnalignedKernelPass(),
@@ -66,7 +70,7 @@ def passes(target: str) -> list[ModulePass]:
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option."""
-    return {each.name: type(each) for each in passes(next(iter(DEVICES)))}
+    return {each.name: type(each) for target in DEVICES for each in passes(target)}
 
 
 def build(module: ModuleOp, target: str) -> Artifact:

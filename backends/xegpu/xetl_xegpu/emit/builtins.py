@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xetl.codegen.llvm import ll
-from xetl.devices import Access, Device, find_device
+from xetl.devices import Access, Device
 from xetl.errors import InternalError
 from xetl_xegpu.emit.mangling import llvm_type, mangle
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
@@ -93,11 +93,6 @@ _MODES: dict[str, Access] = {
     "transform": "transform",
     "transpose": "transpose",
 }
-
-
-def device_of(target: str) -> Device:
-    """The tables for a target; emulation does what all devices can do."""
-    return find_device("pvc" if target == "opencl" else target)
 
 
 def _require(device: Device, access: Access, shape: BlockShape) -> None:

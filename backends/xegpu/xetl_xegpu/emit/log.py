@@ -11,12 +11,12 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.codegen.arith import as_word
+from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import I32, I64
+from xetl.codegen.types import F32, I32, I64, is_narrow_float
 from xetl.dialects.base import element_type, ints_of
 from xetl.errors import InternalError
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
@@ -27,6 +27,11 @@ from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
 from xetl_xegpu.emit.subgroup import shuffle
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.debug_ops import RecordOp
+
+# Of an f32: its parts, and what its exponent lacks of that of an f64.
+_SIGN, _SIZE = 1 << 31, (1 << 31) - 1
+_LEAST_NORMAL, _INFINITE = 1 << 23, 255 << 23
+_BIAS = 1023 - 127
 
 _HEIGHTS = (8, 4, 2, 1)
 _WORD = 8
@@ -126,10 +131,36 @@ def _write_values(em: KernelEmitter, op: RecordOp, record: Any) -> None:
                 value = em.get(part)
                 if isinstance(value.type, ll.VectorType):
                     value = em.builder.extract_element(value, I32(index))
-                word = as_word(em, value, element_type(part.type))
+                word = _as_word(em, value, element_type(part.type))
                 start = at + (row + index) * columns + column
                 _write_row(em, record, start, word, columns - column)
         at += prod(shape)
+
+
+def _as_word(em: KernelEmitter, value: Any, type_: Attribute) -> Any:
+    """A number as an i64: an integer of that value, or the bits of an f64."""
+    if is_narrow_float(type_):
+        value = widen(em, value)
+    if value.type != F32:
+        return as_word(em, value, type_)
+    return _bits_of_f64(em.builder, value)
+
+
+def _bits_of_f64(b: Any, value: Any) -> Any:
+    """The bits an f32 has as f64, without f64: not every device has that."""
+    bits = b.bitcast(value, I32)
+    size = b.and_(bits, I32(_SIZE))
+    is_small = b.icmp_unsigned("<", size, I32(_LEAST_NORMAL))
+    # Below the normal numbers, the bits count units of 2**-149: as a float, these are
+    # a normal number or 0.
+    normal = b.select(is_small, b.bitcast(b.uitofp(size, F32), I32), size)
+    shift = b.select(is_small, I64(_BIAS - 149), I64(_BIAS))
+    is_endless = b.icmp_unsigned(">=", size, I32(_INFINITE))
+    shift = b.select(is_endless, I64(2 * _BIAS), shift)
+    wide = b.add(b.shl(b.zext(normal, I64), I64(29)), b.shl(shift, I64(52)))
+    wide = b.select(b.icmp_unsigned("==", size, I32(0)), I64(0), wide)
+    sign = b.shl(b.zext(b.and_(bits, I32(_SIGN)), I64), I64(32))
+    return b.or_(wide, sign)
 
 
 def _write_row(

@@ -7,15 +7,12 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xetl_xegpu.emit.builtins import device_of
+from xetl.devices import find_device
 from xetl_xegpu.emit.check import check_module
 from xetl_xegpu.emit.emulation import define_builtins
 from xetl_xegpu.emit.kernel import emit_module, text_of
 from xetl_xegpu.emit.log import entry_of, log_operations, number_of
 from xetl_xegpu.emit.spirv import to_assembly, to_spirv
-
-EMULATED = "opencl"
-"""The target of devices that lack Intel's builtins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,16 @@ def llvm_text(module: ModuleOp, target: str) -> str:
 
     Args:
         module: its kernels are `simt.func`.
-        target: ``pvc``, ``bmg`` or ``opencl``; the last defines Intel's builtins.
+        target: as `xetl.devices` has it; Intel's builtins are defined for those that
+            are emulated.
 
     Raises:
         InternalError: it needs what the target, or SPIR-V, has not.
     """
     numbers = number_of(log_operations(module))
-    llvm = emit_module(module, device_of(target), numbers)
-    define_builtins(llvm, emulates_intel=target == EMULATED)
+    device = find_device(target)
+    llvm = emit_module(module, device, numbers)
+    define_builtins(llvm, emulates_intel=device.emulated)
     check_module(llvm)
     return text_of(llvm)
 

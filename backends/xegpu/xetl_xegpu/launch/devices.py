@@ -16,6 +16,9 @@ from xetl_xegpu.launch import failures, icd
 OPENCL = "opencl"
 """The target of devices that lack Intel's instructions: they are emulated."""
 
+WITHOUT_FP64 = "opencl_fp32"
+"""The target of those that lack fp64, too: Python floats are f32."""
+
 _LEVEL_ZERO = "level_zero"
 
 # Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html
@@ -158,10 +161,11 @@ def facts_of(device: Any) -> Device:
 
 
 def _target_of(device: Any) -> str:
+    emulated = OPENCL if device.has_aspect_fp64 else WITHOUT_FP64
     if not device.is_gpu:
-        return OPENCL
+        return emulated
     utils = importlib.import_module("dpctl.utils")
     number = utils.intel_device_info(device).get("device_id", 0)
     if number in _PONTE_VECCHIO:
         return "pvc"
-    return "bmg" if any(number in each for each in _XE2) else OPENCL
+    return "bmg" if any(number in each for each in _XE2) else emulated

@@ -10,10 +10,11 @@ import hashlib
 from threading import Lock
 from typing import Any
 
+from xetl.devices import find_device
 from xetl.errors import LaunchError
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch import failures
-from xetl_xegpu.launch.devices import OPENCL, Device, dpctl
+from xetl_xegpu.launch.devices import Device, dpctl
 from xetl_xegpu.launch.facts import CodeFacts
 from xetl_xegpu.launch.places import QueuePlace
 
@@ -73,7 +74,7 @@ def check_fits(facts: CodeFacts, device: Device) -> None:
     Raises:
         LaunchError: it has not.
     """
-    if facts.target not in (device.target, OPENCL):
+    if facts.target != device.target and not find_device(facts.target).emulated:
         raise LaunchError(
             f"device `{device.name}` ({device.full_name}) cannot run code for target "
             f"`{facts.target}`",

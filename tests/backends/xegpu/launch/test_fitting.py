@@ -125,10 +125,13 @@ class TestSurfaces:
 
 
 class FakeDevice:
-    def __init__(self, backend: str, kind: str, number: int = 0) -> None:
+    def __init__(
+        self, backend: str, kind: str, number: int = 0, has_fp64: bool = True
+    ) -> None:
         self.backend = SimpleNamespace(name=backend)
         self.is_gpu, self.is_cpu = kind == "gpu", kind == "cpu"
         self.name, self.number = f"{backend} {kind}", number
+        self.has_aspect_fp64 = has_fp64
 
 
 def test_the_device_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +162,9 @@ def test_targets_of_devices(
     )
     assert devices._target_of(FakeDevice("level_zero", "gpu", number)) == target
     assert devices._target_of(FakeDevice("opencl", "cpu", number)) == "opencl"
+    for kind in ("gpu", "cpu"):
+        old = FakeDevice("opencl", kind, 0x56A0, has_fp64=False)
+        assert devices._target_of(old) == "opencl_fp32"
 
 
 def test_without_dpctl(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,167 @@
+"""narrow-scalar-floats: numbers that would be f64 are f32, for devices without fp64.
+
+Why: a Python float and what is computed of it is f64 (docs/language.md); a device that
+has no fp64 would refuse every kernel with a scale in it.
+
+Before: ``%s = arith.mulf %x, %y : f64`` and ``%r = arith.truncf %s : f64 to f32``
+After:  ``%s = arith.mulf %x, %y : f32``, whose readers read %s
+
+Left alone: everything else. Elements of f64, of arrays and of values, are refused: to
+compute them in f32 would be wrong.
+
+Source: docs/language.md, "Rules of types and edges".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    f32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from xetl.dialects.kernel_attributes import ARG_NAMES
+from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith, func, gpu
+from xetl.dialects.xetile import TileType
+from xetl.errors import LaunchError, XetlError
+from xetl.transforms.faults import Reporter
+from xetl.transforms.remarks import remark
+
+_LARGEST = (2 - 2**-23) * 2.0**127
+_ROUNDS_TO_INFINITY = (2 - 2**-24) * 2.0**127
+
+
+@dataclass(frozen=True)
+class NarrowScalarFloatsPass(ModulePass):
+    """See the module docstring; ``device`` is named in errors."""
+
+    name = "narrow-scalar-floats"
+
+    device: str = "opencl_fp32"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place.
+
+        Raises:
+            LaunchError: it computes with elements of f64.
+        """
+        functions = [o for o in op.walk() if isinstance(o, gpu.FuncOp | func.FuncOp)]
+        for function in functions:
+            _check(function, self.device)
+        for function in functions:
+            if _narrow(function):
+                text = f"numbers are f32, not f64: `{self.device}` has no fp64"
+                remark(function, "numbers", text)
+
+
+# What cannot be narrowed ------------------------------------------------------------
+
+
+def _check(function: gpu.FuncOp | func.FuncOp, device: str) -> None:
+    arguments = function.body.blocks[0].args if function.body.blocks else ()
+    for number, argument in enumerate(arguments):
+        if _has_wide_elements(argument.type):
+            what = f"`{_argument_name(function, number)}` is an array of f64"
+            raise _refusal(what, device, function, function)
+    for op in function.walk():
+        wide = any(_has_wide_elements(each.type) for each in op.results)
+        if wide or (isinstance(op, arith.BitcastOp) and _is_wide(op)):
+            what = f"{Reporter(function).name(op)} makes a value of f64"
+            raise _refusal(what, device, function, op)
+
+
+def _has_wide_elements(type_: Attribute) -> bool:
+    if is_vector(type_) or is_memref(type_) or isinstance(type_, TileType):
+        return _is_number(type_.element_type)
+    return False
+
+
+def _is_number(type_: Attribute) -> bool:
+    return isinstance(type_, Float64Type)
+
+
+def _is_wide(op: arith.BitcastOp) -> bool:
+    return _is_number(op.source.type) or _is_number(op.result.type)
+
+
+def _argument_name(function: Operation, number: int) -> str:
+    names = cast("ArrayAttr[StringAttr] | None", function.attributes.get(ARG_NAMES))
+    found = [] if names is None else [each.data for each in names]
+    return found[number] if number < len(found) else f"argument {number}"
+
+
+def _refusal(what: str, device: str, function: Operation, op: Operation) -> XetlError:
+    error = LaunchError(
+        f"{what}, which `{device}` cannot compute with",
+        code="X0831",
+        notes=[f"`{device}` is for devices without fp64; numbers are f32 there"],
+        help="give arrays of f32 (`A.astype(numpy.float32)`) and write `.to(f32)`, or "
+        'launch with backend="cpu"; `xetl doctor` lists the devices there are',
+    )
+    return Reporter(function).located(error, op)
+
+
+# What is narrowed -------------------------------------------------------------------
+
+
+def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
+    """Make all numbers of a function f32; whether there was one."""
+    found = [value for value in _values(function) if _is_number(value.type)]
+    for value in found:
+        Rewriter.replace_value_with_new_type(value, f32)
+    for op in list(function.walk()):
+        if isinstance(op, arith.ConstantOp):
+            _narrow_constant(op)
+        elif isinstance(op, arith.ExtfOp | arith.TruncfOp):
+            _drop_cast(op)
+    old = function.function_type
+    types = [[*map(_narrowed, each)] for each in (old.inputs, old.outputs)]
+    function.function_type = FunctionType.from_lists(*types)
+    return bool(found)
+
+
+def _values(function: Operation) -> Iterator[SSAValue]:
+    for op in function.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _narrowed(type_: Attribute) -> Attribute:
+    return f32 if _is_number(type_) else type_
+
+
+def _narrow_constant(op: arith.ConstantOp) -> None:
+    value = splat_value(op.value)
+    if op.result.type == f32 and value is not None:
+        op.value = FloatAttr(_rounded(value), f32)
+
+
+def _rounded(value: float) -> float:
+    """A number that f32 has room for: what is too large is infinite."""
+    if abs(value) <= _LARGEST or not math.isfinite(value):
+        return value
+    most = _LARGEST if abs(value) < _ROUNDS_TO_INFINITY else math.inf
+    return math.copysign(most, value)
+
+
+def _drop_cast(op: arith.ExtfOp | arith.TruncfOp) -> None:
+    """A cast between f32 and f64 has become none."""
+    if op.source.type == op.result.type:
+        Rewriter.replace_op(op, [], [op.source])
