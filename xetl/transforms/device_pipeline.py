@@ -14,6 +14,7 @@ from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
+from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
@@ -40,6 +41,8 @@ def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[Modul
         NormalizeTilesPass(),
         CanonicalizePass(),
         CSEPass(),
+        # Sums outside of a product want as many registers again.
+        FoldAddIntoMmaPass(),
         PropagateWgMapsPass(),
         # Maps say who touches what; after distribution nobody sees both sides.
         PlaceBarriersPass(),

@@ -29,6 +29,7 @@ from xetl_xegpu.lowering.record_arguments import (
     recorded_stored,
 )
 from xetl_xegpu.lowering.register_need import register_file
+from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
 from xetl_xegpu.offline.assembly import assembly_text
 from xetl_xegpu.plan import explain_plan
@@ -65,6 +66,7 @@ def passes(target: str) -> list[ModulePass]:
         DistributeToLanesPass(),
         CanonicalizePass(),
         CSEPass(),
+        RotateLoopsPass(),
     ]
 
 

@@ -40,7 +40,8 @@ def choose_kernel(
 def _why_not(kernel: KernelFacts, args: Sequence[Argument]) -> str | None:
     for surface in kernel.surfaces:
         view = cast("ArrayView", args[surface.argument])
-        reason = None if 0 in view.shape else _why_no_blocks(surface, view)
+        # `rotate-loops` counts on it, and no message can say that a row has nothing.
+        reason = "it is empty" if 0 in view.shape else _why_no_blocks(surface, view)
         if reason is not None:
             return f"argument {surface.argument}: {reason}"
     return None

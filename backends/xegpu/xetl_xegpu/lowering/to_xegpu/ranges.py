@@ -63,7 +63,10 @@ class Ranges:
         left, right = sides
         if left is None and isinstance(op, arith.RemuiOp):
             left = _ANYTHING
-        return None if left is None or right is None else _joined(op, left, right)
+        found = None
+        if left is not None and right is not None:
+            found = _joined(op, left, right)
+        return found if found is not None and _is_exact(found) else None
 
 
 _ANYTHING = Range(0, (1 << 64) - 1)
@@ -71,12 +74,17 @@ _ANYTHING = Range(0, (1 << 64) - 1)
 
 _BINARY = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.RemuiOp, arith.DivuiOp),
-    *(arith.MinsiOp, arith.MaxsiOp),
+    *(arith.FloordivsiOp, arith.MinsiOp, arith.MaxsiOp),
 )
 
 
+def _is_exact(range_: Range) -> bool:
+    """Whether no number of the range is beyond what an index holds."""
+    return range_.low >= -(1 << 63) and range_.high < 1 << 63
+
+
 def _joined(op: Operation, left: Range, right: Range) -> Range | None:
-    """The range of what an operation makes of two; no number here may overflow."""
+    """The range of what an operation makes of two."""
     if isinstance(op, arith.AddiOp):
         return Range(left.low + right.low, left.high + right.high)
     if isinstance(op, arith.SubiOp):

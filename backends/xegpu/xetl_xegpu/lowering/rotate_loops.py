@@ -1,0 +1,121 @@
+"""rotate-loops: loops that surely run test their end at the end.
+
+*What*: a loop of which it is known that it runs at least once becomes one that runs,
+then asks whether to run again.
+*Why*: a loop that may run zero times has two ways to its end, and Intel's compiler sets
+what the loop carries on both: for 32x64 sums 128 instructions more. [measured] ocloc
+26.27: a GEMM that moves 32x32 by 32x64 a step has 490 instructions, rotated 354.
+*How it is known*: the launch takes a kernel that moves blocks of an array only if that
+array is not empty (`xetl_xegpu.surface`), so ``range(0, A.shape[1], 32)`` runs.
+*Left alone*: loops whose end comes from elsewhere, such as a number the user passes;
+loops of constant length, which the compiler understands itself.
+
+Before: ``%r = scf.for %i = %c0 to %k step %c32 iter_args(%x = %a) { ... yield %y }``
+After:  ``%n, %r = scf.while (%i = %c0, %x = %a) { ...; %n = %i + %c32
+        condition(%n < %k) %n, %y } do { yield }``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.rewriter import InsertPoint
+
+from xetl.dialects.base import ints_of
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, scf
+from xetl.transforms.rewriting import apply_patterns
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.record_arguments import (
+    ARGUMENTS,
+    Described,
+    recorded_arguments,
+)
+from xetl_xegpu.lowering.to_xegpu.ranges import Range, Ranges
+from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
+from xetl_xegpu.surface import LIMIT
+
+_EXTENT = Range(1, LIMIT - 1)
+"""Rows and columns of a matrix that block messages move."""
+
+
+class RotateLoops(RewritePattern):
+    """Match loops that run.
+
+    Args:
+        ranges: of the numbers of the kernel.
+    """
+
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter, /) -> None:
+        """Replace a loop by one that tests at its end."""
+        lower, upper = (self._ranges.of(v) for v in (op.lower_bound, op.upper_bound))
+        if lower is None or upper is None or upper.low == upper.high:
+            return
+        step = constant_index(op.step)
+        if step is None or step < 1 or lower.high >= upper.low:
+            return
+        new = _rotated(op, rewriter)
+        rewriter.replace(op, new, new.results[1:])
+
+
+def _rotated(op: scf.ForOp, rewriter: PatternRewriter) -> scf.WhileOp:
+    body = rewriter.move_region_contents_to_new_regions(op.body)
+    last = body.block.last_op
+    assert isinstance(last, scf.YieldOp)
+    following = arith.AddiOp(body.block.args[0], op.step)
+    again = arith.CmpiOp("slt", following.result, op.upper_bound)
+    carried = [following.result, *last.operands]
+    condition = scf.ConditionOp(again.result, *carried)
+    rewriter.insert([following, again, condition], InsertPoint.before(last))
+    rewriter.erase(last)
+    types = [value.type for value in carried]
+    after = Block(arg_types=types)
+    after.add_op(scf.YieldOp(*after.args))
+    return scf.WhileOp([op.lower_bound, *op.init_args], types, body, Region(after))
+
+
+class RotateLoopsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "rotate-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        if ARGUMENTS not in op.attributes:
+            return  # a text of lanes: nobody knows what its arguments are
+        arguments = recorded_arguments(op)
+        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+            ranges = Ranges(kernel.lanes[0] // simt.SUBGROUP_SIZE)
+            for size in _block_sizes(kernel, arguments):
+                for use in size.uses:
+                    if isinstance(use.operation, arith.IndexCastOp):
+                        ranges.say(use.operation.result, _EXTENT)
+            apply_patterns(kernel, RotateLoops(ranges))
+
+
+def _block_sizes(kernel: simt.FuncOp, arguments: list[Described]) -> Iterator[SSAValue]:
+    """Rows and columns of the arrays that the kernel moves by blocks."""
+    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    given = iter(kernel.body.block.args)
+    for number, (kind, sizes, strides, matrix) in enumerate(arguments):
+        next(given)  # the number, or the address
+        if kind != "array":
+            continue
+        extents = {dim: next(given) for dim in sizes}
+        for _ in strides:
+            next(given)
+        if number in moved:
+            yield from (extents[dim] for dim in matrix if dim in extents)
