@@ -6,6 +6,9 @@ Each number stands here once, with its source:
 OpenCL C): what the compiler took without an error and without a call left over.
 [RFC] XeTile RFC.  [Xe] Intel graphics architecture: registers of 64 bytes, 128 of them
 a thread or 256 in the large mode; a 2-D block row has at most 64 bytes.
+[Xe-HPC] Intel, "Ponte Vecchio", Hot Chips 34 (2022).  [Xe2] Intel, "Xe2 graphics", Tech
+Tour (2024).  [assumed] not looked up or not said: no GPU was at hand to measure.  It
+decides what is fast, never what is right.
 
 Numbers are elements unless they say bytes.  Nothing of the IR is imported here: the
 runtime and the front end may ask as well.
@@ -100,6 +103,29 @@ class MatrixUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class Speed:
+    """What things take: what the models of costs ask (`xetl.transforms.costs`).
+
+    Attributes:
+        engines: of a core; each has a matrix unit.
+        threads: subgroups in flight on an engine, with the small and with the large
+            register file.
+        row_cycles: of a matrix unit for a row of A, which any type fills.
+        vector_products: multiply-adds of f32 that an engine begins in a cycle.
+        cache_bytes: that an engine reads in a cycle from the first cache.
+        memory_latency: cycles until memory has brought what no cache has; 0: it cannot
+            be asked in advance.
+    """
+
+    engines: int
+    threads: tuple[int, int]
+    row_cycles: int
+    vector_products: int
+    cache_bytes: int
+    memory_latency: int
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """One kind of GPU.
 
@@ -108,9 +134,11 @@ class Device:
         subgroup_size: lanes that work in step.
         register_bytes: of one general register.
         registers: how many a thread has, in the small and in the large mode.
-        core_memory_bytes: cache and shared local memory of one core together; how much
-            of it a workgroup gets is asked of the driver.
+        core_memory_bytes: cache and shared local memory of one core together.
+        shared_bytes: of shared local memory that a workgroup may have; a launch asks
+            the driver as well.
         matrix: the matrix unit.
+        speed: what the models of costs ask.
         shared: accesses to shared local memory.
         messages: accesses to global memory, by kind and bits of an element.
         emulated: no such device is built: the instructions are calls of functions, so
@@ -123,7 +151,9 @@ class Device:
     register_bytes: int
     registers: tuple[int, int]
     core_memory_bytes: int
+    shared_bytes: int
     matrix: MatrixUnit
+    speed: Speed
     shared: SharedMessages
     messages: Mapping[Access, Mapping[int, Messages]]
     emulated: bool = False
@@ -134,6 +164,11 @@ class Device:
         if shared:
             return self.shared.of(bits)
         return self.messages[access].get(bits, Messages((), {}))
+
+    @property
+    def most_subgroups(self) -> int:
+        """Subgroups of a core if each thread has the large register file."""
+        return self.speed.engines * self.speed.threads[1]
 
     @property
     def lanes_per_register(self) -> int:
@@ -192,35 +227,63 @@ _TRANSFORM_BMG = {  # [measured]
 }
 
 
-def _xe(name: str, core_memory_bytes: int, transform: Mapping[int, Messages]) -> Device:
-    """What Ponte Vecchio and Battlemage have in common, and what they have not."""
-    return Device(
-        name=name,
-        subgroup_size=16,
-        register_bytes=64,
-        registers=(128, 256),
-        core_memory_bytes=core_memory_bytes,
-        matrix=_MATRIX,
-        shared=_SHARED,
-        messages={
-            "load": _LOAD,
-            "store": _STORE,
-            "prefetch": _PREFETCH,
-            "transform": transform,
-            "transpose": _TRANSPOSE,
-        },
-    )
+# [Xe-HPC]: a core has 8 engines of 16 lanes, with 8 threads or 4 with large files; in a
+# cycle it does 4096 operations of bf16 and reads 512 bytes.  Latency [assumed]: 400 to
+# 600 ns at 1.6 GHz; the least of it, as tiles of products are mostly in a second cache.
+_PVC_SPEED = Speed(
+    engines=8,
+    threads=(8, 4),
+    row_cycles=1,
+    vector_products=16,
+    cache_bytes=64,
+    memory_latency=700,
+)
 
+_PVC = Device(
+    name="pvc",
+    subgroup_size=16,
+    register_bytes=64,
+    registers=(128, 256),
+    core_memory_bytes=512 << 10,  # table of MLIR 22's XeGPU, `uArch`
+    shared_bytes=128 << 10,  # oneAPI optimisation guide, "shared local memory"
+    matrix=_MATRIX,
+    speed=_PVC_SPEED,
+    shared=_SHARED,
+    messages={
+        "load": _LOAD,
+        "store": _STORE,
+        "prefetch": _PREFETCH,
+        "transform": _TRANSFORM_PVC,
+        "transpose": _TRANSPOSE,
+    },
+)
 
-# Sizes of core memory: table of MLIR 22's XeGPU, `uArch`.
-_PVC = _xe("pvc", 512 << 10, _TRANSFORM_PVC)
+# [Xe2]: engines and threads as above; in a cycle a core does 2048 operations of f16.
+# [assumed] half of the bytes, as the matrix units are half as wide; 300 ns at 2.7 GHz.
+_BMG = replace(
+    _PVC,
+    name="bmg",
+    core_memory_bytes=256 << 10,  # as above
+    speed=replace(_PVC_SPEED, row_cycles=2, cache_bytes=32, memory_latency=800),
+    messages={**_PVC.messages, "transform": _TRANSFORM_BMG},
+)
+
+# The tables of pvc, so that what runs is what a GPU would run.  [measured] a core under
+# opencl:cpu, bf16: a row, 256 multiply-adds, takes about 60 cycles.  [assumed] 16 lanes
+# are 4 instructions.  A prefetch is nothing there.
+_OPENCL = replace(
+    _PVC,
+    name="opencl",
+    emulated=True,
+    speed=replace(_PVC_SPEED, row_cycles=60, vector_products=4, memory_latency=0),
+)
 
 DEVICES: Mapping[str, Device] = {
     "pvc": _PVC,
-    "bmg": _xe("bmg", 256 << 10, _TRANSFORM_BMG),
-    "opencl": replace(_PVC, name="opencl", emulated=True),
+    "bmg": _BMG,
+    "opencl": _OPENCL,
     # Alchemist, and the GPUs of processors before Lunar Lake, have no fp64.
-    "opencl_fp32": replace(_PVC, name="opencl_fp32", emulated=True, has_fp64=False),
+    "opencl_fp32": replace(_OPENCL, name="opencl_fp32", has_fp64=False),
 }
 
 

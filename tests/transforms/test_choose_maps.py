@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xetl.devices import DEVICES, Device
 from xetl.language.distribution import Layout, problem_with
 from xetl.transforms.maps.choose import (
     Product,
@@ -15,27 +16,40 @@ from xetl.transforms.maps.choose import (
 extents = st.sampled_from([1, 2, 3, 5, 8, 12, 16, 24, 31, 32, 64, 100, 128, 256])
 counts = st.none() | st.integers(1, 32)
 bits = st.sampled_from([1, 8, 16, 32, 64])
+devices = st.sampled_from(list(DEVICES.values()))
+each_device = pytest.mark.parametrize("device", DEVICES.values(), ids=lambda d: d.name)
 
 
-@given(extents, extents, extents, bits, counts)
+@given(extents, extents, extents, bits, counts, devices)
 def test_maps_of_products_are_legal(
-    rows: int, columns: int, depth: int, bits: int, subgroups: int | None
+    rows: int,
+    columns: int,
+    depth: int,
+    bits: int,
+    subgroups: int | None,
+    device: Device,
 ) -> None:
     product = Product((rows, columns), depth, bits)
-    found = choose_product_map(product, subgroups)
+    found = choose_product_map(product, subgroups, device)
     assert problem_with((rows, columns), found) is None
     assert subgroups in (None, found.subgroups)
 
 
-@given(extents, extents, bits, counts, st.sets(st.sampled_from([0, 1])))
+@given(extents, extents, bits, counts, st.sets(st.sampled_from([0, 1])), devices)
 def test_maps_of_values_are_legal(
-    rows: int, columns: int, bits: int, subgroups: int | None, together: set[int]
+    rows: int,
+    columns: int,
+    bits: int,
+    subgroups: int | None,
+    together: set[int],
+    device: Device,
 ) -> None:
-    found = choose_value_map((rows, columns), bits, subgroups, together)
+    found = choose_value_map((rows, columns), bits, subgroups, device, together)
     assert problem_with((rows, columns), found) is None
     assert subgroups in (None, found.subgroups)
 
 
+@each_device
 @pytest.mark.parametrize(
     ("shape", "layout"),
     [
@@ -47,45 +61,54 @@ def test_maps_of_values_are_legal(
     ],
 )
 def test_parts_of_a_product_fit_the_registers(
-    shape: tuple[int, int], layout: Layout
+    shape: tuple[int, int], layout: Layout, device: Device
 ) -> None:
-    assert choose_product_map(Product(shape, 32, 16), None) == layout
+    assert choose_product_map(Product(shape, 32, 16), None, device) == layout
 
 
-def test_what_follows_a_product_needs_registers_too() -> None:
+@each_device
+def test_what_follows_a_product_needs_registers_too(device: Device) -> None:
     """Attention, 64 queries, 64 keys, heads of 64: at 8x64 a subgroup none spills."""
     alone = Product((64, 64), 64, 16)
     followed = Product((64, 64), 64, 16, together=frozenset({1}))
-    numbers = [choose_product_map(each, None).subgroups for each in (alone, followed)]
+    maps = [choose_product_map(each, None, device) for each in (alone, followed)]
+    numbers = [each.subgroups for each in maps]
     assert numbers[0] <= 2
     assert numbers[1] >= 8
 
 
-def test_the_number_of_subgroups_is_kept() -> None:
-    found = choose_product_map(Product((64, 64), 32, 16), 8)
+@each_device
+def test_the_number_of_subgroups_is_kept(device: Device) -> None:
+    found = choose_product_map(Product((64, 64), 32, 16), 8, device)
     assert found.subgroups == 8
     assert owned_shape((64, 64), found) == (16, 32)
 
 
-def test_a_product_goes_with_the_maps_of_its_sides() -> None:
+@each_device
+def test_a_product_goes_with_the_maps_of_its_sides(device: Device) -> None:
     left, right = Layout((2, 4), (64, 32)), Layout((2, 4), (32, 32))
     product = Product((128, 128), 32, 16, left=left, right=right)
-    assert choose_product_map(product, 8) == Layout((2, 4), (64, 32))
+    assert choose_product_map(product, 8, device) == Layout((2, 4), (64, 32))
 
 
-def test_rows_that_are_needed_whole_are_not_split() -> None:
+@each_device
+def test_rows_that_are_needed_whole_are_not_split(device: Device) -> None:
     product = Product((128, 64), 64, 16, together=frozenset({1}))
-    assert choose_product_map(product, 8) == Layout((8, 1), (16, 64))
+    assert choose_product_map(product, 8, device) == Layout((8, 1), (16, 64))
 
 
+@each_device
 @pytest.mark.parametrize(
     ("together", "layout"),
     [({1}, Layout((16, 1), (4, 256))), ({0}, Layout((1, 16), (64, 16)))],
 )
-def test_a_reduced_dimension_stays_together(together: set[int], layout: Layout) -> None:
-    assert choose_value_map((64, 256), 32, 16, together) == layout
+def test_a_reduced_dimension_stays_together(
+    together: set[int], layout: Layout, device: Device
+) -> None:
+    assert choose_value_map((64, 256), 32, 16, device, together) == layout
 
 
-def test_few_long_rows_are_split_all_the_same() -> None:
-    found = choose_value_map((1, 8192), 32, 8, {1})
+@each_device
+def test_few_long_rows_are_split_all_the_same(device: Device) -> None:
+    found = choose_value_map((1, 8192), 32, 8, device, {1})
     assert found == Layout((1, 8), (1, 1024))

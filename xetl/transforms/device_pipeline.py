@@ -32,7 +32,7 @@ def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[Modul
     """The passes from stage ``xetile`` to ``xetile-blocked``, in order.
 
     Args:
-        device: whose blocks are chosen, see `xetl.devices`.
+        device: for which maps and blocks are chosen, see `xetl.devices`.
         slm_limit: bytes of shared memory that a workgroup may use.
     """
     return [
@@ -43,7 +43,7 @@ def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[Modul
         CSEPass(),
         # Sums outside of a product want as many registers again.
         FoldAddIntoMmaPass(),
-        PropagateWgMapsPass(),
+        PropagateWgMapsPass(device),
         # Maps say who touches what; after distribution nobody sees both sides.
         PlaceBarriersPass(),
         DistributeToSubgroupsPass(slm_limit),

@@ -18,11 +18,14 @@ parts are in ``maps/``: rules, graph, search, choose, write.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from xetl.devices import Device, find_device
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
 from xetl.transforms.maps.graph import Graph
@@ -30,25 +33,32 @@ from xetl.transforms.maps.search import find_maps
 from xetl.transforms.maps.write import Writer
 
 
+@dataclass(frozen=True)
 class PropagateWgMapsPass(ModulePass):
-    """See the module."""
+    """See the module.
+
+    Attributes:
+        device: for which maps are chosen.
+    """
 
     name = "propagate-wg-maps"
+
+    device: str = "pvc"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of a module in place."""
         kernels = [each for each in op.walk() if isinstance(each, _FUNCTIONS)]
         for kernel in kernels:
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
-                propagate(kernel)
+                propagate(kernel, find_device(self.device))
 
 
 _FUNCTIONS = (gpu.FuncOp, func.FuncOp)
 
 
-def propagate(kernel: Operation) -> None:
+def propagate(kernel: Operation, device: Device) -> None:
     """Find the maps of one kernel and write them."""
     graph = Graph(kernel)
-    team = find_maps(graph)
+    team = find_maps(graph, device)
     if team is not None:
         Writer(graph, team).write(kernel)

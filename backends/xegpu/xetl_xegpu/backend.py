@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from xetl.backend import Argument, Artifact, Place, QueuedExecutable
-from xetl.devices import DEVICES
+from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.language.signature import Signature
@@ -53,7 +53,7 @@ class XegpuBackend:
 
     def slm_limit(self, target: str) -> int:
         """Bytes of shared memory that a workgroup may have."""
-        return _pipeline().SLM_LIMIT
+        return find_device(target).shared_bytes
 
     def place(
         self, queue: object, names: Sequence[str], args: Sequence[Argument]

@@ -37,13 +37,6 @@ from xetl_xegpu.simt import LANES, SIMT, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
 
-SLM_LIMIT = 128 << 10
-"""Bytes of shared memory that a workgroup may have.
-
-Source: Intel's oneAPI optimisation guide, "shared local memory": 128 KiB for each Xe
-core of PVC; of Battlemage's 256 KiB of core memory the driver gives as much.
-"""
-
 STAGE_AFTER = {
     **device_pipeline.STAGE_AFTER,
     "convert-xetile-to-xegpu": XEGPU.name,
@@ -58,7 +51,7 @@ def passes(target: str) -> list[ModulePass]:
     return [
         *narrow,
         RecordArgumentsPass(),
-        *device_pipeline.device_passes(target, SLM_LIMIT),
+        *device_pipeline.device_passes(target, find_device(target).shared_bytes),
         AddUnalignedKernelPass(),
         ConvertXetileToXegpuPass(),
         CanonicalizePass(),

@@ -1,13 +1,13 @@
 """Maps for what the user gave none: a model of what they cost, in plain numbers.
 
-*Unit*: one multiply-add of the matrix unit.  A Xe core of PVC does 256 of 16 bits in a
-cycle for a thread and reads 64 bytes from its first cache, so a byte read costs 4; a
-byte that goes through shared memory is written, waited for and read: 16.
+*Unit*: one cycle of an engine of the device (`xetl.devices`, `Speed`).  A byte read
+costs what the first cache needs for it; one that goes through shared memory is written,
+waited for and read: four times as much.
 
-*A product* C(m, n) of which a subgroup owns (p, q) costs p * q * k, both rounded up to
-what the matrix unit takes (8 rows, 16 columns), and (p + q) * k elements read.  Its
-sums and a step of A and B must fit the registers (256 of 64 bytes); what does not is
-spilled: the cost grows with the excess.  So 16-bit operands end at 32x64 a subgroup
+*A product* C(m, n) of which a subgroup owns (p, q) costs p * q * k on the matrix unit,
+both rounded up to what that takes (8 rows, 16 columns), and (p + q) * k elements read.
+Its sums and a step of A and B must fit the registers (256 of 64 bytes); what does not
+is spilled: the cost grows with the excess.  So 16-bit operands end at 32x64 a subgroup
 where the tile has them, and at fewer subgroups where it is small.  Rows that something
 behind the product needs whole (a sum along them, a second product) cost p * q sums
 through shared memory if they are split; what is computed of them, and the sums of the
@@ -17,10 +17,12 @@ second product, want registers as well, so there are more subgroups.
 registers is for one of them.  A reduced dimension stays in one subgroup if the other
 one has enough for all.
 
-*The number of subgroups*, where no map says it, is the power of two up to 32 for which
-the cost of all subgroups together is least: as few as the registers allow.
+*The number of subgroups*, where no map says it, is the power of two, up to what a core
+has room for, for which the cost of all subgroups together is least: as few as the
+registers allow.
 
-Source: docs/xetile.md, section 8 of the reference (registers, matrix unit, blocks).
+Source: docs/xetile.md, section 8 of the reference (registers, matrix unit, blocks); the
+numbers are those of `xetl.devices`.
 """
 
 from __future__ import annotations
@@ -29,18 +31,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from xetl.devices import DEVICES
+from xetl.devices import ROW_BYTES, Device
 from xetl.language.distribution import Layout, spreads
+from xetl.transforms.costs import product_cycles, round_up
 from xetl.transforms.maps.layouts import same_owners, with_data
 
-MOST_SUBGROUPS = 32
-_DEVICE = DEVICES["pvc"]
-_REGISTER_BYTES = _DEVICE.registers[1] * _DEVICE.register_bytes
-_VALUE_BYTES = _REGISTER_BYTES // 4
-_ROW_BYTES = 64
-_READ = 4.0
-_EXCHANGE = 16.0
-_BARRIER = 4096.0
+_READS = 4
+"""What a byte through shared memory costs, in bytes read."""
+_BARRIER = 16.0
 _SHARERS = 4
 """Values that share the registers where a product's rows are needed whole: its sums,
 two that are computed of them, and the sums of a second product."""
@@ -61,6 +59,7 @@ class Product:
         together: dimensions of C along which something behind it needs all.
         left: the map that A has already.
         right: the map that B has already.
+        on_matrix_unit: else lanes multiply and add.
     """
 
     shape: Shape
@@ -69,29 +68,33 @@ class Product:
     together: frozenset[int] = frozenset()
     left: Layout | None = None
     right: Layout | None = None
+    on_matrix_unit: bool = True
 
 
-def choose_product_map(product: Product, subgroups: int | None) -> Layout:
+def choose_product_map(
+    product: Product, subgroups: int | None, device: Device
+) -> Layout:
     """The cheapest map of C, for that many subgroups if there is a number already."""
 
     def cost(layout: Layout) -> float:
-        return product_cost(product, layout)
+        return product_cost(product, layout, device)
 
     if subgroups is None:
-        subgroups = _roomy_number(product)
-    best = _cheapest(product.shape, subgroups, cost)
+        subgroups = _roomy_number(product, device)
+    best = _cheapest_for(product.shape, subgroups, cost)
     if product.left is None and product.right is None:
         return best
     return min([best, *_from_sides(product)], key=cost)
 
 
-def _roomy_number(product: Product) -> int:
+def _roomy_number(product: Product, device: Device) -> int:
     """How many subgroups have registers for the product, and for what follows it."""
     sharers = _SHARERS if product.together else 1
-    found = _cheapest(
-        product.shape, None, lambda layout: product_cost(product, layout, sharers)
-    )
-    return found.subgroups
+
+    def cost(layout: Layout) -> float:
+        return product_cost(product, layout, device, sharers)
+
+    return _cheapest(product.shape, None, cost, device).subgroups
 
 
 def _from_sides(product: Product) -> Iterator[Layout]:
@@ -110,7 +113,11 @@ def _from_sides(product: Product) -> Iterator[Layout]:
 
 
 def choose_value_map(
-    shape: Shape, bits: int, subgroups: int | None, together: Collection[int] = ()
+    shape: Shape,
+    bits: int,
+    subgroups: int | None,
+    device: Device,
+    together: Collection[int] = (),
 ) -> Layout:
     """The cheapest map of a value that is only read, written and reduced.
 
@@ -118,23 +125,33 @@ def choose_value_map(
         shape: of the value.
         bits: of an element.
         subgroups: how many there are; None: it is to be chosen.
+        device: that pays.
         together: dimensions along which it is reduced.
     """
 
     def cost(layout: Layout) -> float:
-        return _value_cost(shape, bits, together, layout)
+        return _value_cost(shape, bits, together, layout, device)
 
-    return _cheapest(shape, subgroups, cost)
+    return _cheapest(shape, subgroups, cost, device)
 
 
 def _cheapest(
-    shape: Shape, subgroups: int | None, cost: Callable[[Layout], float]
+    shape: Shape,
+    subgroups: int | None,
+    cost: Callable[[Layout], float],
+    device: Device,
 ) -> Layout:
     if subgroups is not None:
-        return min(_candidates(shape, subgroups), key=cost)
-    counts = [1 << n for n in range(MOST_SUBGROUPS.bit_length())]
+        return _cheapest_for(shape, subgroups, cost)
+    counts = [1 << n for n in range(device.most_subgroups.bit_length())]
     found = [layout for n in counts for layout in _candidates(shape, n)]
     return min(found, key=lambda layout: layout.subgroups * cost(layout))
+
+
+def _cheapest_for(
+    shape: Shape, subgroups: int, cost: Callable[[Layout], float]
+) -> Layout:
+    return min(_candidates(shape, subgroups), key=cost)
 
 
 def _candidates(shape: Shape, subgroups: int) -> Iterator[Layout]:
@@ -163,56 +180,64 @@ def owned_shape(shape: Shape, layout: Layout) -> Shape:
     return rows, columns
 
 
-def product_cost(product: Product, layout: Layout, sharers: int = 1) -> float:
+def product_cost(
+    product: Product, layout: Layout, device: Device, sharers: int = 1
+) -> float:
     """What one subgroup pays for a product with this map of C.
 
     Args:
         product: what is computed.
         layout: of C.
+        device: that pays.
         sharers: how many values of its size the registers are for.
     """
     rows, columns = owned_shape(product.shape, layout)
-    size, depth = product.bits / 8, product.depth
-    unit = _DEVICE.matrix
-    sums = _up(rows, unit.rows[-1]) * _up(columns, unit.columns)
-    cost = sums * depth + _READ * (rows + columns) * depth * size
+    bits, size, depth = product.bits, product.bits / 8, product.depth
+    unit, read = device.matrix, 1 / device.speed.cache_bytes
+    sums = round_up(rows, unit.rows[-1]) * round_up(columns, unit.columns)
+    cost = product_cycles(
+        device, rows, columns, depth, bits, on_matrix_unit=product.on_matrix_unit
+    )
+    cost += read * (rows + columns) * depth * size
     used = sums * 4 + (rows + columns) * min(depth, _STEP) * size
-    cost *= _spilled(used, _REGISTER_BYTES // sharers)
+    cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):
         if dim in product.together and owned < product.shape[dim]:
-            cost += _BARRIER + _EXCHANGE * sums * 4
+            cost += _BARRIER + _READS * read * sums * 4
     a = with_data(layout, [1], [depth])
     b = with_data(layout, [0], [depth])
-    if product.left and not same_owners((product.shape[0], depth), a, product.left):
-        cost += exchange_cost((product.shape[0], depth), product.bits, a)
-    if product.right and not same_owners((depth, product.shape[1]), b, product.right):
-        cost += exchange_cost((depth, product.shape[1]), product.bits, b)
+    shapes = (product.shape[0], depth), (depth, product.shape[1])
+    for shape, side, wanted in zip(shapes, (product.left, product.right), (a, b)):
+        if side and not same_owners(shape, wanted, side):
+            cost += exchange_cost(shape, bits, wanted, device)
     return cost
 
 
-def exchange_cost(shape: Shape, bits: int, layout: Layout) -> float:
+def exchange_cost(shape: Shape, bits: int, layout: Layout, device: Device) -> float:
     """What one subgroup pays if a value gets another map."""
     rows, columns = owned_shape(shape, layout)
-    return _BARRIER + _EXCHANGE * rows * columns * max(1, bits // 8)
+    written = rows * columns * max(1, bits // 8)
+    return _BARRIER + _READS * written / device.speed.cache_bytes
 
 
 def _value_cost(
-    shape: Shape, bits: int, together: Collection[int], layout: Layout
+    shape: Shape, bits: int, together: Collection[int], layout: Layout, device: Device
 ) -> float:
     rows, columns = owned_shape(shape, layout)
-    size = max(1, bits // 8)
-    cost = _READ * rows * _up(columns * size, _ROW_BYTES)
-    cost *= _spilled(rows * columns * size, _VALUE_BYTES)
+    size, read = max(1, bits // 8), 1 / device.speed.cache_bytes
+    cost = read * rows * round_up(columns * size, ROW_BYTES)
+    cost *= _spilled(rows * columns * size, _register_bytes(device) // 4)
     for dim, owned, other in ((0, rows, columns), (1, columns, rows)):
         if dim in together and owned < shape[dim]:
-            cost += _BARRIER + _EXCHANGE * other * layout.sg_layout[dim] * size
+            exchanged = other * layout.sg_layout[dim] * size
+            cost += _BARRIER + _READS * read * exchanged
     return cost
+
+
+def _register_bytes(device: Device) -> int:
+    return device.registers[1] * device.register_bytes
 
 
 def _spilled(used: float, budget: int) -> float:
     """How much dearer it is for what does not fit."""
     return 1 + 4 * max(0.0, used / budget - 1)
-
-
-def _up(number: int, step: int) -> int:
-    return -(-number // step) * step

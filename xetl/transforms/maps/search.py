@@ -16,9 +16,11 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from xetl.devices import Device
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileMmaOp
 from xetl.language.distribution import Layout, whole
+from xetl.transforms.costs import goes_to_matrix_unit
 from xetl.transforms.maps.choose import (
     Product,
     choose_product_map,
@@ -37,19 +39,24 @@ SMALL = 1024
 """Bytes that each subgroup may as well hold all of, where something needs all of it."""
 
 
-def find_maps(graph: Graph) -> Layout | None:
+def find_maps(graph: Graph, device: Device) -> Layout | None:
     """Set ``label`` of every node of ``graph``.
+
+    Args:
+        graph: of a kernel.
+        device: for which maps are chosen.
 
     Returns:
         Any layout of the kernel: it says how many subgroups there are; None if the
         kernel has nothing to spread.
     """
-    return _Search(graph).run()
+    return _Search(graph, device).run()
 
 
 class _Search:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, device: Device) -> None:
         self._graph = graph
+        self._device = device
         self._nodes = list(graph.nodes.values())
         self._any: Layout | None = None
         self._turned: dict[Node, bool] = {}
@@ -155,8 +162,12 @@ class _Search:
                 continue
             best = self._best_of_product(op, _given_of)
             product = self._product(op, _given_of)
-            gain = product_cost(product, node.label) - product_cost(product, best)
-            if runs * gain > exchange_cost(node.shape, node.bits, best):
+            now, then = (
+                product_cost(product, layout, self._device)
+                for layout in (node.label, best)
+            )
+            turn = exchange_cost(node.shape, node.bits, best, self._device)
+            if runs * (now - then) > turn:
                 better[node] = best
         if not better:
             return
@@ -173,7 +184,8 @@ class _Search:
             self._flood([node])
 
     def _best_of_product(self, op: TileMmaOp, known: _Known) -> Layout:
-        found = choose_product_map(self._product(op, known), self._subgroups)
+        product = self._product(op, known)
+        found = choose_product_map(product, self._subgroups, self._device)
         return counted(found, self._turned[self._graph.node(op.result)])
 
     def _product(self, op: TileMmaOp, known: _Known) -> Product:
@@ -185,6 +197,7 @@ class _Search:
             bits_of(op.a),
             frozenset(self._together(node)),
             *sides,
+            on_matrix_unit=goes_to_matrix_unit(op, self._device),
         )
 
     def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
@@ -203,7 +216,9 @@ class _Search:
 
     def _cheapest_value_map(self, node: Node) -> Layout:
         together = self._together(node) | node.lines
-        return choose_value_map(node.shape, node.bits, self._subgroups, together)
+        return choose_value_map(
+            node.shape, node.bits, self._subgroups, self._device, together
+        )
 
     def _together(self, start: Node) -> set[int]:
         """Dimensions along which what is computed from it is reduced, too."""

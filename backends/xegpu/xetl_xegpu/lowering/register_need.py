@@ -27,12 +27,6 @@ _OF_A_LANE = (simt.LaneIdOp, simt.BlockLoadOp, simt.DpasOp, simt.LoadOp, simt.At
 _FOR_MESSAGES = 16
 """Registers beside those that hold data: addresses, and what describes messages."""
 
-MOST_SUBGROUPS = 32
-"""Subgroups of a workgroup that fit when each thread has the large register file.
-
-Source: Intel's oneAPI optimisation guide, "GRF mode": 512 threads of a core, in halves.
-"""
-
 
 def register_file(kernel: simt.FuncOp, device: Device) -> int:
     """How many registers a thread is to have: the small file, or the large one.
@@ -44,7 +38,7 @@ def register_file(kernel: simt.FuncOp, device: Device) -> int:
     small, large = device.registers
     need = registers_needed(kernel, device) + _FOR_MESSAGES
     subgroups = prod(kernel.lanes) // device.subgroup_size
-    chosen = small if need <= small or subgroups > MOST_SUBGROUPS else large
+    chosen = small if need <= small or subgroups > device.most_subgroups else large
     if chosen == large or need > small:
         text = f"about {need} are in use at once: each thread gets {chosen}"
         more = "; what does not fit goes to memory, smaller tiles would help"
