@@ -30,6 +30,7 @@ from xetl_xegpu.lowering.record_arguments import (
 )
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
+from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
 from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
 from xetl_xegpu.offline.assembly import assembly_text
 from xetl_xegpu.plan import explain_plan
@@ -56,10 +57,11 @@ def passes(target: str) -> list[ModulePass]:
         ConvertXetileToXegpuPass(),
         CanonicalizePass(),
         CSEPass(),
-        DistributeToLanesPass(),
+        DistributeToLanesPass(target),
         CanonicalizePass(),
         CSEPass(),
         RotateLoopsPass(),
+        SplitBarriersPass(),
     ]
 
 

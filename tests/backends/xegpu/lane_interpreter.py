@@ -4,15 +4,20 @@ A value is an array of 16 numbers, or of 16 rows of n numbers.  What is the same
 and after lanes (`arith`, `math`) is asked of the reference backend, with the lanes as
 one more dimension.  Subgroups are generators that stop at barriers.  Memory is bytes;
 whoever leaves an array, or meets a barrier alone, is found out.
+
+What stands between the halves of a barrier runs as early as it may, before others have
+arrived (`EARLY`), or as late, after others have done what follows (`LATE`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
+from lane_memory import Array, Memory
 from xdsl.dialects.builtin import DYNAMIC_INDEX, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.test_value import create_ssa_value
@@ -31,58 +36,26 @@ from xetl_xegpu.dialect import DIALECTS
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
 
 LANES = 16
-Array = np.ndarray[Any, np.dtype[Any]]
-Steps = Generator[None, None, list[Array]]
+Steps = Generator[Operation, None, list[Array]]
 """A run of operations, which stops at barriers; ends with what the region gives."""
 
-
-class Memory:
-    """Bytes at addresses: arrays with room between them, where nobody may go."""
-
-    def __init__(self, arrays: Sequence[Array]) -> None:
-        self.starts: list[int] = []
-        self.spans: list[tuple[int, int]] = []
-        size = 4096
-        for array in arrays:
-            steps = zip(array.shape, array.strides)
-            extent = array.itemsize + sum((n - 1) * step for n, step in steps)
-            self.starts.append(size)
-            self.spans.append((size, size + (extent if array.size else 0)))
-            size += -(-extent // 64) * 64 + 4096
-        self.bytes = np.full(size, 0xA5, np.uint8)
-        for array, start in zip(arrays, self.starts):
-            if array.size:
-                self.seen_as(array, start)[...] = array
-
-    def seen_as(self, like: Array, start: int) -> Array:
-        """The bytes from ``start`` on, as an array of such strides."""
-        return np.ndarray(like.shape, like.dtype, self.bytes, start, like.strides)
-
-    def places(self, addresses: Array, size: int) -> Array:
-        """The bytes of an element at each address; they must exist."""
-        for address in addresses:
-            inside = any(a <= address and address + size <= b for a, b in self.spans)
-            assert inside, f"{size} bytes at {address} lie in no array {self.spans}"
-        return addresses[:, None] + np.arange(size)
-
-    def load(self, addresses: Array, dtype: np.dtype[Any]) -> Array:
-        places = self.places(addresses, dtype.itemsize)
-        raw = self.bytes[places].reshape(-1)
-        return raw != 0 if dtype == np.bool_ else raw.view(dtype)
-
-    def store(self, addresses: Array, values: Array) -> None:
-        raw = np.ascontiguousarray(values).view(np.uint8)
-        places = self.places(addresses, values.dtype.itemsize)
-        self.bytes[places] = raw.reshape(places.shape)
+EARLY, LATE = simt.BarrierWaitOp, simt.BarrierArriveOp
+"""The half of a barrier where a subgroup stops until all have come to it."""
 
 
 class Group:
     """One workgroup: its shared memory, and where it is."""
 
     def __init__(
-        self, memory: Memory, size: int, at: Sequence[int], grid: Sequence[int]
+        self,
+        memory: Memory,
+        size: int,
+        at: Sequence[int],
+        grid: Sequence[int],
+        half: type[Operation] = EARLY,
     ):
         self.memory = memory
+        self.stops = (simt.BarrierOp, simt.NamedBarrierOp, half)
         self.local = Memory([np.full(size, 0xCD, np.uint8)])
         self.at, self.grid = at, grid
         self.records: list[tuple[str, list[Array]]] = []
@@ -120,8 +93,8 @@ class Subgroup:
                 return [self.get(value) for value in op.operands]
             if op.regions:
                 found = yield from _REGIONS[type(op)](self, op)
-            elif isinstance(op, simt.BarrierOp):
-                yield
+            elif isinstance(op, self.group.stops):
+                yield op
                 found = []
             else:
                 found = evaluate(self, op)
@@ -391,6 +364,8 @@ _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
     simt.ReduceOp: _reduce,
     simt.ScanOp: _scan,
     simt.FenceOp: lambda lanes, op: [],
+    simt.BarrierArriveOp: lambda lanes, op: [],
+    simt.BarrierWaitOp: lambda lanes, op: [],
     simt.PrintOp: _record,
     simt.AssertOp: _record,
 }
@@ -402,22 +377,27 @@ _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
 def run_group(kernel: simt.FuncOp, group: Group, arguments: Sequence[Array]) -> None:
     """All subgroups of a workgroup, from barrier to barrier."""
     count = kernel.lanes[0] // LANES
-    running = [
+    ready = [
         Subgroup(group, number).run(kernel.body.block, arguments)
         for number in range(count)
     ]
-    while running:
-        left = [steps for steps in running if not _has_ended(steps)]
-        assert len(left) in (0, len(running)), "some wait at a barrier, others ended"
-        running = left
-
-
-def _has_ended(steps: Steps) -> bool:
-    try:
-        next(steps)
-    except StopIteration:
-        return True
-    return False
+    waiting: list[tuple[int | None, Steps]] = []
+    wanted: dict[int | None, int] = {None: count}
+    while ready:
+        for steps in ready:
+            stop = next(steps, None)
+            if stop is None:
+                continue
+            number = None
+            if isinstance(stop, simt.NamedBarrierOp):
+                number = stop.number.value.data
+                wanted[number] = stop.subgroups.value.data
+            waiting.append((number, steps))
+        met = Counter(number for number, _ in waiting)
+        over = {number for number in met if met[number] == wanted[number]}
+        ready = [steps for number, steps in waiting if number in over]
+        waiting = [each for each in waiting if each[0] not in over]
+    assert not waiting, "some wait at a barrier, others ended"
 
 
 def to_lanes(text: str) -> tuple[simt.FuncOp, list[Attribute]]:
@@ -460,13 +440,27 @@ def launch(
 
     Lanes that a mask leaves out load garbage, and shared memory begins as garbage.
     """
-    kernel, types = to_lanes(text)
+    return run(*to_lanes(text), *values, grid=grid)
+
+
+def run(
+    kernel: simt.FuncOp,
+    types: Sequence[Attribute],
+    *values: Any,
+    grid: Sequence[int] = (1, 1, 1),
+    half: type[Operation] = EARLY,
+) -> list[tuple[str, list[Array]]]:
+    """Run a kernel of lanes that was made of a text; as `launch`.
+
+    ``half`` says when subgroups do what stands between the halves of a barrier.
+    """
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     memory = Memory(arrays)
     arguments = passed(types, values, memory.starts)
     records: list[tuple[str, list[Array]]] = []
     for z, y, x in product(*(range(n) for n in reversed(grid))):
-        group = Group(memory, kernel.slm_bytes.value.data, (x, y, z), grid)
+        size = kernel.slm_bytes.value.data
+        group = Group(memory, size, (x, y, z), grid, half)
         with np.errstate(all="ignore"):  # of what becomes of garbage
             run_group(kernel, group, arguments)
         records += group.records

@@ -7,7 +7,8 @@ not know (they would leave a call of nothing) cannot come up: its parts are look
 
 Sources: cl_intel_subgroup_2d_block_io, cl_intel_subgroup_matrix_multiply_accumulate
 (and its tf32 and bf16 forms as MLIR 22's XeVM emits them), cl_intel_subgroups,
-cl_intel_bfloat16_conversions, OpenCL C 3.0.
+cl_intel_bfloat16_conversions, OpenCL C 3.0; SPV_INTEL_split_barrier;
+cl_khr_subgroup_named_barrier as Intel's compiler has it (ocloc 26.27).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ EXTENSIONS = (
     "SPV_INTEL_subgroups",
     "SPV_INTEL_bfloat16_conversion",
     "SPV_EXT_shader_atomic_float_add",
+    "SPV_INTEL_split_barrier",
 )
 """What modules may use beyond SPIR-V itself; all drivers of the devices have it."""
 
@@ -278,8 +280,35 @@ _OPENCL: dict[str, str | None] = {
     "sub_group_broadcast": None,
     "sub_group_shuffle_xor": None,
     "intel_sub_group_shuffle": "SPV_INTEL_subgroups",
+    "__spirv_MemoryBarrier": None,
 }
 """Functions that every device has, and the extension of SPIR-V that they need."""
+
+
+def split_barrier(half: str) -> Builtin:
+    """``__spirv_ControlBarrierArriveINTEL`` or ``...Wait...``: half a barrier.
+
+    Parameters: who meets, who sees what was written, which memory in which order.
+    """
+    name = f"__spirv_ControlBarrier{half}INTEL"
+    parameters = ("int", "int", "int")
+    extension = "SPV_INTEL_split_barrier"
+    return _known(Builtin(name, "void", parameters, extension=extension))
+
+
+def named_barrier_init() -> Builtin:
+    """``named_barrier_init``: a barrier for a number of subgroups."""
+    return _known(Builtin("named_barrier_init", "local named_barrier*", ("int",)))
+
+
+def named_barrier() -> Builtin:
+    """``work_group_named_barrier``: all of its subgroups meet.
+
+    Parameters: the barrier, which memory (1: local, 2: global).
+    """
+    parameters = ("local named_barrier*", "uint")
+    return _known(Builtin("work_group_named_barrier", "void", parameters))
+
 
 _REGISTRY: dict[str, Builtin] = {}
 

@@ -73,6 +73,8 @@ def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
     if name == "alloca":
         _check_alloca(instruction, is_entry=is_entry)
         return
+    if name == "fence":
+        raise InternalError("a `fence` does not say which memory; `barriers` does")
     for type_ in _types(instruction):
         _check_type(type_, name)
     if name in _NOT_FOR_BOOLS and _is_bool(instruction.operands[0].type):

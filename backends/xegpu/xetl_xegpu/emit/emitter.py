@@ -34,6 +34,7 @@ class KernelEmitter(Emitter):
         slm: the shared local memory of the workgroup, if there is any.
         status: address of the status words: the kernel's last argument.
         log_ids: the number of each operation that writes a record.
+        named_barriers: those that were made on entry, by number.
     """
 
     device: Device = field(kw_only=True)
@@ -41,6 +42,7 @@ class KernelEmitter(Emitter):
     slm: Any = None
     status: Any = None
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    named_barriers: dict[int, Any] = field(default_factory=dict[int, Any])
 
     def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
         """Call a builtin."""

@@ -20,6 +20,7 @@ from xetl.errors import InternalError
 from xetl_xegpu.emit import (
     arithmetic,
     atomics,
+    barriers,
     blocks,
     elementary,
     log,
@@ -116,6 +117,7 @@ TABLE: Table = {
     **atomics.TABLE,
     **subgroup.TABLE,
     **program.TABLE,
+    **barriers.TABLE,
     **log.TABLE,
 }
 

@@ -28,9 +28,12 @@ _SCALARS = {
     "half": ("Dh", HALF),
     "float": ("f", F32),
     "double": ("d", F64),
+    "named_barrier": ("14__namedBarrier", None),  # of a structure nobody looks into
 }
 _SPACES = {"private": 0, "global": 1, "local": 3}
-_TYPE = re.compile(r"(?:(private|global|local) )?(const )?([a-z]+?)(2|3|4|8|16)?(\*)?$")
+_TYPE = re.compile(
+    r"(?:(private|global|local) )?(const )?([a-z_]+?)(2|3|4|8|16)?(\*)?$"
+)
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 

@@ -1,4 +1,4 @@
-"""Emission of where a lane is, of barriers and of the end."""
+"""Emission of where a lane is, and of the end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from xetl.codegen.types import I32
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
-
-_LOCAL_AND_GLOBAL = 3
-"""`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
 
 
 def _of_dimension(name: str) -> Emit:
@@ -30,14 +27,6 @@ def _lane_id(em: KernelEmitter, op: simt.LaneIdOp) -> None:
     em.set(op.result, em.lane())
 
 
-def _barrier(em: KernelEmitter, op: simt.BarrierOp) -> None:
-    em.call(function("barrier", "void", "uint"), [I32(_LOCAL_AND_GLOBAL)])
-
-
-def _fence(em: KernelEmitter, op: simt.FenceOp) -> None:
-    em.builder.fence("acq_rel", op.scope.data)
-
-
 def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
     em.builder.ret_void()
 
@@ -47,7 +36,5 @@ TABLE: Table = {
     simt.NumGroupsOp: _of_dimension("get_num_groups"),
     simt.SubgroupIdOp: _subgroup_id,
     simt.LaneIdOp: _lane_id,
-    simt.BarrierOp: _barrier,
-    simt.FenceOp: _fence,
     simt.ReturnOp: _return,
 }

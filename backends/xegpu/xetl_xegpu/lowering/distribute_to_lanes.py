@@ -16,13 +16,14 @@ after:  %p = simt.block_load %base, %width, %height, %pitch, %x, %y
         %e = math.exp %v : vector<8xf32>
 
 *Refused*, with the line: what no lane can hold its part of, descriptors that loops
-carry, named barriers of some subgroups.
+carry, named barriers of some subgroups where they are emulated.
 Source: docs/design/0005-xegpu.md, "Fragments" and "Stage `lanes`".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
@@ -30,6 +31,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from xetl.devices import find_device
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu_hints import (
     AllocNbarrierOp,
@@ -47,6 +49,7 @@ from xetl_xegpu.lowering.lanes import (
     elementwise,
     memory,
     moves,
+    named_barriers,
     products,
     programs,
     reductions,
@@ -59,17 +62,21 @@ from xetl_xegpu.lowering.lanes.state import Lanes
 _Rule = Callable[[Lanes, Any], None]
 
 
+@dataclass(frozen=True)
 class DistributeToLanesPass(ModulePass):
     """See the module docstring."""
 
     name = "distribute-to-lanes"
 
+    device: str = "pvc"
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
+        device = find_device(self.device)
         for module in [o for o in op.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in module.body.block.ops:
                 if isinstance(kernel, gpu.FuncOp) and kernel.is_kernel:
-                    made = lower_kernel(kernel, lower_block)
+                    made = lower_kernel(kernel, device, lower_block)
                     op.body.block.insert_op_before(made, module)
             module.detach()
             module.erase(safe_erase=False)
@@ -167,9 +174,9 @@ _PROGRAM: dict[type[Operation], _Rule] = {
     scf.YieldOp: control.yield_,
     scf.ConditionOp: control.condition,
     AllocNbarrierOp: programs.nothing,
-    InitNbarrierOp: programs.init_nbarrier,
-    NbarrierArriveOp: programs.nothing,
-    NbarrierWaitOp: programs.nbarrier_wait,
+    InitNbarrierOp: named_barriers.init,
+    NbarrierArriveOp: named_barriers.arrive,
+    NbarrierWaitOp: named_barriers.wait,
     CompileHintOp: programs.nothing,
     xegpu.FenceOp: programs.fence,
     xegpu.PrintOp: programs.print_text,

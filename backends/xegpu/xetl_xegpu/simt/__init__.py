@@ -5,6 +5,13 @@ See docs/design/0005-xegpu.md, "Stage `lanes`".
 
 from xdsl.ir import Dialect
 
+from xetl_xegpu.simt.barrier_ops import (
+    BarrierArriveOp,
+    BarrierOp,
+    BarrierWaitOp,
+    FenceOp,
+    NamedBarrierOp,
+)
 from xetl_xegpu.simt.block_ops import (
     BlockLoadOp,
     BlockPrefetchOp,
@@ -27,13 +34,7 @@ from xetl_xegpu.simt.program_ops import (
     SubgroupIdOp,
 )
 from xetl_xegpu.simt.stage import LANES
-from xetl_xegpu.simt.subgroup_ops import (
-    BarrierOp,
-    FenceOp,
-    ReduceOp,
-    ScanOp,
-    ShuffleOp,
-)
+from xetl_xegpu.simt.subgroup_ops import ReduceOp, ScanOp, ShuffleOp
 
 SIMT = Dialect(
     "simt",
@@ -57,6 +58,9 @@ SIMT = Dialect(
         ReduceOp,
         ScanOp,
         BarrierOp,
+        BarrierArriveOp,
+        BarrierWaitOp,
+        NamedBarrierOp,
         FenceOp,
         PrintOp,
         AssertOp,
@@ -69,7 +73,9 @@ __all__ = [
     "SUBGROUP_SIZE",
     "AssertOp",
     "AtomicOp",
+    "BarrierArriveOp",
     "BarrierOp",
+    "BarrierWaitOp",
     "BlockLoadOp",
     "BlockPrefetchOp",
     "BlockShape",
@@ -82,6 +88,7 @@ __all__ = [
     "LaneProductOp",
     "LoadOp",
     "LocalBaseOp",
+    "NamedBarrierOp",
     "NumGroupsOp",
     "PrintOp",
     "ReduceOp",

@@ -1,7 +1,7 @@
-"""What the lanes of a subgroup tell one another, and where a workgroup meets.
+"""What the lanes of a subgroup tell one another.
 
-All lanes take part: none of these may stand where lanes of a subgroup (of a workgroup
-for a barrier) have gone different ways.  Vectors are worked on element by element.
+All lanes take part: none of these may stand where they have gone different ways.
+Vectors are worked on element by element.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 
 from xetl.dialects.base import Common, Value, XetlOp, check, element_type
 from xetl.dialects.combining import KINDS, kind_fits, normalize_kind
@@ -92,38 +92,3 @@ class ScanOp(_CombiningOp):
 
     name = "simt.scan"
     assembly_format = "$kind $value attr-dict `:` type($value)"
-
-
-@irdl_op_definition
-class BarrierOp(XetlOp):
-    """All lanes of the workgroup meet; what they wrote before is seen by all after."""
-
-    name = "simt.barrier"
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "attr-dict"
-
-    def __init__(self, **common: Unpack[Common]) -> None:
-        super().__init__(**common)
-
-
-@irdl_op_definition
-class FenceOp(XetlOp):
-    """What this lane wrote before is seen by others before what it writes after.
-
-    ``scope``: by those of the ``workgroup`` or of the ``device``.
-    """
-
-    name = "simt.fence"
-
-    scope = prop_def(StringAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$scope attr-dict"
-
-    def __init__(self, scope: str = "device", **common: Unpack[Common]) -> None:
-        super().__init__(properties={"scope": StringAttr(scope)}, **common)
-
-    def verify_(self) -> None:
-        """Check that there is such a scope."""
-        scope = self.scope.data
-        known = ("workgroup", "device")
-        check(scope in known, "`scope` is one of {}, found {}", known, scope)

@@ -78,9 +78,10 @@ gpu.module @m {
 
 // -----
 
-// A named barrier that all subgroups meet is a barrier of the workgroup.
+// A named barrier that all subgroups meet is a barrier of the workgroup, in two halves.
 // CHECK-LABEL: simt.func @met_by_all
-// CHECK-COUNT-1: simt.barrier
+// CHECK:       simt.barrier_arrive
+// CHECK-NEXT:  simt.barrier_wait
 gpu.module @m {
   gpu.func @met_by_all() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
@@ -95,8 +96,11 @@ gpu.module @m {
 
 // -----
 
-// One of some subgroups is not.
-// CHECK: this named barrier is no barrier of the whole workgroup
+// One of some subgroups is one of the device: they meet where they wait.
+// CHECK-LABEL: simt.func @met_by_some
+// CHECK-NOT:   simt.barrier
+// CHECK:       simt.named_barrier 1 of 2
+// CHECK-NEXT:  simt.return
 gpu.module @m {
   gpu.func @met_by_some() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
@@ -104,6 +108,78 @@ gpu.module @m {
     %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
     xegpu.nbarrier_arrive %b : !xegpu.nbarrier
     xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    gpu.return
+  }
+}
+
+// -----
+
+// Who never waits would be one too few for those who do.
+// CHECK: this named barrier is no barrier: who arrives must also wait
+gpu.module @m {
+  gpu.func @produces(%is: i1) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 4 : i8
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    scf.if %is {
+      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK: 5 subgroups meet at this named barrier, of 4
+gpu.module @m {
+  gpu.func @too_many() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 5 : i8
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK: which subgroups meet at this named barrier is not known
+gpu.module @m {
+  gpu.func @unknown(%n: i8) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK: named barrier 1 is for another number of subgroups before
+gpu.module @m {
+  gpu.func @two_counts() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %two = arith.constant 2 : i8
+    %three = arith.constant 3 : i8
+    %a = xegpu.init_nbarrier %id, %two : i8, i8 -> !xegpu.nbarrier
+    %b = xegpu.init_nbarrier %id, %three : i8, i8 -> !xegpu.nbarrier
+    gpu.return
+  }
+}
+
+// -----
+
+// A fence says which memory, and who sees it.
+// CHECK-LABEL: simt.func @fences
+// CHECK-NEXT:  simt.fence "workgroup" {memory = "local"}
+// CHECK-NEXT:  simt.fence "device" {memory = "local"}
+// CHECK-NEXT:  simt.fence "workgroup" {memory = "global"}
+// CHECK-NEXT:  simt.fence "device" {memory = "global"}
+gpu.module @m {
+  gpu.func @fences() kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
+    xegpu.fence memory_kind = slm, fence_scope = workgroup
+    xegpu.fence memory_kind = slm, fence_scope = gpu
+    xegpu.fence memory_kind = global, fence_scope = workgroup
+    xegpu.fence memory_kind = global, fence_scope = gpu
     gpu.return
   }
 }

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from xetl.devices import Device
 from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_integer_attr, is_memref
 from xetl.dialects.memref_layout import strides_of
@@ -26,11 +27,11 @@ from xetl_xegpu.lowering.lanes.memory import is_shared, product
 from xetl_xegpu.lowering.lanes.state import Lanes, Memory
 
 
-def lower_kernel(kernel: gpu.FuncOp, lower: Lower) -> simt.FuncOp:
+def lower_kernel(kernel: gpu.FuncOp, device: Device, lower: Lower) -> simt.FuncOp:
     """What one lane of the kernel does."""
     subgroups = subgroups_of(kernel)
     entry = Block()
-    lanes = Lanes(entry, kernel, subgroups)
+    lanes = Lanes(entry, kernel, subgroups, device)
     for argument in kernel.body.block.args:
         _argument(lanes, argument)
     entry.insert_arg(i64, len(entry.args))  # the status words

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from xetl.dialects.base import ints_of
-from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, gpu
-from xetl.dialects.upstream.xegpu_hints import (
-    InitNbarrierOp,
-    NbarrierArriveOp,
-    NbarrierWaitOp,
-)
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AssertOp, FenceOp, PrintOp
 from xetl_xegpu.lowering.lanes.state import Lanes
@@ -44,56 +38,14 @@ def barrier(lanes: Lanes, op: gpu.BarrierOp) -> None:
 
 
 def fence(lanes: Lanes, op: FenceOp) -> None:
-    """Who sees what was written."""
+    """Who sees what was written, and where."""
     scope = "workgroup" if op.fence_scope.word == "workgroup" else "device"
-    lanes.add(simt.FenceOp(scope))
+    memory = "local" if op.memory_kind.word == "slm" else "global"
+    lanes.add(simt.FenceOp(scope, memory))
 
 
 def nothing(lanes: Lanes, op: Operation) -> None:
     """A hint, or a declaration."""
-
-
-# Named barriers ---------------------------------------------------------------------
-
-
-def init_nbarrier(lanes: Lanes, op: InitNbarrierOp) -> None:
-    """Only one for all subgroups is a barrier of the workgroup."""
-    count = constant_index(op.participant_thread_num)
-    if count != lanes.subgroups:
-        raise _refuse_barrier(lanes, op, f"{lanes.subgroups} subgroups meet, not some")
-    for use in op.result.uses:
-        if not _is_met_by_all(use.operation, op.result):
-            raise _refuse_barrier(lanes, use.operation, "who arrives must also wait")
-
-
-def _is_met_by_all(op: Operation, barrier: SSAValue) -> bool:
-    """Whether those who arrive wait in the same block, one after the other."""
-    block = op.parent
-    assert block is not None
-    turns = [
-        each
-        for each in block.ops
-        if isinstance(each, NbarrierArriveOp | NbarrierWaitOp)
-        and each.nbarrier is barrier
-    ]
-    arrivals, waits = turns[::2], turns[1::2]
-    return len(arrivals) == len(waits) and (
-        all(isinstance(each, NbarrierArriveOp) for each in arrivals)
-        and all(isinstance(each, NbarrierWaitOp) for each in waits)
-    )
-
-
-def _refuse_barrier(lanes: Lanes, op: Operation, why: str) -> Exception:
-    return lanes.refuse(
-        op,
-        f"this named barrier is no barrier of the whole workgroup: {why}",
-        "let all subgroups arrive and then wait, or use `gpu.barrier`",
-    )
-
-
-def nbarrier_wait(lanes: Lanes, op: NbarrierWaitOp) -> None:
-    """All have arrived when all wait."""
-    lanes.add(simt.BarrierOp())
 
 
 # Texts ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from xetl.devices import Device
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat
@@ -69,6 +70,14 @@ class Matrix:
     column: Index
 
 
+@dataclass(frozen=True)
+class NamedBarrier:
+    """Where some subgroups of a workgroup meet, or all of them."""
+
+    number: int
+    subgroups: int
+
+
 class Lanes:
     """The operations of one kernel's lanes, in the making.
 
@@ -76,11 +85,15 @@ class Lanes:
         entry: the first block of the new function.
         source: the old function: errors name it.
         subgroups: how many a workgroup has.
+        device: what the kernel is for.
     """
 
-    def __init__(self, entry: Block, source: Operation, subgroups: int) -> None:
+    def __init__(
+        self, entry: Block, source: Operation, subgroups: int, device: Device
+    ) -> None:
         self.source = source
         self.subgroups = subgroups
+        self.device = device
         self.entry = entry
         self.place = Place(entry, None, source.location)
         self._head = Place(Block(), None, source.location)
@@ -95,6 +108,8 @@ class Lanes:
         """Descriptors of blocks."""
         self.moves_by_lanes = NO_BLOCKS in source.attributes
         """Whether blocks are moved element by element."""
+        self.barriers: dict[SSAValue, NamedBarrier] = {}
+        """Named barriers."""
         self.local_bytes = 0
         """Of the workgroup's memory, used so far."""
 

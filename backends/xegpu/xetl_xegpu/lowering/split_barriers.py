@@ -1,0 +1,155 @@
+"""split-barriers: subgroups compute while they wait for one another.
+
+*What*: a barrier of the workgroup becomes two halves, as far apart as computation
+allows: a subgroup arrives as soon as its last access before the barrier is issued, and
+waits right before its first access behind it.
+*Why*: the slowest subgroup decides when a barrier is over; products that stand next to
+it need not wait.
+*When it is right*: only operations without effects, and prefetches, come to stand
+between the halves. A barrier orders accesses to memory; none of them moves over it, and
+no operation changes its place among the others.
+*When it is worth it*: for `ENOUGH` products at least; the second half asks for two more
+fences (ocloc 26.27), and no GPU was there to weigh them.
+*Halves that the user wrote* (named barriers for all subgroups) stay halves, if nothing
+arrives between them. They are whole barriers again, and none is split, where
+
+* some subgroups have named barriers: beside whole barriers, Intel's compiler gives the
+  halves the number of the first of these, 1 (ocloc 26.27);
+* the kernel asserts: who has failed must be found at the same place by all.
+
+before: %v = simt.load ... {space = "local"}   after: %v = simt.load ...
+        %c = simt.dpas %a, %v, ...                    simt.barrier_arrive
+        simt.barrier                                  %c = simt.dpas %a, %v, ...
+        simt.store ... {space = "local"}              simt.barrier_wait
+                                                      simt.store ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.rewriter import InsertPoint
+from xdsl.traits import IsTerminator, is_side_effect_free
+
+from xetl.transforms.rewriting import apply_patterns
+from xetl_xegpu import simt
+
+ENOUGH = 8
+"""Products between the halves."""
+
+_WHOLE_ONLY = (simt.NamedBarrierOp, simt.AssertOp)
+_PRODUCTS = (simt.DpasOp, simt.LaneProductOp)
+
+
+class SplitBarrier(RewritePattern):
+    """Match barriers with products beside them."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: simt.BarrierOp, rewriter: PatternRewriter, /
+    ) -> None:
+        """Arrive before what may cross, wait behind it."""
+        before, after = list(_crossing(op, -1)), list(_crossing(op, +1))
+        if _products((*before, *after)) < ENOUGH:
+            return
+        first = before[-1] if before else op
+        last = after[-1] if after else op
+        rewriter.insert(simt.BarrierArriveOp(), InsertPoint.before(first))
+        rewriter.insert(simt.BarrierWaitOp(), InsertPoint.after(last))
+        rewriter.erase(op)
+
+
+def _crossing(op: Operation, step: int) -> Iterator[Operation]:
+    """The operations next to a barrier that it does not order, the nearest first."""
+    here = op
+    while True:
+        beside = here.next_op if step > 0 else here.prev_op
+        if beside is None or not _may_cross(beside):
+            return
+        here = beside
+        yield here
+
+
+def _may_cross(op: Operation) -> bool:
+    if op.has_trait(IsTerminator):
+        return False
+    return isinstance(op, simt.BlockPrefetchOp) or is_side_effect_free(op)
+
+
+def _products(operations: tuple[Operation, ...]) -> int:
+    inner = (each for op in operations for each in op.walk())
+    return sum(isinstance(each, _PRODUCTS) for each in inner)
+
+
+class JoinArrival(RewritePattern):
+    """Match the first half."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: simt.BarrierArriveOp, rewriter: PatternRewriter, /
+    ) -> None:
+        """All happens where they wait."""
+        rewriter.erase(op)
+
+
+class JoinWait(RewritePattern):
+    """Match the second half."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(
+        self, op: simt.BarrierWaitOp, rewriter: PatternRewriter, /
+    ) -> None:
+        """All meet here."""
+        rewriter.replace(op, [simt.BarrierOp()], [])
+
+
+class SplitBarriersPass(ModulePass):
+    """See the module docstring."""
+
+    name = "split-barriers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+            if not _halves_are_apart(kernel):
+                apply_patterns(kernel, JoinArrival(), JoinWait())
+            if not _has(kernel, _WHOLE_ONLY):
+                apply_patterns(kernel, SplitBarrier())
+
+
+def _has(kernel: simt.FuncOp, kinds: tuple[type[Operation], ...]) -> bool:
+    return any(isinstance(each, kinds) for each in kernel.walk())
+
+
+def _halves_are_apart(kernel: simt.FuncOp) -> bool:
+    """Whether each subgroup has arrived at one barrier at most."""
+    if _has(kernel, _WHOLE_ONLY):
+        return False
+    blocks = {each.parent_block() for each in kernel.walk() if _is_half(each)}
+    return all(block is not None and _alternate(block) for block in blocks)
+
+
+def _is_half(op: Operation) -> bool:
+    return isinstance(op, simt.BarrierArriveOp | simt.BarrierWaitOp)
+
+
+def _alternate(block: Block) -> bool:
+    """Whether the halves of a block take turns, with none inside of what is between."""
+    arrived = False
+    for op in block.ops:
+        if isinstance(op, simt.BarrierArriveOp | simt.BarrierWaitOp):
+            if arrived == isinstance(op, simt.BarrierArriveOp):
+                return False
+            arrived = not arrived
+        elif arrived and any(_is_half(each) for each in op.walk()):
+            return False
+    return not arrived

@@ -1,0 +1,132 @@
+"""Where subgroups meet, and in which order they see what others wrote.
+
+None of these may stand where lanes of a subgroup have gone different ways; a barrier of
+the workgroup not where its subgroups have.
+"""
+
+from __future__ import annotations
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from xetl.dialects.base import Common, XetlOp, check
+from xetl_xegpu.simt.memory_ops import SPACES
+
+SCOPES = ("workgroup", "device")
+"""Who sees what was written."""
+
+
+class _OrderingOp(XetlOp):
+    """No access may move over it."""
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+class _PlainOp(_OrderingOp):
+    """One that says all by its name."""
+
+    assembly_format = "attr-dict"
+
+    def __init__(self, **common: Unpack[Common]) -> None:
+        super().__init__(**common)
+
+
+@irdl_op_definition
+class BarrierOp(_PlainOp):
+    """All lanes of the workgroup meet; what they wrote before is seen by all after."""
+
+    name = "simt.barrier"
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class BarrierArriveOp(_PlainOp):
+    """The first half of a barrier: what this subgroup wrote before may be read.
+
+    `BarrierWaitOp` follows in the same block, with no other arrival between: a
+    subgroup has arrived once or not at all.
+    """
+
+    name = "simt.barrier_arrive"
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class BarrierWaitOp(_PlainOp):
+    """The second half: all subgroups have arrived, and what they wrote is seen."""
+
+    name = "simt.barrier_wait"
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class NamedBarrierOp(_OrderingOp):
+    """Some subgroups of the workgroup meet: those that come to this number.
+
+    Attributes:
+        number: which barrier.
+        subgroups: how many meet there each time; the same wherever ``number`` is.
+    """
+
+    name = "simt.named_barrier"
+
+    number = prop_def(IntegerAttr[I64])
+    subgroups = prop_def(IntegerAttr[I64])
+    assembly_format = "$number `of` $subgroups attr-dict"
+
+    def __init__(self, number: int, subgroups: int, **common: Unpack[Common]) -> None:
+        super().__init__(
+            properties={
+                "number": IntegerAttr(number, i64),
+                "subgroups": IntegerAttr(subgroups, i64),
+            },
+            **common,
+        )
+
+    def verify_(self) -> None:
+        """Check that somebody meets."""
+        count = self.subgroups.value.data
+        check(count > 0, "{} subgroups do not meet", count)
+
+
+@irdl_op_definition
+class FenceOp(_OrderingOp):
+    """What this lane wrote before is seen by others before what it writes after.
+
+    ``scope``: by those of the ``workgroup`` or of the ``device``; ``memory``: what was
+    written to ``global`` or to ``local`` memory, to both if it is absent.
+    """
+
+    name = "simt.fence"
+
+    scope = prop_def(StringAttr)
+    memory = opt_prop_def(StringAttr)
+    assembly_format = "$scope attr-dict"
+
+    def __init__(
+        self,
+        scope: str = "device",
+        memory: str | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            properties={
+                "scope": StringAttr(scope),
+                "memory": None if memory is None else StringAttr(memory),
+            },
+            **common,
+        )
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """The memory it is about."""
+        return SPACES if self.memory is None else (self.memory.data,)
+
+    def verify_(self) -> None:
+        """Check that there are such a scope and such memory."""
+        scope = self.scope.data
+        check(scope in SCOPES, "`scope` is one of {}, found {}", SCOPES, scope)
+        for space in self.spaces:
+            check(space in SPACES, "`memory` is one of {}, found {}", SPACES, space)
