@@ -23,6 +23,7 @@ from harness import write_csv
 FIRST = "first launch of a GEMM"
 CACHED = "first launch, SPIR-V on disk"
 AGAIN = "launch again"
+SOME_WORK = "launch again, 1,000 elements"
 NO_WAIT = "launch again, wait=False"
 PLAN = "plan()"
 _ENVIRONMENT = {"XETL_BACKEND": "xegpu"}
@@ -59,12 +60,14 @@ def relaunches(calls: int, rounds: int) -> Iterator[tuple[str, float]]:
 
     X, Y, Z = (np.ones(16, np.float32) for _ in range(3))
     launcher = add[1]  # 16 elements: almost nothing to do
+    more = [np.ones(1000, np.float32) for _ in range(3)]
 
     def without_waiting() -> None:
         launcher(X, Y, Z, 16, wait=False).wait()
 
     found = {
         AGAIN: lambda: launcher(X, Y, Z, 16),
+        SOME_WORK: lambda: launcher(*more, 1000),
         NO_WAIT: without_waiting,
         PLAN: add.bind(X, Y, Z, 16, grid=1),
     }

@@ -15,6 +15,7 @@ import numpy as np
 
 from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl_xegpu.launch.addresses import address_of
 from xetl_xegpu.launch.calling import number_of
 from xetl_xegpu.launch.devices import PROCESS
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
@@ -93,8 +94,8 @@ class Shortcuts:
         if not self._place.device.reads_host:
             return None  # it has to be copied
         strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
-        where = view.address, view.readonly
-        return where, view.shape, strides, view.dtype.numpy
+        dtype = view.dtype.numpy
+        return view.address, not view.readonly, view.shape, strides, dtype
 
     def entry(self, *, waits: bool) -> Callable[..., Any]:
         """The function that `xetl.backend.Executable.fast` describes."""
@@ -153,13 +154,8 @@ class _Form:
         """What tells the arrays apart; None: the call is not like the earlier ones."""
         if not self._has_fitting_values(objects):
             return None
-        keys: list[Hashable] = []
-        for index in self._arrays:
-            key = key_of(objects[index], place)
-            if key is None:
-                return None
-            keys.append(key)
-        return tuple(keys)
+        keys = tuple([key_of(objects[index], place) for index in self._arrays])
+        return None if None in keys else keys
 
     def _has_fitting_values(self, objects: Sequence[Any]) -> bool:
         given = len(objects)
@@ -182,7 +178,8 @@ def key_of(obj: Any, place: QueuePlace) -> Hashable:
     if type(obj) is np.ndarray:
         if not place.device.reads_host:
             return None  # it has to be copied
-        return obj.__array_interface__["data"], obj.shape, obj.strides, obj.dtype
+        where = address_of(obj)
+        return where, obj.flags.writeable, obj.shape, obj.strides, obj.dtype
     queue = getattr(obj, "sycl_queue", None)
     if queue is not None:
         if queue != place.queue or not queue.is_in_order:

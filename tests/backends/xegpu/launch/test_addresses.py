@@ -1,0 +1,48 @@
+"""The address of an array, read from its struct."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from xetl_xegpu.launch import addresses
+
+WHOLE = np.zeros((6, 7, 8), np.float32)
+ARRAYS = [
+    WHOLE,
+    WHOLE[2:, 3:, 1:],
+    WHOLE[::-1],
+    WHOLE.T,
+    np.zeros(0),
+    np.zeros(()),
+    np.broadcast_to(np.float16(1), (3, 3)),
+    np.frombuffer(b"12345678", np.uint8)[3:],
+    np.zeros(3, bfloat16),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+def test_it_is_what_numpy_says(array: Any) -> None:
+    assert addresses.address_of is addresses._from_struct
+    assert addresses.address_of(array) == array.__array_interface__["data"][0]
+
+
+def test_an_array_that_moves() -> None:
+    array = np.zeros(4)
+    before = addresses.address_of(array)
+    array.resize(1 << 20, refcheck=False)
+    assert addresses.address_of(array) == array.__array_interface__["data"][0] != before
+
+
+def test_where_the_struct_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_DATA", object.__basicsize__ + 8)
+    assert addresses._choose() is addresses._from_interface
+    monkeypatch.undo()
+    other = SimpleNamespace(implementation=SimpleNamespace(name="pypy"))
+    monkeypatch.setattr(addresses, "sys", other)
+    assert addresses._choose() is addresses._from_interface
+    assert addresses._choose()(WHOLE) == WHOLE.ctypes.data
