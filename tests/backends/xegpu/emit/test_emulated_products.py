@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from tests.backends.xegpu.emit.on_opencl import Program
+from tests.backends.xegpu.emit.on_opencl import Program, parsed
 from tests.backends.xegpu.emit.product_kernels import (
     PRODUCTS,
     ROWS,
     lane_product_kernel,
     product_kernel,
 )
+from xetl_xegpu.emit.pipeline import llvm_text
 
 DTYPES = {
     "f16": np.float16,
@@ -96,6 +99,15 @@ def test_narrow_sums_are_rounded_once(a: str, acc: str):
     # Half a unit in the last place of the result, and what 16 sums in f32 lose.
     unit = np.abs(exact) * float(np.finfo(np.float16).eps if a == "f16" else 2.0**-7)
     assert (np.abs(sums.astype(np.float64) - exact) <= 0.5 * unit + 1e-5).all()
+
+
+def test_narrow_operands_go_as_words():
+    """Half the work for the driver of opencl:cpu; GPUs get the builtin as it is."""
+    module = parsed(product_kernel("bf16", "bf16", "f32", 8))
+    text = llvm_text(module, "opencl")
+    (head,) = re.findall(r"define .*xetl_words__Z40intel.*", text)
+    assert "<8 x i16>" not in head
+    assert "xetl_words" not in llvm_text(module, "pvc")
 
 
 def test_tf32_keeps_ten_bits():

@@ -11,7 +11,13 @@ from typing import Any
 
 from xetl.codegen.llvm import ll
 from xetl_xegpu.emit.builtins import find_builtin
-from xetl_xegpu.emit.emulation import blocks, conversions, lane_products, matrix
+from xetl_xegpu.emit.emulation import (
+    blocks,
+    conversions,
+    lane_products,
+    matrix,
+    words,
+)
 from xetl_xegpu.emit.emulation.body import Body
 
 
@@ -29,6 +35,8 @@ def define_builtins(module: Any, *, emulates_intel: bool) -> None:
         ):
             continue
         # Drivers of processors build functions fastest; GPUs have no calls here.
+        if emulates_intel:
+            function = words.behind(function)
         function.attributes.add("noinline" if emulates_intel else "alwaysinline")
         body = Body(ll.IRBuilder(function.append_basic_block("entry")), builtin)
         if builtin.block is not None:
