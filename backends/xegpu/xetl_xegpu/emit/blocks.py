@@ -18,13 +18,15 @@ from xetl.codegen.llvm import ll
 from xetl.codegen.types import I32, I64, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
+from xetl_xegpu.caches import Kind
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin
-from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table
+from xetl_xegpu.emit.caches import pointer_for_call
+from xetl_xegpu.emit.emitter import LINE, KernelEmitter, Table
 from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
 
-def _surface(em: KernelEmitter, op: BlockOp) -> list[Any]:
+def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Any]:
     """Address, width and pitch in bytes, height, and (x, y)."""
     b = em.builder
     base, *numbers = (em.get(SSAValue.get(v)) for v in op.surface)
@@ -34,7 +36,7 @@ def _surface(em: KernelEmitter, op: BlockOp) -> list[Any]:
     place: Any = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
     for index, number in enumerate((x, y)):
         place = b.insert_element(place, number, I32(index))
-    return [b.inttoptr(base, GLOBAL), width, height, pitch, place]
+    return [pointer_for_call(em, base, kind, op.hints), width, height, pitch, place]
 
 
 def _by(op: BlockOp, message: Builtin) -> Builtin:
@@ -46,7 +48,8 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     b, shape = em.builder, op.shape
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
-    em.call(_by(op, builtins.block_load(em.device, shape)), [*_surface(em, op), memory])
+    surface = _surface(em, op, "load")
+    em.call(_by(op, builtins.block_load(em.device, shape)), [*surface, memory])
     for number, piece in enumerate(op.pieces):
         at = memory
         if number:
@@ -69,7 +72,7 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
         value = em.builder.bitcast(value, moved)
     em.builder.store(value, memory, align=align)
     builtin = _by(op, builtins.block_store(em.device, shape))
-    em.call(builtin, [*_surface(em, op), memory])
+    em.call(builtin, [*_surface(em, op, "store"), memory])
 
 
 _WORD = 32
@@ -87,7 +90,8 @@ def _moved_type(em: KernelEmitter, type_: Any, bits: int) -> Any:
 
 def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     if op.by_lanes is None:  # it is a hint
-        em.call(builtins.block_prefetch(em.device, op.shape), _surface(em, op))
+        builtin = builtins.block_prefetch(em.device, op.shape)
+        em.call(builtin, _surface(em, op, "load"))
 
 
 def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:

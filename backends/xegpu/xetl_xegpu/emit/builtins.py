@@ -27,6 +27,7 @@ EXTENSIONS = (
     "SPV_INTEL_bfloat16_conversion",
     "SPV_EXT_shader_atomic_float_add",
     "SPV_INTEL_split_barrier",
+    "SPV_INTEL_cache_controls",
 )
 """What modules may use beyond SPIR-V itself; all drivers of the devices have it."""
 

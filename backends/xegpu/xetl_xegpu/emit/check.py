@@ -12,6 +12,7 @@ from typing import Any
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1
 from xetl.errors import InternalError
+from xetl_xegpu.emit import caches
 from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
 from xetl_xegpu.simt.stage import LENGTHS
 
@@ -73,6 +74,11 @@ def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
     if name == "alloca":
         _check_alloca(instruction, is_entry=is_entry)
         return
+    problem = caches.problem_with_decorations(instruction)
+    if problem is not None:
+        raise InternalError(problem)
+    if caches.METADATA in instruction.metadata:
+        _require(caches.EXTENSION)
     if name == "fence":
         raise InternalError("a `fence` does not say which memory; `barriers` does")
     for type_ in _types(instruction):

@@ -8,6 +8,7 @@ from xetl.codegen.emitter import constant, is_constant
 from xetl.codegen.types import I1, I8, byte_width, memory_type
 from xetl.errors import InternalError
 from xetl_xegpu import simt
+from xetl_xegpu.emit.caches import hinted
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
 
 
@@ -32,7 +33,7 @@ def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     if not always(mask):
         address = b.select(mask, address, _safe_address(em, op.is_local))
     element = op.result.type
-    at = pointer(em, address, op.is_local)
+    at = hinted(em, pointer(em, address, op.is_local), "load", op.hints)
     value = b.load(at, typ=memory_type(element), align=byte_width(element))
     if fill.type == I1:
         value = b.icmp_signed("!=", value, I8(0))
@@ -55,7 +56,7 @@ def _store(em: KernelEmitter, op: simt.StoreOp) -> None:
         value = b.zext(value, I8)
 
     def store() -> None:
-        at = pointer(em, address, op.is_local)
+        at = hinted(em, pointer(em, address, op.is_local), "store", op.hints)
         b.store(value, at, align=byte_width(op.value.type))
 
     if always(mask):

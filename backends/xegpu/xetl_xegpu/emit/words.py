@@ -22,6 +22,9 @@ class Instruction(NamedTuple):
 
 
 _FUNCTION_END = 56
+_DECORATE = 71
+_CACHE_CONTROLS = (6442, 6443)
+"""Of loads and of stores; operands: level, word."""
 
 # Operations that have a result but no type; most of the others have both or neither.
 _ONLY_RESULT = frozenset(
@@ -74,6 +77,24 @@ def result_of(instruction: Instruction) -> int | None:
         return None
     place = 0 if opcode in _ONLY_RESULT else 1
     return operands[place] if place < len(operands) else None
+
+
+def with_one_hint_each(module: bytes) -> bytes:
+    """A module whose pointers say what they ask of one cache only.
+
+    spirv-val 2026.4 takes a second `CacheControl...INTEL` for a repetition; its
+    extension allows one for each level.
+    """
+    kept, hinted = [module[: 4 * HEADER]], set[tuple[int, int]]()
+    for opcode, operands in instructions(module):
+        if opcode == _DECORATE and operands[1] in _CACHE_CONTROLS:
+            key = operands[0], operands[1]
+            if key in hinted:
+                continue
+            hinted.add(key)
+        head = (len(operands) + 1) << 16 | opcode
+        kept.append(struct.pack(f"<{len(operands) + 1}I", head, *operands))
+    return b"".join(kept)
 
 
 def problem_with(module: bytes) -> str | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from xetl.errors import LaunchError
 from xetl_xegpu.build_options import build_options
+from xetl_xegpu.emit.words import with_one_hint_each
 
 from .tools import find_spirv_val, need_ocloc, run
 
@@ -113,9 +114,17 @@ def validate(spirv: bytes) -> str | None:
         )
     with tempfile.TemporaryDirectory(prefix="xetl-spirv-val-") as name:
         folder = Path(name)
-        (folder / "kernel.spv").write_bytes(spirv)
+        (folder / "kernel.spv").write_bytes(_checkable(spirv))
         done = run([tool, "kernel.spv"], folder)
     return done.stdout.strip() if done.returncode else None
+
+
+def _checkable(spirv: bytes) -> bytes:
+    """What the validator understands of a module; of what is none, all."""
+    try:
+        return with_one_hint_each(spirv)
+    except ValueError:
+        return spirv
 
 
 _TEXT = ".text."

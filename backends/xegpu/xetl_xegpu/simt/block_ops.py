@@ -54,6 +54,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Common, Value, XetlOp, check, element_type, shape_of
+from xetl_xegpu.caches import Hints
+from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
 
 PIECE = 8
@@ -129,7 +131,7 @@ def _number(value: int) -> IntegerAttr[I64]:
     return IntegerAttr(value, i64)
 
 
-class BlockOp(XetlOp):
+class BlockOp(CachedOp):
     """What the messages have in common: a surface and a shape."""
 
     base = operand_def(I64)
@@ -162,7 +164,9 @@ class BlockOp(XetlOp):
         return Surface(self.base, self.width, self.height, self.pitch, self.x, self.y)
 
     @staticmethod
-    def properties_of(shape: BlockShape, by_lanes: bool) -> dict[str, Attribute]:
+    def properties_of(
+        shape: BlockShape, by_lanes: bool, hints: Hints | None
+    ) -> dict[str, Attribute]:
         """A shape as properties; what is usual is left out."""
         numbers = {"bits": shape.bits, "rows": shape.rows, "columns": shape.columns}
         made: dict[str, Attribute] = {k: _number(v) for k, v in numbers.items()}
@@ -172,10 +176,11 @@ class BlockOp(XetlOp):
             made["mode"] = StringAttr(shape.mode)
         if by_lanes:
             made["by_lanes"] = UnitAttr()
-        return made
+        return made | CachedOp.properties_of_hints(hints)
 
     def check_items(self, found: Sequence[Attribute]) -> None:
         """Check that these types hold the items of the block."""
+        self.check_hints()
         shape = self.shape
         check(shape.mode in MODES, "`mode` is one of {}, found {}", MODES, shape.mode)
         check(shape.items > 0, "16 lanes cannot share {} evenly", shape)
@@ -204,11 +209,12 @@ class BlockLoadOp(BlockOp):
         shape: BlockShape,
         *,
         by_lanes: bool = False,
+        hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=list(surface),
-            properties=self.properties_of(shape, by_lanes),
+            properties=self.properties_of(shape, by_lanes, hints),
             result_types=[shape.pieces()],
             **common,
         )
@@ -238,11 +244,12 @@ class BlockStoreOp(BlockOp):
         shape: BlockShape,
         *,
         by_lanes: bool = False,
+        hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=[value, *surface],
-            properties=self.properties_of(shape, by_lanes),
+            properties=self.properties_of(shape, by_lanes, hints),
             **common,
         )
 
@@ -269,17 +276,19 @@ class BlockPrefetchOp(BlockOp):
         shape: BlockShape,
         *,
         by_lanes: bool = False,
+        hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=list(surface),
-            properties=self.properties_of(shape, by_lanes),
+            properties=self.properties_of(shape, by_lanes, hints),
             **common,
         )
 
     def verify_(self) -> None:
         """Check that it is a plain block: how lanes share it does not matter."""
         check(self.mode is None, "a prefetch has no mode")
+        self.check_hints()
 
 
 @irdl_op_definition

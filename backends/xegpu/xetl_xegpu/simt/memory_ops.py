@@ -29,9 +29,39 @@ from xetl.dialects.base import Common, Value, XetlOp, check
 from xetl.dialects.combining import kind_fits, normalize_kind
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.upstream.elementwise import is_float
+from xetl_xegpu.caches import Hints
 
 SPACES = ("global", "local")
 """Memory of the device, and of the workgroup."""
+
+
+class CachedOp(XetlOp):
+    """What a message asks of the caches: words for both, or nothing.
+
+    See `xetl_xegpu.caches`; which there are depends on the device.
+    """
+
+    l1_hint = opt_prop_def(StringAttr)
+    l3_hint = opt_prop_def(StringAttr)
+
+    @property
+    def hints(self) -> Hints | None:
+        """The words."""
+        if self.l1_hint is None or self.l3_hint is None:
+            return None
+        return Hints(self.l1_hint.data, self.l3_hint.data)
+
+    @staticmethod
+    def properties_of_hints(hints: Hints | None) -> dict[str, Attribute]:
+        """Words as properties."""
+        if hints is None:
+            return {}
+        return {"l1_hint": StringAttr(hints.l1), "l3_hint": StringAttr(hints.l3)}
+
+    def check_hints(self) -> None:
+        """Check that both caches are spoken of, or none."""
+        is_pair = (self.l1_hint is None) == (self.l3_hint is None)
+        check(is_pair, "`l1_hint` and `l3_hint` are given together")
 
 
 class AccessOp(XetlOp):
@@ -79,7 +109,7 @@ class LocalBaseOp(XetlOp):
 
 
 @irdl_op_definition
-class LoadOp(AccessOp):
+class LoadOp(CachedOp, AccessOp):
     """An element, ``fill`` where the mask is not set: nothing is read there."""
 
     name = "simt.load"
@@ -97,11 +127,12 @@ class LoadOp(AccessOp):
         mask: Value,
         fill: Value,
         space: str = "global",
+        hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=[address, mask, fill],
-            properties=self.space_of(space),
+            properties={**self.space_of(space), **self.properties_of_hints(hints)},
             result_types=[SSAValue.get(fill).type],
             **common,
         )
@@ -109,10 +140,11 @@ class LoadOp(AccessOp):
     def verify_(self) -> None:
         """Check that it is one element."""
         self.check_access(self.result.type)
+        self.check_hints()
 
 
 @irdl_op_definition
-class StoreOp(AccessOp):
+class StoreOp(CachedOp, AccessOp):
     """Store an element where the mask is set."""
 
     name = "simt.store"
@@ -129,17 +161,19 @@ class StoreOp(AccessOp):
         address: Value,
         mask: Value,
         space: str = "global",
+        hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
             operands=[value, address, mask],
-            properties=self.space_of(space),
+            properties={**self.space_of(space), **self.properties_of_hints(hints)},
             **common,
         )
 
     def verify_(self) -> None:
         """Check that it is one element."""
         self.check_access(self.value.type)
+        self.check_hints()
 
 
 @irdl_op_definition

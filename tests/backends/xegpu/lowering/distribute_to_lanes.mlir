@@ -186,6 +186,33 @@ gpu.module @m {
 
 // -----
 
+// Hints stay if the device has such a message; what one cache is not told is completed.
+// A store that is cached is written back. Of L2 no message speaks.
+// CHECK-LABEL: simt.func @hints
+// CHECK:       simt.block_prefetch {{.*}}l1_hint = "streaming", l3_hint = "uncached"}
+// CHECK:       simt.block_load {{.*}}l1_hint = "read_invalidate", l3_hint = "cached"}
+// CHECK:       simt.block_store {{.*}}l1_hint = "write_back", l3_hint = "write_back"}
+// CHECK:       simt.block_store {{.*}} {bits = 32 : i64, rows = 8 : i64, columns = 16 : i64} :
+// CHECK:       simt.load {{.*}} {l1_hint = "cached", l3_hint = "uncached"}
+// CHECK:       simt.store {{.*}} {l1_hint = "write_through", l3_hint = "write_back"}
+gpu.module @m {
+  gpu.func @hints(%a: memref<64x64xf32>, %f: memref<64xf32>) kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %on = arith.constant dense<true> : vector<16xi1>
+    %s = vector.step : vector<16xindex>
+    %d = xegpu.create_nd_tdesc %a : memref<64x64xf32> -> !xegpu.tensor_desc<8x16xf32>
+    xegpu.prefetch_nd %d[%c0, %c0] <{l1_hint = #xegpu.cache_hint<streaming>, l3_hint = #xegpu.cache_hint<uncached>}> : !xegpu.tensor_desc<8x16xf32>
+    %v = xegpu.load_nd %d[%c0, %c0] <{l1_hint = #xegpu.cache_hint<read_invalidate>}> : !xegpu.tensor_desc<8x16xf32> -> vector<8x16xf32>
+    xegpu.store_nd %v, %d[%c0, %c0] <{l1_hint = #xegpu.cache_hint<cached>, l2_hint = #xegpu.cache_hint<uncached>}> : vector<8x16xf32>, !xegpu.tensor_desc<8x16xf32>
+    xegpu.store_nd %v, %d[%c0, %c0] <{l1_hint = #xegpu.cache_hint<write_back>, l3_hint = #xegpu.cache_hint<uncached>}> : vector<8x16xf32>, !xegpu.tensor_desc<8x16xf32>
+    %w = xegpu.load %f[%s], %on <{l3_hint = #xegpu.cache_hint<uncached>}> : memref<64xf32>, vector<16xindex>, vector<16xi1> -> vector<16xf32>
+    xegpu.store %w, %f[%s], %on <{l1_hint = #xegpu.cache_hint<write_through>}> : vector<16xf32>, memref<64xf32>, vector<16xindex>, vector<16xi1>
+    gpu.return
+  }
+}
+
+// -----
+
 // A descriptor that a loop carries has no surface that is known before the loop.
 // CHECK: a loop or a branch cannot carry
 gpu.module @m {

@@ -19,6 +19,7 @@ from xetl_xegpu.dialect import (
     TensorDescType,
     UpdateNdOffsetOp,
 )
+from xetl_xegpu.lowering.lanes.caches import hints_of
 from xetl_xegpu.lowering.lanes.held import bits_of, held
 from xetl_xegpu.lowering.lanes.memory import (
     as_i64,
@@ -149,7 +150,12 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
             "load blocks of 16 columns (8 of tf32, 32 of bytes for A)",
         )
     loaded = lanes.add(
-        simt.BlockLoadOp(_surface(lanes, op), shape, by_lanes=lanes.moves_by_lanes)
+        simt.BlockLoadOp(
+            _surface(lanes, op),
+            shape,
+            by_lanes=lanes.moves_by_lanes,
+            hints=hints_of(lanes, op, "load"),
+        )
     ).results
     pieces = [recast(lanes, piece, layout.element) for piece in loaded]
     lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
@@ -164,7 +170,7 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
     type_ = _descriptor(lanes, op, op.tensor_desc)
     columns, bits = type_.shape[1], bits_of(type_.element_type)
     down = 0
-    layout = lanes.layout(op.value)
+    layout, hints = lanes.layout(op.value), hints_of(lanes, op, "store")
     for piece in lanes.pieces(op.value):
         rows = length_of(piece)
         shape = simt.BlockShape(bits, rows, columns)
@@ -176,9 +182,9 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
             )
         items = recast(lanes, piece, IntegerType(shape.item_bits))
         surface = _surface(lanes, op, down=down)
-        lanes.add(
-            simt.BlockStoreOp(items, surface, shape, by_lanes=lanes.moves_by_lanes)
-        )
+        by_lanes = lanes.moves_by_lanes
+        store = simt.BlockStoreOp(items, surface, shape, by_lanes=by_lanes, hints=hints)
+        lanes.add(store)
         down += rows
 
 
@@ -192,4 +198,5 @@ def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
         bits // per_element, rows, columns * per_element, type_.array_length
     )
     surface = _surface(lanes, op, per_element=per_element)
-    lanes.add(simt.BlockPrefetchOp(surface, shape, by_lanes=lanes.moves_by_lanes))
+    by_lanes, hints = lanes.moves_by_lanes, hints_of(lanes, op, "load")
+    lanes.add(simt.BlockPrefetchOp(surface, shape, by_lanes=by_lanes, hints=hints))

@@ -15,6 +15,7 @@ from xetl_xegpu.dialect import (
     StoreOp,
     UpdateOffsetOp,
 )
+from xetl_xegpu.lowering.lanes.caches import hints_of
 from xetl_xegpu.lowering.lanes.held import LANES
 from xetl_xegpu.lowering.lanes.memory import byte_width, memory_of, moved, space_of
 from xetl_xegpu.lowering.lanes.state import Lanes, Memory, Places
@@ -75,15 +76,17 @@ def load(lanes: Lanes, op: LoadOp) -> None:
     (type_,) = lanes.layout(op.value).types
     fill = lanes.constant(0, type_)
     mask = lanes.one(op.mask)
-    found = lanes.emit(simt.LoadOp(address, mask, fill, space_of(memory)))
-    lanes.hold(op.value, found)
+    hints = None if memory.shared else hints_of(lanes, op, "load")
+    found = simt.LoadOp(address, mask, fill, space_of(memory), hints)
+    lanes.hold(op.value, lanes.emit(found))
 
 
 def store(lanes: Lanes, op: StoreOp) -> None:
     """One element a lane."""
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
-    lanes.add(simt.StoreOp(value, address, mask, space_of(memory)))
+    hints = None if memory.shared else hints_of(lanes, op, "store")
+    lanes.add(simt.StoreOp(value, address, mask, space_of(memory), hints))
 
 
 def prefetch(lanes: Lanes, op: PrefetchOp) -> None:

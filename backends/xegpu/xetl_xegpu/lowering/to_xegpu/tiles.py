@@ -21,6 +21,7 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
+from xetl.transforms.remarks import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.dialect.syntax import READ_HINTS, WRITE_HINTS
@@ -115,8 +116,13 @@ def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
     found: Hints = {}
     for name in ("l1_hint", "l2_hint", "l3_hint"):
         hint = op.properties.get(name)
-        if isinstance(hint, CacheHintAttr) and hint.hint_name in allowed:
+        if not isinstance(hint, CacheHintAttr):
+            continue
+        if hint.hint_name in allowed:
             found[name] = xegpu.CacheHintAttr(hint.hint_name)
+        else:
+            said = f"`{hint.hint_name}` says nothing to `{op.name}`"
+            remark(op, "caches", f"`{name}` is left out: {said}")
     return found
 
 
