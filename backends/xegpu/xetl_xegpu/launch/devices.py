@@ -126,12 +126,15 @@ def default_queue() -> Any:
     """The queue of launches that name none, in order.
 
     Raises:
-        LaunchError: there is no device.
+        LaunchError: there is no device, or its driver fails.
     """
     devices = usable_devices()
     if not devices:
         raise failures.no_device([each.name for each in dpctl().get_devices()])
-    return dpctl().SyclQueue(devices[0], property="in_order")
+    try:
+        return dpctl().SyclQueue(devices[0], property="in_order")
+    except dpctl().SyclQueueCreationError:
+        raise failures.no_queue(devices[0].name) from None
 
 
 @cache

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 from collections import deque
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
+from xetl.errors import LaunchError
 from xetl_xegpu.launch import failures
-from xetl_xegpu.launch.devices import PROCESS, dpctl
+from xetl_xegpu.launch.devices import PROCESS, Device, dpctl
 
 
 class LaunchEvent:
@@ -16,7 +18,7 @@ class LaunchEvent:
 
     __slots__ = ("_device", "_event", "_keep", "_kernel")
 
-    def __init__(self, event: Any, keep: object, device: str, kernel: str) -> None:
+    def __init__(self, event: Any, keep: object, device: Device, kernel: str) -> None:
         self._event = event
         self._keep = keep
         self._device = device
@@ -24,9 +26,9 @@ class LaunchEvent:
 
     @property
     def done(self) -> bool:
-        """Whether the kernel has run."""
-        status = self._event.execution_status
-        return status == dpctl().event_status_type.complete
+        """Whether the kernel has run, or never will: then `wait` raises."""
+        status, known = self._event.execution_status, dpctl().event_status_type
+        return status in (known.complete, known.unknown_status)
 
     def wait(self) -> None:
         """Return when the kernel has run.
@@ -34,12 +36,26 @@ class LaunchEvent:
         Raises:
             LaunchError: the device was lost, or its driver failed.
         """
-        try:
-            self._event.wait()
-        except RuntimeError as error:
-            reason = f"the device was lost ({error})"
-            raise failures.refused(self._device, self._kernel, reason) from None
+        wait_for(self._event, self._device, running(self._kernel))
         self._keep = None
+
+
+def running(kernel: str) -> str:
+    """What a device does, in errors."""
+    return f"running kernel `{kernel}`"
+
+
+def wait_for(event: Any, device: Device, doing: str) -> None:
+    """Return when an event of dpctl is over.
+
+    dpctl's own waiting returns as well if the device was lost, and says nothing.
+
+    Raises:
+        LaunchError: what was asked for has not happened.
+    """
+    event.wait()
+    if event.execution_status != dpctl().event_status_type.complete:
+        raise failures.lost(device.name, doing, copies=not device.reads_host)
 
 
 _pending: deque[LaunchEvent] = deque()
@@ -59,4 +75,5 @@ def keep_until_done(event: LaunchEvent) -> LaunchEvent:
 def _wait_for_all() -> None:
     """Memory must not go while a kernel still writes it."""
     while _pending and not PROCESS.is_forked:
-        _pending.popleft().wait()
+        with suppress(LaunchError):  # of a lost device there is nothing to wait for
+            _pending.popleft().wait()

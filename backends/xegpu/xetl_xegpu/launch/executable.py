@@ -56,7 +56,8 @@ class XegpuExecutable:
         What has to be copied back, or has a log to be read, is waited for here.
 
         Raises:
-            LaunchError: the device lacks something; the arrays are as they were.
+            LaunchError: the device lacks something, and the arrays are as they were;
+                or it was lost.
         """
         where = cast("QueuePlace", place)
         check_fits(self.facts, where.device)  # before anything is copied
@@ -70,7 +71,7 @@ class XegpuExecutable:
         status = StatusWords(kernel.log, where)
         event = self._start(grid, seen, where, kernel, status)
         keep = (args, staged, status)
-        launched = LaunchEvent(event, keep, where.device.name, self.facts.name)
+        launched = LaunchEvent(event, keep, where.device, self.facts.name)
         if not kernel.log and (staged is None or not staged.comes_back):
             return keep_until_done(launched)
         launched.wait()
@@ -98,9 +99,7 @@ class XegpuExecutable:
         try:
             event = where.queue.submit_async(built, words, everywhere, each)
         except dpctl().SyclKernelSubmitError:
-            raise failures.refused(
-                where.device.name, self.facts.name, "it was not started"
-            ) from None
+            raise failures.not_started(where.device.name, self.facts.name) from None
         if not kernel.log:
             self._shortcuts_at(where).note(built, kernel, words, args)
         return event

@@ -47,23 +47,59 @@ def asks_too_much(what: str, device: str, advice: str) -> LaunchError:
     )
 
 
-def refused(device: str, kernel: str, reason: str) -> LaunchError:
-    """The driver would not build or start a kernel, or lost the device."""
+_ASK_DRIVER = (
+    "set DPCTL_VERBOSITY=error to see what the driver says; "
+    f"`{DOCTOR}` says which driver it is"
+)
+
+
+def no_queue(device: str) -> LaunchError:
+    """The driver is there, but makes no queue."""
     return LaunchError(
-        f"the driver of device `{device}` failed on kernel `{kernel}`: {reason}",
+        f"the driver of device `{device}` failed: it made no queue",
         code="X0832",
-        notes=["what the arrays hold that the kernel writes is not known"]
-        if "lost" in reason
-        else (),
-        help="set DPCTL_VERBOSITY=error to see what the driver says; "
-        f"`{DOCTOR}` says which driver it is",
+        help=_ASK_DRIVER,
     )
 
 
-def out_of_memory(device: str, size: int) -> LaunchError:
-    """No room for the copy of an array."""
+def refused(device: str, kernel: str, reason: str) -> LaunchError:
+    """The driver would not build or start a kernel; nothing was written."""
     return LaunchError(
-        f"device `{device}` has no {size} bytes left for a copy of an array",
+        f"the driver of device `{device}` failed on kernel `{kernel}`: {reason}",
+        code="X0832",
+        help=_ASK_DRIVER,
+    )
+
+
+def not_started(device: str, kernel: str) -> LaunchError:
+    """The driver would not start a kernel; nothing was written."""
+    return refused(device, kernel, "it was not started")
+
+
+def lost(device: str, doing: str, *, copies: bool) -> LaunchError:
+    """The device did not finish, and will not.
+
+    Args:
+        device: its name.
+        doing: what it was doing, such as ``running kernel `k```.
+        copies: whether it works on copies of the host's arrays.
+    """
+    note = "what the arrays hold that the kernel writes is not known"
+    if copies:
+        note = "arrays of the host are as they were; what those on the device hold"
+        note += " is not known"
+    return LaunchError(
+        f"device `{device}` was lost, or its driver failed, while {doing}",
+        code="X0832",
+        notes=[note],
+        help=f"start the process anew; {_ASK_DRIVER}",
+    )
+
+
+def out_of_memory(device: str, size: int, use: str) -> LaunchError:
+    """No room for the copy of an array, or for what a launch writes down."""
+    return LaunchError(
+        f"device `{device}` has no {size} bytes left for {use}",
         code="X0833",
         help="free arrays on the device, or pass a part of the array at a time",
     )

@@ -15,10 +15,11 @@ import numpy as np
 
 from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.addresses import address_of
 from xetl_xegpu.launch.calling import number_of
-from xetl_xegpu.launch.devices import PROCESS
-from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
+from xetl_xegpu.launch.devices import PROCESS, dpctl
+from xetl_xegpu.launch.events import LaunchEvent, keep_until_done, running, wait_for
 from xetl_xegpu.launch.facts import CodeFacts, KernelFacts
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
@@ -108,7 +109,9 @@ class Shortcuts:
         queue, place, known = self._place.queue, self._place, self._known
         numbers = self._numbers
         read = self._form.key
-        device, name = self._place.device.name, self._name
+        device, name = self._place.device, self._name
+        not_submitted = dpctl().SyclKernelSubmitError
+        complete = dpctl().event_status_type.complete
 
         def fast(gx: int, gy: int, gz: int, *objects: Any) -> Any:
             key = read(objects, place)
@@ -123,11 +126,16 @@ class Shortcuts:
                 for index, at, make in numbers:
                     words[at] = make(objects[index])
             where = [gz * z, gy * y, gx * x]
-            if waits:
-                queue.submit(kernel, words, where, local)
-                return _DONE
-            event = queue.submit_async(kernel, words, where, local)
-            return keep_until_done(LaunchEvent(event, objects, device, name))
+            try:
+                if not waits:
+                    event = queue.submit_async(kernel, words, where, local)
+                    return keep_until_done(LaunchEvent(event, objects, device, name))
+                event = queue.submit(kernel, words, where, local)
+            except not_submitted:
+                raise failures.not_started(device.name, name) from None
+            if event.execution_status is not complete:
+                wait_for(event, device, running(name))
+            return _DONE
 
         return fast
 

@@ -17,11 +17,8 @@ import numpy as np
 
 from xetl.backend import Argument, ArrayView
 from xetl.runtime.overlap import as_numpy, bounds
-from xetl_xegpu.launch import failures
-from xetl_xegpu.launch.devices import dpctl
+from xetl_xegpu.launch.memory import address_of, allocated, copy
 from xetl_xegpu.launch.places import QueuePlace
-
-_ALIGNMENT = 64
 
 
 class Staged:
@@ -39,7 +36,7 @@ class Staged:
         """Make the copies; nothing has been launched yet.
 
         Raises:
-            LaunchError: they do not fit the memory of the device.
+            LaunchError: they do not fit the memory of the device, or it was lost.
         """
         self.keep: list[Any] = []
         self._back: list[tuple[ArrayView, Any]] = []
@@ -57,33 +54,32 @@ class Staged:
         self.comes_back = bool(self._back)
 
     def copy_back(self) -> None:
-        """Bring home what the kernel has written."""
-        for view, memory in self._back:
-            low, high = bounds(view)
-            room = np.empty(high - low, np.uint8)
-            memory.copy_to_host(room)
-            start = room.ctypes.data + view.address - low
+        """Bring home what the kernel has written: all, or nothing.
+
+        Raises:
+            LaunchError: the device was lost; the arrays are as they were.
+        """
+        found = [(view, self._fetched(view, memory)) for view, memory in self._back]
+        for view, room in found:
+            start = room.ctypes.data + view.address - bounds(view)[0]
             as_numpy(view)[...] = as_numpy(replace(view, address=start))
+
+    def _fetched(self, view: ArrayView, memory: Any) -> Any:
+        low, high = bounds(view)
+        room = np.empty(high - low, np.uint8)
+        copy(room, memory, high - low, self._place)
+        return room
 
     def _copy(self, view: ArrayView, is_stored: bool) -> ArrayView:
         low, high = bounds(view)
         if 0 in view.shape:
             return replace(view, address=0)
-        memory = self._allocate(high - low)
-        memory.copy_from_host(_bytes_at(low, high - low))
+        memory = allocated("Device", high - low, self._place, "a copy of an array")
+        copy(memory, _bytes_at(low, high - low), high - low, self._place)
         if is_stored:
             self._back.append((view, memory))
         self.keep.append(memory)
         return replace(view, address=address_of(memory) + view.address - low)
-
-    def _allocate(self, size: int) -> Any:
-        memory = dpctl().memory
-        try:
-            return memory.MemoryUSMDevice(
-                size, alignment=_ALIGNMENT, queue=self._place.queue
-            )
-        except (memory.USMAllocationError, MemoryError):
-            raise failures.out_of_memory(self._place.device.name, size) from None
 
 
 def _view_key(arg: Argument) -> object:
@@ -91,11 +87,6 @@ def _view_key(arg: Argument) -> object:
     if not isinstance(arg, ArrayView):
         return None
     return arg.address, arg.shape, arg.strides, arg.dtype
-
-
-def address_of(memory: Any) -> int:
-    """Where memory of dpctl is."""
-    return memory.__sycl_usm_array_interface__["data"][0]
 
 
 def _bytes_at(address: int, size: int) -> Any:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from xetl.runtime.log import LOG_BYTES, read_records, show
-from xetl_xegpu.launch.devices import dpctl
+from xetl_xegpu.launch.memory import address_of, allocated
 from xetl_xegpu.launch.places import QueuePlace
-from xetl_xegpu.launch.staging import address_of
 
 _LEAST_BYTES = 64
 """The widest element that a masked load reads, and more."""
@@ -45,7 +44,7 @@ class StatusWords:
 
 
 def _new(size: int, place: QueuePlace) -> Any:
-    memory = dpctl().memory.MemoryUSMShared(size, queue=place.queue)
+    memory = allocated("Shared", size, place, "the log of a launch")
     # One word is in use: the one that counts.
     memory.copy_from_host(np.ones(1, np.int64).view(np.uint8))
     return memory
