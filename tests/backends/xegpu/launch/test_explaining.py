@@ -7,7 +7,7 @@ from typing import Any
 from launched import scale
 
 from xetl import xetile
-from xetl.xetile import f32, wg_map
+from xetl.xetile import constexpr, f32, wg_map
 
 
 @xetile.kernel
@@ -47,3 +47,22 @@ def test_a_kernel_of_one_subgroup() -> None:
     (text,) = texts(report, "messages")
     assert "dpas" not in text
     assert "arguments 0, 1 do not fit" in text
+
+
+@xetile.kernel
+def of_a_batch(X, C, b, h, IN_STEPS: constexpr):
+    matrix = X[b][h] if IN_STEPS else X[b, h]
+    x = xetile.load_tile(xetile.init_tile(matrix.T, [0, 0], (16, 32)))
+    xetile.store_tile(x, xetile.init_tile(C, [0, 0], (16, 32)))
+
+
+def test_views_of_views_are_moved_by_the_same_messages() -> None:
+    """``X[b][h]`` is the matrix ``X[b, h]``."""
+    for dtype in ("f32", "bf16"):
+        given = f"{dtype}[b,h,M,N] {dtype}[M,N] i64 i64"
+        both = [
+            texts(of_a_batch.explain(given, target="pvc", IN_STEPS=steps), "messages")
+            for steps in (False, True)
+        ]
+        assert both[0] == both[1]
+        assert "block loads" in both[0][0]

@@ -89,7 +89,7 @@ def _array(c: Converter, root: SSAValue) -> View | None:
 
 
 def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
-    (rows, first), (columns, second) = (_existing(each) for each in matrix.sizes)
+    (rows, first), (columns, second) = (_existing(c, each) for each in matrix.sizes)
     pitch = matrix.strides[0]
     last = list(array.sizes[-2:])
     one_row = known(rows) == 1
@@ -114,12 +114,17 @@ def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
     return Surface(matrix.start, stored, rows, columns, pitch, exists)
 
 
-def _existing(size: Index) -> tuple[Index, SSAValue | None]:
-    """The size of a matrix, and the condition under which it is not 0."""
-    op = size.owner if isinstance(size, SSAValue) else None
-    if isinstance(op, arith.SelectOp) and constant_index(op.false_value) == 0:
-        return known(op.true_value), op.condition
-    return known(size), None
+def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
+    """The size of a matrix, and the condition under which it is not 0.
+
+    A part of a part, ``X[b][h]``, has a condition for each step.
+    """
+    found: SSAValue | None = None
+    while True:
+        op = size.owner if isinstance(size, SSAValue) else None
+        if not isinstance(op, arith.SelectOp) or constant_index(op.false_value) != 0:
+            return known(size), found
+        size, found = op.true_value, c.emit.both(op.condition, found)
 
 
 def _limited(c: Converter, rows: Index) -> tuple[Index, SSAValue | None]:
