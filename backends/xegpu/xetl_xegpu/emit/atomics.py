@@ -1,9 +1,9 @@
 """Emission of atomic operations on one element a lane.
 
-One instruction where every device has it: integers of 32 and 64 bits, and sums of f32
-in memory of the device. Else the word that holds the element is read, combined and
-swapped until nobody comes in between; that word has 4 bytes at least, since no device
-swaps fewer.
+One instruction where every device has it: integers of 32 and 64 bits, sums of f32 in
+memory of the device, exchanges of both. Else the word that holds the element is read,
+combined and swapped until nobody comes in between; that word has 4 bytes at least,
+since no device swaps fewer.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ def _zero(type_: Any) -> float:
 def _update(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
     """Do it and give the old value."""
     kind, type_ = op.kind.data, value.type
+    if kind == "assign" and type_ in (F32, F64):
+        return _exchange(em, op, value)
     name = _INSTRUCTIONS.get(kind) if _is_word(op.value.type) else None
     if kind == "add" and type_ == F32 and not op.is_local:
         name = "fadd"
@@ -88,6 +90,15 @@ def _update(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
         return _swap(em, op, address, _Whole(em, type_, I32), change)
     start = em.builder.and_(address, constant(~3))
     return _swap(em, op, start, _Part(em, type_, address), change)
+
+
+def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
+    """Bits are exchanged, whatever they mean."""
+    bits = I32 if value.type == F32 else I64
+    at = pointer(em, em.get(op.address), op.is_local)
+    word = em.builder.bitcast(value, bits)
+    old = em.builder.atomic_rmw("xchg", at, word, "monotonic")
+    return em.builder.bitcast(old, value.type)
 
 
 def _is_word(type_: Attribute) -> bool:

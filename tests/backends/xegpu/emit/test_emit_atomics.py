@@ -103,7 +103,7 @@ def test_old_values_are_those_of_a_moment():
         np.testing.assert_array_equal(found, np.arange(GROUPS * LANES // 4))
 
 
-@pytest.mark.parametrize("type_", ["i8", "bf16", "f32", "i64"])
+@pytest.mark.parametrize("type_", ["i8", "i16", "i32", "i64", "f16", "bf16", "f32"])
 def test_local_memory(type_: str):
     size = np.dtype(DTYPES[type_]).itemsize
     is_float = "f" in type_

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 from xetl.dialects.upstream.elementwise import is_float
@@ -29,10 +30,12 @@ from xetl_xegpu.lowering.to_xegpu.lines import (
 from xetl_xegpu.lowering.to_xegpu.rows import (
     Access,
     all_lanes,
+    from_memory,
     line_access,
     load_line,
     scattered_access,
     store_line,
+    to_memory,
 )
 from xetl_xegpu.lowering.to_xegpu.tiles import hints_of
 from xetl_xegpu.lowering.to_xegpu.values import Pieces, Scattered, Tile, vector_of
@@ -100,6 +103,19 @@ _KINDS = {
 }
 """For floats and for integers: MLIR's names of atomic operations."""
 
+_KINDS_OF_BITS = {
+    **{"add": "xori", "xor": "xori", "assign": "assign"},
+    **{"mul": "andi", "and": "andi", "minui": "andi", "maxsi": "andi"},
+    **{"or": "ori", "maxui": "ori", "minsi": "ori"},  # as a signed number, 1 is -1
+}
+"""For i1, of which memory holds bytes, 0 or 1: the same on bytes."""
+
+
+def _kind_name(kind: str, element: Attribute) -> str:
+    if integer_width(element) == 1:
+        return _KINDS_OF_BITS[kind]
+    return _KINDS[kind][0 if is_float(element) else 1]
+
 
 def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSAValue:
     """Combine a line with memory; the old elements, 0 where the mask is not set."""
@@ -108,13 +124,12 @@ def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSA
     encoding = ScatterTdescAttr(memory_space=space)
     type_ = TensorDescType((LANES,), element, encoding)
     places = c.emit.value(CreateTdescOp(access.base, access.offsets, type_))
-    name = _KINDS[kind][0 if is_float(element) else 1]
-    mask = all_lanes(c, access.mask)
-    old = c.emit.value(AtomicRmwOp(name, places, mask, value))
-    if access.mask is None:
-        return old
-    zero = c.emit.constant(0, vector_of(element, LANES))
-    return c.emit.value(arith.SelectOp(mask, old, zero))
+    name, mask = _kind_name(kind, access.element), all_lanes(c, access.mask)
+    old = c.emit.value(AtomicRmwOp(name, places, mask, to_memory(c, value)))
+    if access.mask is not None:
+        zero = c.emit.constant(0, vector_of(element, LANES))
+        old = c.emit.value(arith.SelectOp(mask, old, zero))
+    return from_memory(c, old, access.element)
 
 
 def _atomic(c: Converter, op: AtomicRmwTileOp) -> None:
