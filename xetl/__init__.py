@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from xetl import errors
+from xetl import errors, opencl_driver
 
 __version__ = "0.1.0"
 
@@ -16,6 +16,8 @@ _HOMES = {
 }
 
 _PACKAGES = ("ops", "xetile")
+
+opencl_driver.make_known()
 
 if TYPE_CHECKING:
     from xetl import ops as ops

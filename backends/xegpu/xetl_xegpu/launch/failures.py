@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from xetl.errors import LaunchError
+from xetl.opencl_driver import VARIABLE
 
 DOCTOR = "xetl doctor"
 """The command that says what is there and what is missing."""
@@ -22,11 +25,14 @@ def no_runtime(reason: str) -> LaunchError:
 def no_device(seen: list[str]) -> LaunchError:
     """There is no device that runs SPIR-V."""
     found = f"only {', '.join(seen)}" if seen else "none"
+    advice = f"run `{INSTALL}`; `{DOCTOR}` says what is missing"
+    if os.environ.get(VARIABLE):  # there is a driver, but it was not looked for
+        advice = f"import xetl before anything asks dpctl for devices; {advice}"
     return LaunchError(
         "backend `xegpu` found no device that can run kernels",
         code="X0830",
         notes=[f"it needs a GPU of Intel or an OpenCL driver for CPUs; found: {found}"],
-        help=f"run `{INSTALL}`; `{DOCTOR}` says what is missing",
+        help=advice,
     )
 
 

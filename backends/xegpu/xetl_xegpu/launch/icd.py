@@ -1,25 +1,21 @@
-"""The OpenCL driver for CPUs that pip installs, where OpenCL looks for drivers.
+"""Where the OpenCL driver for CPUs is, when it does not stand where pip puts it.
 
-The package intel-opencl-rt brings the driver, but only a system-wide folder would make
-it known, and that takes root.  Without root the variable ``OCL_ICD_FILENAMES`` does; it
-is read when a process asks for its devices for the first time.
+`xetl.opencl_driver` has the usual place, and says what is done with it.
 """
 
 from __future__ import annotations
 
 import os
-import site
-import sys
 from importlib import metadata
 from pathlib import Path
 
-VARIABLE = "OCL_ICD_FILENAMES"
+from xetl.opencl_driver import LIBRARY, VARIABLE, beside_python
+
 PACKAGE = "intel-opencl-rt"
-LIBRARY = "libintelocl.so"
 
 
 def set_up() -> Path | None:
-    """Make the installed driver known, unless the user named drivers himself.
+    """Make the installed driver known, unless one is.
 
     Returns:
         The driver that was made known, or None.
@@ -34,12 +30,8 @@ def set_up() -> Path | None:
 
 def installed_driver() -> Path | None:
     """Where pip put the driver; None: it is not installed."""
-    folders = [sys.prefix, site.getuserbase()]
-    for folder in folders:  # asking pip's records takes 10 ms
-        path = Path(folder, "lib", LIBRARY)
-        if path.exists():
-            return path
-    return _recorded_driver()
+    found = beside_python()  # asking pip's records takes 10 ms
+    return _recorded_driver() if found is None else Path(found)
 
 
 def _recorded_driver() -> Path | None:

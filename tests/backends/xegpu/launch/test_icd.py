@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.backends.xegpu import device
+from xetl import opencl_driver
 from xetl_xegpu.launch import icd
 
 
@@ -59,7 +62,41 @@ def test_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert icd.VARIABLE not in os.environ
 
 
+def run_anew(script: str) -> str:
+    """What a process of its own prints that was told of no driver."""
+    known = {k: v for k, v in os.environ.items() if k != icd.VARIABLE}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=known, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_importing_makes_it_known_to_whoever_asks() -> None:
+    device.require()
+    script = "import xetl, dpctl; print(dpctl.SyclQueue().sycl_device.backend.name)"
+    assert run_anew(script).strip() in ("opencl", "level_zero")
+
+
+def test_whoever_asks_too_early_is_told() -> None:
+    device.require()
+    if icd.installed_driver() is None:
+        pytest.skip("the driver was not installed by pip")
+    script = """
+import dpctl
+if dpctl.get_devices():  # another driver is known to the system
+    print("import xetl before")
+    raise SystemExit
+import xetl
+from xetl_xegpu.launch import devices
+try:
+    devices.default_queue()
+except xetl.errors.LaunchError as error:
+    print(error)
+"""
+    assert "import xetl before" in run_anew(script)
+
+
 def hide(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """No driver where pip puts it."""
     monkeypatch.setattr(sys, "prefix", str(folder))
-    monkeypatch.setattr(icd.site, "getuserbase", lambda: str(folder))
+    monkeypatch.setattr(opencl_driver.site, "getuserbase", lambda: str(folder))
