@@ -76,6 +76,12 @@ def _bytes(text: str) -> int:
     return int(number) * unit
 
 
+def _steps(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("it must be a number of steps, 0 for none")
+    return int(text)
+
+
 def _products(text: str) -> str:
     if text not in ("inline", "libxsmm", "recording") and not text.startswith("/"):
         raise ValueError("it must be inline, libxsmm, recording, or a path from /")
@@ -105,6 +111,9 @@ class Config:
     """What computes products on the CPU: ``inline``, xetl's own code; ``libxsmm``;
     ``recording``, NumPy that writes calls down; or the path of a libxsmm, or of a
     library with ``xsmm_*`` functions."""
+    prefetch = Setting[int | None]("XETL_PREFETCH", _steps, None)
+    """How many steps ahead loops around products ask for their tiles on a GPU, where
+    the kernel does not do it itself; 0: not at all; None: a model of costs says."""
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
     """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
 
@@ -141,5 +150,6 @@ def launch_state() -> object:
         get(b"XETL_TARGET"),
         get(b"XETL_INTERPRET"),
         get(b"XETL_XSMM"),
+        get(b"XETL_PREFETCH"),
         config.assigned,
     )

@@ -77,7 +77,7 @@ class Executables:
 
     def get(self, wanted: Specialization, backend: Backend, target: str) -> Found:
         """Find or make the code for ``wanted``."""
-        key = (backend.name, target, wanted.key)
+        key = (backend.name, target, config.prefetch, wanted.key)
         found = self._by_key.get(key)
         if found is not None and found.holds():
             return found

@@ -187,7 +187,7 @@ class TextKernel:
     def _load(
         self, given: Given, subgroups: Grid | None, backend: Backend, target: str
     ) -> Loaded:
-        key = (backend.name, target, given.signature, subgroups)
+        key = (backend.name, target, config.prefetch, given.signature, subgroups)
         with self._lock:
             found = self._loaded.get(key)
             if found is None:

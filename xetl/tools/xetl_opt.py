@@ -37,6 +37,7 @@ from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.expand_forms import ExpandFormsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
+from xetl.transforms.insert_prefetches import InsertPrefetchesPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
@@ -63,6 +64,7 @@ def core_passes() -> PassTable:
         ExpandFormsPass,
         FoldAddIntoMmaPass,
         InlineCallsPass,
+        InsertPrefetchesPass,
         NormalizeTilesPass,
         PlaceBarriersPass,
         PropagateWgMapsPass,

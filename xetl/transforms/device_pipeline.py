@@ -16,6 +16,7 @@ from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
+from xetl.transforms.insert_prefetches import InsertPrefetchesPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
@@ -28,12 +29,15 @@ STAGE_AFTER = {
 """The stage that begins after a pass."""
 
 
-def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[ModulePass]:
+def device_passes(
+    device: str = "pvc", slm_limit: int = SLM_LIMIT, prefetch: int | None = None
+) -> list[ModulePass]:
     """The passes from stage ``xetile`` to ``xetile-blocked``, in order.
 
     Args:
         device: for which maps and blocks are chosen, see `xetl.devices`.
         slm_limit: bytes of shared memory that a workgroup may use.
+        prefetch: steps that loops ask for tiles ahead; None: a model says.
     """
     return [
         DropBreakpointsPass(),
@@ -44,6 +48,7 @@ def device_passes(device: str = "pvc", slm_limit: int = SLM_LIMIT) -> list[Modul
         # Sums outside of a product want as many registers again.
         FoldAddIntoMmaPass(),
         PropagateWgMapsPass(device),
+        InsertPrefetchesPass(device, -1 if prefetch is None else prefetch),
         # Maps say who touches what; after distribution nobody sees both sides.
         PlaceBarriersPass(),
         DistributeToSubgroupsPass(slm_limit),

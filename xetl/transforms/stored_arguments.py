@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 _WRITERS = {
     "xetile.store_tile": "tile",
@@ -40,12 +40,18 @@ def stored_arguments(function: Any) -> list[int]:
     arrays = [a for a in entry.args if isinstance(a.type, MemRefType)]
     found: set[SSAValue | None] = set()
     for op in function.walk():
-        name = _WRITERS.get(op.name)
-        if name is not None:
-            _roots(getattr(op, name), entry, found, set())
+        memory = written_memory(op)
+        if memory is not None:
+            _roots(memory, entry, found, set())
     if None in found:
         return [argument.index for argument in arrays]
     return [argument.index for argument in arrays if argument in found]
+
+
+def written_memory(op: Operation) -> SSAValue | None:
+    """The tile or the memref that an operation writes; None: it writes none."""
+    name = _WRITERS.get(op.name)
+    return None if name is None else getattr(op, name)
 
 
 def _roots(

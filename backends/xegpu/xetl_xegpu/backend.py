@@ -18,6 +18,7 @@ from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.language.signature import Signature
+from xetl.runtime.config import config
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -48,8 +49,8 @@ class XegpuBackend:
             return _WITHOUT_DEVICE
 
     def cache_key(self, target: str) -> str:
-        """LLVM makes the SPIR-V; the driver's own code is not kept."""
-        return f"{target} llvm={_llvm()}"
+        """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""
+        return f"{target} llvm={_llvm()} prefetch={config.prefetch}"
 
     def slm_limit(self, target: str) -> int:
         """Bytes of shared memory that a workgroup may have."""

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xetl.backend import Artifact
 from xetl.devices import DEVICES, find_device
 from xetl.dialects.base import element_type, ints_of
+from xetl.runtime.config import config
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
@@ -52,7 +53,9 @@ def passes(target: str) -> list[ModulePass]:
     return [
         *narrow,
         RecordArgumentsPass(),
-        *device_pipeline.device_passes(target, find_device(target).shared_bytes),
+        *device_pipeline.device_passes(
+            target, find_device(target).shared_bytes, config.prefetch
+        ),
         AddUnalignedKernelPass(),
         ConvertXetileToXegpuPass(),
         CanonicalizePass(),

@@ -81,7 +81,7 @@ def choose_product_map(
 
     if subgroups is None:
         subgroups = _roomy_number(product, device)
-    best = _cheapest_for(product.shape, subgroups, cost)
+    best = cheapest_map(product.shape, subgroups, cost)
     if product.left is None and product.right is None:
         return best
     return min([best, *_from_sides(product)], key=cost)
@@ -142,15 +142,16 @@ def _cheapest(
     device: Device,
 ) -> Layout:
     if subgroups is not None:
-        return _cheapest_for(shape, subgroups, cost)
+        return cheapest_map(shape, subgroups, cost)
     counts = [1 << n for n in range(device.most_subgroups.bit_length())]
     found = [layout for n in counts for layout in _candidates(shape, n)]
     return min(found, key=lambda layout: layout.subgroups * cost(layout))
 
 
-def _cheapest_for(
-    shape: Shape, subgroups: int, cost: Callable[[Layout], float]
+def cheapest_map(
+    shape: Shape, subgroups: int, cost: Callable[[Layout], float | tuple[int, int]]
 ) -> Layout:
+    """The map of so many subgroups that costs least, whatever cost is."""
     return min(_candidates(shape, subgroups), key=cost)
 
 

@@ -3,6 +3,8 @@
 Why: block messages ask more of base, pitch and width of a matrix than users promise;
 what an array is like is known at the launch only, which then takes the other kernel.
 
+There is no prefetch in the twin: only messages ask for anything.
+
 Before: ``gpu.func @f(...) kernel { ... xetile.load_tile ... }``
 After:  the same, and ``gpu.func @f_unaligned(...) kernel attributes {xegpu.no_blocks}``
 
@@ -15,11 +17,18 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
-from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    TileType,
+)
 from xetl.dialects.xetile.types import GLOBAL
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.to_xegpu.plan import tile_origins
@@ -66,6 +75,8 @@ def _add_twin(kernel: gpu.FuncOp) -> None:
     twin = kernel.clone()
     twin.sym_name = StringAttr(kernel.sym_name.data + SUFFIX)
     twin.attributes[NO_BLOCKS] = UnitAttr()
+    for op in [each for each in twin.walk() if isinstance(each, PrefetchTileOp)]:
+        Rewriter.erase_op(op)
     block = kernel.parent
     assert block is not None
     block.insert_op_after(twin, kernel)

@@ -41,3 +41,20 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+// Only messages can ask for something ahead.
+
+// CHECK-LABEL: gpu.func @asks(
+// CHECK:         xetile.prefetch_tile
+// CHECK-LABEL: gpu.func @asks_unaligned(
+// CHECK-NOT:     prefetch_tile
+// CHECK:         gpu.return
+gpu.module @m {
+  gpu.func @asks(%X: memref<64x64xf32>) kernel {
+    %t = xetile.init_tile %X[0, 0] : memref<64x64xf32> -> !xetile.tile<8x16xf32>
+    xetile.prefetch_tile %t : !xetile.tile<8x16xf32>
+    %v = xetile.load_tile %t : !xetile.tile<8x16xf32> -> vector<8x16xf32>
+    gpu.return
+  }
+}

@@ -7,10 +7,13 @@ import pytest
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
-from xetl.xetile import constexpr, f32
+from xetl.xetile import cdiv, constexpr, f32
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
+
+BY_HAND = {"pvc": 417, "bmg": 395}
+"""Instructions of a kernel written by hand, which asks for its tiles in the loop."""
 
 
 def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
@@ -27,15 +30,55 @@ def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
 
 
-@pytest.mark.parametrize("target", ["pvc", "bmg"])
-@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
-def test_a_step_of_32x64(target: str, dtype) -> None:
+def plainly(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
+    """As one writes it who knows nothing of the device."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), f32)
+    for i in range(cdiv(A.shape[1], BK)):
+        a = xetile.load_tile(xetile.init_tile(A, [m, i * BK], (BM, BK)))
+        b = xetile.load_tile(xetile.init_tile(B, [i * BK, n], (BK, BN)))
+        acc += a @ b
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+def seen(kernel, dtype, target: str):
     a, b = (np.zeros((512, 512), dtype) for _ in range(2))
-    module = lanes_of(gemm, [a, b, np.zeros((512, 512), np.float32)], target)
-    seen = compiled(module, target)["gemm"]
-    assert seen.found == seen.planned
-    assert (seen.found.dpas, seen.found.stores) == (32, 16)
-    assert seen.found.loads <= 5
-    assert seen.facts.spill_bytes == 0
-    assert seen.facts.registers == 256
-    assert (seen.counts.calls, seen.facts.simd) == (0, 16)
+    module = lanes_of(kernel, [a, b, np.zeros((512, 512), np.float32)], target)
+    return compiled(module, target)[kernel.__name__]
+
+
+each_target = pytest.mark.parametrize("target", ["pvc", "bmg"])
+each_dtype = pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
+
+
+@each_target
+@each_dtype
+@pytest.mark.parametrize("kernel", [gemm, plainly])
+def test_a_step_of_32x64(kernel, target: str, dtype) -> None:
+    found = seen(kernel, dtype, target)
+    assert found.found == found.planned
+    assert (found.found.dpas, found.found.stores) == (32, 16)
+    assert found.found.loads <= 5
+    assert found.facts.spill_bytes == 0
+    assert found.facts.registers == 256
+    assert (found.counts.calls, found.facts.simd) == (0, 16)
+
+
+@each_target
+@each_dtype
+def test_no_more_instructions_than_by_hand(target: str, dtype) -> None:
+    found = seen(gemm, dtype, target)
+    assert found.found.prefetches > 0
+    assert found.counts.instructions <= BY_HAND[target]
+
+
+@each_target
+@pytest.mark.parametrize(("distance", "prefetches"), [(0, 0), (1, 2), (4, 8)])
+def test_prefetches_cost_no_registers(
+    target: str, distance: int, prefetches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XETL_PREFETCH", str(distance))
+    found = seen(plainly, np.float16, target)
+    assert found.found == found.planned
+    assert found.found.prefetches == prefetches
+    assert found.facts.spill_bytes == 0
