@@ -1,8 +1,9 @@
 """Reading arrays of SYCL's unified memory: dpnp's, and the objects of dpctl.memory.
 
 Both state `__sycl_usm_array_interface__`: as NumPy's array interface, but strides
-count elements.  Tensors of torch on an Intel GPU (``xpu``) are such memory, too, but
-say so in their own way.
+count elements, and ``syclobj`` says where the memory belongs.  A class of a user that
+states it about memory of dpctl need have nothing else.  Tensors of torch on an
+Intel GPU (``xpu``) are such memory, too, but say so in their own way.
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ def read(obj: Any) -> Described:
     strides = row_major(shape) if strides is None else tuple(strides)
     address, flag = interface["data"]
     offset = interface.get("offset", 0) * dtype.itemsize
-    # dpctl's own memory says True there although it can be written.
-    readonly = bool(flag) and not type(obj).__module__.startswith("dpctl.memory")
+    # Memory of dpctl says True there although it can be written, and so does whatever
+    # passes its interface on; arrays, which name the type of their memory, mean it.
+    readonly = bool(flag) and hasattr(obj, "usm_type")
     queue = getattr(obj, "sycl_queue", None)
-    memory = DeviceMemory(_owner(obj), queue, _is_reachable(obj))
+    if queue is None:
+        queue = interface.get("syclobj")
+    device = getattr(obj, "sycl_device", None) or _device_of(queue)
+    memory = DeviceMemory(_name_of(device), queue, _is_reachable(obj, device))
     return Described(address + offset, dtype, shape, strides, readonly, memory)
 
 
@@ -75,18 +80,23 @@ def settle(view: ArrayView, name: str) -> None:
             code="X0813",
             help=f"copy it to the host, or launch there: backend={DEVICE_BACKEND!r}",
         )
-    queue: Any = memory.queue
-    if queue is not None:
-        queue.wait()  # what was asked of the device before must have happened
+    wait = getattr(memory.queue, "wait", None)
+    if wait is not None:
+        wait()  # what was asked of the device before must have happened
 
 
-def _owner(obj: Any) -> str:
-    device = getattr(obj, "sycl_device", None)
+def _device_of(owner: object) -> Any:
+    """The device of a queue, or the only one of a context; None: it is not known."""
+    device: Any = getattr(owner, "sycl_device", None)
+    devices: Any = getattr(owner, "get_devices", list)()
+    return devices[0] if device is None and len(devices) == 1 else device
+
+
+def _name_of(device: Any) -> str:
     return "unknown" if device is None else str(device.filter_string)
 
 
-def _is_reachable(obj: Any) -> bool:
-    device = getattr(obj, "sycl_device", None)
+def _is_reachable(obj: Any, device: Any) -> bool:
     if device is not None and device.is_cpu:
         return True
     kind = getattr(obj, "usm_type", None)  # dpnp's; dpctl's memory has a method

@@ -65,7 +65,7 @@ def _with_memory(chosen: Any, memory: DeviceMemory, name: str) -> Any:
         if not memory.is_reachable:
             raise failures.elsewhere(name, memory.owner, "unknown")
         return chosen  # of an owner that says nothing: as the host's
-    own = as_queue(memory.queue)
+    own = _queue_of_memory(memory.queue)
     if chosen is None:
         chosen = own
     elif own.sycl_context != chosen.sycl_context:
@@ -102,12 +102,38 @@ def as_queue(given: Any) -> Any:
     )
 
 
+def _queue_of_memory(owner: Any) -> Any:
+    """A queue that reaches the memory of an array.
+
+    Args:
+        owner: as `as_queue` takes it, or what else ``syclobj`` of
+            `__sycl_usm_array_interface__` may be: a context, a capsule of dpctl with a
+            queue or a context, the name of a device.
+    """
+    if type(owner).__name__ == "PyCapsule":
+        is_queue = _is_capsule(owner, _NAME)
+        owner = (dpctl().SyclQueue if is_queue else dpctl().SyclContext)(owner)
+    if isinstance(owner, str):
+        owner = dpctl().SyclQueue(owner)
+    if isinstance(owner, dpctl().SyclContext):
+        return _queue_in(owner)
+    return as_queue(owner)
+
+
+@lru_cache(maxsize=64)
+def _queue_in(context: Any) -> Any:
+    return dpctl().SyclQueue(context, context.get_devices()[0])
+
+
 _NewCapsule = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 )
 _new_capsule = _NewCapsule(("PyCapsule_New", ctypes.pythonapi))
 _NAME = b"SyclQueueRef"
 """What dpctl calls a capsule with the address of a ``sycl::queue``; it copies it."""
+
+_IsCapsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_is_capsule = _IsCapsule(("PyCapsule_IsValid", ctypes.pythonapi))
 
 
 @lru_cache(maxsize=64)

@@ -69,6 +69,45 @@ def test_unified_memory_is_used_where_it_is(kind: str) -> None:
         assert np.array_equal(room, a + 1)
 
 
+class Described:
+    """An array in memory of dpctl, as a class of a user states it."""
+
+    def __init__(self, memory: Any, like: Any, **more: Any) -> None:
+        own = {"shape": like.shape, "typestr": like.dtype.str}
+        interface = memory.__sycl_usm_array_interface__
+        self.__sycl_usm_array_interface__ = {**interface, **own, **more}
+
+
+@pytest.mark.parametrize("kind", ["Shared", "Host", "Device"])
+@pytest.mark.parametrize("owner", ["queue", "context", "capsules", "device"])
+def test_what_only_states_the_interface(owner: str, kind: str) -> None:
+    default = devices.dpctl().SyclQueue(devices.default_queue().sycl_device)
+    context = default.sycl_context
+    first, second = {
+        "queue": (default, default),
+        "context": (context, context),
+        "capsules": (default._get_capsule(), context._get_capsule()),
+        "device": (default.sycl_device.filter_string,) * 2,
+    }[owner]
+    a = counting((20, 32))
+    given, result = usm(a, default, kind), usm(a, default, kind)
+    given.copy_from_host(a.view(np.uint8).reshape(-1))
+    arrays = Described(given, a, syclobj=first), Described(result, a, syclobj=second)
+    scale[grid_of(a)](*arrays)
+    found = result.copy_to_host().view(np.float32).reshape(a.shape)
+    assert np.array_equal(found, 2 * a)
+
+
+def test_a_part_of_memory_and_an_array() -> None:
+    a, where = counting((20, 32)), queue()
+    given, c = usm(a, where, "Device"), np.zeros((10, 16), np.float32)
+    given.copy_from_host(a.view(np.uint8).reshape(-1))
+    part = a[1::2, 8:24]
+    steps = tuple(step // a.itemsize for step in part.strides)
+    scale[grid_of(part)](Described(given, part, strides=steps, offset=32 + 8), c)
+    assert np.array_equal(c, 2 * part)
+
+
 @xetl.xetile.kernel
 def increment(A, C):
     a = xetl.xetile.load_tile(xetl.xetile.init_tile(A, [0], (16,)))
