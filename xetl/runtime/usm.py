@@ -85,11 +85,13 @@ def settle(view: ArrayView, name: str) -> None:
         wait()  # what was asked of the device before must have happened
 
 
-def _device_of(owner: object) -> Any:
+def _device_of(owner: Any) -> Any:
     """The device of a queue, or the only one of a context; None: it is not known."""
     device: Any = getattr(owner, "sycl_device", None)
-    devices: Any = getattr(owner, "get_devices", list)()
-    return devices[0] if device is None and len(devices) == 1 else device
+    if device is None and hasattr(owner, "get_devices"):
+        devices: list[Any] = owner.get_devices()
+        return devices[0] if len(devices) == 1 else None
+    return device
 
 
 def _name_of(device: Any) -> str:
