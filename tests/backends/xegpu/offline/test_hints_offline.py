@@ -7,7 +7,11 @@ import re
 import pytest
 
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
+from tests.backends.xegpu.offline.compiling import compiled
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from xetl import load_mlir
+from xetl.backend import find_backend
+from xetl.compiler import lowered_module
 from xetl_xegpu.caches import Hints, Kind, legal_hints
 from xetl_xegpu.emit.pipeline import emit
 from xetl_xegpu.offline.ocloc import compile_spirv, validate
@@ -120,3 +124,24 @@ def test_the_devices_differ_in_what_is_dropped_after_reading():
     assert Hints("read_invalidate", "cached") not in legal_hints("bmg", "load")
     for kind in KINDS:
         assert not legal_hints("opencl", kind)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["i8", "f16", "f32"])
+def test_tiles_are_asked_for_with_hints(target: str, dtype: str) -> None:
+    """Also where the compiler has no message of one block as wide as without hints."""
+    tile = f"!xetile.tile<40x64x{dtype}>"
+    text = f"""
+    gpu.module @m {{
+      gpu.func @asks(%X: memref<64x64x{dtype}>) kernel attributes {{
+          known_block_size = array<i32: 16, 1, 1>}} {{
+        %t = xetile.init_tile %X[0, 0] : memref<64x64x{dtype}> -> {tile}
+        xetile.prefetch_tile %t {{l1_hint = #xetile.cache_hint<streaming>}} : {tile}
+        gpu.return
+      }}
+    }}"""
+    module, _ = load_mlir(text)["asks"].for_any_arguments()
+    module = lowered_module(module, find_backend("xegpu"), target)
+    (seen,) = compiled(module, target).values()
+    assert seen.found == seen.planned
+    assert seen.found.prefetches == 2 * {"i8": 2, "f16": 2, "f32": 4}[dtype]
