@@ -33,6 +33,7 @@ from xetl.dialects.kinds_of_types import integer_width
 from xetl_xegpu import simt
 from xetl_xegpu.emit.combining import combine
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
+from xetl_xegpu.emit.ending import allowed
 from xetl_xegpu.emit.memory import always, pointer
 
 _INSTRUCTIONS = {
@@ -50,7 +51,7 @@ _INSTRUCTIONS = {
 
 def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> None:
     b = em.builder
-    value, mask = em.get(op.value), em.get(op.mask)
+    value, mask = em.get(op.value), allowed(em, em.get(op.mask))
     if always(mask):
         em.set(op.result, _update(em, op, value))
         return

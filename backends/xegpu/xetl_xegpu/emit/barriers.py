@@ -18,26 +18,29 @@ from xetl_xegpu.emit.builtins import (
     split_barrier,
 )
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
+from xetl_xegpu.emit.ending import leave_together
 
 _SCOPES = {"workgroup": 2, "device": 1}
 _ACQUIRE, _RELEASE, _BOTH = 2, 4, 8
 _MEMORY = {"local": 0x100, "global": 0x200}
 _ALL_MEMORY = sum(_MEMORY.values())
 
-_CLK_LOCAL, _CLK_GLOBAL = 1, 2
-"""`cl_mem_fence_flags` of OpenCL C."""
+_CLK_LOCAL = 1
+"""`CLK_LOCAL_MEM_FENCE` of OpenCL C."""
 
 
 def _barrier(em: KernelEmitter, op: simt.BarrierOp) -> None:
-    _meet(em)
+    em.meet()
+    leave_together(em)
 
 
-def _meet(em: KernelEmitter) -> None:
-    em.call(function("barrier", "void", "uint"), [I32(_CLK_LOCAL | _CLK_GLOBAL)])
+def _has_halves(em: KernelEmitter) -> bool:
+    """Not where failures are told: between the halves it would be too late."""
+    return not em.device.emulated and em.ending is None
 
 
 def _arrive(em: KernelEmitter, op: simt.BarrierArriveOp) -> None:
-    if not em.device.emulated:
+    if _has_halves(em):
         _half(em, split_barrier("Arrive"), _RELEASE)
 
 
@@ -47,8 +50,9 @@ def _wait(em: KernelEmitter, op: simt.BarrierWaitOp) -> None:
     A function of ours would not do: LLVM makes the instruction of every call that has
     this name, and opencl:cpu refuses it.
     """
-    if em.device.emulated:
-        _meet(em)
+    if not _has_halves(em):
+        em.meet()
+        leave_together(em)
         return
     _half(em, split_barrier("Wait"), _ACQUIRE)
 

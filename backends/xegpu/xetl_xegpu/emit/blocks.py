@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import I32, I64, llvm_type
+from xetl.codegen.types import I1, I32, I64, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.caches import Kind
@@ -23,6 +23,8 @@ from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.caches import pointer_for_call
 from xetl_xegpu.emit.emitter import LINE, KernelEmitter, Table
+from xetl_xegpu.emit.ending import allowed
+from xetl_xegpu.emit.memory import always
 from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
 
@@ -33,6 +35,10 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Any]:
     if op.by_lanes is None:
         numbers = [b.trunc(number, I32) for number in numbers]
     width, height, pitch, x, y = numbers
+    if kind == "store":
+        # A block below the last row is not stored at all.
+        alive = allowed(em, I1(1))
+        y = y if always(alive) else b.select(alive, y, height)
     place: Any = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
     for index, number in enumerate((x, y)):
         place = b.insert_element(place, number, I32(index))

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import PTR
+from xetl.codegen.types import I32, PTR
 from xetl.devices import Device
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin
+
+if TYPE_CHECKING:
+    from xetl_xegpu.emit.ending import Ending
 
 LINE = 64
 """Bytes that private and local arrays are aligned to: a register's."""
 
 Table: TypeAlias = dict[Any, Callable[[Any, Any], None]]
 """What emits each operation, given a `KernelEmitter` and the operation."""
+
+_LOCAL_AND_GLOBAL = 3
+"""`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
 
 GLOBAL, LOCAL = (ll.PointerType(addrspace=space) for space in (1, 3))
 
@@ -35,6 +41,7 @@ class KernelEmitter(Emitter):
         status: address of the status words: the kernel's last argument.
         log_ids: the number of each operation that writes a record.
         named_barriers: those that were made on entry, by number.
+        ending: how a failed assertion ends the workgroup, if others may wait.
     """
 
     device: Device = field(kw_only=True)
@@ -43,6 +50,7 @@ class KernelEmitter(Emitter):
     status: Any = None
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     named_barriers: dict[int, Any] = field(default_factory=dict[int, Any])
+    ending: Ending | None = None
 
     def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
         """Call a builtin."""
@@ -56,6 +64,11 @@ class KernelEmitter(Emitter):
         memory.align = LINE
         memory.type = PTR  # llvmlite would compare what it points to
         return memory
+
+    def meet(self) -> None:
+        """A barrier of the workgroup."""
+        barrier = builtins.function("barrier", "void", "uint")
+        self.call(barrier, [I32(_LOCAL_AND_GLOBAL)])
 
     def round_to_bf16(self, value: Any) -> Any:
         """f32 as the bits of a bf16: one instruction where bits would take eight."""

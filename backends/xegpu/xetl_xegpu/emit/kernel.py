@@ -23,6 +23,7 @@ from xetl_xegpu.emit import (
     barriers,
     blocks,
     elementary,
+    ending,
     log,
     memory,
     program,
@@ -84,6 +85,7 @@ def _emit_kernel(
     )
     for argument, value in zip(arguments, kernel.args):
         em.set(argument, value)
+    ending.begin(em, op)
     em.emit_block(op.body.block)
 
 

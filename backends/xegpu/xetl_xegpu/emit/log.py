@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import F32, I32, I64, is_narrow_float
+from xetl.codegen.types import F32, I1, I32, I64, is_narrow_float
 from xetl.dialects.base import element_type, ints_of
 from xetl.errors import InternalError
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
@@ -24,6 +24,8 @@ from xetl.transforms.remarks import positions_of
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
+from xetl_xegpu.emit.ending import allowed, fail
+from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.subgroup import shuffle
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.debug_ops import RecordOp
@@ -174,18 +176,21 @@ def _write_row(
 
 
 def _print(em: KernelEmitter, op: simt.PrintOp) -> None:
-    _record(em, op)
+    alive = allowed(em, I1(1))
+    if always(alive):
+        _record(em, op)
+        return
+    with em.builder.if_then(alive):
+        _record(em, op)
 
 
 def _assert(em: KernelEmitter, op: simt.AssertOp) -> None:
-    """A failed assertion is the end of the subgroup."""
+    """Once an assertion has failed, others say nothing."""
     b = em.builder
-    failed, after = (b.append_basic_block(f"check.{n}") for n in ("no", "yes"))
-    b.cbranch(em.get(op.condition), after, failed)
-    b.position_at_end(failed)
-    _record(em, op)
-    b.ret_void()
-    b.position_at_end(after)
+    failed = allowed(em, b.xor(em.get(op.condition), I1(1)))
+    with b.if_then(failed):
+        _record(em, op)
+        fail(em)
 
 
 def number_of(operations: list[RecordOp]) -> dict[Operation, int]:

@@ -10,6 +10,7 @@ from xetl.errors import InternalError
 from xetl_xegpu import simt
 from xetl_xegpu.emit.caches import hinted
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
+from xetl_xegpu.emit.ending import allowed
 
 
 def pointer(em: KernelEmitter, address: Any, is_local: bool) -> Any:
@@ -30,6 +31,7 @@ def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     """Lanes that are masked read what is always there: no branch is needed."""
     b = em.builder
     address, mask, fill = em.all([op.address, op.mask, op.fill])
+    mask = allowed(em, mask)
     if not always(mask):
         address = b.select(mask, address, _safe_address(em, op.is_local))
     element = op.result.type
@@ -52,6 +54,7 @@ def _safe_address(em: KernelEmitter, is_local: bool) -> Any:
 def _store(em: KernelEmitter, op: simt.StoreOp) -> None:
     b = em.builder
     value, address, mask = em.all([op.value, op.address, op.mask])
+    mask = allowed(em, mask)
     if value.type == I1:
         value = b.zext(value, I8)
 

@@ -7,6 +7,7 @@ from typing import Any
 from xetl.codegen.emitter import Emit
 from xetl.codegen.types import I32
 from xetl_xegpu import simt
+from xetl_xegpu.emit import ending
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
 
@@ -28,7 +29,7 @@ def _lane_id(em: KernelEmitter, op: simt.LaneIdOp) -> None:
 
 
 def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
-    em.builder.ret_void()
+    ending.end(em)
 
 
 TABLE: Table = {

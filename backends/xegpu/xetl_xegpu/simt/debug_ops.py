@@ -96,7 +96,8 @@ class PrintOp(RecordOp):
 class AssertOp(RecordOp):
     """Unless ``condition``, the same in every lane, holds: a record and the end.
 
-    The launch then fails with the text and the location of the operation.
+    The workgroup ends: the subgroup at once, or all of them at the next barrier.  The
+    launch then fails with the text and the location of the operation.
     """
 
     name = "simt.assert"

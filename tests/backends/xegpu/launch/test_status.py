@@ -10,6 +10,7 @@ from launched import aligned, counting
 
 from xetl import xetile
 from xetl.errors import LaunchError
+from xetl.xetile import f32
 
 
 @xetile.kernel
@@ -52,3 +53,30 @@ def test_on_a_device_that_copies(pretend: Any) -> None:
     with pytest.raises(LaunchError, match="row 32 is too much"):
         telling[3](a, c, 32)
     assert np.array_equal(c[:32], 2 * a[:32])
+
+
+@xetile.kernel(subgroups=[1, 4])
+def meeting(X, Y, bad):
+    me = xetile.subgroup_id()
+    room = xetile.slm((4, 20), f32)
+    v = xetile.load_tile(xetile.init_tile(X, [me, 0], (1, 20)))
+    for turn in range(3):
+        if turn == 1:
+            xetile.device_assert(me != bad, f"subgroup {me} fails")
+        xetile.store_tile(v, xetile.init_tile(room, [me, 0], (1, 20)))
+        xetile.barrier()
+        v = xetile.load_tile(xetile.init_tile(room, [(me + 1) % 4, 0], (1, 20)))
+        xetile.barrier()
+        xetile.store_tile(v, xetile.init_tile(Y, [me, 0], (1, 20)))
+
+
+@pytest.mark.parametrize("bad", range(5))
+def test_others_do_not_wait_for_a_subgroup_that_has_failed(bad: int) -> None:
+    x, y = counting((4, 20)), aligned((4, 20))
+    if bad == 4:
+        meeting[1](x, y, bad)
+        assert np.array_equal(y, np.roll(x, -3, axis=0))
+        return
+    with pytest.raises(LaunchError, match=f"subgroup {bad} fails"):
+        meeting[1](x, y, bad)
+    assert np.array_equal(y, np.roll(x, -1, axis=0))

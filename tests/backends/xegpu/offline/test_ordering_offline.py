@@ -83,3 +83,18 @@ def test_fences(fence: str, messages: list[str], target: str):
     body = f"{PRODUCT}\n{STORE}\nsimt.fence {fence}\n{STORE}"
     found, _ = compiled(body, target)
     assert [step for step in found if step != "dpas"] == messages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_kernel_that_asserts_has_whole_barriers_and_one_more_at_each_end(target: str):
+    body = f"""
+      %fine = arith.cmpi ne, %p, %wide : i64
+      simt.barrier_arrive
+      simt.assert %fine, "fails" {{shapes = []}}
+      {PRODUCT}
+      simt.barrier_wait
+      {STORE}"""
+    found, facts = compiled(body, target)
+    barriers = [step for step in found if not step.startswith(("fence", "dpas"))]
+    assert barriers == ["signal barrier", "sync.bar"] * 3
+    assert facts.barriers == 1
