@@ -24,11 +24,12 @@ def test_values_are_ranked(xetl: Any) -> None:
     done = xetl("tune", f"{FILE}:gemm", GEMM, *words)
     assert done.exit_code == 0
     head, *rows = done.stdout.splitlines()
-    assert head.split()[:2] == ["spill_bytes", "instructions"]
+    assert head.split()[:3] == ["spill_bytes", "instructions", "subgroups"]
     assert len(rows) == 4
-    numbers = [tuple(map(int, row.split()[2:4])) for row in rows]
-    assert numbers == sorted(numbers)
-    assert all(instructions > 0 for _, instructions in numbers)
+    numbers = [tuple(map(int, row.split()[2:5])) for row in rows]
+    ranks = [(spilled, each * subgroups) for spilled, each, subgroups in numbers]
+    assert ranks == sorted(ranks)
+    assert all(instructions > 0 for _, instructions in ranks)
 
 
 def test_a_target_without_such_a_compiler(xetl: Any) -> None:

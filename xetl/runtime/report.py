@@ -78,6 +78,7 @@ class Stats:
         slm_bytes: shared local memory of a workgroup.
         spill_bytes: what did not fit the registers of a thread.
         instructions: of the machine code, where a GPU's compiler is at hand.
+        subgroups: of a workgroup, each of which runs that code.
         grf: registers of a thread, on a GPU.
         tile_config: how the tiles were cut, on a GPU.
     """
@@ -90,6 +91,7 @@ class Stats:
     slm_bytes: int | None = None
     spill_bytes: int | None = None
     instructions: int | None = None
+    subgroups: int | None = None
     grf: int | None = None
     tile_config: object | None = None
 
@@ -110,6 +112,7 @@ MEASURES = (
     "slm_bytes",
     "spill_bytes",
     "instructions",
+    "subgroups",
     "grf",
     "tile_config",
 )

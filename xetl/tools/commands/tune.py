@@ -12,7 +12,14 @@ from xetl.runtime.report import Stats
 from xetl.tools.kernel_files import constants, find_kernel
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 
-_COLUMNS = ("spill_bytes", "instructions", "grf", "slm_bytes", "compile_ms")
+_COLUMNS = (
+    "spill_bytes",
+    "instructions",
+    "subgroups",
+    "grf",
+    "slm_bytes",
+    "compile_ms",
+)
 
 
 @click.command(short_help="Rank values of a kernel's constants; no device.")
@@ -42,8 +49,9 @@ def command(
     xetl tune gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --offline --target pvc \
         --try BM=64,128,256 --try BK=16,32
 
-    The fewest spilled bytes are best, then the fewest instructions. Larger tiles have
-    more instructions and need fewer of them for an element: compare like with like.
+    The fewest spilled bytes are best, then the fewest instructions of all subgroups of
+    a workgroup together. Larger tiles have more instructions and need fewer of them
+    for an element: compare like with like.
     """
     if not offline:
         why = "only `--offline` is there; to time a kernel, launch it with each value"
@@ -89,7 +97,7 @@ def _stats(found: Asked, values: Mapping[str, Any]) -> Stats:
 
 
 def _rank(stats: Stats) -> tuple[int, int]:
-    return stats.spill_bytes or 0, stats.instructions or 0
+    return stats.spill_bytes or 0, (stats.instructions or 0) * (stats.subgroups or 1)
 
 
 def _table(tried: Sequence[tuple[Mapping[str, Any], Stats]]) -> Iterator[str]:
