@@ -30,3 +30,47 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// Nor can they meet in different branches; in one that all take they can.
+// CHECK: subgroups come to this named barrier in different branches
+gpu.module @m {
+  gpu.func @apart() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 4 : i8
+    %c2 = arith.constant 2 : index
+    %s = gpu.subgroup_id : index
+    %is_first = arith.cmpi ult, %s, %c2 : index
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    scf.if %is_first {
+      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    } else {
+      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: simt.func @together
+// CHECK:       scf.if
+// CHECK-NEXT:    simt.barrier_arrive
+// CHECK-NEXT:    simt.barrier_wait
+gpu.module @m {
+  gpu.func @together(%x: index) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 4 : i8
+    %c2 = arith.constant 2 : index
+    %is_small = arith.cmpi ult, %x, %c2 : index
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    scf.if %is_small {
+      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    }
+    gpu.return
+  }
+}

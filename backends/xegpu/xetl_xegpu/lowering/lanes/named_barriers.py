@@ -1,21 +1,29 @@
 """Named barriers: for all subgroups of a workgroup, or for some.
 
 One for all is a barrier in two halves.  One for some is a barrier of the device where
-the subgroups wait: whoever arrives also waits, so nobody is late.  Source of the
-limits: what ocloc 26.27 takes.
+the subgroups wait: whoever arrives also waits, so nobody is late.  Processors that
+emulate a GPU run a subgroup up to the next barrier, then the next one: they have none
+for some, and one for all must be the same operation for all.  Source of the limits:
+what ocloc 26.27 takes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream.xegpu_hints import (
     InitNbarrierOp,
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.transforms.uniformity import find_divergence
 from xetl_xegpu import simt
+from xetl_xegpu.dialect import AtomicRmwOp
 from xetl_xegpu.lowering.lanes.state import Lanes, NamedBarrier
 
 _MOST = 31
@@ -95,6 +103,34 @@ def _is_met_by_all(op: Operation, barrier: SSAValue) -> bool:
     )
 
 
+def _check_place(lanes: Lanes, op: Operation) -> None:
+    """Emulation wants all at one barrier of the text; for GPUs any will do."""
+    if not lanes.device.emulated or lanes.subgroups == 1:
+        return
+    around = list(_around(op))
+    (module,) = [each for each in around if isinstance(each, ModuleOp)]
+    sources = [each for each in lanes.source.walk() if isinstance(each, _DIFFERENT)]
+    partings = find_divergence(module, sources).partings
+    if any(each in partings for each in around):
+        raise lanes.refuse(
+            op,
+            "subgroups come to this named barrier in different branches: emulation "
+            "runs them one after the other, up to one barrier, the same for all",
+            "move it to where all subgroups come by, or use a GPU (target pvc or bmg)",
+        )
+
+
+_DIFFERENT = (gpu.SubgroupIdOp, AtomicRmwOp)
+"""What gives each subgroup something of its own."""
+
+
+def _around(op: Operation) -> Iterator[Operation]:
+    parent = op.parent_op()
+    while parent is not None:
+        yield parent
+        parent = parent.parent_op()
+
+
 def arrive(lanes: Lanes, op: NbarrierArriveOp) -> None:
     """The first half, if all subgroups meet."""
     if not _is_for_some(lanes, _barrier(lanes, op)):
@@ -107,6 +143,7 @@ def wait(lanes: Lanes, op: NbarrierWaitOp) -> None:
     if _is_for_some(lanes, barrier):
         lanes.add(simt.NamedBarrierOp(barrier.number, barrier.subgroups))
         return
+    _check_place(lanes, op)
     lanes.add(simt.BarrierWaitOp())
 
 
