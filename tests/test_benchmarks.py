@@ -27,13 +27,14 @@ QUICK = {
     "bench_interpret": ["--rounds=1"],
     "bench_xegpu": ["--rounds=1", "--calls=10"],
     "bench_gpu_code": [],
+    "bench_gpu_plans": [],
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_benchmark_runs_and_writes_its_figures(name, tmp_path):
-    if name == "bench_gpu_code" and find_ocloc() is None:
+    if name.startswith("bench_gpu") and find_ocloc() is None:
         pytest.skip(f"Intel's ocloc is not installed: {SETUP}")
     done = subprocess.run(
         [sys.executable, BENCHMARKS / f"{name}.py", *QUICK[name]],

@@ -87,7 +87,7 @@ def _kernel(
 
 
 _BLOCKS = (
-    f"begin at multiples of {surface.BASE_ALIGNMENT} bytes, have rows of "
+    f"begin at multiples of {surface.BASE_ALIGNMENT} bytes, have one row or more, of "
     f"{surface.LEAST_WIDTH} bytes and more in steps of {surface.WIDTH_STEP}, "
     f"{surface.LEAST_PITCH} bytes or more apart in steps of {surface.PITCH_STEP}, "
     f"and less than {surface.LIMIT} of rows and bytes of a row"
