@@ -22,6 +22,7 @@ from xetl_xegpu.emit import pipeline as emission
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
+from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.record_arguments import (
     Described,
@@ -50,6 +51,7 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``lanes``."""
     # A launch must be told what arguments are, once they are so.
     narrow = [] if find_device(target).has_fp64 else [NarrowScalarFloatsPass(target)]
+    gather = [GatherBarriersPass()] if find_device(target).emulated else []
     return [
         *narrow,
         RecordArgumentsPass(),
@@ -64,6 +66,7 @@ def passes(target: str) -> list[ModulePass]:
         CanonicalizePass(),
         CSEPass(),
         RotateLoopsPass(),
+        *gather,
         SplitBarriersPass(),
     ]
 

@@ -17,36 +17,19 @@ gpu.module @m {
 
 // -----
 
-// Processors run the subgroups of a workgroup one after the other: some cannot wait.
-// CHECK: only 2 of 4 subgroups meet at this named barrier
-// CHECK: let all subgroups meet, use `gpu.barrier`, or a GPU (target pvc or bmg)
-gpu.module @m {
-  gpu.func @met_by_some() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
-    %id = arith.constant 1 : i8
-    %n = arith.constant 2 : i8
-    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
-    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
-    xegpu.nbarrier_wait %b : !xegpu.nbarrier
-    gpu.return
-  }
-}
-
-// -----
-
-// Nor can they meet in different branches; in one that all take they can.
-// CHECK: subgroups come to this named barrier in different branches
+// Barriers in branches are gathered afterwards; those in loops that subgroups run
+// differently cannot be.
+// CHECK-LABEL: simt.func @apart
+// CHECK:       simt.named_barrier 1 of 2
 gpu.module @m {
   gpu.func @apart() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
-    %n = arith.constant 4 : i8
+    %n = arith.constant 2 : i8
     %c2 = arith.constant 2 : index
     %s = gpu.subgroup_id : index
     %is_first = arith.cmpi ult, %s, %c2 : index
     %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
     scf.if %is_first {
-      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
-      xegpu.nbarrier_wait %b : !xegpu.nbarrier
-    } else {
       xegpu.nbarrier_arrive %b : !xegpu.nbarrier
       xegpu.nbarrier_wait %b : !xegpu.nbarrier
     }
@@ -56,20 +39,50 @@ gpu.module @m {
 
 // -----
 
-// CHECK-LABEL: simt.func @together
-// CHECK:       scf.if
-// CHECK-NEXT:    simt.barrier_arrive
-// CHECK-NEXT:    simt.barrier_wait
+// CHECK: subgroups come to this named barrier in loops of their own
+// CHECK: let all subgroups run the loop, or use a GPU (target pvc or bmg)
 gpu.module @m {
-  gpu.func @together(%x: index) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  gpu.func @own_loop() kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
-    %n = arith.constant 4 : i8
+    %n = arith.constant 2 : i8
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
-    %is_small = arith.cmpi ult, %x, %c2 : index
+    %s = gpu.subgroup_id : index
+    %is_first = arith.cmpi ult, %s, %c2 : index
     %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
-    scf.if %is_small {
-      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
-      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    scf.if %is_first {
+      scf.for %i = %c0 to %c2 step %c1 {
+        xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+        xegpu.nbarrier_wait %b : !xegpu.nbarrier
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// A branch in a loop that all run is fine.
+// CHECK-LABEL: simt.func @in_turns
+// CHECK:       scf.for
+// CHECK:         scf.if
+// CHECK-NEXT:      simt.named_barrier 1 of 2
+gpu.module @m {
+  gpu.func @in_turns(%turns: index) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 2 : i8
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %s = gpu.subgroup_id : index
+    %is_first = arith.cmpi ult, %s, %c2 : index
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    scf.for %i = %c0 to %turns step %c1 {
+      scf.if %is_first {
+        xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+        xegpu.nbarrier_wait %b : !xegpu.nbarrier
+      }
     }
     gpu.return
   }

@@ -1,10 +1,8 @@
 """Named barriers: for all subgroups of a workgroup, or for some.
 
 One for all is a barrier in two halves.  One for some is a barrier of the device where
-the subgroups wait: whoever arrives also waits, so nobody is late.  Processors that
-emulate a GPU run a subgroup up to the next barrier, then the next one: they have none
-for some, and one for all must be the same operation for all.  Source of the limits:
-what ocloc 26.27 takes.
+the subgroups wait: whoever arrives also waits, so nobody is late.  Source of the
+limits: what ocloc 26.27 takes.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import gpu
+from xetl.dialects.upstream import gpu, scf
 from xetl.dialects.upstream.xegpu_hints import (
     InitNbarrierOp,
     NbarrierArriveOp,
@@ -47,7 +45,7 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
             f"let 1 to {lanes.subgroups} subgroups meet",
         )
     made = NamedBarrier(number, count)
-    if count < lanes.subgroups:
+    if count < lanes.subgroups and not lanes.device.emulated:
         _check_some(lanes, op, made)
     lanes.barriers[op.result] = made
     for use in op.result.uses:
@@ -60,13 +58,6 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
 
 
 def _check_some(lanes: Lanes, op: Operation, made: NamedBarrier) -> None:
-    if lanes.device.emulated:
-        raise lanes.refuse(
-            op,
-            f"only {made.subgroups} of {lanes.subgroups} subgroups meet at this named "
-            "barrier: emulation runs subgroups one after the other, and cannot",
-            "let all subgroups meet, use `gpu.barrier`, or a GPU (target pvc or bmg)",
-        )
     some = [each for each in lanes.barriers.values() if _is_for_some(lanes, each)]
     if any(each.number == made.number and each != made for each in some):
         raise lanes.refuse(
@@ -104,20 +95,23 @@ def _is_met_by_all(op: Operation, barrier: SSAValue) -> bool:
 
 
 def _check_place(lanes: Lanes, op: Operation) -> None:
-    """Emulation wants all at one barrier of the text; for GPUs any will do."""
+    """Where a GPU is emulated, `gather-barriers` takes barriers out of branches."""
     if not lanes.device.emulated or lanes.subgroups == 1:
         return
     around = list(_around(op))
     (module,) = [each for each in around if isinstance(each, ModuleOp)]
     sources = [each for each in lanes.source.walk() if isinstance(each, _DIFFERENT)]
     partings = find_divergence(module, sources).partings
-    if any(each in partings for each in around):
-        raise lanes.refuse(
-            op,
-            "subgroups come to this named barrier in different branches: emulation "
-            "runs them one after the other, up to one barrier, the same for all",
-            "move it to where all subgroups come by, or use a GPU (target pvc or bmg)",
-        )
+    is_in_loop = False
+    for each in around:
+        is_in_loop |= isinstance(each, scf.ForOp | scf.WhileOp)
+        if is_in_loop and each in partings:
+            raise lanes.refuse(
+                op,
+                "subgroups come to this named barrier in loops of their own: emulation "
+                "runs them one after the other, up to a barrier that all come to",
+                "let all subgroups run the loop, or use a GPU (target pvc or bmg)",
+            )
 
 
 _DIFFERENT = (gpu.SubgroupIdOp, AtomicRmwOp)
@@ -140,10 +134,10 @@ def arrive(lanes: Lanes, op: NbarrierArriveOp) -> None:
 def wait(lanes: Lanes, op: NbarrierWaitOp) -> None:
     """The second half, or all of it."""
     barrier = _barrier(lanes, op)
+    _check_place(lanes, op)
     if _is_for_some(lanes, barrier):
         lanes.add(simt.NamedBarrierOp(barrier.number, barrier.subgroups))
         return
-    _check_place(lanes, op)
     lanes.add(simt.BarrierWaitOp())
 
 

@@ -1,0 +1,117 @@
+"""Named barriers for some subgroups: as GPUs have them, and gathered for emulation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lane_interpreter import launch, run, to_lanes
+from test_lanes_values import kernel
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
+
+ROW = "vector<1x16xf32>"
+MATRIX = "!xegpu.mem_desc<32x16xf32>"
+
+
+def meetings(side: str, count: int) -> str:
+    """A branch in which two subgroups add what the other has, in turns."""
+    lines: list[str] = []
+    for turn in range(count):
+        at, last, new = f"%{side}_at{turn}", f"%{side}{turn}", f"%{side}{turn + 1}"
+        lines.append(f"""
+        %{side}_c{turn} = arith.constant {8 * turn} : index
+        {at} = arith.addi %s, %{side}_c{turn} : index
+        {at}_b = arith.addi %bit, %{side}_c{turn} : index
+        xegpu.store_matrix {last if turn else "%v"}, %m[{at}, 0]
+            : {ROW}, {MATRIX}, index
+        xegpu.nbarrier_arrive %{side} : !xegpu.nbarrier
+        xegpu.nbarrier_wait %{side} : !xegpu.nbarrier
+        {at}_w = xegpu.load_matrix %m[{at}_b, 0] : {MATRIX}, index -> {ROW}
+        {new} = arith.addf {at}_w, {last if turn else "%v"} : {ROW}""")
+    return "\n".join([*lines, f"scf.yield %{side}{count} : {ROW}"])
+
+
+def kernel_of(members: int, left: int, right: int, turns: int = 2) -> str:
+    """Four subgroups in pairs; ``members`` are to meet at the barrier of a pair."""
+    body = f"""
+    %s = gpu.subgroup_id : index
+    %c2 = arith.constant 2 : index
+    %turns = arith.constant {turns} : index
+    %n1 = arith.constant 1 : i8
+    %n2 = arith.constant 2 : i8
+    %count = arith.constant {members} : i8
+    %left = xegpu.init_nbarrier %n1, %count : i8, i8 -> !xegpu.nbarrier
+    %right = xegpu.init_nbarrier %n2, %count : i8, i8 -> !xegpu.nbarrier
+    %slm = memref.alloc() : memref<512xf32, 3>
+    %m = xegpu.create_mem_desc %slm : memref<512xf32, 3> -> {MATRIX}
+    %bit = arith.xori %s, %c1 : index
+    %pair = arith.divui %s, %c2 : index
+    %is_left = arith.cmpi eq, %pair, %c0 : index
+    %lanes = arith.index_cast %step : vector<16xindex> to vector<16xi32>
+    %f = arith.sitofp %lanes : vector<16xi32> to vector<16xf32>
+    %s32 = arith.index_cast %s : index to i32
+    %sf = arith.sitofp %s32 : i32 to f32
+    %sv = vector.broadcast %sf : f32 to vector<16xf32>
+    %sum = arith.addf %f, %sv : vector<16xf32>
+    %start = vector.shape_cast %sum : vector<16xf32> to {ROW}
+    %end = scf.for %k = %c0 to %turns step %c1 iter_args(%v = %start) -> ({ROW}) {{
+      %found = scf.if %is_left -> ({ROW}) {{
+        {meetings("left", left)}
+      }} else {{
+        {meetings("right", right)}
+      }}
+      scf.yield %found : {ROW}
+    }}
+    %flat = vector.shape_cast %end : {ROW} to vector<16xf32>
+    %c16 = arith.constant 16 : index
+    %row = arith.muli %s, %c16 : index
+    %rows = vector.broadcast %row : index to vector<16xindex>
+    %at = arith.addi %rows, %step : vector<16xindex>
+    xegpu.store %flat, %a0[%at], %on
+        : vector<16xf32>, memref<64xf32>, vector<16xindex>, vector<16xi1>
+    """
+    return kernel(body, "64xf32", subgroups=4)
+
+
+def expected(left: int, right: int, turns: int = 2) -> Any:
+    rows = np.arange(16.0) + np.arange(4.0)[:, None]
+    for pair, count in ((slice(0, 2), left), (slice(2, 4), right)):
+        for _ in range(count * turns):
+            rows[pair] = rows[pair].sum(axis=0)
+    return rows
+
+
+COUNTS = [(2, 2), (2, 3), (3, 2)]
+
+
+@pytest.mark.parametrize(("left", "right"), COUNTS)
+def test_pairs_of_subgroups_meet_at_barriers_of_their_own(left: int, right: int):
+    out = np.zeros((4, 16), np.float32)
+    launch(kernel_of(2, left, right), out.reshape(64))
+    np.testing.assert_array_equal(out, expected(left, right))
+
+
+def test_a_barrier_that_nobody_else_comes_to_is_found():
+    with pytest.raises(AssertionError, match="wait at a barrier"):
+        launch(kernel_of(3, 2, 2), np.zeros(64, np.float32))
+
+
+@pytest.mark.parametrize("members", [2, 4])
+@pytest.mark.parametrize(("left", "right"), COUNTS)
+def test_gathered_barriers_give_the_same(left: int, right: int, members: int):
+    made, types = to_lanes(kernel_of(members, left, right))
+    module = made.parent_op()
+    assert isinstance(module, ModuleOp)
+    GatherBarriersPass().apply(Context(), module)
+    module.verify()
+    barriers = [op for op in made.walk() if "barrier" in op.name]
+    assert {type(op) for op in barriers} == {simt.BarrierOp}
+    assert len(barriers) == max(left, right)
+    out = np.zeros((4, 16), np.float32)
+    run(made, types, out.reshape(64))
+    np.testing.assert_array_equal(out, expected(left, right))
