@@ -61,15 +61,17 @@ class ViewAddressOp(IRDLOperation):
 class PackedMemoryOp(IRDLOperation):
     """Memory for ``count`` elements of a packed operand of the launch.
 
-    The launch may bring it from an earlier one; if it does not, there is memory only if
-    that ``is_wanted``. ``is_there``: whether there is memory; ``is_missing``: whether
-    the operand has yet to be packed into it. ``source`` (a matrix of argument number
+    The launch may bring it from an earlier one; if it does not, there is memory, for
+    ``own_count`` elements, only if that ``is_wanted``. ``is_there``: whether there is
+    memory; ``is_own``: whether it is this launch's alone; ``is_missing``: whether the
+    operand has yet to be packed into it. ``source`` (a matrix of argument number
     ``argument``), ``facts`` (indices) and ``layout`` are all that the packed elements
     depend on.
     """
 
     name = "cpu.packed_memory"
     count = operand_def(IndexType)
+    own_count = operand_def(IndexType)
     source = operand_def(MemRefType)
     is_wanted = operand_def(i1)
     facts = var_operand_def(IndexType)
@@ -78,10 +80,12 @@ class PackedMemoryOp(IRDLOperation):
     memory = result_def(MemRefType)
     is_missing = result_def(i1)
     is_there = result_def(i1)
+    is_own = result_def(i1)
 
     def __init__(
         self,
         count: SSAValue,
+        own_count: SSAValue,
         source: SSAValue,
         is_wanted: SSAValue,
         facts: Sequence[SSAValue],
@@ -90,12 +94,12 @@ class PackedMemoryOp(IRDLOperation):
         memory_type: Attribute,
     ) -> None:
         super().__init__(
-            operands=[count, source, is_wanted, list(facts)],
+            operands=[count, own_count, source, is_wanted, list(facts)],
             properties={
                 "argument": IntegerAttr(argument, i64),
                 "layout": DenseArrayBase.from_list(i64, list(layout)),
             },
-            result_types=[memory_type, i1, i1],
+            result_types=[memory_type, i1, i1, i1],
         )
 
 
@@ -175,6 +179,44 @@ class BarrierOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ThreadCountOp(IRDLOperation):
+    """How many threads the launch may use."""
+
+    name = "cpu.thread_count"
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[IndexType()])
+
+
+@irdl_op_definition
+class ThreadNumberOp(IRDLOperation):
+    """In a parallel loop: the number of the thread, below `ThreadCountOp`."""
+
+    name = "cpu.thread_number"
+    result = result_def(IndexType)
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[IndexType()])
+
+
+@irdl_op_definition
+class IsNewOp(IRDLOperation):
+    """In a parallel loop: whether this thread meets another value than the last time.
+
+    The first time it does. The value is not negative.
+    """
+
+    name = "cpu.is_new"
+    value = operand_def(IndexType)
+    result = result_def(i1)
+
+    def __init__(self, value: SSAValue) -> None:
+        super().__init__(operands=[value], result_types=[i1])
+
+
+@irdl_op_definition
 class ThreadTilesOp(IRDLOperation):
     """In a parallel loop: each thread of it holds AMX tiles.
 
@@ -195,6 +237,9 @@ class ThreadTilesOp(IRDLOperation):
 CPU = Dialect(
     "cpu",
     [
+        ThreadCountOp,
+        ThreadNumberOp,
+        IsNewOp,
         ThreadTilesOp,
         ViewAddressOp,
         PackedMemoryOp,

@@ -52,8 +52,11 @@ from xetl_cpu.cpu_ops import (
     BarrierOp,
     ConstantMemoryOp,
     FibersOp,
+    IsNewOp,
     LogOp,
     PackedMemoryOp,
+    ThreadCountOp,
+    ThreadNumberOp,
     ThreadTilesOp,
     ViewAddressOp,
 )
@@ -66,11 +69,15 @@ __all__ = [
     "BrgemmTileOp",
     "ConstantMemoryOp",
     "FibersOp",
+    "IsNewOp",
     "LogOp",
+    "Output",
     "PackAOp",
     "PackBOp",
     "PackedMemoryOp",
     "SkinnyGemmOp",
+    "ThreadCountOp",
+    "ThreadNumberOp",
     "ThreadTilesOp",
     "UserTile",
     "ViewAddressOp",
@@ -321,9 +328,32 @@ class PackAOp(_BlockOp):
         super().__init__(operands=list(operands), properties=_tile(tile))
 
 
+class Output(NamedTuple):
+    """Where in the user's matrix a product goes: the place of its first element.
+
+    Attributes:
+        matrix: its columns are contiguous.
+        row: a row of it.
+        col: a column of it.
+        cols: how many columns are stored.
+        is_wanted: whether it goes there now.
+    """
+
+    matrix: SSAValue
+    row: SSAValue
+    col: SSAValue
+    cols: SSAValue
+    is_wanted: SSAValue
+
+
 @irdl_op_definition
 class BlockGemmOp(_BlockOp):
-    """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch."""
+    """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch.
+
+    With ``accumulate`` that is false what is in c does not count. If ``is_wanted``, the
+    sums go to ``cols`` columns of ``out`` from (out_row, out_col) on, in its type,
+    and not to c.
+    """
 
     name = "xsmm.block_gemm"
     a = operand_def(MemRefType)
@@ -336,18 +366,44 @@ class BlockGemmOp(_BlockOp):
     panel_stride = operand_def(IndexType)
     panels = operand_def(IndexType)
     c = operand_def(MemRefType)
+    accumulate = opt_operand_def(i1)
+    out = opt_operand_def(MemRefType)
+    out_row = opt_operand_def(IndexType)
+    out_col = opt_operand_def(IndexType)
+    cols = opt_operand_def(IndexType)
+    is_wanted = opt_operand_def(i1)
     source_type = prop_def(Attribute)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
         self,
         tile: UserTile,
         operands: Sequence[SSAValue],
         source_type: Attribute,
+        accumulate: SSAValue | None = None,
+        output: Output | None = None,
     ) -> None:
         super().__init__(
-            operands=list(operands),
+            operands=[
+                *([value] for value in operands),
+                [] if accumulate is None else [accumulate],
+                *([value] for value in output or ()),
+                *([] for _ in range(0 if output else len(Output._fields))),
+            ],
             properties={**_tile(tile), "source_type": source_type},
         )
+
+    def output(self) -> Output | None:
+        """The user's matrix, if the product may go there."""
+        values = (self.out, self.out_row, self.out_col, self.cols, self.is_wanted)
+        known = [value for value in values if value is not None]
+        return Output(*known) if known else None
+
+    def verify_(self) -> None:
+        """Check that an output is given whole."""
+        values = (self.out, self.out_row, self.out_col, self.cols, self.is_wanted)
+        if len({value is None for value in values}) > 1:
+            raise VerifyException("out, out_row, out_col, cols, is_wanted: all or none")
 
 
 @irdl_op_definition

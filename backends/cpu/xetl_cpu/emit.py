@@ -49,6 +49,8 @@ class KernelEmitter(Emitter):
         used: bytes of the workspace taken by allocations of the launch so far.
         scratch_bytes: size of one thread's scratch.
         scratch: address of this thread's scratch; only in tasks.
+        thread: the number of the thread (only in tasks).
+        last: where a thread keeps what each `IsNewOp` met (only in tasks).
         scratch_used: how much of it the task's buffers take so far.
         is_checked: whether the workspace is known to be large enough.
         log: address of the log of the launch (only in tasks).
@@ -63,6 +65,8 @@ class KernelEmitter(Emitter):
     used: Any = None
     scratch_bytes: int = 0
     scratch: Any = None
+    thread: Any = None
+    last: dict[Operation, Any] = field(default_factory=dict[Operation, Any])
     scratch_used: int = 0
     is_checked: bool = False
     log: Any = None

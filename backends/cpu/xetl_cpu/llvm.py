@@ -24,12 +24,14 @@ __all__ = [
     "I64",
     "PTR",
     "VOID",
+    "Branch",
     "Loop",
     "call_intrinsic",
     "const",
     "counted_loop",
     "declare",
     "define",
+    "either",
     "element_type",
     "iota",
     "ir",
@@ -280,6 +282,35 @@ def counted_loop(
         result = _phi(builder, initial.type, initial, before)
         result.add_incoming(final, latch)
         loop.results.append(result)
+
+
+@dataclass
+class Branch:
+    """An ``either``: values as a branch leaves them, and as they are behind it."""
+
+    values: list[Value] = field(default_factory=list[Value])
+    results: list[Value] = field(default_factory=list[Value])
+
+
+@contextmanager
+def either(
+    builder: Builder, values: list[Value], condition: Value, name: str
+) -> Generator[Branch]:
+    """``values``, or what the ``with`` block puts in their place ``if condition``."""
+    before = builder.block
+    some = builder.append_basic_block(name)
+    after = builder.append_basic_block(name + ".end")
+    builder.cbranch(condition, some, after)
+    builder.position_at_end(some)
+    branch = Branch()
+    yield branch
+    end = builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    for old, new in zip(values, branch.values, strict=True):
+        result = _phi(builder, old.type, old, before)
+        result.add_incoming(new, end)
+        branch.results.append(result)
 
 
 def _phi(builder: Builder, type_: Type, value: Value, block: Any) -> Value:

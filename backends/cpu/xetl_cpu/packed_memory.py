@@ -31,10 +31,10 @@ def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     if em.is_checked:
         raise InternalError("memory is reserved after its size was checked")
     b = em.builder
-    count = em.get(op.count)
+    count, own_count = em.get(op.count), em.get(op.own_count)
     element = memref_type(op.memory).element_type
-    raw = b.mul(count, constant(byte_width(element)))
-    size = b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
+    width = byte_width(element)
+    size, own_size = (_whole_lines(b, one, width) for one in (count, own_count))
     brought = em.slot(PACKED, PTR)
     state = em.slot(PACKED_STATE)
     is_brought = b.icmp_signed("!=", state, constant(NONE))
@@ -45,11 +45,18 @@ def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     address = b.select(is_brought, behind, inside)
     is_wanted = em.get(op.is_wanted)
     is_own = b.and_(is_wanted, b.not_(is_brought))
-    em.used = b.select(is_own, b.add(em.used, size), em.used)
+    em.used = b.select(is_own, b.add(em.used, own_size), em.used)
     is_there = b.or_(is_wanted, is_brought)
     em.set(op.memory, Strided(address, (count,), (constant(1),), element))
     em.set(op.is_missing, b.and_(is_there, b.not_(is_filled)))
     em.set(op.is_there, is_there)
+    em.set(op.is_own, is_own)
+
+
+def _whole_lines(b: Any, count: Any, width: int) -> Any:
+    """Bytes of so many elements, up to the end of a cache line."""
+    raw = b.mul(count, constant(width))
+    return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
 
 
 def _use_what_is_brought(

@@ -23,7 +23,7 @@ from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl.dialects.upstream import scf
-from xetl_cpu.dialect import ThreadTilesOp
+from xetl_cpu.dialect import IsNewOp, ThreadCountOp, ThreadNumberOp, ThreadTilesOp
 from xetl_cpu.emit import KernelEmitter
 from xetl_cpu.llvm import VOID, counted_loop, define, minimum
 from xetl_cpu.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
@@ -173,9 +173,13 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     first, count = b.load(args, typ=I64), b.load(dims, typ=I64)
     tiles = [one for one in op.body.block.ops if isinstance(one, ThreadTilesOp)]
     held = [set_up_tiles(inner, one) for one in tiles]
+    inner.last = {one: _stack(b, 1) for one in op.walk() if isinstance(one, IsNewOp)}
     with counted_loop(b, b.add(first, count), start=first, name="thread") as thread:
         own = _own(em, b, scratch, thread.index)
         inner.scratch = b.gep(own, [constant(_HEADER)], source_etype=I8)
+        inner.thread = thread.index
+        for last in inner.last.values():
+            b.store(constant(-1), last)
         _take_ranges(inner, op, scratch, thread.index, words)
     for one, state in zip(tiles, held):
         give_back_tiles(inner, one, state)
@@ -241,4 +245,24 @@ def _take_trips(
     b.position_at_end(after)
 
 
-TABLE: dict[Any, Any] = {scf.ParallelOp: emit_parallel, scf.ForOp: emit_groups}
+def _thread_count(em: KernelEmitter, op: ThreadCountOp) -> None:
+    em.set(op.result, em.slot(THREADS))
+
+
+def _thread_number(em: KernelEmitter, op: ThreadNumberOp) -> None:
+    em.set(op.result, em.thread)
+
+
+def _is_new(em: KernelEmitter, op: IsNewOp) -> None:
+    b, value, last = em.builder, em.get(op.value), em.last[op]
+    em.set(op.result, b.icmp_signed("!=", value, b.load(last, typ=I64)))
+    b.store(value, last)
+
+
+TABLE: dict[Any, Any] = {
+    scf.ParallelOp: emit_parallel,
+    scf.ForOp: emit_groups,
+    ThreadCountOp: _thread_count,
+    ThreadNumberOp: _thread_number,
+    IsNewOp: _is_new,
+}

@@ -45,6 +45,7 @@ from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
+from xetl_cpu.lowering.sink_products import SinkProductsPass
 from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
 from xetl_cpu.targets import INLINE, find_target
 from xetl_cpu.xsmm_library import FUNCTIONS
@@ -92,6 +93,7 @@ def passes(target: str) -> list[ModulePass]:
         RaiseToBrgemmPass(),
         HoistLaunchInvariantsPass(),
         PackOperandsPass(target),
+        SinkProductsPass(),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
         *_calls(target),

@@ -7,10 +7,18 @@ from typing import Any
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.emitter import Strided, constant, is_constant
-from xetl.codegen.types import memory_type
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I1, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl_cpu.dialect import BlockGemmOp, PackAOp, PackBOp, SkinnyGemmOp, ThreadTilesOp
+from xetl_cpu.dialect import (
+    BlockGemmOp,
+    Output,
+    PackAOp,
+    PackBOp,
+    SkinnyGemmOp,
+    ThreadTilesOp,
+)
 from xetl_cpu.microkernels import (
     Blocking,
     choose_blocking,
@@ -103,20 +111,33 @@ def _pack_a(em: Any, op: PackAOp) -> None:
 
 def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     blocking = _blocking(em, op, str(op.source_type))
-    function = emit_block_gemm(em.module, em.target, blocking)
+    output = op.output()
+    out = None if output is None else _name(output.matrix)
+    function = emit_block_gemm(em.module, em.target, blocking, out)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
-    em.builder.call(
-        function,
-        [
-            _at(em, op.a, op.m0, op.k0),
-            a.strides[0],
-            *em.all([op.rows, op.k]),
-            panels,
-            *em.all([op.panel_stride, op.panels]),
-            em.strided(op.c).address,
-        ],
-    )
+    arguments = [
+        _at(em, op.a, op.m0, op.k0),
+        a.strides[0],
+        *em.all([op.rows, op.k]),
+        panels,
+        *em.all([op.panel_stride, op.panels]),
+        em.strided(op.c).address,
+    ]
+    if len(function.args) > len(arguments):
+        is_known = op.accumulate is not None
+        arguments.append(em.get(op.accumulate) if is_known else ll.Constant(I1, 1))
+    em.builder.call(function, [*arguments, *_output(em, output)])
+
+
+def _output(em: Any, output: Output | None) -> list[Any]:
+    """Where the sums go; the null pointer: to C."""
+    if output is None:
+        return []
+    at = _at(em, output.matrix, output.row, output.col)
+    null = ll.Constant(at.type, None)
+    pointer = em.builder.select(em.get(output.is_wanted), at, null)
+    return [pointer, em.strided(output.matrix).strides[0], em.get(output.cols)]
 
 
 def _skinny_gemm(em: Any, op: SkinnyGemmOp) -> None:

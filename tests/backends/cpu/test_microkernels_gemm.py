@@ -1,6 +1,5 @@
 """The block GEMM against NumPy; small integers, so sums are exact."""
 
-from dataclasses import replace
 from functools import cache
 
 import ml_dtypes
@@ -26,7 +25,13 @@ from xetl_cpu.targets import find_target
 
 NUMPY = {
     **{"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f64": np.float64},
-    **{"i8": np.int8, "u8": np.uint8, "i16": np.int16, "i32": np.int32},
+    **{
+        "f16": np.float16,
+        "i8": np.int8,
+        "u8": np.uint8,
+        "i16": np.int16,
+        "i32": np.int32,
+    },
 }
 BYTES = [f"{a}{b}" for a in ("i8", "u8") for b in ("i8", "u8")]
 """The types of A and B; other products have both of one type."""
@@ -53,11 +58,11 @@ def blocking_for(target, dtype: str, block_m: int, block_n: int):
 
 
 @cache
-def block_gemm(target_name: str, dtype: str, block_m: int, block_n: int, kc: int):
+def block_gemm(target_name, dtype, block_m, block_n, out=None):
     target = find_target(target_name)
-    blocking = replace(blocking_for(target, dtype, block_m, block_n), kc=kc)
+    blocking = blocking_for(target, dtype, block_m, block_n)
     [gemm] = compile_functions(
-        target, [lambda module: emit_block_gemm(module, target, blocking)]
+        target, [lambda module: emit_block_gemm(module, target, blocking, out)]
     )
     return blocking, gemm
 
@@ -88,8 +93,8 @@ def random_operands(rng, blocking, dtype, m, n, k):
     return [rng.integers(-4, 5, shape).astype(type_) for shape in ((m, k), (k, n))]
 
 
-def check(target_name, dtype, block, kc, m, n, k, pad=0, seed=0):
-    blocking, gemm = block_gemm(target_name, dtype, *block, kc)
+def operands(blocking, dtype, m, n, k, pad=0, seed=0):
+    """A, B, what to pass for them, and scratch with numbers in it."""
     rng = np.random.default_rng(seed)
     a, b = random_operands(rng, blocking, dtype, m, n, k + pad)
     b = b[:k]
@@ -98,26 +103,83 @@ def check(target_name, dtype, block, kc, m, n, k, pad=0, seed=0):
     panels = -(-n // blocking.nr)
     packed = panels_of(blocking, b, panels)
     used = fenced(a.ravel()[: a.size - pad])
-    scratch = fenced(c)
-    gemm(used, k + pad, m, k, fenced(packed), packed[0].size, panels, scratch)
+    arguments = (used, k + pad, m, k, fenced(packed), packed[0].size, panels)
     exact = np.int64 if dtype in BYTES else np.float64
-    product = a[:, :k].astype(exact) @ b.astype(exact)
-    assert np.array_equal(scratch[:m, :n], c[:m, :n] + product)
+    return a[:, :k].astype(exact) @ b.astype(exact), arguments, c
+
+
+def check(target_name, dtype, block, m, n, k, pad=0, seed=0, accumulate=True):
+    blocking, gemm = block_gemm(target_name, dtype, *block)
+    product, arguments, c = operands(blocking, dtype, m, n, k, pad, seed)
+    scratch = fenced(c)
+    gemm(*arguments, scratch, accumulate)
+    before = c[:m, :n] if accumulate else 0
+    assert np.array_equal(scratch[:m, :n], before + product)
     # Panels past the last, and rows past the last strip, are not ours.
-    assert np.array_equal(
-        scratch[:, panels * blocking.nr :], c[:, panels * blocking.nr :]
-    )
+    columns = -(-n // blocking.nr) * blocking.nr
+    assert np.array_equal(scratch[:, columns:], c[:, columns:])
     strips = -(-m // blocking.mr) * blocking.mr
     assert np.array_equal(scratch[strips:], c[strips:])
 
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
-@given(m=sizes, n=sizes, k=sizes, pad=st.integers(0, 5), seed=st.integers(0, 99))
+@given(
+    m=sizes,
+    n=sizes,
+    k=sizes,
+    pad=st.integers(0, 5),
+    seed=st.integers(0, 99),
+    accumulate=st.booleans(),
+)
 @settings(max_examples=40, deadline=None)
-def test_any_shape_matches_numpy(target_name, dtype, m, n, k, pad, seed):
+def test_any_shape_matches_numpy(target_name, dtype, m, n, k, pad, seed, accumulate):
     need(target_name)
-    # A short chunk: with kc = 256 these k would never update C twice.
-    check(target_name, dtype, (70, 70), 16, m, n, k, pad, seed)
+    check(target_name, dtype, (70, 70), m, n, k, pad, seed, accumulate)
+
+
+OUTPUTS = [
+    *((name, dtype, "f32") for name, dtype in CASES if dtype in ("f32", "bf16")),
+    *((name, dtype, "i32") for name, dtype in CASES if dtype in BYTES),
+    *((name, "f64", "f64") for name in ("avx2", "avx512")),
+    *((name, "f32", "f16") for name in ("avx2", "avx512", "avx512_bf16")),
+    ("avx512_bf16", "bf16", "bf16"),
+]
+
+
+@pytest.mark.parametrize(("target_name", "dtype", "out"), OUTPUTS)
+@given(
+    m=sizes,
+    n=sizes,
+    k=sizes,
+    pad=st.integers(0, 5),
+    is_given=st.booleans(),
+    accumulate=st.booleans(),
+)
+@settings(max_examples=30, deadline=None)
+def test_results_go_to_the_users_matrix(
+    target_name, dtype, out, m, n, k, pad, is_given, accumulate
+):
+    """Only ``cols`` columns of it, and nothing between rows; else to scratch."""
+    need(target_name)
+    blocking, gemm = block_gemm(target_name, dtype, 70, 70, out)
+    product, arguments, c = operands(blocking, dtype, m, n, k)
+    strips = -(-m // blocking.mr) * blocking.mr
+    if accumulate:
+        # What earlier runs of k left: rows past the last are that one, too.
+        c[m:strips] = c[m - 1]
+    scratch = fenced(c)
+    type_ = NUMPY[out]
+    matrix = np.full((m, n + pad), 7, type_)
+    given_out = fenced(matrix.ravel()[: matrix.size - pad])
+    gemm(*arguments, scratch, accumulate, given_out if is_given else 0, n + pad, n)
+    expected = product + c[:m, :n] if accumulate else product
+    if not is_given:
+        assert np.array_equal(scratch[:m, :n], expected)
+        expected = 7
+    else:
+        assert np.array_equal(scratch, c)
+    matrix[:, :n] = np.asarray(expected).astype(type_)
+    assert np.array_equal(given_out, matrix.ravel()[: matrix.size - pad])
 
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
@@ -125,20 +187,14 @@ def test_any_shape_matches_numpy(target_name, dtype, m, n, k, pad, seed):
 def test_low_blocks(target_name, dtype, block_m):
     need(target_name)
     for m in {1, block_m}:
-        check(target_name, dtype, (block_m, 100), 32, m, 100, 61)
-
-
-@pytest.mark.parametrize(("target_name", "dtype"), CASES)
-def test_long_k_in_default_chunks(target_name, dtype):
-    target = need(target_name)
-    kc = blocking_for(target, dtype, 64, 64).kc
-    check(target_name, dtype, (64, 64), kc, 64, 64, 2 * kc + 3)
+        check(target_name, dtype, (block_m, 100), m, 100, 61)
 
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
 def test_nothing_to_add(target_name, dtype):
     need(target_name)
-    check(target_name, dtype, (70, 70), 16, 5, 7, 0)
+    for accumulate in (True, False):
+        check(target_name, dtype, (70, 70), 5, 7, 0, accumulate=accumulate)
 
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)

@@ -74,9 +74,8 @@ def meanings(target):
         return _pack_a(op.user_tile().unsigned[0])
 
     def block_gemm(op):
-        return _block_gemm(
-            choose_blocking(machine, str(op.source_type), *op.user_tile())
-        )
+        blocking = choose_blocking(machine, str(op.source_type), *op.user_tile())
+        return _block_gemm(op, blocking)
 
     return {
         "xsmm.brgemm.tile": brgemm,
@@ -85,6 +84,9 @@ def meanings(target):
         "xsmm.block_gemm": block_gemm,
         "xsmm.skinny_gemm": skinny_gemm,
         "cpu.packed_memory": packed_memory,
+        "cpu.thread_count": lambda op: lambda: np.int64(1),
+        "cpu.thread_number": lambda op: lambda: np.int64(0),
+        "cpu.is_new": lambda op: lambda value: True,
         **CALLS,
     }
 
@@ -159,8 +161,8 @@ CALLS = {
 def packed_memory(op):
     """No launch brings packed elements here: what is there is missing."""
 
-    def run(count, source, is_wanted, *facts):
-        return allocate(op.memory.type, [count]), is_wanted, is_wanted
+    def run(count, own_count, source, is_wanted, *facts):
+        return allocate(op.memory.type, [own_count]), is_wanted, is_wanted, is_wanted
 
     return run
 
@@ -218,11 +220,13 @@ def _pack_a(is_unsigned):
     return run
 
 
-def _block_gemm(blocking):
+def _block_gemm(op, blocking):
     nr, group = blocking.nr, blocking.k_pack
     a_unsigned, b_unsigned = blocking.arithmetic.unsigned
 
-    def run(a, m0, k0, rows, k, b, offset, stride, panels, c):
+    def run(*values):
+        given = _named(op, values)
+        a, m0, k0, rows, k, b, offset, stride, panels, c = values[:10]
         if rows <= 0:
             return
         part = _exact(_part(a, m0, k0, rows, k), a_unsigned)
@@ -232,8 +236,20 @@ def _block_gemm(blocking):
             line = _line(b, offset + number * stride, left.shape[1] * nr)
             order = line.reshape(-1, nr, group).transpose(0, 2, 1)
             panel = _exact(order.reshape(-1, nr), b_unsigned)
-            to = _part(c, 0, number * nr, rows, nr)
-            to += (left @ panel).astype(to.dtype)
+            scratch = _part(c, 0, number * nr, rows, nr)
+            sums = left @ panel
+            if op.accumulate is None or given[op.accumulate]:
+                sums = sums + _exact(scratch, False)
+            if op.out is None or not given[op.is_wanted]:
+                scratch[...] = sums.astype(scratch.dtype)
+                continue
+            # Of the accumulators' type first: that is what is rounded.
+            sums = sums.astype(scratch.dtype)
+            row, column, cols = (given[v] for v in (op.out_row, op.out_col, op.cols))
+            there = min(nr, cols - number * nr)
+            if there > 0:
+                to = _part(given[op.out], row, column + number * nr, rows, there)
+                to[...] = sums[:, :there].astype(to.dtype)
 
     return run
 

@@ -51,7 +51,8 @@ from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
 from xetl_cpu.lowering.loops.logging import log
 from xetl_cpu.lowering.loops.materialize import materialize, materialize_cast
-from xetl_cpu.lowering.loops.matmul import lower_brgemm, lower_mma
+from xetl_cpu.lowering.loops.matmul import lower_brgemm
+from xetl_cpu.lowering.loops.plain_products import lower_mma
 from xetl_cpu.lowering.loops.policy import is_coordinate_swap, is_free, wants_buffer
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.reshape import reshape

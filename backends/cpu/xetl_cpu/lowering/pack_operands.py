@@ -93,7 +93,13 @@ def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
         # runs.
         for packing in packings:
             matrices = size if packing in batched else 1
-            reserve(packing, matrices, may_bring=may_bring)
+            is_shared = any(one.shared is packing for one in packings)
+            reserve(
+                packing,
+                matrices,
+                may_bring=may_bring,
+                may_pack_by_thread=not is_shared,
+            )
             may_bring = may_bring and packing.is_missing is None
         group = None if axis is None else form_groups(loop, axis, size)
         ahead = before(loop) if group is None else group.ahead

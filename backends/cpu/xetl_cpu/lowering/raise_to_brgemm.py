@@ -26,12 +26,15 @@ On memrefs, a batch-reduce `linalg.generic` becomes ``xsmm.brgemm``: linalg/rais
 
 from __future__ import annotations
 
+from math import copysign
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.base import vector_type
+from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import LoadTileOp, TileMmaOp, TileTransposeOp, TileType
 from xetl.transforms.remarks import remark
@@ -141,7 +144,7 @@ def _brgemm(
     brgemm = BrgemmTileOp(
         a.tile,
         b.tile,
-        acc,
+        None if acc is None or _is_zero(acc) else acc,
         count,
         mma.result.type,
         rows=demand.rows,
@@ -153,6 +156,16 @@ def _brgemm(
     brgemm.location = mma.location
     brgemm.result.name_hint = "brgemm"
     return brgemm
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """True for a constant of zeros: then there is nothing to add to."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return False
+    number = splat_value(owner.value)
+    # -0.0 is equal to it, and would be the sum of no products.
+    return number == 0 and copysign(1, number) > 0
 
 
 def _trip_count(loop: scf.ForOp) -> list[Operation]:

@@ -24,8 +24,10 @@ __all__ = ["bits_of", "convert"]
 
 _BITS = {
     **{"i8": I8, "u8": I8, "i16": I16, "f16": I16, "bf16": I16},
-    **{"f32": I32, "f64": I64},
+    **{"i32": I32, "f32": I32, "f64": I64},
 }
+
+_NARROW = {"f16": F16, "bf16": BF16}
 
 
 def bits_of(dtype: str) -> Type:
@@ -36,9 +38,9 @@ def bits_of(dtype: str) -> Type:
 def convert(builder: Builder, value: Value, source: str, target: str) -> Value:
     """Convert the bits of ``source`` elements to the bits of ``target`` elements.
 
-    Bytes become wider integers or stay as they are.  Exact, but for f32 or f16 to
-    bf16: that rounds to nearest even (and takes a target with bf16 instructions,
-    which flush subnormals).
+    Bytes become wider integers or stay as they are.  Exact, but for f32 to f16 and f32
+    or f16 to bf16: these round to nearest even (and bf16 takes a target with
+    instructions for it, which flush subnormals).
     """
     if source == target or (source, target) == ("u8", "i8"):
         return value
@@ -55,6 +57,6 @@ def convert(builder: Builder, value: Value, source: str, target: str) -> Value:
         single = builder.fpext(half, vector(F32, lanes))
     else:
         single = builder.bitcast(value, vector(F32, lanes))
-    if target == "bf16":
-        single = builder.fptrunc(single, vector(BF16, lanes))
+    if target in _NARROW:
+        single = builder.fptrunc(single, vector(_NARROW[target], lanes))
     return builder.bitcast(single, vector(bits_of(target), lanes))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from xetl_cpu.llvm import I64, PTR
+from xetl_cpu.llvm import I1, I64, PTR
 
 BLOCK_GEMM_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("a", PTR),
@@ -14,3 +14,13 @@ BLOCK_GEMM_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("panels", I64),
     ("c", PTR),
 )
+
+START_PARAMETERS: tuple[tuple[str, Any], ...] = (("accumulate", I1),)
+"""Behind these, where the sums need not be added to what is in c."""
+
+OUTPUT_PARAMETERS: tuple[tuple[str, Any], ...] = (
+    ("out", PTR),
+    ("out_stride", I64),
+    ("cols", I64),
+)
+"""Behind those, where the sums may go to the user's matrix."""

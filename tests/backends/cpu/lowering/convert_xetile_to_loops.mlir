@@ -156,3 +156,48 @@ func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y
   }
   func.return
 }
+
+// The last chunk of k goes from registers to the matrix, rounded on the way; the first
+// one adds to nothing. No other loop stores.
+// CHECK-LABEL: @stored_product
+// CHECK:       %[[C:.*]] = memref.reinterpret_cast %C
+// CHECK:       scf.for %[[K:.*]] = %
+// CHECK:       %[[MORE:.*]] = arith.cmpi sgt, %[[K]],
+// CHECK:       %[[LAST:.*]] = arith.cmpi sge,
+// CHECK:       "xsmm.block_gemm"({{.*}}, %[[MORE]], %[[C]], %p, %{{[^,]*}}, %{{[^,]*}}, %[[LAST]])
+// CHECK-NOT:   vector.store
+// CHECK-NOT:   maskedstore
+// CHECK:       func.return
+func.func @stored_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?xbf16, strided<[?, 1]>>, %C: memref<?x?xbf16, strided<[?, 1]>>, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x32xbf16>
+    %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x64xbf16>
+    %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x64xbf16>
+    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<8x32xbf16>, !xetile.tile<32x64xbf16>, index, index, index) -> vector<8x64xf32>
+    %e = arith.truncf %d : vector<8x64xf32> to vector<8x64xbf16>
+    xetile.store_tile %e, %c : vector<8x64xbf16>, !xetile.tile<8x64xbf16>
+    scf.reduce
+  }
+  func.return
+}
+
+// The matrix may be A: what the product still reads must not be overwritten.
+// CHECK-LABEL: @stored_to_an_operand
+// CHECK:       "xsmm.block_gemm"
+// CHECK:       vector.store
+// CHECK:       func.return
+func.func @stored_to_an_operand(%A: !matrix, %B: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x32xf32>
+    %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
+    %c = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x64xf32>
+    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<8x32xf32>, !xetile.tile<32x64xf32>, index, index, index) -> vector<8x64xf32>
+    xetile.store_tile %d, %c : vector<8x64xf32>, !xetile.tile<8x64xf32>
+    scf.reduce
+  }
+  func.return
+}

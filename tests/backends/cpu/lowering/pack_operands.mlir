@@ -7,16 +7,27 @@
 
 // B is the same for all programs of a column of the grid: packed before they run, all
 // memory reserved before the first loop. One tile more than B has stands for the rest.
-// A launch that brings B packed has no tiles to pack.
+// A launch that brings B packed has no tiles to pack. If every thread gets a tile, each
+// packs those that it meets, into memory of its own.
 // CHECK-LABEL: @packed
 // CHECK:       %[[B:.*]] = memref.reinterpret_cast %B
-// CHECK:       %packed, %is_missing, %is_there = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
-// CHECK:       %[[MISSING:.*]] = arith.select %is_missing
-// CHECK:       scf.parallel {{.*}} to (%[[MISSING]],
+// CHECK:       %[[THREADS:.*]] = "cpu.thread_count"
+// CHECK:       %[[ENOUGH:.*]] = arith.cmpi sle, %[[THREADS]], %[[TILES:.*]] :
+// CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
+// CHECK:       %by_thread = arith.andi %{{.*}}, %is_own
+// CHECK:       %[[MISSING:.*]] = arith.select %is_missing, %[[TILES]],
+// CHECK:       %[[AHEAD:.*]] = arith.select %by_thread, %{{.*}}, %[[MISSING]]
+// CHECK:       scf.parallel {{.*}} to (%[[AHEAD]],
 // CHECK:       "xsmm.pack_b"(%[[B]]
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[TILE]], {{.*}}, %is_there)
+// CHECK:       %[[THREAD:.*]] = "cpu.thread_number"
+// CHECK:       %[[MINE:.*]] = arith.select %by_thread, %[[THREAD]], %[[TILE]]
+// CHECK:       scf.if %by_thread
+// CHECK:       %[[NEW:.*]] = "cpu.is_new"(%[[TILE]])
+// CHECK:       scf.if %[[NEW]]
+// CHECK:       "xsmm.pack_b"(%[[B]]
+// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[MINE]], {{.*}}, %is_there)
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -120,7 +131,7 @@ func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[
 
 // One operand may be brought: the memory of the second is always of the launch.
 // CHECK-LABEL: @two_operands
-// CHECK:       %packed, %is_missing, %is_there = "cpu.packed_memory"
+// CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"
 // CHECK-SAME:  argument = 1 : i64
 // CHECK-NOT:   cpu.packed_memory
 // CHECK:       %packed_1 = memref.alloc
@@ -235,7 +246,7 @@ func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 
 
 // Two products read the same part of B: it is packed once.
 // CHECK-LABEL: @shared
-// CHECK:       %packed, %is_missing, %is_there = "cpu.packed_memory"
+// CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"
 // CHECK-NOT:   memref.alloc
 // CHECK:       "xsmm.pack_b"
 // CHECK-NOT:   "xsmm.pack_b"

@@ -2,12 +2,12 @@
 
 !matrix = memref<?x?xf32, strided<[?, 1]>>
 
-// Tiles that move by k: the loop is one product of (n - 0) / 32 steps.
+// Tiles that move by k: the loop is one product of (n - 0) / 32 steps, added to nothing.
 // CHECK-LABEL: @moving_tiles
 // CHECK-NOT:   scf.for
 // CHECK:       %[[STEPS:.*]] = arith.ceildivsi
 // CHECK:       %[[COUNT:.*]] = arith.maxsi %[[STEPS]]
-// CHECK:       "xsmm.brgemm.tile"(%a, %b, %zero, %[[COUNT]])
+// CHECK:       "xsmm.brgemm.tile"(%a, %b, %[[COUNT]])
 // CHECK-NOT:   trans_
 func.func @moving_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -150,8 +150,8 @@ func.func @other_types(%x: vector<16x32xi16>, %y: vector<32x64xi16>) -> vector<1
 // Two accumulators that share A: two products, and no loop.
 // CHECK-LABEL: @two_accumulators
 // CHECK-NOT:   scf.for
-// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %zero,
-// CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %zero,
+// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %{{.*}})
+// CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %{{.*}})
 // CHECK-NOT:   scf.for
 // CHECK:       func.return %[[P]], %[[Q]]
 func.func @two_accumulators(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) -> (vector<16x64xf32>, vector<16x64xf32>) {
@@ -175,7 +175,7 @@ func.func @two_accumulators(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) ->
 // Two products into one accumulator, one after the other.
 // CHECK-LABEL: @one_accumulator
 // CHECK-NOT:   scf.for
-// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %zero,
+// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %{{.*}})
 // CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %[[P]],
 // CHECK-NOT:   scf.for
 // CHECK:       func.return %[[Q]]

@@ -19,14 +19,20 @@ from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_roo
 _TILE_MAKERS = (InitTileOp, UpdateTileOffsetOp)
 
 
-def snapshot_loads_before(state: State, writer: Operation) -> None:
-    """Do now the loads that ``writer`` may change and that are still to be read."""
+def snapshot_loads_before(
+    state: State, writer: Operation, *, at: Operation | None = None
+) -> None:
+    """Do now the loads that ``writer`` may change and that are still to be read.
+
+    ``at``: in front of which operation, if not of the writer itself.
+    """
+    place = writer if at is None else at
     writers = [op for op in writer.walk() if may_write(op)]
     roots = [written_root(op) for op in writers]
     block = writer.parent
     assert block is not None
     for op in list(block.ops):
-        if op is writer:
+        if op is place:
             return
         if not isinstance(op, LoadTileOp | LoadGatherOp):
             continue
@@ -36,7 +42,7 @@ def snapshot_loads_before(state: State, writer: Operation) -> None:
         if not any(may_alias(tile_root(op.tile), root) for root in roots):
             continue
         if not _is_update_in_place(state, op, writer):
-            materialize(state, value, writer)
+            materialize(state, value, place)
 
 
 def _is_awaited(state: State, value: SSAValue) -> bool:

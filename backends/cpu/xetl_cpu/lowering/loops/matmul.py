@@ -1,29 +1,29 @@
-"""Products: ``xsmm.brgemm.tile`` as packed block GEMMs, the rest as plain loops."""
+"""Products: ``xsmm.brgemm.tile`` as packed block GEMMs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
-from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.xetile import TileMmaOp, TileType
+from xetl.dialects.upstream import arith, scf
+from xetl.dialects.xetile import TileType
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BrgemmTileOp,
+    Output,
     PackAOp,
     PackBOp,
     element_attribute,
 )
 from xetl_cpu.lowering.loops import skinny
 from xetl_cpu.lowering.loops.build import Build, Index, before
-from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
+from xetl_cpu.lowering.loops.direct import take_store
 from xetl_cpu.lowering.loops.materialize import materialize
-from xetl_cpu.lowering.loops.nest import open_nest
-from xetl_cpu.lowering.loops.sinks import element_of, write
+from xetl_cpu.lowering.loops.plain_products import zeros
+from xetl_cpu.lowering.loops.sinks import write
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Factor,
@@ -31,22 +31,17 @@ from xetl_cpu.lowering.loops.state import (
     State,
     TileAt,
     reinterpret,
-    shape_of,
 )
 from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.microkernels.skinny import is_skinny
 
 _LDA_PADDING = 16
 """Elements added to a row of packed A: rows a power of two apart share cache sets."""
 
 
-def element_name(element: Attribute) -> str:
-    """How micro-kernels call an element type: ``f32``."""
-    return str(element)
-
-
 def blocking_of(state: State, op: BrgemmTileOp) -> Blocking:
     """The register blocking of a product, from its tile and the target."""
-    name = element_name(_element(op.a))
+    name = str(_element(op.a))
     return choose_blocking(state.target, name, *op.user_tile())
 
 
@@ -67,7 +62,8 @@ def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
 def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = blocking_of(state, op), op.shape()
-    result = _start(state, op)
+    starts = _starts_itself(op, blocking)
+    result = accumulator(state, op) if starts else _start(state, op)
     build = before(op)
     a = _factor(state, op, op.a, op.trans_a is not None, build)
     b = _factor(state, op, op.b, op.trans_b is not None, build)
@@ -77,12 +73,14 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     rows = _clamped(build, op.rows, m)
     cols = _clamped(build, op.cols, n)
     state.buffers[op.result] = result
+    to = take_store(state, op, blocking) if starts else None
     if op.packed is None and skinny.may_stream(blocking, a, b):
         extents = (rows, k, cols)
         there = skinny.exist(build, a, b, extents)
         in_place, build = _branches(build, there)
         skinny.multiply(in_place, op, a, b, extents, result)
-    product = _Product(state, op, blocking, a, b, (rows, k, cols), result)
+    extents = (rows, k, cols)
+    product = _Product(state, op, blocking, a, b, extents, result, starts, to)
     if op.is_packed is not None:
         packed, build = _branches(build, op.is_packed)
         product.emit(packed, is_packed=True)
@@ -93,7 +91,14 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
 
 @dataclass
 class _Product:
-    """A product whose operands are in memory; ``extents``: rows, k, cols."""
+    """A product whose operands are in memory.
+
+    Attributes:
+        extents: rows, k, cols.
+        result: the accumulators.
+        starts: whether what is in them does not count.
+        to: the user's tile, if the result goes there from registers.
+    """
 
     state: State
     op: BrgemmTileOp
@@ -102,6 +107,8 @@ class _Product:
     b: Factor
     extents: tuple[Index, Index, Index]
     result: Buffer
+    starts: bool
+    to: TileAt | None
 
     def emit(self, build: Build, *, is_packed: bool) -> None:
         """Chunk by chunk of k, on panels for many programs or on the program's own."""
@@ -110,14 +117,40 @@ class _Product:
         # What the program packs has to stay in its cache.
         packs_nothing = is_packed and _may_stay(blocking, self.a)
         most = blocking.kc if packs_nothing else blocking.chunk
-        loop = build.loop(k, most)
+        # Zeros have to be written, too: one chunk of nothing where there is no k.
+        loop = build.loop(build.maximum(k, 1) if self.starts else k, most)
         inner = Build(InsertPoint.at_end(loop.body.block))
         at = loop.body.block.args[0]
         length = inner.minimum(inner.sub(k, at), most)
-        chunk = _Chunk(self.state, self.op, blocking, inner, at, length, most)
+        accumulate = inner.compare("sgt", at, 0) if self.starts else None
+        output = None if self.to is None else self._output(inner, self.to, at, most)
+        chunk = _Chunk(
+            self.state,
+            self.op,
+            blocking,
+            inner,
+            at,
+            length,
+            most,
+            accumulate,
+            output,
+        )
         source = chunk.packed_b() if is_packed else chunk.pack_b(self.b)
         chunk.multiply(self.a, rows, panels, source, self.result)
         inner.emit(scf.YieldOp())
+
+    def _output(self, build: Build, to: TileAt, at: SSAValue, most: int) -> Output:
+        """The user's tile, for the last chunk."""
+        _, k, cols = self.extents
+        is_last = build.compare("sge", build.add(at, most), k)
+        place = (build.value(to.row), build.value(to.col), build.value(cols))
+        return Output(to.matrix.memref, *place, is_last)
+
+
+def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
+    """Whether the first chunk of k need not find zeros to add to."""
+    is_ours = blocking.arithmetic.instruction != "amx" and not blocking.is_called
+    return op.acc is None and is_ours and not is_skinny(blocking)
 
 
 def _may_stay(blocking: Blocking, a: Factor) -> bool:
@@ -141,18 +174,9 @@ def _start(state: State, op: BrgemmTileOp) -> Buffer:
             write(state, op.acc, home, op)
             return home
     result = accumulator(state, op)
-    source = op.acc if op.acc is not None else _zeros(state, op)
+    source = op.acc if op.acc is not None else zeros(state, op)
     write(state, source, result, op)
     return result
-
-
-def _zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
-    type_ = op.result.type
-    assert is_vector(type_)
-    zeros = arith.ConstantOp.splat(0, type_)
-    before(op).emit(zeros)
-    state.dead.append(zeros)
-    return zeros.result
 
 
 def _clamped(build: Build, wanted: SSAValue | None, extent: int) -> Index:
@@ -196,7 +220,10 @@ def _as_matrix(column: SSAValue, rows: int, build: Build) -> SSAValue:
 
 @dataclass
 class _Chunk:
-    """One chunk of k: its packing and its block GEMM; ``most``: how long it may be."""
+    """One chunk of k: its packing and its block GEMM.
+
+    ``most``: how long it may be. ``accumulate``, ``output``: as for `BlockGemmOp`.
+    """
 
     state: State
     op: BrgemmTileOp
@@ -205,6 +232,8 @@ class _Chunk:
     at: SSAValue
     length: Index
     most: int
+    accumulate: SSAValue | None
+    output: Output | None
 
     def padded_length(self, build: Build) -> Index:
         """The length in whole steps: what is packed has zeros behind its end."""
@@ -301,6 +330,8 @@ class _Chunk:
             self.op.user_tile(),
             [a, *scalars, packed, *tail, result.memref],
             _element(self.op.a),
+            self.accumulate,
+            self.output,
         )
         gemm.location = self.op.location
         build.emit(gemm)
@@ -347,63 +378,3 @@ def _branches(build: Build, condition: SSAValue) -> tuple[Build, Build]:
         block.add_op(end)
     build.emit(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
     return Build(InsertPoint.before(ends[0])), Build(InsertPoint.before(ends[1]))
-
-
-def lower_mma(state: State, op: TileMmaOp) -> None:
-    """Element types without a micro-kernel: rows of C as sums of rows of B."""
-    m, n = shape_of(op.result)
-    a, b = (materialize(state, value, op) for value in (op.a, op.b))
-    element = element_of(op.result)
-    result = state.allocate((m, n), element)
-    write(state, op.c if op.c is not None else _zeros(state, op), result, op)
-    depth = shape_of(op.a)[1]
-    _accumulate(state, op, a, b, result, depth)
-    state.buffers[op.result] = result
-
-
-def _accumulate(
-    state: State, op: TileMmaOp, a: Buffer, b: Buffer, c: Buffer, depth: int
-) -> None:
-    """C[i, :] += A[i, k] * B[k, :] for each i, k.
-
-    A single column has no room for a vector in each row: one element at a time.
-    """
-    m, n = c.shape
-    lanes = 1 if c.is_column else state.lanes
-    rows = before(op).loop(m, 1)
-    end = scf.YieldOp()
-    rows.body.block.add_op(end)
-    row = rows.body.block.args[0]
-    nest = open_nest(end, depth, n, lanes)
-    nest.levels[row] = 0
-    ev, build = Evaluator(state, nest), nest.places[2]
-    at = At(row, nest.inner, COLUMNS, lanes)
-    left = _widened(ev, op.a, a, At(row, nest.outer, COLUMNS, 1), op, "a_unsigned")
-    left = nest.at(nest.outer).splat(left, lanes)
-    right = _widened(ev, op.b, b, at.moved(nest.outer, nest.inner), op, "b_unsigned")
-    have = ev.read(c, element_of(op.result), at)
-    is_float = "f" in element_name(element_of(op.result))
-    product = build.insert((arith.MulfOp if is_float else arith.MuliOp)(left, right))
-    total = build.insert((arith.AddfOp if is_float else arith.AddiOp)(have, product))
-    if c.is_column:
-        build.emit(memref.StoreOp(total, c.memref, [row]))
-    else:
-        where = [build.value(row), build.value(nest.inner)]
-        build.emit(vector.StoreOp(total, c.memref, where))
-    nest.close()
-
-
-def _widened(
-    ev: Evaluator, value: SSAValue, buffer: Buffer, at: At, op: TileMmaOp, sign: str
-) -> SSAValue:
-    """An operand's elements in the type of the accumulator."""
-    read = ev.read(buffer, element_of(value), at)
-    to = element_of(op.result)
-    if element_of(value) == to:
-        return read
-    type_ = to if at.lanes == 1 else VectorType(to, [at.lanes])
-    if "f" in element_name(to):
-        return ev.place(at).insert(arith.ExtfOp(read, type_))
-    unsigned = op.properties.get(sign) is not None
-    cast = arith.ExtuiOp if unsigned else arith.ExtsiOp
-    return ev.place(at).insert(cast(read, type_))

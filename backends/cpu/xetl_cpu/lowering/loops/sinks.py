@@ -58,6 +58,8 @@ def extract(
 
 def store_tile(state: State, op: StoreTileOp) -> None:
     """Write what lies inside the matrix; the traversal follows the memory."""
+    if op in state.stored:
+        return
     tile = state.tiles[op.tile]
     assert isinstance(tile, TileAt)
     rows, cols = tile.shape

@@ -132,6 +132,7 @@ class State:
         homes: values computed from a carried one and nothing else of its size, which
             may be written where that stands.
         lowered: readers whose code has been written.
+        stored: stores that the product before them has done.
         dead: operations to erase at the end.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
     """
@@ -146,6 +147,7 @@ class State:
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
     homes: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     lowered: set[Operation] = field(default_factory=set[Operation])
+    stored: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
     adjacent: dict[Attribute, set[int]] = field(
         default_factory=dict[Attribute, "set[int]"]

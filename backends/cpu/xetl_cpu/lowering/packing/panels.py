@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
@@ -25,6 +26,7 @@ from xetl_cpu.dialect import (
 from xetl_cpu.lowering.affine import multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
+from xetl_cpu.lowering.packing import by_thread
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
 from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
 from xetl_cpu.lowering.tiles import tile_sizes
@@ -40,7 +42,8 @@ _CHUNK = 256
 """Steps of k that one task packs."""
 
 _FEW_ROWS = 128
-"""Of C, up to which several programs pack the same panels each for itself."""
+"""Of C, up to which several programs pack the same panels each for itself, where a
+thread cannot do it for all of them."""
 
 
 @dataclass(eq=False)
@@ -60,6 +63,7 @@ class Packing:
         buffer: the memory.
         is_missing: whether it has to be packed; None: always.
         is_there: whether programs find it packed; None: always.
+        by_thread: whether threads pack tile by tile; None: never.
         shared: what was packed for another product, and is read by this one as well.
     """
 
@@ -75,6 +79,7 @@ class Packing:
     buffer: SSAValue | None = None
     is_missing: SSAValue | None = None
     is_there: SSAValue | None = None
+    by_thread: SSAValue | None = None
     shared: Packing | None = None
 
     @property
@@ -86,6 +91,10 @@ class Packing:
         """Of one matrix."""
         panels = build.mul(self.tiles, self.blocking.panels)
         return build.mul(panels, self.per_panel)
+
+    def tile_elements(self, build: Build) -> Index:
+        """Of one tile."""
+        return build.mul(self.per_panel, self.blocking.panels)
 
     def layout(self) -> list[int]:
         """What decides, with source and extents, about the packed elements."""
@@ -139,7 +148,9 @@ def _most_tiles(size: Index, extent: int, loop: scf.ParallelOp, build: Build) ->
     return build.add(build.ceildiv(size, extent), 1)
 
 
-def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
+def reserve(
+    packing: Packing, matrices: Index, *, may_bring: bool, may_pack_by_thread: bool
+) -> None:
     """Memory for so many matrices, which the launch may bring if it is an argument."""
     if packing.shared is not None:
         packing.buffer = packing.shared.buffer
@@ -147,12 +158,20 @@ def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
         return
     build = before(packing.loop)
     size = build.mul(packing.elements(build), matrices)
+    own_size = size
     element = element_attribute(packing.blocking.compute)
     type_ = MemRefType(element, [DYNAMIC_INDEX])
     plan, count = packing.plan, build.value(size)
+    if may_pack_by_thread and by_thread.may_pack(plan, packing.loop):
+        each = packing.tile_elements(build)
+        extents = (packing.tiles, each)
+        is_better = by_thread.is_better(plan, packing.loop, extents, build)
+        own_size = by_thread.own_elements(is_better, each, size, build)
+        packing.by_thread = is_better
+    own_count = build.value(own_size)
     argument = plan.argument() if may_bring and plan.may_be_brought() else None
     if argument is None:
-        packing.buffer = build.insert(memref.AllocOp(type_, [count]))
+        packing.buffer = build.insert(memref.AllocOp(type_, [own_count]))
     else:
         source = packing.source
         assert source is not None
@@ -162,16 +181,19 @@ def reserve(packing: Packing, matrices: Index, *, may_bring: bool) -> None:
         layout = packing.layout()
         is_wanted = _many_share(packing, build)
         memory = PackedMemoryOp(
-            count, source.memref, is_wanted, facts, argument, layout, type_
+            count, own_count, source.memref, is_wanted, facts, argument, layout, type_
         )
         build.emit(memory)
+        if packing.by_thread is not None:
+            both = arith.AndiOp(packing.by_thread, memory.is_own)
+            packing.by_thread = build.insert(both)
         packing.buffer, packing.is_missing = memory.memory, memory.is_missing
         packing.is_there = memory.is_there
-        memory.is_missing.name_hint, memory.is_there.name_hint = (
-            "is_missing",
-            "is_there",
-        )
+        for name in ("is_missing", "is_there", "is_own"):
+            getattr(memory, name).name_hint = name
     packing.buffer.name_hint = "packed"
+    if packing.by_thread is not None:
+        packing.by_thread.name_hint = "by_thread"
 
 
 def _many_share(packing: Packing, build: Build) -> SSAValue:
@@ -182,7 +204,7 @@ def _many_share(packing: Packing, build: Build) -> SSAValue:
         sharers = sharers if axis is tile else build.mul(sharers, extent)
     if tile is not None and tile.block is not loop.body.block:
         return build.compare("sgt", sharers, 0)  # each program reads all tiles
-    least = max(1, _FEW_ROWS // packing.block.m)
+    least = 1 if packing.by_thread else max(1, _FEW_ROWS // packing.block.m)
     return build.compare("sgt", sharers, least)
 
 
@@ -194,6 +216,10 @@ def read_packed(packing: Packing) -> None:
     if plan.tile is not None:
         number = _number(plan.tile, offsets[plan.n_dim], op.shape()[1], build)
         number = build.minimum(number, build.sub(packing.tiles, 1))
+    if packing.by_thread is not None:
+        tile = number
+        inside, number = by_thread.when_met_first(packing.by_thread, tile, build)
+        _emit_tile(packing, tile, number, inside)
     if plan.batch is not None:
         matrix = packing.loop.body.block.args[plan.batch]
         number = build.add(build.mul(matrix, packing.tiles), number)
@@ -233,6 +259,8 @@ def emit_packing(packing: Packing, build: Build, matrices: Index | None) -> None
     tiles = packing.tiles
     if packing.is_missing is not None:
         tiles = build.select(packing.is_missing, tiles, 0)
+    if packing.by_thread is not None:
+        tiles = build.select(packing.by_thread, 0, tiles)
     extents = [tiles, build.ceildiv(packing.total, chunk)]
     extents += [] if matrices is None else [matrices]
     uppers = [build.value(extent) for extent in extents]
@@ -244,7 +272,7 @@ def _emit_pack(
     packing: Packing, chunk: int, numbers: Sequence[BlockArgument], inner: Build
 ) -> None:
     """Pack one chunk of one tile; ``numbers``: of the tile, the chunk, the matrix."""
-    plan, blocking = packing.plan, packing.blocking
+    plan = packing.plan
     tile, part, *matrix = numbers
     k_start: Index = 0 if plan.k_start is None else plan.k_start
     number: Index = tile
@@ -255,19 +283,43 @@ def _emit_pack(
         source = _source_of_one(plan, copy, inner)
         number = inner.add(inner.mul(matrix[0], packing.tiles), tile)
     skip = inner.mul(part, chunk)
-    first = inner.add(k_start, skip)
-    column = inner.mul(tile, packing.block.n)
     length = inner.minimum(inner.sub(packing.total, skip), chunk)
+    piece = _Piece(source, tile, inner.add(k_start, skip), length)
+    start = inner.add(
+        inner.mul(number, packing.tile_elements(inner)),
+        inner.mul(skip, packing.blocking.nr),
+    )
+    _pack(packing, piece, start, inner)
+
+
+def _emit_tile(packing: Packing, tile: Index, to: Index, inner: Build) -> None:
+    """Pack all of one tile where tile number ``to`` is."""
+    source, k_start = packing.source, packing.plan.k_start
+    assert source is not None
+    assert k_start is not None
+    piece = _Piece(source, tile, k_start, packing.total)
+    _pack(packing, piece, inner.mul(to, packing.tile_elements(inner)), inner)
+
+
+class _Piece(NamedTuple):
+    """Of a tile of the operand ``source``: ``length`` steps from ``first`` on."""
+
+    source: Matrix
+    tile: Index
+    first: Index
+    length: Index
+
+
+def _pack(packing: Packing, piece: _Piece, start: Index, inner: Build) -> None:
+    """Pack a piece; ``start``: where in the packed memory."""
+    blocking, (source, tile, first, length) = packing.blocking, piece
+    column = inner.mul(tile, packing.block.n)
     k_valid = inner.maximum(inner.sub(source.rows, first), 0)
     if blocking.k_step > 1:
         # What is packed besides, up to a whole step, is padding.
         k_valid = inner.minimum(k_valid, length)
         length = inner.round_up(length, blocking.k_step)
     n_valid = inner.maximum(inner.sub(source.cols, column), 0)
-    start = inner.add(
-        inner.mul(number, inner.mul(packing.per_panel, blocking.panels)),
-        inner.mul(skip, blocking.nr),
-    )
     scalars = [inner.value(v) for v in (first, column, k_valid, length, n_valid)]
     assert packing.buffer is not None
     tail = [inner.value(start), inner.value(packing.per_panel)]

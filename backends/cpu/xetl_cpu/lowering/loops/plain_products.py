@@ -1,0 +1,87 @@
+"""Products of element types without a micro-kernel, as plain loops."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.xetile import TileMmaOp
+from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
+from xetl_cpu.lowering.loops.materialize import materialize
+from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.sinks import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+
+
+def lower_mma(state: State, op: TileMmaOp) -> None:
+    """Element types without a micro-kernel: rows of C as sums of rows of B."""
+    m, n = shape_of(op.result)
+    a, b = (materialize(state, value, op) for value in (op.a, op.b))
+    element = element_of(op.result)
+    result = state.allocate((m, n), element)
+    write(state, op.c if op.c is not None else zeros(state, op), result, op)
+    depth = shape_of(op.a)[1]
+    _accumulate(state, op, a, b, result, depth)
+    state.buffers[op.result] = result
+
+
+def _accumulate(
+    state: State, op: TileMmaOp, a: Buffer, b: Buffer, c: Buffer, depth: int
+) -> None:
+    """C[i, :] += A[i, k] * B[k, :] for each i, k.
+
+    A single column has no room for a vector in each row: one element at a time.
+    """
+    m, n = c.shape
+    lanes = 1 if c.is_column else state.lanes
+    rows = before(op).loop(m, 1)
+    end = scf.YieldOp()
+    rows.body.block.add_op(end)
+    row = rows.body.block.args[0]
+    nest = open_nest(end, depth, n, lanes)
+    nest.levels[row] = 0
+    ev, build = Evaluator(state, nest), nest.places[2]
+    at = At(row, nest.inner, COLUMNS, lanes)
+    left = _widened(ev, op.a, a, At(row, nest.outer, COLUMNS, 1), op, "a_unsigned")
+    left = nest.at(nest.outer).splat(left, lanes)
+    right = _widened(ev, op.b, b, at.moved(nest.outer, nest.inner), op, "b_unsigned")
+    have = ev.read(c, element_of(op.result), at)
+    is_float = "f" in str(element_of(op.result))
+    product = build.insert((arith.MulfOp if is_float else arith.MuliOp)(left, right))
+    total = build.insert((arith.AddfOp if is_float else arith.AddiOp)(have, product))
+    if c.is_column:
+        build.emit(memref.StoreOp(total, c.memref, [row]))
+    else:
+        where = [build.value(row), build.value(nest.inner)]
+        build.emit(vector.StoreOp(total, c.memref, where))
+    nest.close()
+
+
+def _widened(
+    ev: Evaluator, value: SSAValue, buffer: Buffer, at: At, op: TileMmaOp, sign: str
+) -> SSAValue:
+    """An operand's elements in the type of the accumulator."""
+    read = ev.read(buffer, element_of(value), at)
+    to = element_of(op.result)
+    if element_of(value) == to:
+        return read
+    type_ = to if at.lanes == 1 else VectorType(to, [at.lanes])
+    if "f" in str(to):
+        return ev.place(at).insert(arith.ExtfOp(read, type_))
+    unsigned = op.properties.get(sign) is not None
+    cast = arith.ExtuiOp if unsigned else arith.ExtsiOp
+    return ev.place(at).insert(cast(read, type_))
+
+
+def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
+    """A value of zeros in the shape of the result."""
+    type_ = op.result.type
+    assert is_vector(type_)
+    splat = arith.ConstantOp.splat(0, type_)
+    before(op).emit(splat)
+    state.dead.append(splat)
+    return splat.result

@@ -1,0 +1,67 @@
+"""sink-products: a product stands right before the store that takes it.
+
+    %c = xsmm.brgemm.tile ...
+    %t = init_tile %out[%row, %col]
+    %h = arith.truncf %c
+    store_tile %h, %t
+    ->
+    %t = init_tile %out[%row, %col]
+    %c = xsmm.brgemm.tile ...
+    %h = arith.truncf %c
+    store_tile %h, %t
+
+Then it is known where the result goes when the product is lowered, and the micro-kernel
+can store it from registers.
+
+Before: stage ``xsmm``.  Left alone: products with other readers than a cast and a
+store, or with operations in between that may write memory.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.upstream import arith
+from xetl.dialects.xetile import StoreTileOp
+from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.tiles import writes_between
+
+
+class SinkProductsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "sink-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for product in [one for one in op.walk() if isinstance(one, BrgemmTileOp)]:
+            moved: list[Operation] = [product]
+            reader = _only_reader(product.result)
+            if isinstance(reader, arith.TruncfOp):
+                moved.append(reader)
+                reader = _only_reader(reader.results[0])
+            if isinstance(reader, StoreTileOp) and _may_pass(product, moved, reader):
+                _move(moved, reader)
+
+
+def _only_reader(value: SSAValue) -> Operation | None:
+    readers = [use.operation for use in value.uses]
+    return readers[0] if len(readers) == 1 else None
+
+
+def _may_pass(product: Operation, moved: list[Operation], store: StoreTileOp) -> bool:
+    """Whether all stand in one block, and nothing before the store writes."""
+    if any(op.parent is not store.parent for op in moved):
+        return False
+    return not writes_between(product, store)
+
+
+def _move(moved: list[Operation], store: StoreTileOp) -> None:
+    block = store.parent
+    assert block is not None
+    for op in moved:
+        op.detach()
+        block.insert_op_before(op, store)

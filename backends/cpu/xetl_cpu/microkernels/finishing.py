@@ -1,0 +1,161 @@
+"""Where the sums of a register tile go: to C in scratch, or to the user's matrix."""
+
+from dataclasses import dataclass
+
+from xetl_cpu.llvm import (
+    I64,
+    Builder,
+    Type,
+    Value,
+    const,
+    either,
+    ir,
+    lane_mask,
+    load,
+    masked_store,
+    minimum,
+    offset,
+    prefetch,
+    store,
+    vector,
+)
+from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.elements import bits_of, convert
+
+__all__ = ["Output", "StripRows", "finish", "prefetch_c", "store_sums", "with_c"]
+
+
+@dataclass
+class StripRows:
+    """The rows of a strip; past the last of all rows stands that one."""
+
+    builder: Builder
+    first: Value
+    last: Value
+    count: int
+
+    def of(self, base: Value, stride: Value, element: Type) -> list[Value]:
+        """Where each row of a matrix starts; ``stride`` in elements."""
+        builder = self.builder
+        pointers: list[Value] = []
+        for row in range(self.count):
+            index = builder.add(self.first, const(I64, row))
+            index = minimum(builder, index, self.last) if row else index
+            pointers.append(offset(builder, base, element, builder.mul(index, stride)))
+        return pointers
+
+
+@dataclass
+class Output:
+    """The user's matrix: its dtype, a strip of it, and as function arguments the rest.
+
+    Rows that do not exist are the last one, computed again: it is stored again.
+    """
+
+    dtype: str
+    rows: StripRows
+    column: Value
+    base: Value
+    stride: Value
+    cols: Value
+
+
+def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
+    """Ask for C now: it is not needed before the k loop is through."""
+    element = blocking.arithmetic.accumulator_type
+    line = 64 // blocking.arithmetic.accumulator_bytes
+    for row in range(blocking.mr):
+        for column in range(0, blocking.nr, line):
+            at = row * blocking.ldc + column
+            prefetch(builder, offset(builder, c, element, at))
+
+
+def with_c(
+    builder: Builder,
+    blocking: Blocking,
+    sums: list[Value],
+    c: Value,
+    accumulate: Value,
+) -> list[Value]:
+    """The sums and what is in C, if that counts."""
+    arithmetic = blocking.arithmetic
+    aligned = arithmetic.accumulator_bytes
+    with either(builder, sums, accumulate, "add") as branch:
+        for total, at in zip(sums, _places(builder, blocking, c), strict=True):
+            old = load(builder, at, total.type, aligned)
+            branch.values.append(arithmetic.add(builder, old, total))
+    return branch.results
+
+
+def store_sums(
+    builder: Builder, blocking: Blocking, sums: list[Value], c: Value
+) -> None:
+    """The sums to C."""
+    aligned = blocking.arithmetic.accumulator_bytes
+    for total, at in zip(sums, _places(builder, blocking, c), strict=True):
+        store(builder, total, at, aligned)
+
+
+def _places(builder: Builder, blocking: Blocking, c: Value) -> list[Value]:
+    """Where each sum stands in C."""
+    element = blocking.arithmetic.accumulator_type
+    return [
+        offset(builder, c, element, row * blocking.ldc + number * blocking.lanes)
+        for row in range(blocking.mr)
+        for number in range(blocking.vectors)
+    ]
+
+
+def finish(
+    builder: Builder, blocking: Blocking, sums: list[Value], c: Value, to: Output
+) -> None:
+    """The sums to the user's matrix if it is given, else to C."""
+    null = ir.Constant(to.base.type, None)
+    is_given = builder.icmp_unsigned("!=", to.base, null)
+    left = builder.sub(to.cols, to.column)
+    is_whole = builder.icmp_signed(">=", left, const(I64, blocking.nr))
+    with builder.if_else(is_given) as (given, scratch):
+        with given:
+            bits = bits_of(to.dtype)
+            base = offset(builder, to.base, bits, to.column)
+            rows = to.rows.of(base, to.stride, bits)
+            source = blocking.arithmetic.accumulator
+            narrow = [_converted(builder, one, source, to.dtype) for one in sums]
+            with builder.if_else(is_whole) as (whole, part):
+                with whole:
+                    _store_rows(builder, blocking, narrow, rows)
+                with part:
+                    _store_rows(builder, blocking, narrow, rows, left)
+        with scratch:
+            store_sums(builder, blocking, sums, c)
+
+
+def _converted(builder: Builder, total: Value, source: str, to: str) -> Value:
+    """A vector of sums as the bits of another dtype."""
+    bits = builder.bitcast(total, vector(bits_of(source), total.type.count))
+    return convert(builder, bits, source, to)
+
+
+def _store_rows(
+    builder: Builder,
+    blocking: Blocking,
+    values: list[Value],
+    rows: list[Value],
+    left: Value = None,
+) -> None:
+    """A strip to a matrix; ``left``: how many columns there are, None: all."""
+    lanes, vectors = blocking.lanes, blocking.vectors
+    masks = [
+        None
+        if left is None
+        else lane_mask(builder, builder.sub(left, const(I64, number * lanes)), lanes)
+        for number in range(vectors)
+    ]
+    for index, value in enumerate(values):
+        row, number = divmod(index, vectors)
+        element = value.type.element
+        at = offset(builder, rows[row], element, number * lanes)
+        if left is None:
+            store(builder, value, at, element.width // 8)
+        else:
+            masked_store(builder, value, at, masks[number])

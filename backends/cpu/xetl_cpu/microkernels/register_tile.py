@@ -1,0 +1,160 @@
+"""The register tile of a block GEMM: c[mr, nr] = sum over k of a[mr, k] * b[k, nr].
+
+``mr`` words of A, broadcast one after the other, meet the vectors of B that were loaded
+once for all of them; the sums stay in registers.
+"""
+
+from dataclasses import dataclass
+
+from xetl_cpu.llvm import (
+    I32,
+    I64,
+    Builder,
+    Type,
+    Value,
+    const,
+    counted_loop,
+    either,
+    ir,
+    load,
+    offset,
+    splat,
+    vector,
+)
+from xetl_cpu.microkernels.blocking import Blocking
+
+__all__ = ["RegisterTile"]
+
+
+@dataclass
+class RegisterTile:
+    """Where it reads: the first element of each row of A, and a panel of B."""
+
+    builder: Builder
+    blocking: Blocking
+    a_rows: list[Value]
+    b: Value
+
+    def sums(self, k: Value) -> list[Value]:
+        """The ``mr * vectors`` sums over ``k``, row by row."""
+        builder, blocking = self.builder, self.blocking
+        k_pack = blocking.k_pack
+        steps = builder.ashr(k, const(I64, k_pack.bit_length() - 1))
+        unrolled = builder.and_(steps, const(I64, -blocking.unroll))
+        sums = [const(self._lanes_of_c(), 0)] * (self._sums() + self._surplus())
+        start = const(I64, 0)
+        sums, b_at = self._loop(sums, self.b, start, unrolled, blocking.unroll)
+        if blocking.unroll > 1:
+            sums, b_at = self._loop(sums, b_at, unrolled, steps, 1)
+        if k_pack > 1:
+            sums = self._last_step(sums, b_at, k)
+        return self._made_good(sums)
+
+    def _lanes_of_c(self) -> Type:
+        return vector(self.blocking.arithmetic.accumulator_type, self.blocking.lanes)
+
+    def _sums(self) -> int:
+        return self.blocking.mr * self.blocking.vectors
+
+    def _surplus(self) -> int:
+        """Sums beside those of C, see `Arithmetic.surplus`."""
+        return self.blocking.vectors if self.blocking.arithmetic.moves_a else 0
+
+    def _loop(
+        self, sums: list[Value], b: Value, start: Value, stop: Value, unroll: int
+    ) -> tuple[list[Value], Value]:
+        """Add the steps start to stop; returns the sums and where B goes on."""
+        blocking = self.blocking
+        step_size = blocking.nr * blocking.k_pack
+        element = ir.IntType(8 * blocking.compute_bytes)
+        with counted_loop(
+            self.builder,
+            stop,
+            start=start,
+            step=unroll,
+            carried=[*sums, b],
+            name=f"k{unroll}",
+        ) as loop:
+            *sums, b = loop.values
+            for step in range(unroll):
+                b_step = offset(self.builder, b, element, step * step_size)
+                sums = self._step(sums, b_step, loop.index, step)
+            loop.next = [*sums, offset(self.builder, b, element, unroll * step_size)]
+        return loop.results[:-1], loop.results[-1]
+
+    def _step(
+        self, sums: list[Value], b: Value, index: Value, step: int
+    ) -> list[Value]:
+        """One update of rank ``k_pack``; a word of A holds as many elements."""
+        word = self.blocking.arithmetic.word
+        words: list[Value] = []
+        for pointer in self.a_rows:
+            at = offset(self.builder, pointer, word, index)
+            at = offset(self.builder, at, word, step)
+            words.append(load(self.builder, at, word, self.blocking.compute_bytes))
+        return self._update(sums, words, self._load_b(b))
+
+    def _load_b(self, b: Value) -> list[Value]:
+        lanes, word = self.blocking.lanes, self.blocking.arithmetic.word
+        aligned = self.blocking.compute_bytes
+        return [
+            load(
+                self.builder,
+                offset(self.builder, b, word, number * lanes),
+                vector(word, lanes),
+                aligned,
+            )
+            for number in range(self.blocking.vectors)
+        ]
+
+    def _update(
+        self, sums: list[Value], words: list[Value], b_vectors: list[Value]
+    ) -> list[Value]:
+        """Multiply B's vectors by each row's word and add them to the row's sums."""
+        builder, arithmetic = self.builder, self.blocking.arithmetic
+        updated: list[Value] = []
+        for row, word in enumerate(words):
+            many = splat(builder, word, self.blocking.lanes)
+            many = arithmetic.move(builder, many)
+            first = row * self.blocking.vectors
+            for total, b in zip(sums[first:], b_vectors):
+                updated.append(arithmetic.multiply_add(builder, many, b, total))
+        if arithmetic.moves_a:
+            for total, b in zip(sums[len(updated) :], b_vectors):
+                updated.append(arithmetic.surplus(builder, b, total))
+        return updated
+
+    def _last_step(self, sums: list[Value], b: Value, k: Value) -> list[Value]:
+        """The end of k where it fills no word: what is behind it may not be ours."""
+        builder = self.builder
+        rest = builder.and_(k, const(I64, self.blocking.k_pack - 1))
+        is_some = builder.icmp_signed(">", rest, const(I64, 0))
+        with either(builder, sums, is_some, "rest") as branch:
+            first = builder.sub(k, rest)
+            words = [self._part_of_word(row, first, rest) for row in self.a_rows]
+            branch.values = self._update(sums, words, self._load_b(b))
+        return branch.results
+
+    def _part_of_word(self, row: Value, first: Value, rest: Value) -> Value:
+        """The first ``rest`` elements of a word, at least one; the others are 0."""
+        builder, size = self.builder, self.blocking.compute_bytes
+        element, word = ir.IntType(8 * size), const(I32, 0)
+        for part in range(self.blocking.k_pack - 1):
+            exists = builder.icmp_signed("<", const(I64, part), rest)
+            index = builder.select(exists, const(I64, part), const(I64, 0))
+            at = offset(builder, row, element, builder.add(first, index))
+            bits = builder.zext(load(builder, at, element, size), I32)
+            bits = builder.shl(bits, const(I32, 8 * size * part))
+            word = builder.or_(word, builder.select(exists, bits, const(I32, 0)))
+        return word
+
+    def _made_good(self, sums: list[Value]) -> list[Value]:
+        """The sums of C without what moving A has added."""
+        if not self._surplus():
+            return sums
+        count, vectors = self._sums(), self.blocking.vectors
+        surplus = sums[count:]
+        return [
+            self.builder.sub(total, surplus[number % vectors])
+            for number, total in enumerate(sums[:count])
+        ]
