@@ -21,5 +21,6 @@ config.substitutions.append(  # noqa: F821
 )
 ROOT = os.path.dirname(config.test_source_root)  # noqa: F821
 config.environment["PYTHONPATH"] = os.pathsep.join(  # noqa: F821
-    os.path.join(ROOT, part) for part in ("", "backends/reference", "backends/cpu")
+    os.path.join(ROOT, part)
+    for part in ("", "backends/reference", "backends/cpu", "backends/xegpu")
 )

@@ -236,11 +236,13 @@ def _atomic(lanes: Subgroup, op: simt.AtomicOp) -> Array:
 def _block(lanes: Subgroup, op: Any) -> tuple[Array, Array]:
     """Addresses of the elements of a block, (count, rows, columns), and which exist."""
     shape, size = op.shape, op.shape.bits // 8
-    base, width, height, pitch, x, y = map(lanes.uniform, op.surface)
+    *surface, step = op.surface
+    base, width, height, pitch, x, y = map(lanes.uniform, surface)
+    step = size if step is None else lanes.uniform(step)
     columns = np.arange(shape.count * shape.columns).reshape(shape.count, 1, -1) + x
     rows = np.arange(shape.rows).reshape(1, -1, 1) + y
     inside = (columns >= 0) & (columns * size < width) & (rows >= 0) & (rows < height)
-    return base + rows * pitch + columns * size, inside
+    return base + rows * pitch + columns * step, inside
 
 
 def _block_load(lanes: Subgroup, op: simt.BlockLoadOp) -> list[Array]:

@@ -29,25 +29,33 @@ from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
 
 def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Any]:
-    """Address, width and pitch in bytes, height, and (x, y)."""
+    """Address, width and pitch in bytes, height, (x, y), and the step if any."""
     b = em.builder
-    base, *numbers = (em.get(SSAValue.get(v)) for v in op.surface)
+    given = [SSAValue.get(v) for v in op.surface if v is not None]
+    base, *numbers = em.all(given)
     if op.by_lanes is None:
         numbers = [b.trunc(number, I32) for number in numbers]
+<<<<<<< Updated upstream
     width, height, pitch, x, y = numbers
     if kind == "store":
         # A block below the last row is not stored at all.
         alive = allowed(em, I1(1))
         y = y if always(alive) else b.select(alive, y, height)
+=======
+    width, height, pitch, x, y, *step = numbers
+>>>>>>> Stashed changes
     place: Any = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
     for index, number in enumerate((x, y)):
         place = b.insert_element(place, number, I32(index))
-    return [pointer_for_call(em, base, kind, op.hints), width, height, pitch, place]
+    pointer = pointer_for_call(em, base, kind, op.hints)
+    return [pointer, width, height, pitch, place, *step]
 
 
 def _by(op: BlockOp, message: Builtin) -> Builtin:
     """The function that moves the block: a message, or ours where none may."""
-    return message if op.by_lanes is None else builtins.by_lanes(message)
+    if op.by_lanes is None:
+        return message
+    return builtins.by_lanes(message, has_step=op.step is not None)
 
 
 def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:

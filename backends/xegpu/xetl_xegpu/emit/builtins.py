@@ -65,6 +65,7 @@ class Builtin:
         product: what it multiplies, if it is a product.
         extension: of SPIR-V, what it becomes there if not a call.
         is_ours: whether no device has it (`emulation` defines it for all).
+        has_step: whether it is told how far columns are apart.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Builtin:
     product: Product | None = None
     extension: str | None = None
     is_ours: bool = False
+    has_step: bool = False
 
     @property
     def symbol(self) -> str:
@@ -168,16 +170,26 @@ def _block(
     return _known(Builtin(name, "void", parameters, True, block=shape, access=access))
 
 
-def by_lanes(message: Builtin) -> Builtin:
+def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
     """What does the same as a message that loads or stores, for any surface.
 
-    Its numbers have 64 bits; base and pitch need no alignment.
+    Its numbers have 64 bits; base and pitch need no alignment. With ``has_step`` the
+    distance of two columns in bytes follows the place of the block; without, compilers
+    may see that columns lie side by side.
     """
-    name = message.name.replace("intel_sub_group", "xetl_by_lanes")
-    wide = ("global void*", "long", "long", "long", "long2")
+    ours = "xetl_by_lanes_strided" if has_step else "xetl_by_lanes"
+    name = message.name.replace("intel_sub_group", ours)
+    wide = ("global void*", "long", "long", "long", "long2", *["long"] * has_step)
     parameters = (*wide, *message.parameters[len(_SURFACE) :])
     return _known(
-        replace(message, name=name, parameters=parameters, is_intel=False, is_ours=True)
+        replace(
+            message,
+            name=name,
+            parameters=parameters,
+            is_intel=False,
+            is_ours=True,
+            has_step=has_step,
+        )
     )
 
 

@@ -2,11 +2,12 @@
 
 A surface is a matrix in memory: base address, width and pitch in bytes, height in rows.
 ``x`` (elements) and ``y`` (rows) say where the block begins; they may be negative.
+``step`` is the distance in bytes of two elements of a row, where there are gaps.
 Elements outside of the surface are 0 when loaded and are not stored.
 
 Messages of the hardware take 32 bits of each number, and surfaces that are aligned as
-`xetl_xegpu.surface` says. Where that is not known a block is moved ``by_lanes``:
-element by element, of any surface.
+`xetl_xegpu.surface` says and have no ``step``. Where that is not known a block is moved
+``by_lanes``: element by element, of any surface.
 
 What lane l holds of a block, as a list of items (see `BlockShape.items`):
 
@@ -44,6 +45,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
@@ -125,6 +127,7 @@ class Surface(NamedTuple):
     pitch: Value
     x: Value
     y: Value
+    step: Value | None = None
 
 
 def _number(value: int) -> IntegerAttr[I64]:
@@ -140,6 +143,7 @@ class BlockOp(CachedOp):
     pitch = operand_def(I64)
     x = operand_def(I64)
     y = operand_def(I64)
+    step = opt_operand_def(I64)
     bits = prop_def(IntegerAttr[I64])
     rows = prop_def(IntegerAttr[I64])
     columns = prop_def(IntegerAttr[I64])
@@ -161,7 +165,8 @@ class BlockOp(CachedOp):
     @property
     def surface(self) -> Surface:
         """The matrix and the place in it."""
-        return Surface(self.base, self.width, self.height, self.pitch, self.x, self.y)
+        place = self.x, self.y, self.step
+        return Surface(self.base, self.width, self.height, self.pitch, *place)
 
     @staticmethod
     def properties_of(
@@ -178,9 +183,15 @@ class BlockOp(CachedOp):
             made["by_lanes"] = UnitAttr()
         return made | CachedOp.properties_of_hints(hints)
 
+    def check_surface(self) -> None:
+        """Check that there is what moves blocks of this surface."""
+        self.check_hints()
+        is_right = self.step is None or self.by_lanes is not None
+        check(is_right, "no message moves rows with gaps: only `by_lanes` has a step")
+
     def check_items(self, found: Sequence[Attribute]) -> None:
         """Check that these types hold the items of the block."""
-        self.check_hints()
+        self.check_surface()
         shape = self.shape
         check(shape.mode in MODES, "`mode` is one of {}, found {}", MODES, shape.mode)
         check(shape.items > 0, "16 lanes cannot share {} evenly", shape)
@@ -199,8 +210,8 @@ class BlockLoadOp(BlockOp):
     pieces = var_result_def()
     traits = traits_def(MemoryReadEffect())
     assembly_format = (
-        "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict "
-        "`:` type($pieces)"
+        "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
+        "attr-dict `:` type($pieces)"
     )
 
     def __init__(
@@ -233,8 +244,8 @@ class BlockStoreOp(BlockOp):
     value = operand_def()
     traits = traits_def(MemoryWriteEffect())
     assembly_format = (
-        "$value `,` $base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict "
-        "`:` type($value)"
+        "$value `,` $base `,` $width `,` $height `,` $pitch `,` $x `,` $y "
+        "(`step` $step^)? attr-dict `:` type($value)"
     )
 
     def __init__(
@@ -268,7 +279,10 @@ class BlockPrefetchOp(BlockOp):
 
     # Neither removed nor moved out of its loop.
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y attr-dict"
+    assembly_format = (
+        "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
+        "attr-dict"
+    )
 
     def __init__(
         self,
@@ -288,7 +302,7 @@ class BlockPrefetchOp(BlockOp):
     def verify_(self) -> None:
         """Check that it is a plain block: how lanes share it does not matter."""
         check(self.mode is None, "a prefetch has no mode")
-        self.check_hints()
+        self.check_surface()
 
 
 @irdl_op_definition

@@ -42,6 +42,10 @@ STORES = shapes(builtins.block_store)
 PREFETCHES = shapes(builtins.block_prefetch)
 
 
+STEP = " step %step"
+"""Of a block whose columns are apart; the kernel's first argument is how far."""
+
+
 def text_of(shape: BlockShape, *, by_lanes: bool = False) -> str:
     count = f", count = {shape.count}" if shape.count > 1 else ""
     mode = f', mode = "{shape.mode}"' if shape.mode != "plain" else ""
@@ -55,17 +59,23 @@ def name_of(shape: BlockShape) -> str:
     return "_".join(map(str, ("k", *sizes)))
 
 
-def load_kernel(shape: BlockShape, *, by_lanes: bool = False) -> str:
+def load_kernel(
+    shape: BlockShape, *, by_lanes: bool = False, has_step: bool = False
+) -> str:
     types = [str(piece) for piece in shape.pieces()]
     values = [f"%v{n}" for n in range(len(types))]
+    place = PLACE + STEP * has_step
     block = text_of(shape, by_lanes=by_lanes)
-    load = f"simt.block_load {PLACE} {block} : {', '.join(types)}"
+    load = f"simt.block_load {place} {block} : {', '.join(types)}"
     store = store_items(values, types, shape.item_bits // 8)
     body = f"{', '.join(values)} = {load}\n      {store}"
-    return kernel(name_of(shape), f"{SURFACE}, %out: i64", body)
+    first = "%step: i64, " * has_step
+    return kernel(name_of(shape), f"{first}{SURFACE}, %out: i64", body)
 
 
-def store_kernel(shape: BlockShape, *, by_lanes: bool = False) -> str:
+def store_kernel(
+    shape: BlockShape, *, by_lanes: bool = False, has_step: bool = False
+) -> str:
     """Item i of lane l is element 16 i + l of ``%in``."""
     item, count = f"i{shape.item_bits}", shape.items
     size = shape.item_bits // 8
@@ -85,8 +95,11 @@ def store_kernel(shape: BlockShape, *, by_lanes: bool = False) -> str:
         parts = ", ".join(f"%e{n}" for n in range(count))
         lines.append(f"%v = vector.from_elements {parts} : {type_}")
     block = text_of(shape, by_lanes=by_lanes)
-    lines.append(f"simt.block_store {value}, {PLACE} {block} : {type_}")
-    return kernel(name_of(shape), f"{SURFACE}, %in: i64", "\n      ".join(lines))
+    place = PLACE + STEP * has_step
+    lines.append(f"simt.block_store {value}, {place} {block} : {type_}")
+    first = "%step: i64, " * has_step
+    arguments = f"{first}{SURFACE}, %in: i64"
+    return kernel(name_of(shape), arguments, "\n      ".join(lines))
 
 
 def prefetch_kernel(found: list[BlockShape]) -> str:

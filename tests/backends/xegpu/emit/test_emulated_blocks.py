@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,55 @@ def test_lanes_move_what_no_message_may(offset: int):
     first = [start + pitch * (2 + row) + 10 for row in range(8)]
     expected = [np.frombuffer(raw.tobytes()[at : at + 32], np.uint16) for at in first]
     np.testing.assert_array_equal(out, np.array(expected))
+
+
+def strided(bits: int, step: int) -> tuple[Any, Any]:
+    """A matrix as `matrix` makes it with columns ``step`` apart, and what it is in."""
+    image = matrix(bits)
+    whole = np.zeros((image.shape[0], image.shape[1] * abs(step)), image.dtype)
+    view = whole[:, ::step]
+    view[...] = image
+    return view, whole
+
+
+def surface_of(view: Any, x: int, y: int) -> list[Any]:
+    """The arguments of a kernel with a step; the surface is `matrix`'s."""
+    base = view.__array_interface__["data"][0]
+    down, right = view.strides
+    return [i64(each) for each in (right, base, WIDTH, HEIGHT, down, x, y)]
+
+
+@pytest.mark.parametrize("step", [1, 3, -2])
+@pytest.mark.parametrize(("mode", "bits"), CASES)
+def test_loads_of_columns_that_are_apart(mode: str, bits: int, step: int):
+    shape = max((s for s in LOADS[mode] if s.bits == bits), key=lambda s: s.items)
+    program = Program(load_kernel(shape, by_lanes=True, has_step=True))
+    view, _ = strided(bits, step)
+    out = np.zeros((shape.items, 16), f"u{shape.item_bits // 8}")
+    for x, y in places(bits):
+        program(name_of(shape), *surface_of(view, x, y), out)
+        expected = items_of(block_at(view, shape, x, y), shape)
+        np.testing.assert_array_equal(out, expected, f"{shape} at {x}, {y}")
+
+
+@pytest.mark.parametrize("step", [2, -3])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_stores_of_columns_that_are_apart(bits: int, step: int):
+    shape = max((s for s in STORES if s.bits == bits), key=lambda s: s.items)
+    program = Program(store_kernel(shape, by_lanes=True, has_step=True))
+    rng = np.random.default_rng(bits)
+    block = rng.integers(1, 200, (shape.rows, shape.columns), f"u{bits // 8}")
+    given = items_of(block, shape)
+    for x, y in places(bits):
+        view, whole = strided(bits, step)
+        expected, between = view.copy(), whole.copy()
+        program(name_of(shape), *surface_of(view, x, y), given)
+        for row, column in np.ndindex(block.shape):
+            i, j = y + row, x + column
+            if 0 <= i < HEIGHT and 0 <= j < WIDTH * 8 // bits:
+                expected[i, j] = block[row, column]
+        between[:, ::step] = expected
+        np.testing.assert_array_equal(whole, between, f"{shape} at {x}, {y}")
 
 
 def test_narrow_items_move_as_words():

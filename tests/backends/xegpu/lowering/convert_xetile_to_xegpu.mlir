@@ -105,3 +105,38 @@ builtin.module attributes {xetile.device = "pvc"} {
     }
   }
 }
+
+// -----
+// No dimension without gaps: lanes move blocks all the same, in any kernel, and the
+// transpose of one is one, too. B is packed where it is loaded. Nothing is asked for.
+
+// CHECK-LABEL: gpu.func @strided(
+// CHECK-SAME:    xegpu.block_arguments = array<i64>
+// CHECK:         %{{[0-9]+}}, %{{[0-9]+}}, %{{.*}}, %{{.*}}, %[[BD:.*]], %[[BR:.*]] = memref.extract_strided_metadata %B
+// CHECK-DAG:     %[[A:.*]] = xegpu.create_nd_tdesc {{.*}} strides : [%{{.*}}, %{{.*}}] : memref{{.*}} -> !xegpu.tensor_desc<8x16xf16>
+// CHECK-DAG:     %[[B:.*]] = xegpu.create_nd_tdesc {{.*}} strides : [%[[BR]], %[[BD]]] : {{.*}} -> !xegpu.tensor_desc<16x16xf16>
+// CHECK-DAG:     xegpu.load_nd %[[A]]{{.*}} -> vector<8x16xf16>
+// CHECK-DAG:     xegpu.load_nd %[[B]]{{.*}} <{packed}> : {{.*}} -> vector<8x16x2xf16>
+// CHECK-NOT:     prefetch
+// CHECK-NOT:     vector.transpose
+// CHECK:         xegpu.dpas
+// CHECK:         xegpu.store_nd
+builtin.module attributes {xetile.device = "pvc"} {
+  gpu.module @m {
+    gpu.func @strided(%A: memref<?x?xf16, strided<[?, ?]>>, %B: memref<?x?xf16, strided<[?, ?]>>, %C: memref<?x?xf32, strided<[?, ?]>>) kernel {
+      %ab, %ao, %az:2, %as:2 = memref.extract_strided_metadata %A : memref<?x?xf16, strided<[?, ?]>> -> memref<f16>, index, index, index, index, index
+      %bb, %bo, %bz:2, %bs:2 = memref.extract_strided_metadata %B : memref<?x?xf16, strided<[?, ?]>> -> memref<f16>, index, index, index, index, index
+      %cb, %co, %cz:2, %cs:2 = memref.extract_strided_metadata %C : memref<?x?xf32, strided<[?, ?]>> -> memref<f32>, index, index, index, index, index
+      %ta = xetile.init_tile %A[0, 0], [%az#0, %az#1], [%as#0, %as#1] : memref<?x?xf16, strided<[?, ?]>> -> !xetile.tile<8x16xf16>
+      %tb = xetile.init_tile %B[0, 0], [%bz#0, %bz#1], [%bs#0, %bs#1] : memref<?x?xf16, strided<[?, ?]>> -> !xetile.tile<16x16xf16>
+      %tc = xetile.init_tile %C[0, 0], [%cz#0, %cz#1], [%cs#0, %cs#1] : memref<?x?xf32, strided<[?, ?]>> -> !xetile.tile<8x16xf32>
+      xetile.prefetch_tile %ta : !xetile.tile<8x16xf16>
+      %a = xetile.load_tile %ta : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+      %b = xetile.load_tile %tb : !xetile.tile<16x16xf16> -> vector<16x16xf16>
+      %t = xetile.tile_transpose %b, [1, 0] : vector<16x16xf16> -> vector<16x16xf16>
+      %c = xetile.tile_mma %a, %t : vector<8x16xf16>, vector<16x16xf16> -> vector<8x16xf32>
+      xetile.store_tile %c, %tc : vector<8x16xf32>, !xetile.tile<8x16xf32>
+      gpu.return
+    }
+  }
+}

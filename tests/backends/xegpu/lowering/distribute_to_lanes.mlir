@@ -213,6 +213,29 @@ gpu.module @m {
 
 // -----
 
+// Columns that are apart: no message does that, so lanes move the block by themselves,
+// in whichever kernel; hints are for messages.
+// CHECK-LABEL: simt.func @apart
+// CHECK:       %[[STEP:.*]] = arith.muli
+// CHECK:       simt.block_load {{.*}} step %{{.*}} {bits = 16 : i64, rows = 16 : i64, columns = 16 : i64, mode = "transform", by_lanes} : vector<8xi32>
+// CHECK:       simt.block_store {{.*}} step %{{.*}} {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64, by_lanes} : vector<8xi16>
+gpu.module @m {
+  gpu.func @apart(%a: memref<64x64xf16, strided<[256, 4]>>, %step: index) kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %d = xegpu.create_nd_tdesc %a, shape: [64, 64], strides: [256, %step] : memref<64x64xf16, strided<[256, 4]>> -> !xegpu.tensor_desc<16x16xf16>
+    %e = xegpu.create_nd_tdesc %a, shape: [64, 64], strides: [256, 4] : memref<64x64xf16, strided<[256, 4]>> -> !xegpu.tensor_desc<8x16xf16>
+    %v = xegpu.load_nd %d[%c0, %c0] <{l1_hint = #xegpu.cache_hint<uncached>, packed}> : !xegpu.tensor_desc<16x16xf16> -> vector<8x16x2xf16>
+    %w = arith.constant dense<1.0> : vector<8x16xf16>
+    %z = arith.constant dense<0.0> : vector<8x16xf32>
+    %p = xegpu.dpas %w, %v, %z : vector<8x16xf16>, vector<8x16x2xf16>, vector<8x16xf32> -> vector<8x16xf32>
+    %n = arith.truncf %p : vector<8x16xf32> to vector<8x16xf16>
+    xegpu.store_nd %n, %e[%c0, %c0] : vector<8x16xf16>, !xegpu.tensor_desc<8x16xf16>
+    gpu.return
+  }
+}
+
+// -----
+
 // A descriptor that a loop carries has no surface that is known before the loop.
 // CHECK: a loop or a branch cannot carry
 gpu.module @m {

@@ -109,6 +109,16 @@ def in_kernel(body: str) -> str:
             "`mode` is one of",
         ),
         (
+            "%v = simt.block_load %p, %n, %n, %n, %n, %n step %n"
+            " {bits = 16, rows = 8, columns = 16} : vector<8xi16>",
+            "only `by_lanes` has a step",
+        ),
+        (
+            "simt.block_prefetch %p, %n, %n, %n, %n, %n step %n"
+            " {bits = 16, rows = 8, columns = 16}",
+            "only `by_lanes` has a step",
+        ),
+        (
             "%a = arith.constant dense<0> : vector<8xi16>\n"
             "%b = arith.constant dense<0> : vector<8xi32>\n"
             "%c = arith.constant dense<0.0> : vector<8xf32>\n"

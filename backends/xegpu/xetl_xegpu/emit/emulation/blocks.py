@@ -33,6 +33,7 @@ class _Surface:
     pitch: Any
     x: Any
     y: Any
+    step: Any
     memory: Any
     lane: Any
 
@@ -40,11 +41,12 @@ class _Surface:
     def of(cls, body: Body) -> _Surface:
         """Those of a function."""
         assert body.builtin.block is not None
-        base, width, height, pitch, place, memory = body.arguments
+        base, width, height, pitch, place, *step, memory = body.arguments
         # Numbers of a surface: i32 in messages, i64 in what lanes move.
         x, y = (body.builder.extract_element(place, I32(i)) for i in (0, 1))
         lane = body.lane()
-        surface = (base, width, height, pitch, x, y, memory, lane)
+        size = x.type(body.builtin.block.bits // 8)
+        surface = (base, width, height, pitch, x, y, *(step or [size]), memory, lane)
         return cls(body.builder, body.builtin.block, *surface)
 
     @property
@@ -75,7 +77,7 @@ class _Surface:
         down = part if self.shape.mode == "transform" else 0
         x = b.add(b.add(self.x, column), number(part - down))
         y = b.add(b.add(self.y, row), number(down))
-        left = b.mul(x, number(self.shape.bits // 8))
+        left = b.mul(x, self.step)
         # In elements: the bytes of a place far to the right might wrap around. As an
         # unsigned number what is negative lies outside, too.
         columns = b.udiv(self.width, number(self.shape.bits // 8))

@@ -6,11 +6,15 @@ two are one convention, so nothing moves between lanes afterwards.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypedDict
+
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index
 from xetl_xegpu import simt
+from xetl_xegpu.caches import Hints, Kind
 from xetl_xegpu.dialect import (
     CreateNdTdescOp,
     LoadNdOp,
@@ -34,6 +38,15 @@ from xetl_xegpu.lowering.lanes.vectors import length_of, recast, recut
 
 _RANK = 2
 
+_NdOp = LoadNdOp | StoreNdOp | PrefetchNdOp
+
+
+class _How(TypedDict):
+    """How a block is moved: what all operations of `simt` on blocks are told."""
+
+    by_lanes: bool
+    hints: Hints | None
+
 
 def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
     """The matrix as messages want it: in bytes."""
@@ -41,13 +54,14 @@ def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
     memory = memory_of(lanes, op, op.source)
     shape = [value_of(lanes, size) for size in op.mixed_shape] or memory.sizes
     strides = [value_of(lanes, step) for step in op.mixed_strides] or memory.strides
-    if len(shape) != _RANK or len(strides) != _RANK or strides[1] != 1:
+    if len(shape) != _RANK or len(strides) != _RANK:
         raise lanes.refuse(
-            op,
-            "blocks are moved of matrices whose rows are contiguous",
-            "give two sizes and two strides, the last of which is 1",
+            op, "blocks are moved of matrices", "give two sizes and two strides"
         )
     width = byte_width(type_.element_type)
+    step = None
+    if strides[1] != 1:
+        step = as_i64(lanes, product(lanes, strides[1], width))
     row, column = _offsets(lanes, op.mixed_offsets)
     lanes.matrices[op.result] = Matrix(
         memory.address,
@@ -56,6 +70,7 @@ def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
         as_i64(lanes, product(lanes, strides[0], width)),
         row,
         column,
+        step,
     )
 
 
@@ -92,19 +107,16 @@ def update_nd_offset(lanes: Lanes, op: UpdateNdOffsetOp) -> None:
     """The same matrix, another place in it."""
     old = _matrix(lanes, op, op.tensor_desc)
     row, column = _offsets(lanes, op.mixed_offsets)
-    lanes.matrices[op.result] = Matrix(
-        old.base,
-        old.width,
-        old.height,
-        old.pitch,
-        total(lanes, old.row, row),
-        total(lanes, old.column, column),
+    lanes.matrices[op.result] = replace(
+        old,
+        row=total(lanes, old.row, row),
+        column=total(lanes, old.column, column),
     )
 
 
 def _surface(
     lanes: Lanes,
-    op: LoadNdOp | StoreNdOp | PrefetchNdOp,
+    op: _NdOp,
     *,
     down: int = 0,
     per_element: int = 1,
@@ -128,7 +140,15 @@ def _surface(
         matrix.pitch,
         as_i64(lanes, x),
         as_i64(lanes, y),
+        matrix.step,
     )
+
+
+def _how(lanes: Lanes, op: _NdOp, surface: simt.Surface, kind: Kind) -> _How:
+    """Whether lanes move a block themselves, which no hint is for; else the hints."""
+    if lanes.moves_by_lanes or surface.step is not None:
+        return {"by_lanes": True, "hints": None}
+    return {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
 
 
 def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
@@ -149,14 +169,9 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
             f"16 lanes cannot share {op.value.type} as one message brings it",
             "load blocks of 16 columns (8 of tf32, 32 of bytes for A)",
         )
-    loaded = lanes.add(
-        simt.BlockLoadOp(
-            _surface(lanes, op),
-            shape,
-            by_lanes=lanes.moves_by_lanes,
-            hints=hints_of(lanes, op, "load"),
-        )
-    ).results
+    surface = _surface(lanes, op)
+    how = _how(lanes, op, surface, "load")
+    loaded = lanes.add(simt.BlockLoadOp(surface, shape, **how)).results
     pieces = [recast(lanes, piece, layout.element) for piece in loaded]
     lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
 
@@ -170,7 +185,7 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
     type_ = _descriptor(lanes, op, op.tensor_desc)
     columns, bits = type_.shape[1], bits_of(type_.element_type)
     down = 0
-    layout, hints = lanes.layout(op.value), hints_of(lanes, op, "store")
+    layout = lanes.layout(op.value)
     for piece in lanes.pieces(op.value):
         rows = length_of(piece)
         shape = simt.BlockShape(bits, rows, columns)
@@ -182,9 +197,8 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
             )
         items = recast(lanes, piece, IntegerType(shape.item_bits))
         surface = _surface(lanes, op, down=down)
-        by_lanes = lanes.moves_by_lanes
-        store = simt.BlockStoreOp(items, surface, shape, by_lanes=by_lanes, hints=hints)
-        lanes.add(store)
+        how = _how(lanes, op, surface, "store")
+        lanes.add(simt.BlockStoreOp(items, surface, shape, **how))
         down += rows
 
 
@@ -198,5 +212,5 @@ def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
         bits // per_element, rows, columns * per_element, type_.array_length
     )
     surface = _surface(lanes, op, per_element=per_element)
-    by_lanes, hints = lanes.moves_by_lanes, hints_of(lanes, op, "load")
-    lanes.add(simt.BlockPrefetchOp(surface, shape, by_lanes=by_lanes, hints=hints))
+    how = _how(lanes, op, surface, "load")
+    lanes.add(simt.BlockPrefetchOp(surface, shape, **how))

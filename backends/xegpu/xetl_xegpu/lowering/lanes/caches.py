@@ -23,7 +23,7 @@ _CachedOp = LoadNdOp | StoreNdOp | PrefetchNdOp | LoadOp | StoreOp
 def hints_of(lanes: Lanes, op: _CachedOp, kind: Kind) -> Hints | None:
     """What an access asks of the caches; None: what the device does by itself."""
     legal = legal_hints(lanes.device.name, kind)
-    if not legal or (lanes.moves_by_lanes and isinstance(op, _BLOCKS)):
+    if not legal:
         return None
     l1, l2, l3 = (_word(op, level) for level in (1, 2, 3))
     if l2 is not None:
@@ -38,10 +38,6 @@ def hints_of(lanes: Lanes, op: _CachedOp, kind: Kind) -> Hints | None:
     text = f"hints are left out: `{name}` has no {kind} that is {found}. It has {has}"
     remark(op, "caches", text)
     return None
-
-
-_BLOCKS = LoadNdOp | StoreNdOp | PrefetchNdOp
-"""Where lanes move them, functions of ours do, which have no hints."""
 
 
 def _word(op: _CachedOp, level: int) -> str | None:

@@ -60,6 +60,7 @@ class Matrix:
         pitch: from row to row in bytes, i64.
         row: of the block that is described; offsets of accesses are added.
         column: of it, in elements.
+        step: from element to element of a row in bytes, i64; None: there are no gaps.
     """
 
     base: SSAValue
@@ -68,6 +69,7 @@ class Matrix:
     pitch: SSAValue
     row: Index
     column: Index
+    step: SSAValue | None = None
 
 
 @dataclass(frozen=True)

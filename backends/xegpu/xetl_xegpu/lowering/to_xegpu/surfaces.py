@@ -40,7 +40,7 @@ Source: as `xetl_xegpu.surface`."""
 
 
 class Surface(NamedTuple):
-    """A matrix that block messages may move.
+    """A matrix that block messages may move, or lanes as messages would.
 
     Attributes:
         start: of the matrix.
@@ -49,6 +49,8 @@ class Surface(NamedTuple):
         columns: of the matrix.
         pitch: elements from a row to the next.
         exists: whether there is such a matrix; None: surely.
+        step: elements from a column to the next; messages know 1 only.
+        by_lanes: whether no message moves it.
     """
 
     start: Start
@@ -57,6 +59,14 @@ class Surface(NamedTuple):
     columns: Index
     pitch: Index
     exists: SSAValue | None
+    step: Index = 1
+    by_lanes: bool = False
+
+    def turned(self) -> Surface:
+        """The transpose, which lanes move as well."""
+        return self._replace(
+            rows=self.columns, columns=self.rows, pitch=self.step, step=self.pitch
+        )
 
 
 def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
@@ -70,17 +80,23 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     matrix = tile.matrix
     size = stored_bytes(matrix.element)
     step = _COLUMN_STEPS.get(size)
-    if step is None or matrix.start.space == SHARED or known(matrix.strides[1]) != 1:
+    if step is None or matrix.start.space == SHARED:
         return None
-    if NO_BLOCKS in c.kernel.attributes:
-        stored, (rows, columns) = stored_type(matrix.element), matrix.sizes
-        return Surface(matrix.start, stored, rows, columns, matrix.strides[0], None)
+    has_gaps = known(matrix.strides[1]) != 1
+    if has_gaps or NO_BLOCKS in c.kernel.attributes:
+        return _moved_by_lanes(matrix)
     if divisor % step:
         return None
     view = _array(c, matrix.start.root)
     if view is None or not _is_aligned(c, view, matrix.start.offset, size):
         return None
     return _described(c, matrix, view)
+
+
+def _moved_by_lanes(matrix: Matrix) -> Surface:
+    (rows, columns), (pitch, step) = matrix.sizes, matrix.strides
+    stored = stored_type(matrix.element)
+    return Surface(matrix.start, stored, rows, columns, pitch, None, step, True)
 
 
 def _array(c: Converter, root: SSAValue) -> View | None:
@@ -214,12 +230,13 @@ def descriptor(
     encoding = BlockTdescAttr(array_length=count) if count > 1 else None
     type_ = TensorDescType((rows, columns), element, encoding)
     source, sizes, pitch = _source(c, surface, factor)
-    values = [each for each in (source, *sizes, pitch) if isinstance(each, SSAValue)]
-    static = [each for each in (*sizes, pitch) if isinstance(each, int)]
+    numbers = (*sizes, pitch, known(surface.step))
+    values = [each for each in (source, *numbers) if isinstance(each, SSAValue)]
+    static = [(at, each) for at, each in enumerate(numbers) if isinstance(each, int)]
     return c.emit.once(
         ("descriptor", type_, *static),
         values,
-        lambda: CreateNdTdescOp(source, type_, shape=sizes, strides=[pitch, 1]),
+        lambda: CreateNdTdescOp(source, type_, shape=numbers[:2], strides=numbers[2:]),
     )
 
 

@@ -23,7 +23,6 @@ from xetl.dialects.xetile import (
 )
 from xetl.transforms.remarks import remark
 from xetl_xegpu import dialect as xegpu
-from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.dialect.syntax import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.fragments import LANES, Grid, grid_of
 from xetl_xegpu.lowering.to_xegpu import blocks
@@ -38,7 +37,7 @@ from xetl_xegpu.lowering.to_xegpu.rows import (
     store_line,
 )
 from xetl_xegpu.lowering.to_xegpu.shared import load_blocks, matrix_of, store_blocks
-from xetl_xegpu.lowering.to_xegpu.surfaces import surface_of
+from xetl_xegpu.lowering.to_xegpu.surfaces import Surface, surface_of
 from xetl_xegpu.lowering.to_xegpu.values import (
     Form,
     Matrix,
@@ -152,8 +151,8 @@ def _load_special(
     surface = surface_of(c, tile, c.plan.columns[op])
     if surface is None or (not grid.spread and not transposed):
         return None
-    if transposed and form is Form.PACKED and NO_BLOCKS in c.kernel.attributes:
-        return None  # a row may not be whole words
+    if transposed and surface.by_lanes:
+        return _load_turned(c, tile, surface, form, hints, grid)
     if form is Form.DEEP:
         return blocks.load_deep(c, tile, surface, grid, hints)
     if form is Form.PACKED and not transposed:
@@ -165,6 +164,26 @@ def _load_special(
         return None
     parts = blocks.load_transposed(c, tile, surface, grid, hints)
     return Turned(Pieces(shape, tile.matrix.element, parts))
+
+
+def _load_turned(
+    c: Converter,
+    tile: Tile,
+    surface: Surface,
+    form: str | None,
+    hints: Hints,
+    grid: Grid,
+) -> Turned | None:
+    """The transpose of a tile, as lanes load it: nothing moves between them."""
+    new = grid_of(grid.columns, grid.rows)
+    if not new.spread:
+        return None
+    # Only the place and the element type of a tile are looked at beside its surface.
+    there, surface = Tile(tile.matrix, tile.column, tile.row), surface.turned()
+    if form is Form.PACKED:
+        return Turned(blocks.load_packed(c, there, surface, new, hints))
+    parts = blocks.load_fragments(c, there, surface, new, hints)
+    return Turned(Pieces((new.rows, new.columns), tile.matrix.element, parts))
 
 
 def _load_several(
@@ -279,6 +298,8 @@ def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
     assert isinstance(type_, TileType)
     grid = grid_of(*type_.shape)
     surface = surface_of(c, found, c.plan.columns[op])
+    if surface is not None and surface.by_lanes:
+        return  # only messages ask for anything
     if surface is not None:
         blocks.prefetch_blocks(c, found, surface, grid, hints)
         return
