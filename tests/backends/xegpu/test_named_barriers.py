@@ -11,6 +11,7 @@ from test_lanes_values import kernel
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xetl.errors import XetlError
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 
@@ -115,3 +116,35 @@ def test_gathered_barriers_give_the_same(left: int, right: int, members: int):
     out = np.zeros((4, 16), np.float32)
     run(made, types, out.reshape(64))
     np.testing.assert_array_equal(out, expected(left, right))
+
+
+def made(count: int) -> str:
+    """So many barriers for two of four subgroups."""
+    lines = ["%two = arith.constant 2 : i8"]
+    for number in range(count):
+        lines.append(f"%n{number} = arith.constant {number} : i8")
+        lines.append(
+            f"%b{number} = xegpu.init_nbarrier %n{number}, %two"
+            " : i8, i8 -> !xegpu.nbarrier"
+        )
+    return kernel("\n".join(lines), subgroups=4)
+
+
+def test_a_workgroup_has_31_barriers_for_some():
+    to_lanes(made(31))
+    with pytest.raises(XetlError, match="no more than 31 named barriers"):
+        to_lanes(made(32))
+
+
+def test_a_loop_carries_no_barrier():
+    body = """
+    %n = arith.constant 1 : i8
+    %four = arith.constant 4 : i8
+    %b = xegpu.init_nbarrier %n, %four : i8, i8 -> !xegpu.nbarrier
+    %c = scf.for %i = %c0 to %c1 step %c1 iter_args(%x = %b) -> (!xegpu.nbarrier) {
+      xegpu.nbarrier_arrive %x : !xegpu.nbarrier
+      xegpu.nbarrier_wait %x : !xegpu.nbarrier
+      scf.yield %x : !xegpu.nbarrier
+    }"""
+    with pytest.raises(XetlError, match="cannot carry a named barrier"):
+        to_lanes(kernel(body, subgroups=4))

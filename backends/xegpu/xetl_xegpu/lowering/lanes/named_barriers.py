@@ -49,6 +49,8 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
         _check_some(lanes, op, made)
     lanes.barriers[op.result] = made
     for use in op.result.uses:
+        if not isinstance(use.operation, NbarrierArriveOp | NbarrierWaitOp):
+            raise _refuse_carried(lanes, use.operation)
         if not _is_met_by_all(use.operation, op.result):
             raise lanes.refuse(
                 use.operation,
@@ -144,9 +146,13 @@ def wait(lanes: Lanes, op: NbarrierWaitOp) -> None:
 def _barrier(lanes: Lanes, op: NbarrierArriveOp | NbarrierWaitOp) -> NamedBarrier:
     known = lanes.barriers.get(op.nbarrier)
     if known is None:
-        raise lanes.refuse(
-            op,
-            "a loop or a branch cannot carry this named barrier",
-            "make it with `init_nbarrier` where it is used",
-        )
+        raise _refuse_carried(lanes, op)
     return known
+
+
+def _refuse_carried(lanes: Lanes, op: Operation) -> Exception:
+    return lanes.refuse(
+        op,
+        "a loop or a branch cannot carry a named barrier",
+        "use what `init_nbarrier` gives, in the loop and the branch itself",
+    )
