@@ -35,15 +35,11 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Any]:
     base, *numbers = em.all(given)
     if op.by_lanes is None:
         numbers = [b.trunc(number, I32) for number in numbers]
-<<<<<<< Updated upstream
-    width, height, pitch, x, y = numbers
+    width, height, pitch, x, y, *step = numbers
     if kind == "store":
         # A block below the last row is not stored at all.
         alive = allowed(em, I1(1))
         y = y if always(alive) else b.select(alive, y, height)
-=======
-    width, height, pitch, x, y, *step = numbers
->>>>>>> Stashed changes
     place: Any = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
     for index, number in enumerate((x, y)):
         place = b.insert_element(place, number, I32(index))
