@@ -185,6 +185,7 @@ def wrong_declarations() -> list[Any]:
         (lambda: kernel(reserved), "`grid` cannot be a parameter of the kernel"),
         (lambda: kernel(grid=0)(fine), "an empty grid was given"),
         (lambda: kernel(subgroups=[2])(fine), "`subgroups` of `fine` is [2]"),
+        (lambda: kernel(subgroups=8)(fine), "`subgroups` of `fine` is 8"),
         (lambda: kernel(subgroups=[2, 0])(fine), "`subgroups` of `fine` is [2, 0]"),
         (lambda: kernel(3), "`kernel` was given 3, which is no function"),
         (lambda: kernel(print), "a kernel is made of a function"),

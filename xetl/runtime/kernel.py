@@ -9,7 +9,7 @@ the start: bind, specialise, compile if needed, check, launch (`Kernel.launch`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast, overload
 
 from xetl.backend import Artifact, Backend, Event
@@ -434,7 +434,7 @@ def _checked_subgroups(
 ) -> tuple[int, int] | None:
     if subgroups is None:
         return None
-    sizes = list(subgroups)
+    sizes = list(subgroups) if isinstance(subgroups, Iterable) else []
     if len(sizes) != 2 or any(type(s) is not int or s < 1 for s in sizes):
         raise LaunchError(
             f"`subgroups` of `{name}` is {subgroups!r}",
