@@ -1,0 +1,48 @@
+"""drop-spare-kernel: of a kernel and its twin one goes, if neither needs messages.
+
+Why: the launch takes the twin where an array does not fit block messages.  A kernel in
+which none turned out to be possible asks nothing of any array, so its twin would never
+run.  GPUs keep the kernel: it loads lines of 16 elements.  Where messages are emulated
+the twin stays instead: it calls one function for a block, where the kernel has 16 or
+32 masked loads in a row, which OpenCL's driver for CPUs builds ten times as long.
+
+Before: ``gpu.func @f``, which names no ``xegpu.block_arguments``, and
+        ``gpu.func @f_unaligned``
+After:  one of them
+
+Left alone: kernels that move blocks of an array by messages, and those without a twin.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from xetl.devices import find_device
+from xetl.dialects.base import ints_of
+from xetl.dialects.upstream import gpu
+from xetl.transforms.blocks.legality import DEVICE
+from xetl_xegpu.lowering.add_unaligned_kernel import SUFFIX
+from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
+
+
+class DropSpareKernelPass(ModulePass):
+    """See the module docstring."""
+
+    name = "drop-spare-kernel"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        kernels = [each for each in op.walk() if isinstance(each, gpu.FuncOp)]
+        named = {kernel.sym_name.data: kernel for kernel in kernels}
+        device = op.attributes.get(DEVICE)
+        is_emulated = (
+            isinstance(device, StringAttr) and find_device(device.data).emulated
+        )
+        for name, kernel in named.items():
+            twin = named.get(name + SUFFIX)
+            if twin is None or ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)):
+                continue
+            Rewriter.erase_op(kernel if is_emulated else twin)
