@@ -45,8 +45,8 @@ class _Surface:
         # Numbers of a surface: i32 in messages, i64 in what lanes move.
         x, y = (body.builder.extract_element(place, I32(i)) for i in (0, 1))
         lane = body.lane()
-        size = x.type(body.builtin.block.bits // 8)
-        surface = (base, width, height, pitch, x, y, *(step or [size]), memory, lane)
+        right = step[0] if step else x.type(body.builtin.block.bits // 8)
+        surface = (base, width, height, pitch, x, y, right, memory, lane)
         return cls(body.builder, body.builtin.block, *surface)
 
     @property
