@@ -86,3 +86,24 @@ def test_a_word_for_stores_says_nothing_to_a_load():
         "`l1_hint` is left out: `write_back` says nothing to `xetile.load_tile`"
     ]
     assert "_hint" not in text
+
+
+@pytest.mark.parametrize(
+    ("written", "l1", "l3"),
+    [
+        ("locality<3>", "cached", "cached"),
+        ("locality<2>", "uncached", "cached"),
+        ("locality<1>", "streaming", "cached"),
+        ("locality<0>", "streaming", "uncached"),
+        (f"locality<3> {{{hint(1, 'uncached', 'xetile')}}}", "uncached", "cached"),
+    ],
+)
+def test_a_prefetch_says_which_cache(written: str, l1: str, l3: str):
+    tile = "!xetile.tile<8x16xf32>"
+    text = TILES.format("", "").replace(
+        "xetile.store", f"xetile.prefetch_tile %t {written} : {tile}\n xetile.store"
+    )
+    module, _ = xetl.load_mlir(text)["k"].for_any_arguments()
+    lanes = str(lowered_module(module, find_backend("xegpu"), "pvc"))
+    (line,) = [each for each in lanes.splitlines() if "block_prefetch" in each]
+    assert f'l1_hint = "{l1}", l3_hint = "{l3}"' in line

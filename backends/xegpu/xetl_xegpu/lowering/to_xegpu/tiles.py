@@ -290,8 +290,27 @@ def _store(c: Converter, op: StoreTileOp) -> None:
         store_line(c, line_access(c, tile, line, exact=True), value, hints)
 
 
+_LOCALITIES = (
+    ("streaming", "uncached"),
+    ("streaming", "cached"),
+    ("uncached", "cached"),
+    ("cached", "cached"),
+)
+"""For L1 and what is behind it, of `locality<0>` to `locality<3>`: the RFC prefetches
+to the outer cache with 2, to the inner one with 3."""
+
+
+def _hints_of_prefetch(op: PrefetchTileOp) -> Hints:
+    """Its hints, those of its locality where it has none."""
+    meant: Hints = {}
+    if op.locality is not None:
+        words = zip(("l1_hint", "l3_hint"), _LOCALITIES[op.locality.value.data])
+        meant = {name: xegpu.CacheHintAttr(word) for name, word in words}
+    return meant | hints_of(op, READ_HINTS)
+
+
 def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
-    found, hints = c.found(op.tile), hints_of(op, READ_HINTS)
+    found, hints = c.found(op.tile), _hints_of_prefetch(op)
     if not isinstance(found, Tile):
         return
     type_ = op.tile.type
