@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import linecache
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from generated_memory import COMMUTATIVE, Memory
@@ -28,11 +30,14 @@ STATEMENTS = [
 CONTROL = ("loop", "branch", "repeat")
 
 
+@dataclass
 class Generator(Memory):
     """Writes one kernel; here are its control flow and its frame."""
 
+    extents: Sequence[int] = EXTENTS
+
     def generate(self, statements: int) -> str:
-        r, c, k = (self.random.choice(EXTENTS) for _ in range(3))
+        r, c, k = (self.random.choice(self.extents) for _ in range(3))
         self.shapes = [(r, c), (r, c), (c, r), (r, 1), (1, c), (r, k), (k, c)]
         self.frame(r, c)
         self.load((r, c))
@@ -176,10 +181,19 @@ def mode(seed: int) -> str:
     return MODES[seed % len(MODES)]
 
 
-def random_kernel(seed: int, statements: int = 10) -> tuple[Any, str]:
-    """A kernel and its source, which tracebacks and the front end can read."""
+def random_kernel(
+    seed: int, statements: int = 10, largest: int = EXTENTS[-1]
+) -> tuple[Any, str]:
+    """A kernel and its source, which tracebacks and the front end can read.
+
+    Args:
+        seed: of the choices.
+        statements: how many.
+        largest: extent of values.
+    """
     rng = random.Random(seed)
-    make = Generator(rng, mode=mode(seed), dtypes=types(seed))
+    extents = [each for each in EXTENTS if each <= largest]
+    make = Generator(rng, mode=mode(seed), dtypes=types(seed), extents=extents)
     atomics = COMMUTATIVE[:3] if make.dtypes["U"] in FLOATS else COMMUTATIVE
     make.kind = rng.choice(atomics)
     source = make.generate(statements)
