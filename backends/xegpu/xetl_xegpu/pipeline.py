@@ -19,6 +19,7 @@ from xetl.transforms.cse import CSEPass
 from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import pipeline as emission
+from xetl_xegpu.emit.ending import own_bytes
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
@@ -96,7 +97,9 @@ def build(module: ModuleOp, target: str) -> Artifact:
         "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
         "arguments": arguments,
         "code_bytes": sum(len(each.spirv) for each in programs),
-        "slm_bytes": max(each.slm_bytes.value.data for each in kernels),
+        "slm_bytes": max(
+            each.slm_bytes.value.data + own_bytes(each) for each in kernels
+        ),
         "grf": grf,
         "needs": needs,
     }

@@ -43,10 +43,16 @@ class Ending:
     words: Any
 
 
+def own_bytes(kernel: simt.FuncOp) -> int:
+    """Shared memory of a kernel beside its own; 0 if nobody may wait for a dead one."""
+    kinds = {type(op) for op in kernel.walk()}
+    is_needed = simt.AssertOp in kinds and not kinds.isdisjoint(_BARRIERS)
+    return LINE if is_needed else 0
+
+
 def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
     """Prepare for failures, if somebody may wait for who has failed."""
-    kinds = {type(op) for op in kernel.walk()}
-    if simt.AssertOp not in kinds or kinds.isdisjoint(_BARRIERS):
+    if not own_bytes(kernel):
         return
     b, name = em.builder, f"{kernel.sym_name.data}.dead"
     words = ll.GlobalVariable(em.module, ll.ArrayType(I32, 2), name, addrspace=3)

@@ -113,6 +113,17 @@ def test_extensions_that_are_not_enabled(monkeypatch: pytest.MonkeyPatch):
     declare(made.module, builtins.to_bf16(1))
     with pytest.raises(InternalError, match="SPV_INTEL_bfloat16_conversion is not"):
         check_module(made.module)
+    made, b = function()
+    declare(made.module, builtins.split_barrier("Arrive"))
+    with pytest.raises(InternalError, match="SPV_INTEL_split_barrier is not"):
+        check_module(made.module)
+
+
+def test_a_fence_that_does_not_say_which_memory():
+    made, b = function()
+    b.fence("acq_rel", "workgroup")
+    with pytest.raises(InternalError, match="does not say which memory"):
+        check_module(made.module)
 
 
 def test_what_is_fine_passes():

@@ -8,6 +8,7 @@ import pytest
 
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from xetl_xegpu.emit.emitter import LINE
 from xetl_xegpu.emit.pipeline import emit
 from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, validate
 
@@ -98,3 +99,5 @@ def test_a_kernel_that_asserts_has_whole_barriers_and_one_more_at_each_end(targe
     barriers = [step for step in found if not step.startswith(("fence", "dpas"))]
     assert barriers == ["signal barrier", "sync.bar"] * 3
     assert facts.barriers == 1
+    assert facts.private_bytes == 0
+    assert 0 < facts.slm_bytes <= LINE
