@@ -166,7 +166,7 @@ def test_the_user_is_told() -> None:
     assert texts[0].startswith("the loop asks for tiles 8 steps ahead, each of 4 subg")
     assert "memory takes about 700 cycles, a step at least 8" in texts[0]
     assert "own prefetches" in texts[1]
-    assert "`opencl` runs on CPUs" in texts[2]
+    assert "on `opencl` a prefetch is nothing" in texts[2]
 
 
 # Distances ----------------------------------------------------------------------------

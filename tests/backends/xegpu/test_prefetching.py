@@ -49,7 +49,7 @@ def test_the_model_chooses(target: str, steps: int) -> None:
 def test_a_cpu_is_asked_for_nothing() -> None:
     assert "simt.block_prefetch" not in "".join(kernels("opencl"))
     assert said("opencl") == [
-        "no tile is asked for ahead: `opencl` runs on CPUs, where it gains nothing"
+        "no tile is asked for ahead: on `opencl` a prefetch is nothing"
     ]
 
 

@@ -64,7 +64,7 @@ def choose_distance(
     """
     latency = device.speed.memory_latency
     if not latency:
-        return Distance(0, f"`{device.name}` runs on CPUs, where it gains nothing")
+        return Distance(0, f"on `{device.name}` a prefetch is nothing")
     cycles = max(1, round(sum(_cycles(op, device) for op in products)))
     wanted = min(ceil(latency / cycles), MOST_STEPS)
     why = f"memory takes about {latency} cycles, a step at least {cycles}"

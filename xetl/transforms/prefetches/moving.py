@@ -50,8 +50,7 @@ class MovingTile:
         """
         emit = _Emitter(point, {self.loop.body.block.args[0]: counter}, self.loop)
         start = emit.copied_operands(self.start)
-        count = len(self.start.mixed_offsets)
-        *leading, row, column = start.mixed_offsets if count else (0, 0)
+        *leading, row, column = start.mixed_offsets
         place = [emit.plus(row, self.moved[0]), emit.plus(column, self.moved[1])]
         if self.per_step is not None:
             gone = emit.minus(counter, self.loop.lower_bound)
@@ -76,7 +75,7 @@ def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
     if isinstance(tile, BlockArgument) and tile.block is body and tile.index:
         return _carried(tile, moved, loop)
     start = tile.owner
-    if isinstance(start, InitTileOp) and start.parent is body and not start.indices:
+    if isinstance(start, InitTileOp) and start.parent is body and start.indices is None:
         slice_ = _computed_in(body, start)
         if slice_ is not None and any(body.args[0] in op.operands for op in slice_):
             return MovingTile(loop, start, moved, None)
@@ -91,7 +90,7 @@ def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile
     start, before = _unmoved(loop.init_args[tile.index - 1])
     if following is not tile or on is None or before is None or not step:
         return None
-    if not isinstance(start.owner, InitTileOp) or start.owner.indices:
+    if not isinstance(start.owner, InitTileOp) or start.owner.indices is not None:
         return None
     rows, columns = on
     if not isinstance(rows, int) or not isinstance(columns, int):
@@ -127,6 +126,8 @@ def _computed_in(body: Block, op: Operation) -> list[Operation] | None:
     waiting = [op]
     while waiting:
         each = waiting.pop()
+        if each in found:
+            continue
         if not is_pure(each):
             return None
         found.append(each)
