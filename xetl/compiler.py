@@ -172,6 +172,13 @@ def module_at_stage(
     return backend.text(module, signature, target, stage)
 
 
+def has_stage(stage: str, backend: Backend) -> bool:
+    """Whether `lower_to_stage` knows a name, on a backend."""
+    target = backend.targets[0]
+    roads = _own_road(backend, target), _device_road(backend, target)
+    return stage in backend.stages or any(stage in road.names() for road in roads)
+
+
 @dataclass(frozen=True)
 class _Road:
     """Passes in order, and the stages that some of them enter."""

@@ -10,7 +10,7 @@ import pytest
 from xetl import backend as backends
 from xetl.backend import Artifact
 from xetl.language.signature import ConstParam, Signature
-from xetl.runtime import executables
+from xetl.runtime import choice, executables
 
 
 class FakeExecutable:
@@ -69,6 +69,9 @@ class FakeBackend:
     ) -> str:
         return f"{fn.__name__} at {stage} for {target}"
 
+    def has_stage(self, stage: str, backend: Any) -> bool:
+        return backend is self
+
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBackend:
@@ -83,7 +86,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBackend:
     def find(name: str) -> Any:
         return known[name] if name in known else backends.find_backend(name)
 
-    monkeypatch.setattr(executables, "find_backend", find)
+    monkeypatch.setattr(choice, "find_backend", find)
     monkeypatch.setattr(executables, "compiler", lambda: cpu)
     monkeypatch.setattr("xetl.runtime.kernel.compiler", lambda: cpu)
     return cpu

@@ -140,7 +140,7 @@ def test_wrong_kernels_and_calls_are_errors() -> None:
     with pytest.raises(LaunchError, match="has no target `avx3`"):
         gemm.explain(SIGNATURE, target="avx3")
     with pytest.raises(LaunchError, match="has no target `pvc`"):
-        gemm.stats(SIGNATURE, target="pvc")
+        gemm.stats(SIGNATURE, target="pvc", backend="cpu")
     with pytest.raises(LaunchError, match=r"the signature .* is wrong"):
         gemm.explain("f33[M]")
     with pytest.raises(LaunchError, match="without `B`, `C`"):
@@ -303,7 +303,7 @@ def test_edited_sources(fake: Any, tmp_path: Path, edited: str) -> None:
 
 def test_an_unknown_stage_lists_the_stages() -> None:
     with pytest.raises(LaunchError) as caught:
-        gemm.ir("spirv", SIGNATURE)
+        gemm.ir("spirv", SIGNATURE, backend="cpu")
     assert caught.value.code == "X0812"
     (listed,) = caught.value.notes
     for stage in ("xetile", "raise-to-brgemm", "xsmm", "loops", "llvm", "asm"):
@@ -311,3 +311,25 @@ def test_an_unknown_stage_lists_the_stages() -> None:
     with pytest.raises(LaunchError, match="`lops`") as caught:
         gemm.ir("lops", SIGNATURE)
     assert "did you mean `loops`?" in (caught.value.help or "")
+
+
+def test_a_target_or_a_stage_is_asked_of_the_backend_that_has_it() -> None:
+    assert gemm.stats(SIGNATURE, target="bmg").grf in (128, 256)
+    assert "xegpu.create_nd_tdesc" in gemm.ir("xegpu", SIGNATURE)
+    assert "Capability" in gemm.ir("spirv", SIGNATURE, target="pvc")
+    assert "gpu.func" in gemm.ir("xetile", SIGNATURE, target="pvc")
+    with pytest.raises(LaunchError, match="no stage or pass called `spirv`"):
+        gemm.ir("spirv", SIGNATURE, backend="cpu")
+
+
+def test_of_a_text_as_well() -> None:
+    text = """
+    func.func @k(%A: memref<8x16xf32>) {
+      %t = xetile.init_tile %A[0, 0] : memref<8x16xf32> -> !xetile.tile<8x16xf32>
+      %v = xetile.load_tile %t : !xetile.tile<8x16xf32> -> vector<8x16xf32>
+      xetile.store_tile %v, %t : vector<8x16xf32>, !xetile.tile<8x16xf32>
+      return
+    }"""
+    k = xetl.load_mlir(text)["k"]
+    assert "Capability" in k.ir("spirv", target="bmg")
+    assert "xegpu.load_nd" in k.ir("xegpu")

@@ -10,7 +10,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, cast
 
-from xetl.backend import Artifact, Backend, Executable, Place, find_backend
+from xetl.backend import Artifact, Backend, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
 from xetl.language.signature import Signature
 from xetl.runtime.cache import DiskCache, disk_cache
@@ -20,8 +20,6 @@ from xetl.runtime.config import config
 from xetl.runtime.fingerprint import Fingerprint, fingerprint
 from xetl.runtime.specialize import Specialization
 
-DEFAULT_BACKEND = "cpu"
-INTERPRETER = "reference"
 _MOST_KEYS = 4096
 
 
@@ -182,19 +180,6 @@ class Compiles:
 def compiler() -> Any:
     """The compiler; the first use loads xDSL and all passes."""
     return importlib.import_module("xetl.compiler")
-
-
-def choose_backend(name: object = None) -> Backend:
-    """The backend of a launch whose ``backend=`` is ``name``."""
-    if config.interpret:
-        return find_backend(INTERPRETER)
-    if name is None:
-        return find_backend(config.backend or DEFAULT_BACKEND)
-    if not isinstance(name, str):
-        raise LaunchError(
-            f"`backend=` is a {type(name).__name__}, but must be a name", code="X0810"
-        )
-    return find_backend(name)
 
 
 def choose_target(backend: Backend, name: object = None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 
 from xetl.backend import Argument, Executable
 from xetl.errors import LaunchError, did_you_mean
-from xetl.runtime.executables import INTERPRETER
+from xetl.runtime.choice import INTERPRETER
 from xetl.runtime.grid import Grid
 
 CHECKS = ("oob", "uninit", "race")

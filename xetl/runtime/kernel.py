@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast, overload
 
 from xetl.backend import Artifact, Backend, Event
@@ -19,11 +20,11 @@ from xetl.runtime import interpret, report
 from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
 from xetl.runtime.caller import at_caller
+from xetl.runtime.choice import choose_backend
 from xetl.runtime.config import launch_state
 from xetl.runtime.executables import (
     Executables,
     Found,
-    choose_backend,
     choose_target,
     compiler,
     target_at,
@@ -170,7 +171,8 @@ class Kernel:
                     code="X0812",
                     help=f'write {self.fn.__name__}.ir("xetile", ...)',
                 )
-            backend, values = self._bind_any(args, keywords)
+            shows = partial(compiler().has_stage, stage)
+            backend, values = self._bind_any(args, keywords, target, shows)
             machine = choose_target(backend, target)
             signature = specialize(self._parameters, values).signature
             lower = compiler().lower_to_stage
@@ -317,26 +319,35 @@ class Kernel:
         return launcher
 
     def _bind(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        target: str | None = None,
+        shows: Callable[[Backend], bool] | None = None,
     ) -> tuple[Backend, list[Any]]:
-        """Separate the options from the arguments."""
+        """Separate the options from the arguments; see `choose_backend`."""
         rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
-        backend = choose_backend(keywords.get("backend"))
-        return backend, self._parameters.bind(args, rest)
+        name = keywords.get("backend")
+        values = self._parameters.bind(args, rest)
+        return choose_backend(name, values, target=target, shows=shows), values
 
     def _bind_any(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        target: str | None = None,
+        shows: Callable[[Backend], bool] | None = None,
     ) -> tuple[Backend, list[Any]]:
         """As `_bind`; a single text describes the arguments instead."""
         if len(args) != 1 or not isinstance(args[0], str):
-            return self._bind(args, keywords)
+            return self._bind(args, keywords, target, shows)
         names = [
             parameter.name
             for parameter in self._parameters.each
             if not parameter.is_constexpr and parameter.name not in keywords
         ]
         described = fill(parse(args[0]), names, args[0])
-        return self._bind([], {**described, **keywords})
+        return self._bind([], {**described, **keywords}, target, shows)
 
     def _rest(
         self, found: Specialization, given: int, with_names: bool
@@ -369,7 +380,7 @@ class Kernel:
         ``with_lines`` asks for the lines as they are now: code from the disk may have
         been made when the kernel stood elsewhere in its file.
         """
-        backend, values = self._bind_any(args, keywords)
+        backend, values = self._bind_any(args, keywords, target)
         machine = choose_target(backend, target)
         wanted = specialize(self._parameters, values)
         found = self._executables.get(wanted, backend, machine)

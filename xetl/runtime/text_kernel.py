@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from threading import Lock
 from typing import Any, cast
@@ -23,10 +24,10 @@ from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.caller import at_caller
+from xetl.runtime.choice import choose_backend
 from xetl.runtime.config import config, launch_state
 from xetl.runtime.executables import (
     Loaded,
-    choose_backend,
     choose_target,
     target_at,
 )
@@ -112,8 +113,11 @@ class TextKernel:
         try:
             subgroups = options.pop("subgroups", None)
             self._check_options(options)
-            backend = choose_backend(options.get("backend"))
-            target = choose_target(backend, options.get("target"))
+            shows = partial(compiler.has_stage, stage)
+            asked = options.get("backend"), args
+            machine = options.get("target")
+            backend = choose_backend(*asked, target=machine, shows=shows)
+            target = choose_target(backend, machine)
             counts = None if subgroups is None else fixed(subgroups)
             signature = any_signature(self.names, self._types)
             aliases = [-1] * len(self.names)
@@ -146,7 +150,7 @@ class TextKernel:
         if problem is not None:
             raise problem
         self._check_options(options)
-        backend = choose_backend(options.get("backend"))
+        backend = choose_backend(options.get("backend"), args)
         state = launch_state()
         given = bind(self.name, self.names, self._types, args)
         place = find_place(backend, options.get("queue"), self.names, given.args)

@@ -8,6 +8,7 @@ Intel GPU (``xpu``) are such memory, too, but say so in their own way.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from xetl.runtime.strides import row_major
 
 INTERFACE = "__sycl_usm_array_interface__"
 DEVICE_BACKEND = "xegpu"
-"""The backend that errors advise for such memory."""
+"""The backend for such memory."""
 
 
 class Described(NamedTuple):
@@ -54,6 +55,17 @@ def read(obj: Any) -> Described:
     device = getattr(obj, "sycl_device", None) or _device_of(queue)
     memory = DeviceMemory(_name_of(device), queue, _is_reachable(obj, device))
     return Described(address + offset, dtype, shape, strides, readonly, memory)
+
+
+def is_on_device(obj: object) -> bool:
+    """Whether an argument lives on a device, so that a launch goes there."""
+    if type(obj) is np.ndarray:
+        return False
+    torch: Any = sys.modules.get("torch")  # whoever passes a tensor has imported it
+    if torch is not None and isinstance(obj, torch.Tensor):
+        tensor: Any = obj
+        return tensor.device.type == "xpu"
+    return hasattr(obj, INTERFACE)
 
 
 def tensor_memory(torch: Any, tensor: Any) -> DeviceMemory | None:

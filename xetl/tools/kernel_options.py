@@ -10,7 +10,7 @@ import click
 
 from xetl.backend import Backend, backend_names, find_backend
 from xetl.errors import LaunchError, did_you_mean
-from xetl.runtime.executables import choose_backend
+from xetl.runtime.choice import choose_backend
 from xetl.tools.kernel_files import constants, find_kernel, split_words
 
 F = TypeVar("F", bound=Callable[..., Any])

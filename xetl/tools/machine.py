@@ -15,8 +15,8 @@ from xetl.backend import backend_names, find_backend
 from xetl.errors import XetlError, did_you_mean
 from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
+from xetl.runtime.choice import DEFAULT_BACKEND, INTERPRETER
 from xetl.runtime.config import Config, Setting, config
-from xetl.runtime.executables import DEFAULT_BACKEND, INTERPRETER
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")
 

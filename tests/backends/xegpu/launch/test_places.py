@@ -13,6 +13,7 @@ from launched import counting, grid_of, scale
 
 import xetl
 from xetl.errors import LaunchError
+from xetl.runtime.config import config
 from xetl_xegpu.launch import devices, places
 
 TEXT = """
@@ -96,6 +97,24 @@ def test_what_only_states_the_interface(owner: str, kind: str) -> None:
     scale[grid_of(a)](*arrays)
     found = result.copy_to_host().view(np.float32).reshape(a.shape)
     assert np.array_equal(found, 2 * a)
+
+
+def test_arrays_of_a_device_are_launched_there() -> None:
+    """Whatever is usual: not on the CPU, which has no queues."""
+    where = queue()
+    a, c = counting((20, 32)), np.zeros((20, 32), np.float32)
+    given = usm(a, where, "Device")
+    given.copy_from_host(a.view(np.uint8).reshape(-1))
+    del config.backend
+    event = scale[grid_of(a)](Described(given, a), c, queue=where, wait=False)
+    assert event is not None
+    event.wait()
+    assert np.array_equal(c, 2 * a)
+    text = xetl.load_mlir(TEXT)["k"]
+    small, b = counting((8, 16)), np.zeros((8, 16), np.float32)
+    given.copy_from_host(small.view(np.uint8).reshape(-1))
+    text[1](Described(given, small), b, queue=where)
+    assert np.array_equal(b, small)
 
 
 def test_a_part_of_memory_and_an_array() -> None:
