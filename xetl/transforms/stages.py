@@ -139,6 +139,7 @@ def no_workgroup(op: Operation) -> str | None:
 
 _STRUCTURE = frozenset({"builtin", "gpu", "scf", "func"})
 _VALUES = frozenset({"arith", "math", "vector", "memref", "index"})
+_FENCE = frozenset({"xegpu.fence"})
 
 XETILE = register_stage(
     StageSpec(
@@ -151,6 +152,7 @@ XETILE = register_stage(
                 "xegpu.init_nbarrier",
                 "xegpu.nbarrier_arrive",
                 "xegpu.nbarrier_wait",
+                *_FENCE,
             }
         ),
         (vectors_have_rank_2,),
@@ -173,10 +175,14 @@ XETILE_SG = register_stage(
     )
 )
 XSMM = register_stage(
-    StageSpec("xsmm", _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf", "cpu"})
+    StageSpec(
+        "xsmm",
+        _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf", "cpu"},
+        _FENCE,
+    )
 )
 LOOPS = register_stage(
     StageSpec(
-        "loops", _STRUCTURE | _VALUES | {"xsmm", "cpu", "cf"}, rules=(no_matrices,)
+        "loops", _STRUCTURE | _VALUES | {"xsmm", "cpu", "cf"}, _FENCE, (no_matrices,)
     )
 )

@@ -23,6 +23,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
+from xetl.dialects.upstream.xegpu_fence import FenceOp
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
 from xetl_cpu import calls, products
@@ -234,6 +235,11 @@ def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
     em.builder.ret(constant(0))
 
 
+def _fence(em: KernelEmitter, op: FenceOp) -> None:
+    """For LLVM: the processor keeps the order of loads, and of stores, by itself."""
+    em.builder.fence("acq_rel")
+
+
 _TABLE: dict[Any, Any] = {
     **arith.TABLE,
     **math.TABLE,
@@ -248,4 +254,5 @@ _TABLE: dict[Any, Any] = {
     ConstantMemoryOp: _constant_memory,
     LogOp: emit_log,
     func.ReturnOp: _return,
+    FenceOp: _fence,
 }

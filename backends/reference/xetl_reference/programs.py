@@ -87,6 +87,7 @@ MEANINGS: dict[str, Meaning] = {
     "gpu.lane_id": lambda op: lambda: 0,
     "xegpu.alloc_nbarrier": lambda op: lambda: None,
     "xegpu.compile_hint": lambda op: lambda: None,
+    "xegpu.fence": lambda op: lambda: None,  # everything is seen at once
 }
 BUILDERS: dict[str, Builder] = {
     "arith.constant": _constant,

@@ -24,6 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import Common, Value, XetlOp, parse_attributes, print_attributes
+from .xegpu_fence import FenceOp, FenceScopeAttr, MemorySpaceAttr
 
 
 @irdl_attr_definition
@@ -123,6 +124,9 @@ class CompileHintOp(_EffectOp):
 
 XeGPUHints = Dialect(
     "xegpu",
-    [AllocNbarrierOp, InitNbarrierOp, NbarrierArriveOp, NbarrierWaitOp, CompileHintOp],
-    [NbarrierType],
+    [
+        *(AllocNbarrierOp, InitNbarrierOp, NbarrierArriveOp, NbarrierWaitOp),
+        *(CompileHintOp, FenceOp),
+    ],
+    [NbarrierType, MemorySpaceAttr, FenceScopeAttr],
 )

@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
+from xetl.dialects.upstream.xegpu_fence import FenceOp
 from xetl.dialects.xetile import (
     AssertOp,
     AtomicRmwTileOp,
@@ -263,6 +264,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     memref.AllocOp: _shared_memory,
     gpu.BarrierOp: _nothing,
     BarrierOp: _keep,
+    FenceOp: _keep,
     FibersOp: _fibers,
     LoadTileOp: _load,
     StoreTileOp: _sink(store_tile),

@@ -2,22 +2,26 @@
 
 `attributes` and `types`; the operations in `block_ops`, `scatter_ops`, `value_ops` and
 `matrix_ops`, `syntax` for their text and `*_verifiers` for their rules; `extension_ops`
-has what upstream lacks.  Named barriers are the core's: XeTile text may hold them.
+has what upstream lacks.  Named barriers and fences are the core's: XeTile text may hold
+them.
 """
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from xetl.dialects.upstream.xegpu_fence import (
+    FenceOp,
+    FenceScopeAttr,
+    MemorySpaceAttr,
+)
 from xetl.dialects.upstream.xegpu_hints import XeGPUHints
 
 from .attributes import (
     BlockTdescAttr,
     CacheHintAttr,
-    FenceScopeAttr,
     LayoutAttr,
     MemLayoutAttr,
-    MemorySpaceAttr,
     ScatterTdescAttr,
     SliceAttr,
 )
@@ -41,7 +45,7 @@ from .scatter_ops import (
     UpdateOffsetOp,
 )
 from .types import MemDescType, TensorDescType
-from .value_ops import ConvertLayoutOp, DpasOp, FenceOp
+from .value_ops import ConvertLayoutOp, DpasOp
 
 XeGPU = Dialect(
     "xegpu",
@@ -49,14 +53,13 @@ XeGPU = Dialect(
         *XeGPUHints.operations,
         *(CreateNdTdescOp, LoadNdOp, StoreNdOp, PrefetchNdOp, UpdateNdOffsetOp),
         *(CreateTdescOp, UpdateOffsetOp, LoadOp, StoreOp, PrefetchOp, AtomicRmwOp),
-        *(DpasOp, ConvertLayoutOp, FenceOp),
+        *(DpasOp, ConvertLayoutOp),
         *(CreateMemDescOp, LoadMatrixOp, StoreMatrixOp),
     ],
     [
         *XeGPUHints.attributes,
         *(TensorDescType, MemDescType, BlockTdescAttr, ScatterTdescAttr),
         *(CacheHintAttr, LayoutAttr, SliceAttr, MemLayoutAttr),
-        *(MemorySpaceAttr, FenceScopeAttr),
     ],
 )
 

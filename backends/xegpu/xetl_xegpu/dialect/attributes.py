@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from xetl.dialects.base import check
 from xetl.dialects.kinds_of_types import is_integer_attr
+from xetl.dialects.upstream.xegpu_fence import MemorySpaceAttr, WordAttr
 from xetl.dialects.xetile.attributes import (
     CACHE_HINTS,
     IntList,
@@ -29,43 +30,8 @@ from xetl.dialects.xetile.attributes import (
 Fields: TypeAlias = dict[str, Callable[[AttrParser], Attribute]]
 
 
-class _WordAttr(ParametrizedAttribute):
-    """One word of a list; each class has its parameter, else all words are equal."""
-
-    WORDS: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(StringAttr(word))
-
-    @property
-    def word(self) -> str:
-        """One of WORDS."""
-        return cast(StringAttr, self.parameters[0]).data
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse the word."""
-        return cls.parse_word(parser).parameters
-
-    @classmethod
-    def parse_word(cls, parser: AttrParser):
-        """The attribute of a word that stands alone."""
-        position = parser.pos
-        word = parser.parse_identifier()
-        return build_at(parser, position, lambda: cls(word))
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print the word."""
-        printer.print_string(self.word)
-
-    def verify(self) -> None:
-        """Check that there is such a word."""
-        known = ", ".join(self.WORDS)
-        check(self.word in self.WORDS, f"`{self.word}` is not one of {known}")
-
-
 @irdl_attr_definition
-class CacheHintAttr(_WordAttr):
+class CacheHintAttr(WordAttr):
     """``#xegpu.cache_hint<cached>``: what one level of cache should do."""
 
     name = "xegpu.cache_hint"
@@ -86,32 +52,6 @@ class CacheHintAttr(_WordAttr):
         """Print ``<cached>``."""
         with printer.in_angle_brackets():
             super().print_parameters(printer)
-
-
-@irdl_attr_definition
-class MemorySpaceAttr(_WordAttr, SpacedOpaqueSyntaxAttribute):
-    """``#xegpu<memory_space slm>``: global memory, or that of a workgroup."""
-
-    name = "xegpu.memory_space"
-    WORDS: ClassVar[tuple[str, ...]] = ("global", "slm")
-
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
-
-
-@irdl_attr_definition
-class FenceScopeAttr(_WordAttr, SpacedOpaqueSyntaxAttribute):
-    """``#xegpu<fence_scope gpu>``: who sees what was written before a fence."""
-
-    name = "xegpu.fence_scope"
-    WORDS: ClassVar[tuple[str, ...]] = ("workgroup", "gpu")
-
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
 
 
 class _ListsAttr(ParametrizedAttribute):

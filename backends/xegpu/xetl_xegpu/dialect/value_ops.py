@@ -1,4 +1,4 @@
-"""Products of matrices, changes of layout, fences.
+"""Products of matrices, changes of layout.
 
 Source: MLIR 22, `xegpu` dialect.
 """
@@ -21,7 +21,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 
 from xetl.dialects.base import (
     Common,
@@ -36,7 +36,7 @@ from xetl.dialects.base import (
 )
 
 from . import syntax
-from .attributes import FenceScopeAttr, LayoutAttr, MemorySpaceAttr, SliceAttr
+from .attributes import LayoutAttr, SliceAttr
 from .block_verifiers import elements_per_word
 
 _LAYOUT = LayoutAttr | SliceAttr
@@ -209,45 +209,3 @@ class ConvertLayoutOp(XetlOp):
     def verify_(self) -> None:
         """Check that the value stays what it is."""
         check(self.source.type == self.result.type, "convert_layout keeps the type")
-
-
-@irdl_op_definition
-class FenceOp(XetlOp):
-    """What was written before is seen before what is written after."""
-
-    name = "xegpu.fence"
-
-    memory_kind = prop_def(MemorySpaceAttr)
-    fence_scope = prop_def(FenceScopeAttr)
-
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(
-        self, memory_kind: str, fence_scope: str, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(
-            properties={
-                "memory_kind": MemorySpaceAttr(memory_kind),
-                "fence_scope": FenceScopeAttr(fence_scope),
-            },
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``memory_kind = slm, fence_scope = workgroup``."""
-        parser.parse_keyword("memory_kind")
-        parser.parse_punctuation("=")
-        kind = MemorySpaceAttr.parse_word(parser)
-        parser.parse_punctuation(",")
-        parser.parse_keyword("fence_scope")
-        parser.parse_punctuation("=")
-        scope = FenceScopeAttr.parse_word(parser)
-        _, attributes = parse_attributes(parser, cls)
-        return cls(kind.word, scope.word, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``memory_kind = slm, fence_scope = workgroup``."""
-        printer.print_string(f" memory_kind = {self.memory_kind.word}")
-        printer.print_string(f", fence_scope = {self.fence_scope.word}")
-        syntax.print_dictionaries(printer, self)

@@ -35,7 +35,7 @@ _KNOWN = {
     "transpose extract_strided_metadata extract_aligned_pointer_as_index atomic_rmw",
     "vector": "broadcast shape_cast step extract fma extract_strided_slice",
     "cpu": "view_address constant_memory",
-    "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait",
+    "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait fence",
     "xetile": "init_tile load_tile store_tile prefetch_tile update_tile_offset "
     "tile_mma tile_transpose tile_reduce tile_broadcast tile_conv_layout tile_pack "
     "tile_unpack tile_scan atomic_rmw_tile load_gather store_scatter print assert",

@@ -162,6 +162,11 @@ def _assert_text(c: Converter, op: cf.AssertOp) -> None:
     c.emit.add(xegpu.AssertOp(op.arg, text))
 
 
+def _fence(c: Converter, op: xegpu.FenceOp) -> None:
+    """As it is."""
+    c.keep(op)
+
+
 def _nothing(c: Converter, op: Operation) -> None:
     """A hint for another compiler."""
 
@@ -186,4 +191,5 @@ RULES: dict[type[Operation], Rule] = {
     AssertOp: _assert,
     cf.AssertOp: _assert_text,
     hints.CompileHintOp: _nothing,
+    xegpu.FenceOp: _fence,
 }
