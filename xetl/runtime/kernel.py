@@ -440,12 +440,12 @@ def kernel(
     return decorate(fn)
 
 
-def _checked_subgroups(
-    name: str, subgroups: Sequence[int] | None
-) -> tuple[int, int] | None:
+def _checked_subgroups(name: str, subgroups: object) -> tuple[int, int] | None:
     if subgroups is None:
         return None
-    sizes = list(subgroups) if isinstance(subgroups, Iterable) else []
+    sizes: list[Any] = []
+    if isinstance(subgroups, Iterable):
+        sizes += cast("Iterable[Any]", subgroups)
     if len(sizes) != 2 or any(type(s) is not int or s < 1 for s in sizes):
         raise LaunchError(
             f"`subgroups` of `{name}` is {subgroups!r}",

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from xetl.backend import Backend, backend_names, find_backend
-from xetl.errors import LaunchError, did_you_mean
 from xetl.runtime.choice import choose_backend
 from xetl.tools.kernel_files import constants, find_kernel, split_words
 
@@ -70,33 +68,9 @@ def asked(
     kernel, names = find_kernel(place)
     signature, rest = split_words(words)
     values = constants(rest, names)
-    found = Asked(kernel, signature or "", values, _backend(backend, target), target)
+    chosen = choose_backend(backend, target=target).name
+    found = Asked(kernel, signature or "", values, chosen, target)
     if found.is_text and (signature is not None or rest):
         why = "a kernel of a text takes no signature: its types say it all"
         raise click.BadParameter(why, param_hint="SIGNATURE")
     return found
-
-
-def _backend(name: str | None, target: str | None) -> str:
-    """The backend that is named, else the one that has the target."""
-    chosen = choose_backend(name)
-    if name is None and target is not None and target not in chosen.targets:
-        return _with_target(target).name
-    return chosen.name
-
-
-def _with_target(target: str) -> Backend:
-    every: list[str] = []
-    for name in backend_names():
-        try:
-            backend = find_backend(name)
-        except (ImportError, LaunchError):  # what it needs is not installed
-            continue
-        if target in backend.targets:
-            return backend
-        every += backend.targets
-    raise LaunchError(
-        f"no backend has a target called `{target}`",
-        code="X0811",
-        help=did_you_mean(target, every) or f"there are {', '.join(every)}",
-    )
