@@ -13,6 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, memref
+from xetl.dialects.upstream.xegpu_fence import FenceOp
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
     InitTileOp,
@@ -92,11 +93,12 @@ def writes_between(first: Operation, last: Operation) -> bool:
 
 
 def may_write(op: Operation) -> bool:
-    """True for operations that write memory, or let other fibers write it.
+    """True for operations that write memory, or let others write it.
 
     ``gpu.barrier`` is none: a program is one thread here, in program order anyway.
     """
-    return isinstance(op, (*_WRITERS, memref.StoreOp, memref.AtomicRmwOp, BarrierOp))
+    plain = (memref.StoreOp, memref.AtomicRmwOp, BarrierOp, FenceOp)
+    return isinstance(op, (*_WRITERS, *plain))
 
 
 def root(base: SSAValue) -> SSAValue:
