@@ -30,6 +30,7 @@ from xetl_xegpu.emit import (
     subgroup,
 )
 from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
+from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.simt import FuncOp
 
 TRIPLE = "spirv64-unknown-unknown"
@@ -70,7 +71,8 @@ def _emit_kernel(
     kernel.set_metadata("reqd_work_group_size", sizes)
     lanes = llvm.add_metadata([I32(op.subgroup_size.value.data)])
     kernel.set_metadata("intel_reqd_sub_group_size", lanes)
-    builder = ll.IRBuilder(kernel.append_basic_block("entry"))
+    entry = kernel.append_basic_block("entry")
+    builder = ScalarBuilder(entry) if device.emulated else ll.IRBuilder(entry)
     em = KernelEmitter(
         llvm,
         builder,
@@ -87,6 +89,8 @@ def _emit_kernel(
         em.set(argument, value)
     ending.begin(em, op)
     em.emit_block(op.body.block)
+    if isinstance(builder, ScalarBuilder):
+        builder.finish()
 
 
 def _no_function(name: str, element: Any, lanes: int) -> Any:
