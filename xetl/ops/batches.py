@@ -101,7 +101,7 @@ def _grouped(
         return itself
     if whole == array.shape:
         return lambda x: x.reshape(shape)
-    return lambda x: np.broadcast_to(x, whole).reshape(shape)
+    return lambda x: np.broadcast_to(x, whole, subok=True).reshape(shape)
 
 
 def _first_matrix(x: Numbers) -> Numbers:

@@ -14,6 +14,7 @@ from xetl.ops.batches import launches
 from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shape
 from xetl.ops.operands import as_numpy
 from xetl.ops.rules import Shape
+from xetl.runtime.arrays import describe
 
 _NAME = "scaled_dot_product_attention"
 
@@ -75,6 +76,7 @@ def scaled_dot_product_attention(
     if to.size == 0:
         return result
     if keys.shape[-2] == 0:
+        describe(to, "out")  # only the host's memory can be written here
         to[...] = 0
         return result
     operands = (queries, keys, values, to)

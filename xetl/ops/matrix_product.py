@@ -16,7 +16,7 @@ from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import Plan, find_activation, make_plan
 from xetl.ops.reuse import reused
 from xetl.prepacked import Prepacked
-from xetl.runtime.arrays import describe
+from xetl.runtime.arrays import locate
 from xetl.runtime.caller import at_caller
 from xetl.runtime.overlap import overlap
 
@@ -105,7 +105,7 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
     for name, other in others.items():
         if other is None or not np.may_share_memory(out, other):
             continue
-        if overlap(describe(out), describe(other)):
+        if overlap(locate(out), locate(other)):
             raise LaunchError(
                 f"`out` of `matmul` shares memory with `{name}`",
                 code="X0807",

@@ -11,7 +11,8 @@ import numpy as np
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError
 from xetl.language.dtypes import BY_NAME, DType
-from xetl.runtime.arrays import describe, tensors_as_arrays
+from xetl.runtime.arrays import locate, tensors_as_arrays
+from xetl.runtime.usm import DeviceNumbers
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
 
@@ -20,6 +21,9 @@ _TORCH_NAMES = {dtype: name for name, dtype in BY_NAME.items() if name != dtype.
 
 def as_numpy(obj: object, name: str) -> Numbers:
     """A NumPy array over the memory of ``obj``.
+
+    Of memory that lives on a device it says only where elements are: nobody may read
+    them here, but a launch knows where they belong.
 
     Args:
         obj: anything a kernel takes as an array.
@@ -39,8 +43,13 @@ def as_numpy(obj: object, name: str) -> Numbers:
             code="X0805",
             help=f"write `{name} * other`, or pass an array of rank 1 or more",
         )
-    view = describe(obj, name)
-    return np.asarray(_Memory(view)).view(view.dtype.numpy)
+    view = locate(obj, name)
+    found = np.asarray(_Memory(view)).view(view.dtype.numpy)
+    if view.memory is None:
+        return found
+    there = found.view(DeviceNumbers)
+    there.memory = view.memory
+    return there
 
 
 def dtype_of(array: Numbers, name: str) -> DType:
@@ -49,14 +58,20 @@ def dtype_of(array: Numbers, name: str) -> DType:
     Raises:
         LaunchError: kernels cannot read it.
     """
-    return describe(array, name).dtype
+    return locate(array, name).dtype
 
 
 def new_result(like: object, shape: tuple[int, ...], dtype: DType) -> Any:
     """An uninitialised array of the library that ``like`` is from; else NumPy's."""
+    given: Any = like
     if _is_tensor(like):
         torch: Any = importlib.import_module("torch")
-        return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]))
+        kind = getattr(torch, _TORCH_NAMES[dtype])
+        return torch.empty(shape, dtype=kind, device=given.device)
+    if type(like).__module__.partition(".")[0] == "dpnp":
+        dpnp: Any = importlib.import_module("dpnp")
+        where = {"sycl_queue": given.sycl_queue, "usm_type": given.usm_type}
+        return dpnp.empty(shape, dtype=dtype.numpy, **where)
     return np.empty(shape, dtype.numpy)
 
 

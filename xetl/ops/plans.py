@@ -17,7 +17,7 @@ from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.ops.tiles import STREAMED, choose_tiles
 from xetl.ops.views import Views, as_matrices, chained, itself, seen, transposed
 from xetl.prepacked import Prepacked
-from xetl.runtime.arrays import describe
+from xetl.runtime.arrays import locate
 from xetl.runtime.grid import Grid
 from xetl.runtime.launcher import REFUSED, Shortcut, remember, try_shortcuts
 from xetl.runtime.overlap import overlaps_itself
@@ -149,7 +149,7 @@ def find_activation(name: object) -> object:
 
 
 def _refuse_own_overlap(out: Numbers) -> None:
-    if overlaps_itself(describe(out)):
+    if overlaps_itself(locate(out)):
         raise LaunchError(
             "elements of `out` of `matmul` share memory with each other",
             code="X0807",

@@ -6,7 +6,7 @@ from typing import Any
 
 from xetl.errors import XetlError
 from xetl.prepacked import Prepacked
-from xetl.runtime.arrays import describe
+from xetl.runtime.arrays import locate
 from xetl.runtime.caller import at_caller
 
 
@@ -34,7 +34,7 @@ def prepack(b: Any) -> Prepacked:
     """
     try:
         if not isinstance(b, Prepacked):
-            describe(b, "b")
+            locate(b, "b")
             b = Prepacked(b)
     except XetlError as error:
         raise at_caller(error) from None

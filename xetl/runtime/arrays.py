@@ -25,6 +25,7 @@ __all__ = [
     "ArrayView",
     "describe",
     "describe_if_array",
+    "locate",
     "tensors_as_arrays",
     "unit_dim",
 ]
@@ -43,12 +44,22 @@ def describe(obj: object, name: str = "the array") -> ArrayView:
     Raises:
         LaunchError: it is no array, or one of a kind kernels cannot read.
     """
+    view = locate(obj, name)
+    usm.settle(view, name)
+    return view
+
+
+def locate(obj: object, name: str = "the array") -> ArrayView:
+    """As `describe`, of any memory: the host may not be able to read it.
+
+    Raises:
+        LaunchError: it is no array, or one of a kind kernels cannot read.
+    """
     view = describe_if_array(obj, name)
     if view is None:
         raise LaunchError(
             f"`{name}` is not an array but a {type(obj).__name__}", code="X0805"
         )
-    usm.settle(view, name)
     return view
 
 
@@ -124,7 +135,8 @@ def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     _check_rank(array.ndim, name)
     strides = _in_elements(array.strides, array.shape, dtype.itemsize, name)
     address, readonly = array.__array_interface__["data"]
-    return ArrayView(address, dtype, array.shape, strides, readonly, array)
+    memory = array.memory if isinstance(array, usm.DeviceNumbers) else None
+    return ArrayView(address, dtype, array.shape, strides, readonly, array, memory)
 
 
 def _is_masked(array: object) -> bool:

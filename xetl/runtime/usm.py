@@ -15,11 +15,25 @@ import numpy as np
 
 from xetl.backend import ArrayView, DeviceMemory
 from xetl.errors import LaunchError
+from xetl.prepacked import Prepacked
 from xetl.runtime.strides import row_major
 
 INTERFACE = "__sycl_usm_array_interface__"
 DEVICE_BACKEND = "xegpu"
 """The backend for such memory."""
+
+
+class DeviceNumbers(np.ndarray[Any, Any]):
+    """Memory of a device as NumPy describes it: views may be taken, nothing is read.
+
+    Attributes:
+        memory: whose it is; of a view, the same.
+    """
+
+    memory: DeviceMemory | None = None
+
+    def __array_finalize__(self, obj: object) -> None:
+        self.memory = getattr(obj, "memory", None)
 
 
 class Described(NamedTuple):
@@ -59,8 +73,10 @@ def read(obj: Any) -> Described:
 
 def is_on_device(obj: object) -> bool:
     """Whether an argument lives on a device, so that a launch goes there."""
-    if type(obj) is np.ndarray:
-        return False
+    if isinstance(obj, Prepacked):
+        obj = obj.array
+    if isinstance(obj, np.ndarray):
+        return isinstance(obj, DeviceNumbers)
     torch: Any = sys.modules.get("torch")  # whoever passes a tensor has imported it
     if torch is not None and isinstance(obj, torch.Tensor):
         tensor: Any = obj

@@ -1,0 +1,99 @@
+"""`xetl.ops` with arrays in a device's memory: launched there, not read elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.runtime import usm
+from xetl.runtime.config import config
+from xetl_xegpu.launch import devices
+
+
+class OnDevice:
+    """An array in memory of a device, of which the host says it cannot read it."""
+
+    def __init__(self, array: Any, **more: Any) -> None:
+        memory = devices.dpctl().memory
+        self.memory = memory.MemoryUSMDevice(
+            max(array.nbytes, 1), queue=devices.default_queue()
+        )
+        self.dtype, self.shape = array.dtype, array.shape
+        self.write(array)
+        own = {"shape": array.shape, "typestr": array.dtype.str}
+        interface = self.memory.__sycl_usm_array_interface__
+        self.__sycl_usm_array_interface__ = {**interface, **own, **more}
+
+    def write(self, array: Any) -> None:
+        flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+        if flat.size:
+            self.memory.copy_from_host(flat)
+
+    def read(self) -> Any:
+        found = self.memory.copy_to_host().view(self.dtype)
+        return found[: int(np.prod(self.shape))].reshape(self.shape)
+
+
+@pytest.fixture(autouse=True)
+def unreadable(monkeypatch: pytest.MonkeyPatch, xegpu: None) -> None:
+    """No memory of a device may be read by the host; nobody names a backend."""
+    monkeypatch.setattr(usm, "_is_reachable", lambda obj, device: False)
+    del config.backend
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(shape).uniform(-1, 1, shape).astype(np.float32)
+
+
+def close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+
+
+def test_products() -> None:
+    a, b, row = numbers(40, 50), numbers(50, 30), numbers(30)
+    there, out = OnDevice(a), OnDevice(np.zeros((40, 30), np.float32))
+    close(ops.matmul(there, OnDevice(b)), a @ b)
+    close(ops.matmul(a, OnDevice(b), bias=OnDevice(row)), a @ b + row)
+    assert ops.matmul(there, b, out=out, activation="relu") is out
+    close(out.read(), np.maximum(a @ b, 0))
+    close(ops.matmul(there, ops.prepack(OnDevice(b))), a @ b)
+    close(ops.matmul(a, ops.prepack(OnDevice(b))), a @ b)
+
+
+def test_batches_and_vectors() -> None:
+    a, b = numbers(3, 1, 20, 24), numbers(2, 24, 16)
+    close(ops.matmul(OnDevice(a), OnDevice(b)), a @ b)
+    close(
+        ops.matmul(OnDevice(a[0, 0]), OnDevice(b[0, :, 0].copy())), a[0, 0] @ b[0, :, 0]
+    )
+    turned = OnDevice(b[0].T, shape=(24, 16), strides=(1, 24))
+    close(ops.matmul(OnDevice(a[0, 0]), turned), a[0, 0] @ b[0])
+
+
+def test_rows() -> None:
+    x = numbers(7, 90)
+    e = np.exp(x - x.max(1, keepdims=True))
+    close(ops.softmax(OnDevice(x)), e / e.sum(1, keepdims=True))
+    d = x - x.mean(1, keepdims=True)
+    expected = d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5)
+    out = OnDevice(np.zeros_like(x))
+    assert ops.layer_norm(OnDevice(x), out=out) is out
+    close(out.read(), expected)
+
+
+def test_attention() -> None:
+    q, k, v = numbers(2, 20, 16), numbers(2, 24, 16), numbers(2, 24, 16)
+    s = q @ k.swapaxes(1, 2) / 4
+    p = np.exp(s - s.max(-1, keepdims=True))
+    found = ops.scaled_dot_product_attention(*map(OnDevice, (q, k, v)))
+    close(found, p / p.sum(-1, keepdims=True) @ v)
+
+
+def test_what_only_the_host_can_do_is_refused() -> None:
+    empty, out = numbers(2, 0, 16), OnDevice(numbers(2, 20, 16))
+    with pytest.raises(LaunchError, match="the host cannot reach"):
+        ops.scaled_dot_product_attention(numbers(2, 20, 16), empty, empty, out=out)
