@@ -13,12 +13,16 @@ nobody has asked for is left out at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I16, I32
 
 _WORD = 32
+
+_PLAIN: Any = ll.IRBuilder
+"""What writes one operation, whatever it is of."""
 
 _BINARY = (
     *("add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr"),
@@ -35,7 +39,7 @@ class ScalarBuilder(ll.IRBuilder):
     """Writes the operations of a kernel item by item; call `finish` at the end."""
 
     def __init__(self, block: Any) -> None:
-        super().__init__(block)
+        _PLAIN.__init__(self, block)
         self._known: dict[Any, list[Any]] = {}
         """The items of vectors, wherever the vector is."""
         self._taken: dict[tuple[Any, Any], list[Any]] = {}
@@ -57,7 +61,7 @@ class ScalarBuilder(ll.IRBuilder):
         return found
 
     def _extracted(self, value: Any, number: int) -> Any:
-        return self._maybe(super().extract_element(value, I32(number)))
+        return self._maybe(_PLAIN.extract_element(self, value, I32(number)))
 
     def _maybe(self, value: Any) -> Any:
         """Note that an instruction may be left out."""
@@ -69,47 +73,47 @@ class ScalarBuilder(ll.IRBuilder):
         type_ = ll.VectorType(items[0].type, len(items))
         undefined = ll.Constant(type_, ll.Undefined)
         # The others are put in at the end.
-        last = super().insert_element(undefined, items[-1], I32(len(items) - 1))
+        last = _PLAIN.insert_element(self, undefined, items[-1], I32(len(items) - 1))
         self._spare[last] = list(items[:-1])
         self._known[last] = list(items)
         return last
 
     # Operations ---------------------------------------------------------------------
 
-    def each(self, make: Callable[..., Any], *operands: Any) -> Any:
+    def each(self, make: Callable[..., Any], *operands: Any, **options: Any) -> Any:
         """An operation on each item; operands that are no vectors are for all."""
         lists = [
             self.items(each) if is_vector(each) else [each] * count_of(operands)
             for each in operands
         ]
-        return self.together([make(*each) for each in zip(*lists)])
+        return self.together([make(*each, **options) for each in zip(*lists)])
 
     def select(
         self, cond: Any, lhs: Any, rhs: Any, name: str = "", flags: Any = ()
     ) -> Any:
         """A choice, of each item."""
-        make = super().select
+        make = partial(_PLAIN.select, self)
         if not is_vector(lhs):
             return make(cond, lhs, rhs, name, flags)
-        return self.each(lambda *each: make(*each, flags=flags), cond, lhs, rhs)
+        return self.each(make, cond, lhs, rhs, flags=flags)
 
     def fneg(self, arg: Any, name: str = "", flags: Any = ()) -> Any:
         """The negative of each item."""
-        make = super().fneg
+        make = partial(_PLAIN.fneg, self)
         if not is_vector(arg):
             return make(arg, name, flags)
-        return self.each(lambda each: make(each, flags=flags), arg)
+        return self.each(make, arg, flags=flags)
 
     def extract_element(self, vector: Any, idx: Any, name: str = "") -> Any:
         """An item."""
         if isinstance(idx, ll.Constant):
             return self.items(vector)[idx.constant]
-        return super().extract_element(vector, idx, name)
+        return _PLAIN.extract_element(self, vector, idx, name)
 
     def insert_element(self, vector: Any, value: Any, idx: Any, name: str = "") -> Any:
         """A vector with another item."""
         if not isinstance(idx, ll.Constant):
-            return super().insert_element(vector, value, idx, name)
+            return _PLAIN.insert_element(self, vector, value, idx, name)
         items = [*self.items(vector)]
         items[idx.constant] = value
         return self.together(items)
@@ -125,7 +129,7 @@ class ScalarBuilder(ll.IRBuilder):
         """The same bits; of items that are known, item by item."""
         if value.type == typ:
             return value
-        whole = super().bitcast(value, typ, name)
+        whole = _PLAIN.bitcast(self, value, typ, name)
         if not (is_vector(value) and isinstance(typ, ll.VectorType)):
             return whole
         items = self._recast(value, typ)
@@ -170,7 +174,7 @@ class ScalarBuilder(ll.IRBuilder):
         self, ptr: Any, name: str = "", align: int | None = None, typ: Any = None
     ) -> Any:
         """What memory holds; of private memory, item by item as well."""
-        whole = super().load(ptr, name, align, typ)
+        whole = _PLAIN.load(self, ptr, name, align, typ)
         if not (is_vector(whole) and _is_private(ptr) and bits_of(typ) >= _WORD):
             return whole
         self._known[self._maybe(whole)] = [
@@ -183,10 +187,10 @@ class ScalarBuilder(ll.IRBuilder):
         """Write to memory, item by item what is known so."""
         items = self._known.get(value) if is_vector(value) else None
         if items is None or not _is_private(ptr) or bits_of(value.type) < _WORD:
-            return super().store(value, ptr, align)
+            return _PLAIN.store(self, value, ptr, align)
         places = self._places(ptr, value.type)
         for item, at in zip(items, places):
-            super().store(item, at, bits_of(value.type) // 8)
+            _PLAIN.store(self, item, at, bits_of(value.type) // 8)
         return None
 
     def _places(self, ptr: Any, typ: Any) -> list[Any]:
@@ -198,12 +202,16 @@ class ScalarBuilder(ll.IRBuilder):
 
     def call(self, fn: Any, args: Any, name: str = "", **options: Any) -> Any:
         """Call a function; one of LLVM's for each item."""
-        make = super().call
+        make = partial(_PLAIN.call, self)
         arguments = list(args)
         if not any(map(is_vector, arguments)) or not fn.name.startswith("llvm."):
             return make(fn, arguments, name, **options)
         scalar = _of_numbers(fn)
-        return self.each(lambda *each: make(scalar, each, **options), *arguments)
+
+        def one(*each: Any) -> Any:
+            return make(scalar, each, **options)
+
+        return self.each(one, *arguments)
 
     # The end ------------------------------------------------------------------------
 
@@ -305,38 +313,38 @@ def _of_numbers(function: Any) -> Any:
 
 
 def _each_of_two(name: str) -> Callable[..., Any]:
-    make = getattr(ll.IRBuilder, name)
+    make = getattr(_PLAIN, name)
 
     def method(
         self: ScalarBuilder, lhs: Any, rhs: Any, name: str = "", flags: Any = ()
     ) -> Any:
         if not is_vector(lhs):
             return make(self, lhs, rhs, name, flags)
-        return self.each(lambda a, b: make(self, a, b, flags=flags), lhs, rhs)
+        return self.each(partial(make, self), lhs, rhs, flags=flags)
 
     return method
 
 
 def _each_comparison(name: str) -> Callable[..., Any]:
-    make = getattr(ll.IRBuilder, name)
+    make = getattr(_PLAIN, name)
 
     def method(
         self: ScalarBuilder, cmpop: str, lhs: Any, rhs: Any, *rest: Any, **options: Any
     ) -> Any:
         if not is_vector(lhs):
             return make(self, cmpop, lhs, rhs, *rest, **options)
-        return self.each(lambda a, b: make(self, cmpop, a, b, **options), lhs, rhs)
+        return self.each(partial(make, self, cmpop), lhs, rhs, **options)
 
     return method
 
 
 def _each_cast(name: str) -> Callable[..., Any]:
-    make = getattr(ll.IRBuilder, name)
+    make = getattr(_PLAIN, name)
 
     def method(self: ScalarBuilder, value: Any, typ: Any, name: str = "") -> Any:
         if not is_vector(value):
             return make(self, value, typ, name)
-        return self.each(lambda each: make(self, each, typ.element), value)
+        return self.each(partial(make, self), value, typ=typ.element)
 
     return method
 
