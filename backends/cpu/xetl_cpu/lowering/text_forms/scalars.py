@@ -5,60 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType, i1
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.upstream import arith, gpu, index
+from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.upstream import xegpu_hints as xegpu
+from xetl.transforms.index_forms import INDEX_OPERATIONS, as_arith
 from xetl_cpu.lowering.text_forms.replacing import replace
 
-_BINARY: dict[type[Operation], Any] = {
-    index.AddOp: arith.AddiOp,
-    index.SubOp: arith.SubiOp,
-    index.MulOp: arith.MuliOp,
-    index.DivsOp: arith.DivsiOp,
-    index.DivuOp: arith.DivuiOp,
-    index.CeildivsOp: arith.CeildivsiOp,
-    index.FloordivsOp: arith.FloordivsiOp,
-    index.RemsOp: arith.RemsiOp,
-    index.RemuOp: arith.RemuiOp,
-    index.MaxsOp: arith.MaxsiOp,
-    index.MaxuOp: arith.MaxuiOp,
-    index.MinsOp: arith.MinsiOp,
-    index.MinuOp: arith.MinuiOp,
-    index.ShlOp: arith.ShliOp,
-    index.ShrsOp: arith.ShrsiOp,
-    index.ShruOp: arith.ShruiOp,
-    index.AndOp: arith.AndiOp,
-    index.OrOp: arith.OriOp,
-    index.XorOp: arith.XoriOp,
-}
 _SUBGROUP_SIZE = 16
 
 
-def _binary(op: Operation) -> None:
-    replace(op, [_BINARY[type(op)](op.operands[0], op.operands[1])])
-
-
-def _constant(op: index.ConstantOp) -> None:
-    replace(op, [arith.ConstantOp.index(op.value.value.data)])
-
-
-def _bool(op: index.BoolConstantOp) -> None:
-    replace(op, [arith.ConstantOp.integer(op.value.value.data, i1)])
-
-
-def _casts(op: index.CastsOp) -> None:
-    replace(op, [arith.IndexCastOp(op.operands[0], op.results[0].type)])
-
-
-def _castu(op: index.CastuOp) -> None:
-    replace(op, [arith.IndexCastuiOp(op.operands[0], op.results[0].type)])
-
-
-def _compare(op: index.CmpOp) -> None:
-    replace(op, [arith.CmpiOp(op.predicate_name, op.lhs, op.rhs)])
+def _index(op: Operation) -> None:
+    replace(op, [as_arith(op)])
 
 
 def _global_id(op: gpu.GlobalIdOp) -> None:
@@ -84,13 +44,7 @@ def _unused(op: Operation) -> None:
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
-    **dict.fromkeys(_BINARY, _binary),
-    index.ConstantOp: _constant,
-    index.BoolConstantOp: _bool,
-    index.CastsOp: _casts,
-    index.CastuOp: _castu,
-    index.CmpOp: _compare,
-    index.SizeofOp: number(64),
+    **dict.fromkeys(INDEX_OPERATIONS, _index),
     gpu.GlobalIdOp: _global_id,
     gpu.SubgroupSizeOp: number(_SUBGROUP_SIZE),
     gpu.LaneIdOp: number(0),

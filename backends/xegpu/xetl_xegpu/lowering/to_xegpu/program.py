@@ -4,62 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import arith, cf, gpu, index
+from xetl.dialects.upstream import arith, cf, gpu
 from xetl.dialects.upstream import xegpu_hints as hints
 from xetl.dialects.xetile import AssertOp, PrintOp
+from xetl.transforms.index_forms import INDEX_OPERATIONS, as_arith
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
 
-_BINARY: dict[type[Operation], Any] = {
-    index.AddOp: arith.AddiOp,
-    index.SubOp: arith.SubiOp,
-    index.MulOp: arith.MuliOp,
-    index.DivsOp: arith.DivsiOp,
-    index.DivuOp: arith.DivuiOp,
-    index.CeildivsOp: arith.CeildivsiOp,
-    index.CeildivuOp: arith.CeildivuiOp,
-    index.FloordivsOp: arith.FloordivsiOp,
-    index.RemsOp: arith.RemsiOp,
-    index.RemuOp: arith.RemuiOp,
-    index.MaxsOp: arith.MaxsiOp,
-    index.MaxuOp: arith.MaxuiOp,
-    index.MinsOp: arith.MinsiOp,
-    index.MinuOp: arith.MinuiOp,
-    index.ShlOp: arith.ShliOp,
-    index.ShrsOp: arith.ShrsiOp,
-    index.ShruOp: arith.ShruiOp,
-    index.AndOp: arith.AndiOp,
-    index.OrOp: arith.OriOp,
-    index.XorOp: arith.XoriOp,
-}
 
-
-def _binary(c: Converter, op: Operation) -> None:
-    c.bind(op.results[0], c.emit.value(_BINARY[type(op)](*op.operands)))
-
-
-def _constant(c: Converter, op: index.ConstantOp) -> None:
-    c.bind(op.results[0], c.index(op.value.value.data))
-
-
-def _bool(c: Converter, op: index.BoolConstantOp) -> None:
-    c.bind(op.results[0], c.emit.constant(abs(op.value.value.data), i1))
-
-
-def _casts(c: Converter, op: index.CastsOp | index.CastuOp) -> None:
-    cast = arith.IndexCastOp if isinstance(op, index.CastsOp) else arith.IndexCastuiOp
-    c.bind(op.results[0], c.emit.value(cast(op.operands[0], op.results[0].type)))
-
-
-def _compare(c: Converter, op: index.CmpOp) -> None:
-    made = arith.CmpiOp(op.predicate_name, op.lhs, op.rhs)
-    c.bind(op.results[0], c.emit.value(made))
+def _index(c: Converter, op: Operation) -> None:
+    c.bind(op.results[0], c.emit.value(as_arith(op)))
 
 
 def _number(value: int) -> Rule:
@@ -172,13 +131,7 @@ def _nothing(c: Converter, op: Operation) -> None:
 
 
 RULES: dict[type[Operation], Rule] = {
-    **dict.fromkeys(_BINARY, _binary),
-    index.ConstantOp: _constant,
-    index.BoolConstantOp: _bool,
-    index.CastsOp: _casts,
-    index.CastuOp: _casts,
-    index.CmpOp: _compare,
-    index.SizeofOp: _number(64),
+    **dict.fromkeys(INDEX_OPERATIONS, _index),
     gpu.ThreadIdOp: _thread_id,
     gpu.BlockDimOp: _block_dim,
     gpu.GlobalIdOp: _global_id,
