@@ -49,8 +49,8 @@ def scaled_dot_product_attention(
     automatic derivative.
 
     Args:
-        q: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch on the
-            CPU, anything with ``__dlpack__``.
+        q: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+            memory of a device (USM), anything with ``__dlpack__``.
         k: (..., t, d), dtype of ``q``.
         v: (..., t, e), dtype of ``q``.
         causal: whether query i sees only keys 0 to i.

@@ -40,7 +40,7 @@ def matmul(
 
     Args:
         a: (..., m, k), or (k,); f16, bf16, f32, f64, i8 or u8. NumPy (bf16 by
-            ml_dtypes), torch on the CPU, anything with ``__dlpack__``.
+            ml_dtypes), torch, memory of a device (USM), anything with ``__dlpack__``.
         b: (..., k, n), or (k,); dtype of ``a``, but signed and unsigned bytes may
             meet. Or what `prepack` made of it.
         out: (..., m, n), where the result goes: any float dtype for float operands,

@@ -19,8 +19,8 @@ def softmax(x: Any, out: Any = None) -> Any:
     Computed in f32 (f64 for f64) and rounded once. There is no automatic derivative.
 
     Args:
-        x: (..., n); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch on the CPU,
-            anything with ``__dlpack__``.
+        x: (..., n); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch, memory of
+            a device (USM), anything with ``__dlpack__``.
         out: where the result goes: shape of ``x``, any float dtype. It may be ``x``,
             but not share memory with it otherwise.
 
