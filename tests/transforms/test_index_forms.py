@@ -1,9 +1,9 @@
-"""All of `index` is known as `arith`; that names mean the same is the reference's test."""
+"""All of `index` is known as `arith`; the reference tests that the names agree."""
 
 import pytest
-from xdsl.dialects.test import TestOp
+from xdsl.dialects import test
 
-from xetl.dialects.upstream import arith, index
+from xetl.dialects.upstream import index
 from xetl.transforms.index_forms import INDEX_OPERATIONS, as_arith
 
 OTHER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori"}
@@ -16,7 +16,9 @@ def test_nothing_is_left_out():
 
 @pytest.mark.parametrize("cls", index.BINARY_OPS, ids=lambda cls: cls.name)
 def test_binary(cls):
-    values = TestOp(result_types=[arith.ConstantOp.index(0).result.type] * 2).results
+    values = test.TestOp(
+        result_types=[arith.ConstantOp.index(0).result.type] * 2
+    ).results
     short = cls.name.removeprefix("index.")
     new = as_arith(cls(*values))
     assert new.name == f"arith.{OTHER.get(short, short + 'i')}"
