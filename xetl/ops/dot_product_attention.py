@@ -15,6 +15,8 @@ from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shap
 from xetl.ops.operands import as_numpy
 from xetl.ops.rules import Shape
 from xetl.runtime.arrays import describe
+from xetl.runtime.choice import choose_backend
+from xetl.runtime.usm import DEVICE_BACKEND
 
 _NAME = "scaled_dot_product_attention"
 
@@ -30,6 +32,9 @@ _KEYS = (16, 64, 256)
 
 _CAUSAL_KEYS = (16, 64, 128)
 """Of a block where scores are masked: what is masked of one is computed in vain."""
+
+DEVICE_KEYS = 32
+"""Of a block on a GPU: with more its registers spill (with 64 some KB a subgroup)."""
 
 
 @public
@@ -91,9 +96,15 @@ def _launch(
 ) -> None:
     (s, d), (t, width) = arrays[0].shape[-2:], arrays[2].shape[-2:]
     rows = _first(_QUERIES, s)
-    columns = _first(_CAUSAL_KEYS if constants[0] else _KEYS, t)
+    columns = _keys_of_block(arrays, t, is_causal=constants[0])
     grid = (cdiv(s, rows), matrices)
     attention[grid](*arrays, factor, *constants, rows, columns, d, width)
+
+
+def _keys_of_block(arrays: Any, keys: int, *, is_causal: bool) -> int:
+    if choose_backend(values=arrays).name == DEVICE_BACKEND:
+        return DEVICE_KEYS
+    return _first(_CAUSAL_KEYS if is_causal else _KEYS, keys)
 
 
 def _first(sizes: tuple[int, ...], extent: int) -> int:

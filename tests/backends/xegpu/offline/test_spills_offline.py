@@ -7,6 +7,8 @@ import pytest
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
+from xetl.ops.attention_kernel import attention as ready_made
+from xetl.ops.dot_product_attention import DEVICE_KEYS
 from xetl.xetile import constexpr, f32
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
@@ -57,3 +59,23 @@ def test_attention(target: str) -> None:
     assert seen.facts.spill_bytes == 0
     assert seen.found == seen.planned
     assert seen.found.dpas == 16 * 16 * 64 // (8 * 16 * 16) * 2
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+@pytest.mark.parametrize("rows", [16, 64])
+def test_the_ready_made_attention(target: str, rows: int) -> None:
+    """`xetl.ops.scaled_dot_product_attention` on a device: its block of keys."""
+    matrices = "bf16[S,D] bf16[S,D] bf16[S,D] bf16[S,D] f32"
+    facts = ready_made.stats(
+        matrices,
+        backend="xegpu",
+        target=target,
+        CAUSAL=True,
+        NEGATIVE=False,
+        ACC=f32,
+        BM=rows,
+        BN=DEVICE_KEYS,
+        D=64,
+        E=64,
+    )
+    assert facts.spill_bytes == 0
