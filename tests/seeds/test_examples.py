@@ -1,4 +1,4 @@
-"""Every example of the documents, on both backends against NumPy in float64."""
+"""Every example of the documents, on all backends against NumPy in float64."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import xetl
+from tests.backends.xegpu import device
 from tests.seeds import operations, workgroups  # noqa: F401 (fill the list)
 from tests.seeds.examples import EXAMPLES, HERE, STATED, Example
+from xetl.errors import IRError
 
 BACKENDS = ("reference", "cpu")
 MODULES = {"modules", "whole_module"}
@@ -32,6 +34,21 @@ def test_example(example: Example, backend: str) -> None:
     kernel[(1, 1, 1)](*run.arguments, backend=backend)
     for array, expected in run.left:
         assert np.array_equal(array.astype(np.float64), expected)
+
+
+NO_SUCH_LANES = "first_rfc-mapped"
+"""Its `sg_map` spreads lanes in 2 rows of 8, as no message does: refused by name."""
+
+
+@pytest.mark.slow  # a driver builds each; all take two minutes
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
+def test_example_on_a_device(example: Example) -> None:
+    device.require()
+    if example.name != NO_SUCH_LANES:
+        test_example(example, "xegpu")
+        return
+    with pytest.raises(IRError, match="no message spreads a tile as `sg_map<wi_layout"):
+        test_example(example, "xegpu")
 
 
 @pytest.mark.slow  # 4096 cubed, four times over, and NumPy's truth of it in float64
