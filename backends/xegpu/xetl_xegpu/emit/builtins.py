@@ -264,6 +264,14 @@ def function(name: str, result: str, *parameters: str) -> Builtin:
     return _known(Builtin(name, result, parameters, extension=_OPENCL[name]))
 
 
+def of_numbers(builtin: Builtin) -> Builtin:
+    """The elementary function of numbers, of that for vectors of them."""
+    result, *parameters = (
+        each.rstrip("0123456789") for each in (builtin.result, *builtin.parameters)
+    )
+    return function(builtin.name, result, *parameters)
+
+
 def to_bf16(lanes: int) -> Builtin:
     """f32 rounded to nearest even as the bits of a bf16, of a number or a vector."""
     source, result = _vector("float", lanes), _vector("ushort", lanes)

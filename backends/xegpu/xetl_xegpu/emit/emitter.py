@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.ir import Operation
@@ -14,6 +15,7 @@ from xetl.codegen.types import I32, PTR
 from xetl.devices import Device
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin
+from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 
 if TYPE_CHECKING:
     from xetl_xegpu.emit.ending import Ending
@@ -53,7 +55,15 @@ class KernelEmitter(Emitter):
     ending: Ending | None = None
 
     def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
-        """Call a builtin."""
+        """Call a builtin; functions of numbers for each, where these are apart."""
+        b = self.builder
+        is_elementary = builtin.name in builtins.MATH and any(map(is_vector, operands))
+        if is_elementary and isinstance(b, ScalarBuilder):
+            one = builtins.of_numbers(builtin)
+            return b.each(partial(self._call, one), *operands)
+        return self._call(builtin, *operands)
+
+    def _call(self, builtin: Builtin, *operands: Any) -> Any:
         function = declare(self.module, builtin)
         return self.builder.call(function, list(operands), cconv="spir_func")
 
