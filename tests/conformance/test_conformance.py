@@ -31,7 +31,7 @@ MODULES = sorted(HERE.glob("*.mlir"))
 BACKENDS = ("reference", "cpu", "xegpu")
 HUGE = ("sg_reduce_rank3",)
 """Modules whose one subgroup holds more than a GPU has registers: 128 KiB here.
-OpenCL's driver for CPUs takes a minute or two: `make test-slow` has them."""
+OpenCL's driver for CPUs takes 20 s and more: `make test-slow` has them."""
 
 DTYPES: dict[str, Any] = {
     **{"f16": "f2", "f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16},
