@@ -70,16 +70,13 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     total = depth if op.count is None else build.mul(op.count, depth)
     # Where both operands are padding, the products are 0 * 0.
     k = build.minimum(total, build.maximum(a.cols, b.rows))
-    rows = _clamped(build, op.rows, m)
-    cols = _clamped(build, op.cols, n)
+    extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
     state.buffers[op.result] = result
     to = take_store(state, op, blocking) if starts else None
     if op.packed is None and skinny.may_stream(blocking, a, b):
-        extents = (rows, k, cols)
         there = skinny.exist(build, a, b, extents)
         in_place, build = _branches(build, there)
         skinny.multiply(in_place, op, a, b, extents, result)
-    extents = (rows, k, cols)
     product = _Product(state, op, blocking, a, b, extents, result, starts, to)
     if op.is_packed is not None:
         packed, build = _branches(build, op.is_packed)
