@@ -26,6 +26,7 @@ from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
 from xetl_xegpu.lowering.drop_spare_kernel import DropSpareKernelPass
 from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
+from xetl_xegpu.lowering.order_by_use import OrderByUsePass
 from xetl_xegpu.lowering.record_arguments import (
     Described,
     RecordArgumentsPass,
@@ -68,6 +69,7 @@ def passes(target: str) -> list[ModulePass]:
         DistributeToLanesPass(target),
         CanonicalizePass(),
         CSEPass(),
+        OrderByUsePass(),
         RotateLoopsPass(),
         *gather,
         SplitBarriersPass(),

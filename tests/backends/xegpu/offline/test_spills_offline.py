@@ -79,3 +79,24 @@ def test_the_ready_made_attention(target: str, rows: int) -> None:
         E=64,
     )
     assert facts.spill_bytes == 0
+
+
+def gemm_gelu(A, B, C, BM: constexpr = 64, BN: constexpr = 64, BK: constexpr = 32):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    a = xetile.init_tile(A, [m, 0], (BM, BK))
+    b = xetile.init_tile(B, [0, n], (BK, BN))
+    acc = xetile.zeros((BM, BN), f32)
+    for _ in range(0, A.shape[1], BK):
+        acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        a = xetile.update_tile_offset(a, [0, BK])
+        b = xetile.update_tile_offset(b, [BK, 0])
+    acc = 0.5 * acc * (1.0 + xetile.erf(0.70710678 * acc))
+    xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_a_long_epilogue(target: str) -> None:
+    """One part of C after the other, not one operation after the other."""
+    arrays = [np.zeros((64, 64), BF16) for _ in range(3)]
+    seen = compiled(lanes_of(gemm_gelu, arrays, target), target)["gemm_gelu"]
+    assert seen.facts.spill_bytes == 0
