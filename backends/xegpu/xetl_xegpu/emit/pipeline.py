@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.devices import find_device
+from xetl_xegpu.emit.casts import mend_zero_extensions
 from xetl_xegpu.emit.check import check_module
 from xetl_xegpu.emit.emulation import define_builtins
 from xetl_xegpu.emit.kernel import emit_module, text_of
@@ -43,6 +44,7 @@ def llvm_text(module: ModuleOp, target: str) -> str:
     device = find_device(target)
     llvm = emit_module(module, device, numbers)
     define_builtins(llvm, emulates_intel=device.emulated)
+    mend_zero_extensions(llvm)
     check_module(llvm)
     return text_of(llvm)
 
