@@ -1,4 +1,4 @@
-"""Truncations that are extended again: modules that `spirv-val` takes, numbers as are."""
+"""Truncations that are extended again: modules that drivers take, and its numbers."""
 
 from __future__ import annotations
 
