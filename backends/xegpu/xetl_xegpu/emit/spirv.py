@@ -20,6 +20,7 @@ import sys
 import threading
 from collections import deque
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as _binding
@@ -35,6 +36,8 @@ TRIPLE = "spirv64-unknown-unknown"
 _LOCK = threading.Lock()
 _KEPT: deque[tuple[Any, ...]] = deque(maxlen=256)
 """Machine, context and module of the last emissions, which LLVM must not free."""
+
+_PACKAGES = ("xetl", "xetl_xegpu", "llvmlite", "xdsl", "numpy")
 
 _ATTEMPTS = 3
 """In this process: each takes 10 ms, a process of its own takes 300."""
@@ -87,7 +90,7 @@ def to_spirv(text: str) -> bytes:
 
 def emit_elsewhere(text: str) -> bytes:
     """Emit in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_places())}
     done = subprocess.run(
         [sys.executable, "-m", __name__],
         input=text.encode(),
@@ -99,6 +102,16 @@ def emit_elsewhere(text: str) -> bytes:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise InternalError(f"LLVM's SPIR-V backend failed: {' '.join(last)}")
     return done.stdout
+
+
+def _places() -> list[str]:
+    """Where the packages are that the other process needs.
+
+    Not all of `sys.path`: there, a user's ``types.py`` would come before Python's own,
+    which this process may have loaded long ago.
+    """
+    files = [sys.modules[name].__file__ for name in _PACKAGES if name in sys.modules]
+    return list(dict.fromkeys(str(Path(file).parents[1]) for file in files if file))
 
 
 def to_assembly(text: str) -> str:

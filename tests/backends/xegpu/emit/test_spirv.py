@@ -128,3 +128,11 @@ def test_constant_lanes_beside_a_loop_of_compare_and_exchange():
       simt.store %y, %status, %on : f32"""
     text = llvm_text(parsed(kernel("k", "%n: i64", body)), TARGET)
     assert problem_with(spirv.emit_elsewhere(text)) is None
+
+
+def test_another_process_reads_no_modules_of_the_users(tmp_path, monkeypatch):
+    """A folder on `sys.path` may have a file named as a module of Python's own."""
+    (tmp_path / "types.py").write_text("raise ImportError('the user has another')")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = llvm_text(parsed(kernel("k", "%n: i64", "")), TARGET)
+    assert problem_with(spirv.emit_elsewhere(text)) is None
