@@ -2,7 +2,7 @@
 
 ``zext iM (trunc iW to iN) to iM`` with W > M becomes a bitwise `and` of operands of
 different widths, a module that drivers refuse. [measured] LLVM 20: W, N, M of
-32, 8, 16; 64, 8, 16; 64, 8, 32; 64, 16, 32. So the `and` is ours, before the truncation::
+32, 8, 16; 64, 8, 16; 64, 8, 32; 64, 16, 32. So the `and` is ours, and comes first::
 
     %n = trunc i32 %w to i8            %m = and i32 %w, 255
     %z = zext i8 %n to i16       ->    %z = trunc i32 %m to i16
