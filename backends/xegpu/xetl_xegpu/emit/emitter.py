@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.ir import Operation
 
@@ -17,9 +17,6 @@ from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 
-if TYPE_CHECKING:
-    from xetl_xegpu.emit.ending import Ending
-
 LINE = 64
 """Bytes that private and local arrays are aligned to: a register's."""
 
@@ -30,6 +27,21 @@ _LOCAL_AND_GLOBAL = 3
 """`CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE`."""
 
 GLOBAL, LOCAL = (ll.PointerType(addrspace=space) for space in (1, 3))
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a kernel keeps that asserts and has barriers; see `ending.py`.
+
+    Attributes:
+        alive: 1 while no assertion of this subgroup has failed; private.
+        turn: which of the words is about the next barrier; private.
+        words: two of them in shared memory; not 0 if somebody is dead.
+    """
+
+    alive: Any
+    turn: Any
+    words: Any
 
 
 @dataclass

@@ -16,31 +16,15 @@ whichever it is, so all meet once more at the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I32, I64
 from xetl_xegpu import simt
-from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter
+from xetl_xegpu.emit.emitter import LINE, LOCAL, Ending, KernelEmitter
 from xetl_xegpu.emit.subgroup import shuffle
 
 _BARRIERS = (simt.BarrierOp, simt.BarrierWaitOp, simt.NamedBarrierOp)
-
-
-@dataclass(frozen=True)
-class Ending:
-    """What a kernel keeps that asserts and has barriers.
-
-    Attributes:
-        alive: 1 while no assertion of this subgroup has failed; private.
-        turn: which of the words is about the next barrier; private.
-        words: two of them in shared memory; not 0 if somebody is dead.
-    """
-
-    alive: Any
-    turn: Any
-    words: Any
 
 
 def own_bytes(kernel: simt.FuncOp) -> int:
