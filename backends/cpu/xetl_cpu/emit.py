@@ -157,6 +157,12 @@ def lines(count: int) -> int:
     return -(-count // _LINE) * _LINE
 
 
+def bytes_of(b: Any, count: Any, width: int) -> Any:
+    """Of ``count`` elements (a value), up to the end of a cache line."""
+    raw = b.mul(count, constant(width))
+    return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
+
+
 def _bind_arguments(em: KernelEmitter, function: func.FuncOp) -> None:
     """Arguments of the IR function are slots; its last three are the grid."""
     *arguments, x, y, z = function.body.block.args
@@ -190,10 +196,8 @@ def _alloc(em: KernelEmitter, op: memref_ops.AllocOp) -> None:
     b = em.builder
     (count,) = em.all(op.operands)
     element = memref_type(op.results[0]).element_type
-    raw = b.mul(count, constant(byte_width(element)))
-    size = b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
     address = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
-    em.used = b.add(em.used, size)
+    em.used = b.add(em.used, bytes_of(b, count, byte_width(element)))
     em.set(op.results[0], Strided(address, (count,), (constant(1),), element))
 
 

@@ -18,12 +18,11 @@ from xetl.codegen.types import I8, I64, PTR, byte_width
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl_cpu.dialect import PackedMemoryOp
-from xetl_cpu.emit import KernelEmitter
+from xetl_cpu.emit import KernelEmitter, bytes_of
 from xetl_cpu.prepacked import FILLED, HEADER_WORDS, NONE
 from xetl_cpu.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
 
 _HEADER = 8 * HEADER_WORDS
-_LINE = 64
 
 
 def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
@@ -34,7 +33,7 @@ def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     count, own_count = em.get(op.count), em.get(op.own_count)
     element = memref_type(op.memory).element_type
     width = byte_width(element)
-    size, own_size = (_whole_lines(b, one, width) for one in (count, own_count))
+    size, own_size = (bytes_of(b, one, width) for one in (count, own_count))
     brought = em.slot(PACKED, PTR)
     state = em.slot(PACKED_STATE)
     is_brought = b.icmp_signed("!=", state, constant(NONE))
@@ -51,12 +50,6 @@ def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     em.set(op.is_missing, b.and_(is_there, b.not_(is_filled)))
     em.set(op.is_there, is_there)
     em.set(op.is_own, is_own)
-
-
-def _whole_lines(b: Any, count: Any, width: int) -> Any:
-    """Bytes of so many elements, up to the end of a cache line."""
-    raw = b.mul(count, constant(width))
-    return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
 
 
 def _use_what_is_brought(
