@@ -38,7 +38,8 @@ MAP = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
 
 
 @xetile.kernel(grid=lambda a: (cdiv(a.C.shape[0], 256), cdiv(a.C.shape[1], 256)))
-def gemm(A, B, C, AHEAD: constexpr = 3):  # noqa: D103
+def gemm(A, B, C, AHEAD: constexpr = 3):
+    """C = A @ B, asking so many steps ahead; 0: not at all."""
     m, n = xetile.program_id(0) * 256, xetile.program_id(1) * 256
     a = xetile.init_tile(A, [m, 0], (256, 32))
     b = xetile.init_tile(B, [0, n], (32, 256))

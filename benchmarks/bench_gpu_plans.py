@@ -24,7 +24,8 @@ MOST_SUBGROUPS = 32
 
 
 @xetile.kernel(grid=lambda a: (cdiv(a.C.shape[0], a.BM), cdiv(a.C.shape[1], a.BN)))
-def gemm(A, B, C, BM: constexpr, BN: constexpr, MAP: constexpr = None):  # noqa: D103
+def gemm(A, B, C, BM: constexpr, BN: constexpr, MAP: constexpr = None):
+    """C = A @ B by a given map, or the chosen one."""
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     acc = xetile.zeros((BM, BN), f32)
     for k in range(0, A.shape[1], 32):

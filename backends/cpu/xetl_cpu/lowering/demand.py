@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import InitTileOp, StoreTileOp
+from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.affine import dominates
 from xetl_cpu.lowering.tiles import tile_sizes
 
@@ -87,3 +88,18 @@ def _largest(demand: Demand, values: list[SSAValue]) -> SSAValue:
         demand.ops.append(op)
         best = op.result
     return best
+
+
+def way_to_store(product: BrgemmTileOp) -> tuple[list[Operation], StoreTileOp] | None:
+    """A product, perhaps a cast, and the store behind them, if nobody else reads."""
+    way: list[Operation] = [product]
+    reader = _only_reader(product.result)
+    if isinstance(reader, arith.TruncfOp):
+        way.append(reader)
+        reader = _only_reader(reader.results[0])
+    return (way, reader) if isinstance(reader, StoreTileOp) else None
+
+
+def _only_reader(value: SSAValue) -> Operation | None:
+    readers = [use.operation for use in value.uses]
+    return readers[0] if len(readers) == 1 else None

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import StoreTileOp
 from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.tiles import writes_between
 
 
@@ -38,18 +38,9 @@ class SinkProductsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for product in [one for one in op.walk() if isinstance(one, BrgemmTileOp)]:
-            moved: list[Operation] = [product]
-            reader = _only_reader(product.result)
-            if isinstance(reader, arith.TruncfOp):
-                moved.append(reader)
-                reader = _only_reader(reader.results[0])
-            if isinstance(reader, StoreTileOp) and _may_pass(product, moved, reader):
-                _move(moved, reader)
-
-
-def _only_reader(value: SSAValue) -> Operation | None:
-    readers = [use.operation for use in value.uses]
-    return readers[0] if len(readers) == 1 else None
+            way = way_to_store(product)
+            if way is not None and _may_pass(product, *way):
+                _move(*way)
 
 
 def _may_pass(product: Operation, moved: list[Operation], store: StoreTileOp) -> bool:

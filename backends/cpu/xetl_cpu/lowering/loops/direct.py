@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
-from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
 from xetl_cpu.lowering.loops.sinks import element_of
 from xetl_cpu.lowering.loops.state import State, TileAt
@@ -38,18 +36,12 @@ def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | N
 
 def _store_behind(op: BrgemmTileOp) -> StoreTileOp | None:
     """The only reader, right behind the product or behind the cast between them."""
-    if op.rows is None or op.cols is None:
+    way = way_to_store(op)
+    if way is None or op.rows is None or op.cols is None:
         return None
-    reader = _next_reader(op, op.result)
-    if isinstance(reader, arith.TruncfOp):
-        reader = _next_reader(reader, reader.results[0])
-    return reader if isinstance(reader, StoreTileOp) else None
-
-
-def _next_reader(op: Operation, value: SSAValue) -> Operation | None:
-    """What stands next, if that alone reads the value."""
-    readers = [use.operation for use in value.uses]
-    return op.next_op if readers == [op.next_op] else None
+    before, store = way
+    followed = zip(before, [*before[1:], store])
+    return store if all(one.next_op is other for one, other in followed) else None
 
 
 def _is_converted(
