@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.backend import Artifact, Backend
 from xetl.devices import DEVICES
 from xetl.dialects.upstream.gpu import FuncOp
-from xetl.dialects.xetile.used_maps import used_maps
+from xetl.dialects.xetile.used_maps import maps_may_meet
 from xetl.errors import InternalError, LaunchError
 from xetl.frontend import build_module
 from xetl.language.signature import Signature
@@ -105,7 +105,7 @@ def _compile(
 def _report_maps(module: ModuleOp, backend: Backend, target: str) -> None:
     """Say where the maps that a user gave meet and differ, if the backend will not."""
     settles = any(each.name == "propagate-wg-maps" for each in backend.passes(target))
-    if not settles and any(used_maps(op) for op in module.ops):
+    if not settles and any(maps_may_meet(op) for op in module.ops):
         follow = importlib.import_module("xetl.transforms.follow_maps")
         follow.follow_maps(module)
 

@@ -52,14 +52,8 @@ def entry_image() -> Image:
     machine = target.create_target_machine(
         cpu="x86-64", opt=2, reloc="pic", codemodel="small"
     )
+    # LLVM's passes would take longer than its code generator and make it no faster.
     parsed = binding.parse_assembly(str(module))
-    # LLVM's whole pipeline takes 20 ms and makes it no faster.
-    options = binding.create_pipeline_tuning_options(speed_level=1)
-    passes = binding.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.run(parsed, binding.create_pass_builder(machine, options))
     return build_image(machine.emit_object(parsed), [layout.ENTRY])
 
 

@@ -240,14 +240,13 @@ class ConstantOp(XetlOp):
     def verify_(self) -> None:
         """Check that the value has the type of the result."""
         found = _type_of_constant(self.value)
-        check(
-            found == self.result.type,
-            f"the value has type {found}, the result {self.result.type}",
-        )
+        wanted = self.result.type
+        text = "the value has type {}, the result {}"
+        check(found == wanted, text, found, wanted)
 
 
 def _type_of_constant(value: Attribute) -> Attribute:
-    check(isinstance(value, TypedAttribute), f"{value} is not a typed constant")
+    check(isinstance(value, TypedAttribute), "{} is not a typed constant", value)
     return value.get_type() if isinstance(value, TypedAttribute) else value
 
 

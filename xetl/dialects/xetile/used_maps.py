@@ -15,11 +15,7 @@ def used_maps(function: Operation) -> dict[WorkgroupMap, Operation]:
     found: dict[WorkgroupMap, Operation] = {}
     seen: set[Attribute] = set()
     for op in function.walk():
-        attributes = [*op.attributes.values(), *op.properties.values()]
-        types = [value.type for value in (*op.results, *op.operands)]
-        for region in op.regions:
-            types += [arg.type for block in region.blocks for arg in block.args]
-        for each in (*attributes, *types):
+        for each in _attributes_of(op):
             if each in seen:
                 continue
             seen.add(each)
@@ -27,6 +23,24 @@ def used_maps(function: Operation) -> dict[WorkgroupMap, Operation]:
             if map_ is not None:
                 found.setdefault(map_, op)
     return found
+
+
+def maps_may_meet(function: Operation) -> bool:
+    """Whether more than one operation has a ``wg_map``: one alone contradicts none."""
+    having = 0
+    for op in function.walk():
+        having += any(_map_in(each) is not None for each in _attributes_of(op))
+        if having > 1:
+            return True
+    return False
+
+
+def _attributes_of(op: Operation) -> list[Attribute]:
+    """What is written on an operation, and the types of its values."""
+    types = [value.type for value in (*op.results, *op.operands)]
+    for region in op.regions:
+        types += [arg.type for block in region.blocks for arg in block.args]
+    return [*op.attributes.values(), *op.properties.values(), *types]
 
 
 def map_problem(op: Operation) -> str | None:
