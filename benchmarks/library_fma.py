@@ -6,17 +6,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import llvmlite.binding as llvm
 from harness import Job
+from operands import flops
 
 CHAINS = 24  # independent of each other, so that no multiply waits for one
-TRIPS = 200_000
+LEAST = 1.25e9  # operations of a thread, about 5 ms
 
 
 def gemm(dtype: str, shape: str) -> Job:
     """The rate on all threads: of f32 FMA, or of the dot products of bf16 pairs.
 
     Where there are none of these bf16 is multiplied as f32, as f16 is everywhere.
+    A call has as many operations as the product of ``shape``: the clock goes up and
+    down, and the best of many short calls would be one that no long call can reach.
     """
-    del shape
     threads = int(os.environ["OMP_NUM_THREADS"])
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -29,19 +31,22 @@ def gemm(dtype: str, shape: str) -> Job:
     module = llvm.parse_assembly(_loop(lanes, is_dot))
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("peak"))
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    run = function(engine.get_function_address("peak"))
     results = [(ctypes.c_float * (lanes * CHAINS))() for _ in range(threads)]
     pool = ThreadPoolExecutor(threads)
 
-    def call(_alive: object = engine) -> None:
-        list(pool.map(run, map(ctypes.addressof, results)))
+    of_a_trip = (4 if is_dot else 2) * lanes * CHAINS
+    trips = int(max(1e9 * flops(shape) / threads, LEAST)) // of_a_trip
 
-    operations = (4 if is_dot else 2) * lanes * CHAINS * TRIPS * threads
-    return Job([call], 1e-9 * operations)
+    def call(_alive: object = engine) -> None:
+        list(pool.map(run, map(ctypes.addressof, results), [trips] * threads))
+
+    return Job([call], 1e-9 * of_a_trip * trips * threads)
 
 
 def _loop(lanes: int, is_dot: bool) -> str:
-    """LLVM IR: TRIPS times, multiply and add to CHAINS vectors; store them at last."""
+    """LLVM IR: ``trips`` times, multiply and add to CHAINS vectors; store them at last."""
     total = f"<{lanes} x float>"
     if is_dot:
         factor = f"<{2 * lanes} x bfloat>"
@@ -65,7 +70,7 @@ def _loop(lanes: int, is_dot: bool) -> str:
     # A factor that the compiler does not know: products of constants it would fold.
     lines = [
         f"declare {total} {multiply}({', '.join(order)})",
-        "define void @peak(ptr %to) {",
+        "define void @peak(ptr %to, i64 %trips) {",
         "entry:",
         f"%x = load {factor}, ptr %to, align 4",
         "br label %loop",
@@ -74,7 +79,7 @@ def _loop(lanes: int, is_dot: bool) -> str:
         *phis,
         *sums,
         "%next = add i64 %trip, 1",
-        f"%again = icmp slt i64 %next, {TRIPS}",
+        "%again = icmp slt i64 %next, %trips",
         "br i1 %again, label %loop, label %end",
         "end:",
         *stores,

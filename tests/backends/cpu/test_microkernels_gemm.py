@@ -191,6 +191,15 @@ def test_low_blocks(target_name, dtype, block_m):
 
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
+@given(m=sizes, n=st.integers(1, 16), k=sizes, accumulate=st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_narrow_blocks(target_name, dtype, m, n, k, accumulate):
+    """Several sets of accumulators, whatever is left over of k."""
+    need(target_name)
+    check(target_name, dtype, (70, 16), m, n, k, accumulate=accumulate)
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), CASES)
 def test_nothing_to_add(target_name, dtype):
     need(target_name)
     for accumulate in (True, False):
@@ -200,14 +209,22 @@ def test_nothing_to_add(target_name, dtype):
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
 def test_all_tiles_fit_the_registers(target_name, dtype):
     target = find_target(target_name)
-    for m, n in [(1, 1), (1, 500), (7, 33), (64, 64), (100, 100), (256, 256)]:
+    for m, n in [(1, 1), (1, 500), (7, 33), (64, 64), (99, 16), (256, 256)]:
         blocking = blocking_for(target, dtype, m, n)
         beside = 2 if blocking.arithmetic.moves_a else 1
-        needed = (blocking.mr + beside) * blocking.vectors + 1
+        sums = (blocking.mr + beside - 1) * blocking.vectors
+        needed = blocking.sets * sums + blocking.vectors + 1
         assert needed <= target.vector_registers
         assert blocking.rows_padded >= m
         assert blocking.ldc >= n
         assert blocking.kc % blocking.k_pack == 0
+
+
+def test_sets_hide_the_latency_of_dot_products():
+    target = find_target("avx512_bf16")
+    sets = {t: choose_blocking(target, t, 256, 16).sets for t in ("f32", "bf16", "i8")}
+    assert sets == {"f32": 1, "bf16": 2, "i8": 2}
+    assert choose_blocking(target, "bf16", 256, 256).sets == 1
 
 
 def test_unknown_dtype_is_refused():

@@ -41,9 +41,11 @@ class RegisterTile:
         k_pack = blocking.k_pack
         steps = builder.ashr(k, const(I64, k_pack.bit_length() - 1))
         unrolled = builder.and_(steps, const(I64, -blocking.unroll))
-        sums = [const(self._lanes_of_c(), 0)] * (self._sums() + self._surplus())
+        count = self._sums() + self._surplus()
+        sums = [const(self._lanes_of_c(), 0)] * (count * blocking.sets)
         start = const(I64, 0)
         sums, b_at = self._loop(sums, self.b, start, unrolled, blocking.unroll)
+        sums = self._together(sums, count)
         if blocking.unroll > 1:
             sums, b_at = self._loop(sums, b_at, unrolled, steps, 1)
         if k_pack > 1:
@@ -60,10 +62,22 @@ class RegisterTile:
         """Sums beside those of C, see `Arithmetic.surplus`."""
         return self.blocking.vectors if self.blocking.arithmetic.moves_a else 0
 
+    def _together(self, sums: list[Value], count: int) -> list[Value]:
+        """All sets of accumulators as one of ``count``."""
+        add = self.blocking.arithmetic.add
+        total = sums[:count]
+        for start in range(count, len(sums), count):
+            more = sums[start : start + count]
+            total = [add(self.builder, *pair) for pair in zip(total, more, strict=True)]
+        return total
+
     def _loop(
         self, sums: list[Value], b: Value, start: Value, stop: Value, unroll: int
     ) -> tuple[list[Value], Value]:
-        """Add the steps start to stop; returns the sums and where B goes on."""
+        """Add the steps start to stop; returns the sums and where B goes on.
+
+        With several sets of sums, each step adds to the next.
+        """
         blocking = self.blocking
         step_size = blocking.nr * blocking.k_pack
         element = ir.IntType(8 * blocking.compute_bytes)
@@ -76,9 +90,11 @@ class RegisterTile:
             name=f"k{unroll}",
         ) as loop:
             *sums, b = loop.values
+            count = self._sums() + self._surplus()
             for step in range(unroll):
                 b_step = offset(self.builder, b, element, step * step_size)
-                sums = self._step(sums, b_step, loop.index, step)
+                first, rest = sums[:count], sums[count:]
+                sums = [*rest, *self._step(first, b_step, loop.index, step)]
             loop.next = [*sums, offset(self.builder, b, element, unroll * step_size)]
         return loop.results[:-1], loop.results[-1]
 
