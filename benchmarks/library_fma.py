@@ -46,7 +46,7 @@ def gemm(dtype: str, shape: str) -> Job:
 
 
 def _loop(lanes: int, is_dot: bool) -> str:
-    """LLVM IR: ``trips`` times, multiply and add to CHAINS vectors; store them at last."""
+    """LLVM IR: ``trips`` times, multiply and add to CHAINS vectors, then store them."""
     total = f"<{lanes} x float>"
     if is_dot:
         factor = f"<{2 * lanes} x bfloat>"

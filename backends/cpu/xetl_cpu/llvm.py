@@ -43,6 +43,7 @@ __all__ = [
     "minimum",
     "offset",
     "prefetch",
+    "prefetch_to_l2",
     "shuffle",
     "splat",
     "stack_array",
@@ -149,8 +150,17 @@ def offset(builder: Builder, pointer: Value, type_: Type, index: Value | int) ->
 
 def prefetch(builder: Builder, pointer: Value) -> None:
     """Ask for the line of ``pointer``, to be read soon; it may be anywhere."""
-    # read, keep in all caches, data
-    codes = [const(I32, code) for code in (0, 3, 1)]
+    _prefetch(builder, pointer, 3)
+
+
+def prefetch_to_l2(builder: Builder, pointer: Value) -> None:
+    """As `prefetch`, but it leaves the first cache alone."""
+    _prefetch(builder, pointer, 2)
+
+
+def _prefetch(builder: Builder, pointer: Value, locality: int) -> None:
+    # read, how near it is kept (3: in all caches), data
+    codes = [const(I32, code) for code in (0, locality, 1)]
     call_intrinsic(builder, "llvm.prefetch.p0", VOID, [pointer, *codes])
 
 

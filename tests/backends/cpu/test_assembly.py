@@ -62,8 +62,9 @@ def test_the_inner_loop_of_a_gemm_is_fused_and_spills_nothing() -> None:
     assert all("%zmm" in x for x in loop if "vfmadd" in x)
     # %rbp with an index is a row of A; a frame has an offset and none.
     assert not any(re.search(r"\(%rsp|\d\(%rbp\)", x) for x in loop), "\n".join(loop)
-    # A step of 8 x 32: 16 FMAs, 2 loads of B, 8 elements of A, and the loop itself.
-    assert len(loop) <= 16 + 2 + 8 + 3, "\n".join(loop)
+    # A step of 8 x 32: 16 FMAs, 2 loads of B, 8 elements of A, 2 lines that are asked
+    # for, and the loop itself with what it counts.
+    assert len(loop) <= 16 + 2 + 8 + 2 + 4, "\n".join(loop)
 
 
 def test_bf16_dot_products() -> None:

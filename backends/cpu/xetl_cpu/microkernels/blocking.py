@@ -91,7 +91,8 @@ class Blocking:
         mr: rows of the register tile.
         nr: columns of the register tile, and the width of a panel.
         chunk: how much of k a program packs at once.  A multiple of ``k_pack``.
-        kc: how much of k is done before C is updated.  So is this.
+        kc: how much of k is done before C is updated, if k is more than
+            ``all_at_once``.  So is this.
         mc: rows of A that meet all panels before others.  A multiple of ``mr``.
         unroll: steps (of ``k_pack``) in the body of the inner loop.
         sets: of accumulators, which take turns; ``unroll`` is a multiple.
@@ -124,6 +125,15 @@ class Blocking:
     def k_pack(self) -> int:
         """How many consecutive k lie together in a panel."""
         return self.arithmetic.k_pack
+
+    @property
+    def all_at_once(self) -> int:
+        """The longest k that is done in one run: then C is not kept in between.
+
+        Rows of A may then be apart by as much as they are long, and need not share
+        sets of L2; with longer k they would, so runs are shorter there.
+        """
+        return 2 * self.kc
 
     @property
     def k_step(self) -> int:
@@ -165,6 +175,11 @@ class Blocking:
     def vectors(self) -> int:
         """Vector registers to a row of the register tile."""
         return self.nr // self.lanes
+
+    @property
+    def asks_ahead(self) -> bool:
+        """Whether strips ask for the memory of others; one vector leaves no time."""
+        return self.vectors > 1
 
     @property
     def compute_bytes(self) -> int:

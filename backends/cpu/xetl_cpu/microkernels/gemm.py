@@ -16,19 +16,24 @@ be added to, it need not even be zero.  The last run of k can go on from registe
 the user's matrix: then a product of one run never touches scratch.
 """
 
+from dataclasses import replace
+
 from xetl_cpu.llvm import (
     I64,
     VOID,
     Builder,
     Function,
     Module,
+    Value,
     const,
     counted_loop,
     define,
+    either,
     ir,
     minimum,
     offset,
 )
+from xetl_cpu.microkernels.ahead import next_panel, next_rows
 from xetl_cpu.microkernels.amx import emit_amx_block_gemm
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.finishing import (
@@ -67,7 +72,7 @@ def emit_block_gemm(
 
     With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer
     is not null, the result goes there instead, rows ``out_stride`` elements apart, and
-    only ``cols`` columns of it.
+    only ``cols`` columns of it.  Nor does ``c`` hold results behind these.
 
     Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.  With AMX more
     is asked for, and there is no ``accumulate``: see `emit_amx_block_gemm`.
@@ -115,11 +120,45 @@ def _emit_loops(
             strip_rows = StripRows(builder, strip.index, last_row, blocking.mr)
             with builder.if_then(accumulate):
                 prefetch_c(builder, blocking, c_strip)
-            a_rows = strip_rows.of(a, lda, element)
-            tile = RegisterTile(builder, blocking, a_rows, b_panel)
-            sums = with_c(builder, blocking, tile.sums(k), c_strip, accumulate)
+            tile = RegisterTile(
+                builder,
+                blocking,
+                strip_rows.of(a, lda, element),
+                b_panel,
+                blocking.vectors,
+            )
+            if blocking.asks_ahead:
+                later = offset(builder, b_panel, element, panel_stride)
+                in_block = builder.sub(strip.index, block.index)
+                steps = builder.udiv(k, const(I64, blocking.k_pack))
+                rows_of_a = a, lda, last_row
+                tile.ahead = [
+                    next_panel(builder, blocking, later, in_block, steps),
+                    next_rows(builder, blocking, rows_of_a, strip.index, panel.index),
+                ]
+            sums = _sums(tile, k, builder.sub(output[-1], column) if output else None)
+            sums = with_c(builder, blocking, sums, c_strip, accumulate)
             if out is None:
                 store_sums(builder, blocking, sums, c_strip)
             else:
                 to = Output(out, strip_rows, column, *output)
                 finish(builder, blocking, sums, c_strip, to)
+
+
+def _sums(tile: RegisterTile, k: Value, left: Value | None) -> list[Value]:
+    """The sums of a strip; half of the vectors if only their columns are left.
+
+    At 1000 x 1000 x 1000 the last panel has 8 of 32 columns.
+    """
+    half = tile.vectors // 2
+    if left is None or half == 0:
+        return tile.sums(k)
+    builder = tile.builder
+    is_narrow = builder.icmp_signed("<=", left, const(I64, half * tile.blocking.lanes))
+    narrow = replace(tile, vectors=half, ahead=[])
+    zeros = [const(tile.lanes_of_c, 0)] * (tile.blocking.mr * tile.vectors)
+    with either(builder, zeros, is_narrow, "narrow") as branch:
+        branch.values = narrow.sums(k)
+    with either(builder, branch.results, builder.not_(is_narrow), "wide") as branch:
+        branch.values = tile.sums(k)
+    return branch.results

@@ -4,7 +4,7 @@
 once for all of them; the sums stay in registers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xetl_cpu.llvm import (
     I32,
@@ -21,6 +21,7 @@ from xetl_cpu.llvm import (
     splat,
     vector,
 )
+from xetl_cpu.microkernels.ahead import Ahead
 from xetl_cpu.microkernels.blocking import Blocking
 
 __all__ = ["RegisterTile"]
@@ -28,21 +29,36 @@ __all__ = ["RegisterTile"]
 
 @dataclass
 class RegisterTile:
-    """Where it reads: the first element of each row of A, and a panel of B."""
+    """Where it reads: the first element of each row of A, and a panel of B.
+
+    Attributes:
+        vectors: of each row, how many are computed; the panel may have more.
+        ahead: what else it asks for, step by step.
+    """
 
     builder: Builder
     blocking: Blocking
     a_rows: list[Value]
     b: Value
+    vectors: int
+    ahead: list[Ahead] = field(default_factory=list[Ahead])
 
     def sums(self, k: Value) -> list[Value]:
-        """The ``mr * vectors`` sums over ``k``, row by row."""
+        """The sums over ``k``, row by row: zeros for vectors that are not computed."""
+        few = self._few_sums(k)
+        zeros = [const(self.lanes_of_c, 0)] * (self.blocking.vectors - self.vectors)
+        rows = range(0, len(few), self.vectors)
+        return [
+            total for row in rows for total in (*few[row : row + self.vectors], *zeros)
+        ]
+
+    def _few_sums(self, k: Value) -> list[Value]:
         builder, blocking = self.builder, self.blocking
         k_pack = blocking.k_pack
         steps = builder.ashr(k, const(I64, k_pack.bit_length() - 1))
         unrolled = builder.and_(steps, const(I64, -blocking.unroll))
         count = self._sums() + self._surplus()
-        sums = [const(self._lanes_of_c(), 0)] * (count * blocking.sets)
+        sums = [const(self.lanes_of_c, 0)] * (count * blocking.sets)
         start = const(I64, 0)
         sums, b_at = self._loop(sums, self.b, start, unrolled, blocking.unroll)
         sums = self._together(sums, count)
@@ -52,15 +68,17 @@ class RegisterTile:
             sums = self._last_step(sums, b_at, k)
         return self._made_good(sums)
 
-    def _lanes_of_c(self) -> Type:
+    @property
+    def lanes_of_c(self) -> Type:
+        """LLVM's type of a vector of sums."""
         return vector(self.blocking.arithmetic.accumulator_type, self.blocking.lanes)
 
     def _sums(self) -> int:
-        return self.blocking.mr * self.blocking.vectors
+        return self.blocking.mr * self.vectors
 
     def _surplus(self) -> int:
         """Sums beside those of C, see `Arithmetic.surplus`."""
-        return self.blocking.vectors if self.blocking.arithmetic.moves_a else 0
+        return self.vectors if self.blocking.arithmetic.moves_a else 0
 
     def _together(self, sums: list[Value], count: int) -> list[Value]:
         """All sets of accumulators as one of ``count``."""
@@ -90,6 +108,8 @@ class RegisterTile:
             name=f"k{unroll}",
         ) as loop:
             *sums, b = loop.values
+            for each in self.ahead:
+                each.ask(self.builder, loop.index)
             count = self._sums() + self._surplus()
             for step in range(unroll):
                 b_step = offset(self.builder, b, element, step * step_size)
@@ -120,7 +140,7 @@ class RegisterTile:
                 vector(word, lanes),
                 aligned,
             )
-            for number in range(self.blocking.vectors)
+            for number in range(self.vectors)
         ]
 
     def _update(
@@ -132,7 +152,7 @@ class RegisterTile:
         for row, word in enumerate(words):
             many = splat(builder, word, self.blocking.lanes)
             many = arithmetic.move(builder, many)
-            first = row * self.blocking.vectors
+            first = row * self.vectors
             for total, b in zip(sums[first:], b_vectors):
                 updated.append(arithmetic.multiply_add(builder, many, b, total))
         if arithmetic.moves_a:
@@ -168,7 +188,7 @@ class RegisterTile:
         """The sums of C without what moving A has added."""
         if not self._surplus():
             return sums
-        count, vectors = self._sums(), self.blocking.vectors
+        count, vectors = self._sums(), self.vectors
         surplus = sums[count:]
         return [
             self.builder.sub(total, surplus[number % vectors])

@@ -116,7 +116,7 @@ class Build:
         """0, 1, 2, ... as an index vector."""
         return self.insert(vector.StepOp(VectorType(IndexType(), [lanes])))
 
-    def loop(self, upper: Index, step: int) -> scf.ForOp:
+    def loop(self, upper: Index, step: Index) -> scf.ForOp:
         """An empty loop from 0; its yield is added by the caller."""
         return for_loop(self, [self.value(v) for v in (0, upper, step)], ())
 

@@ -113,7 +113,7 @@ class _Product:
         panels = build.ceildiv(cols, blocking.nr)
         # What the program packs has to stay in its cache.
         packs_nothing = is_packed and _may_stay(blocking, self.a)
-        most = blocking.kc if packs_nothing else blocking.chunk
+        most = _run(build, blocking, k) if packs_nothing else blocking.chunk
         # Zeros have to be written, too: one chunk of nothing where there is no k.
         loop = build.loop(build.maximum(k, 1) if self.starts else k, most)
         inner = Build(InsertPoint.at_end(loop.body.block))
@@ -136,12 +136,20 @@ class _Product:
         chunk.multiply(self.a, rows, panels, source, self.result)
         inner.emit(scf.YieldOp())
 
-    def _output(self, build: Build, to: TileAt, at: SSAValue, most: int) -> Output:
+    def _output(self, build: Build, to: TileAt, at: SSAValue, most: Index) -> Output:
         """The user's tile, for the last chunk."""
         _, k, cols = self.extents
         is_last = build.compare("sge", build.add(at, most), k)
         place = (build.value(to.row), build.value(to.col), build.value(cols))
         return Output(to.matrix.memref, *place, is_last)
+
+
+def _run(build: Build, blocking: Blocking, k: Index) -> Index:
+    """How much of k is done before C is updated, where nothing is packed."""
+    at_once, usual = blocking.all_at_once, blocking.kc
+    if isinstance(k, int):
+        return at_once if k <= at_once else usual
+    return build.select(build.compare("sle", k, at_once), at_once, usual)
 
 
 def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
@@ -219,7 +227,8 @@ def _as_matrix(column: SSAValue, rows: int, build: Build) -> SSAValue:
 class _Chunk:
     """One chunk of k: its packing and its block GEMM.
 
-    ``most``: how long it may be. ``accumulate``, ``output``: as for `BlockGemmOp`.
+    ``most``: how long it may be; only what packs B knows it when it is compiled.
+    ``accumulate``, ``output``: as for `BlockGemmOp`.
     """
 
     state: State
@@ -228,7 +237,7 @@ class _Chunk:
     build: Build
     at: SSAValue
     length: Index
-    most: int
+    most: Index
     accumulate: SSAValue | None
     output: Output | None
 
@@ -239,6 +248,7 @@ class _Chunk:
     def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
         """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
         blocking, build = self.blocking, self.build
+        assert isinstance(self.most, int)
         stride = blocking.panel_elements(self.most)
         to = self._scratch(blocking.panels * stride)
         k_valid = self._valid(self._rest(b.rows))
@@ -301,7 +311,8 @@ class _Chunk:
         """Copy this chunk of A: ``chunk`` is where it starts and what exists of it."""
         k0, k_valid = chunk
         blocking = self.blocking
-        shape = [blocking.rows_padded, self.most + _LDA_PADDING]
+        most = self.most if isinstance(self.most, int) else blocking.all_at_once
+        shape = [blocking.rows_padded, most + _LDA_PADDING]
         to = self.state.scratch_memref(shape, self._compute_type())
         rows = build.round_up(rows, blocking.row_step)
         operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
