@@ -17,9 +17,11 @@ from functools import partial
 from typing import Any
 
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import I16, I32
+from xetl.codegen.types import I32
 
 _WORD = 32
+_PARTS = (8, 16)
+"""Bits of a word, and of what words are taken apart to."""
 
 _PLAIN: Any = ll.IRBuilder
 """What writes one operation, whatever it is of."""
@@ -129,44 +131,55 @@ class ScalarBuilder(ll.IRBuilder):
         """The same bits; of items that are known, item by item."""
         if value.type == typ:
             return value
-        whole = _PLAIN.bitcast(self, value, typ, name)
-        if not (is_vector(value) and isinstance(typ, ll.VectorType)):
-            return whole
         items = self._recast(value, typ)
+        if items is not None and not isinstance(typ, ll.VectorType):
+            return items[0]
+        whole = _PLAIN.bitcast(self, value, typ, name)
         if items is not None:
             self._known[self._maybe(whole)] = items
         return whole
 
     def _recast(self, value: Any, typ: Any) -> list[Any] | None:
-        if value not in self._known:
+        """The items of the result; of a word, which is no vector, the word.
+
+        Words are taken apart and put together by shifts: the driver ends the process
+        over some sums of the bytes of a word that is seen as a vector of four.
+        """
+        items = [value] if value.type == I32 else self._known.get(value)
+        if items is None or not (is_vector(value) or isinstance(typ, ll.VectorType)):
             return None
-        items = self._known[value]
         old, new = bits_of(value.type), bits_of(typ)
         if old == new:
-            return [self._as(each, typ.element) for each in items]
-        if (old, new) == (_WORD, 16):
-            halves = [half for each in items for half in self._halves(each)]
-            return [self._as(half, typ.element) for half in halves]
-        if (old, new) == (16, _WORD):
-            pairs = zip(items[::2], items[1::2])
-            words = [self._word(*pair) for pair in pairs]
-            return [self._as(word, typ.element) for word in words]
+            return [self._as(each, element_of(typ)) for each in items]
+        if old == _WORD and new in _PARTS:
+            parts = [part for each in items for part in self._parts(each, new)]
+            return [self._as(part, element_of(typ)) for part in parts]
+        if old in _PARTS and new == _WORD:
+            count = _WORD // old
+            groups = [items[at : at + count] for at in range(0, len(items), count)]
+            words = [self._word(each, old) for each in groups]
+            return [self._as(word, element_of(typ)) for word in words]
         return None
 
     def _as(self, item: Any, typ: Any) -> Any:
         """The bits of a number as another type."""
         return item if item.type == typ else self._maybe(self.bitcast(item, typ))
 
-    def _halves(self, item: Any) -> list[Any]:
+    def _parts(self, item: Any, bits: int) -> list[Any]:
         word = self._as(item, I32)
-        high = self._maybe(self.lshr(word, I32(16)))
-        return [self._maybe(self.trunc(each, I16)) for each in (word, high)]
+        shifted = [self._shifted(self.lshr, word, at) for at in range(0, _WORD, bits)]
+        return [self._maybe(self.trunc(each, ll.IntType(bits))) for each in shifted]
 
-    def _word(self, *halves: Any) -> Any:
-        bits = [self._as(each, I16) for each in halves]
-        low, high = (self._maybe(self.zext(each, I32)) for each in bits)
-        above = self._maybe(self.shl(high, I32(16)))
-        return self._maybe(self.or_(low, above))
+    def _word(self, parts: Sequence[Any], bits: int) -> Any:
+        numbers = [self._as(each, ll.IntType(bits)) for each in parts]
+        word, *others = [self._maybe(self.zext(each, I32)) for each in numbers]
+        for place, each in enumerate(others, 1):
+            above = self._shifted(self.shl, each, place * bits)
+            word = self._maybe(self.or_(word, above))
+        return word
+
+    def _shifted(self, shift: Callable[..., Any], word: Any, bits: int) -> Any:
+        return self._maybe(shift(word, I32(bits))) if bits else word
 
     # Memory and calls ---------------------------------------------------------------
 
@@ -269,11 +282,16 @@ def count_of(operands: Sequence[Any]) -> int:
     return next(each.type.count for each in operands if is_vector(each))
 
 
+def element_of(type_: Any) -> Any:
+    """What a vector is of; a number is its own element."""
+    return getattr(type_, "element", type_)
+
+
 def bits_of(type_: Any) -> int:
-    """Bits of an item of a vector type; 0 of what is no number."""
-    element = str(type_.element)
+    """Bits of a number, or of an item of a vector; 0 of what is no number."""
+    element = element_of(type_)
     widths = {"half": 16, "float": 32, "double": 64}
-    return widths.get(element) or getattr(type_.element, "width", 0)
+    return widths.get(str(element)) or getattr(element, "width", 0)
 
 
 def _is_private(pointer: Any) -> bool:

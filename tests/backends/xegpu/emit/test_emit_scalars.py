@@ -104,3 +104,15 @@ def test_items_are_found_through_casts_shuffles_and_constants() -> None:
     assert (first.opname, str(first.type)) == ("trunc", "i16")
     replaced = builder.insert_element(swapped, first, I32(0))
     assert builder.extract_element(replaced, I32(0)) is first
+
+
+def test_bytes_of_a_word_come_and_go_by_shifts() -> None:
+    builder, (a, _) = built()
+    word = builder.fptosi(builder.extract_element(a, I32(0)), I32)
+    quarters = builder.bitcast(word, ll.VectorType(ll.IntType(8), 4))
+    third = builder.extract_element(quarters, I32(2))
+    assert (third.opname, third.operands[0].opname) == ("trunc", "lshr")
+    again = builder.bitcast(quarters, I32)
+    assert (again.opname, str(again.type)) == ("or", "i32")
+    builder.ret(again)
+    assert "bitcast" not in opcodes(builder)
