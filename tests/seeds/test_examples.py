@@ -12,7 +12,6 @@ import xetl
 from tests.backends.xegpu import device
 from tests.seeds import operations, workgroups  # noqa: F401 (fill the list)
 from tests.seeds.examples import EXAMPLES, HERE, STATED, Example
-from xetl.errors import IRError
 
 BACKENDS = ("reference", "cpu")
 MODULES = {"modules", "whole_module"}
@@ -36,19 +35,11 @@ def test_example(example: Example, backend: str) -> None:
         assert np.array_equal(array.astype(np.float64), expected)
 
 
-NO_SUCH_LANES = "first_rfc-mapped"
-"""Its `sg_map` spreads lanes in 2 rows of 8, as no message does: refused by name."""
-
-
 @pytest.mark.slow  # a driver builds each; all take two minutes
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
 def test_example_on_a_device(example: Example) -> None:
     device.require()
-    if example.name != NO_SUCH_LANES:
-        test_example(example, "xegpu")
-        return
-    with pytest.raises(IRError, match="no message spreads a tile as `sg_map<wi_layout"):
-        test_example(example, "xegpu")
+    test_example(example, "xegpu")
 
 
 @pytest.mark.slow  # 4096 cubed, four times over, and NumPy's truth of it in float64

@@ -183,18 +183,27 @@ def test_atomics_give_what_was_there_before(dtype: str) -> None:
 # Maps -------------------------------------------------------------------------------
 
 
-def mapped(given: str) -> str:
-    type_ = f"!xetile.tile<8x16xf32, #xetile.tile_attr<sg_map = <{given}>>>"
+def mapped(given: str, element: str = "f32") -> str:
+    type_ = f"!xetile.tile<8x32x{element}, #xetile.tile_attr<sg_map = <{given}>>>"
     return function(
-        array("X", (64, 64), "f32"),
-        f"%t = xetile.init_tile %X[0, 0] : memref<64x64xf32> -> {type_}\n",
-        f"%v = xetile.load_tile %t : {type_} -> vector<8x16xf32>\n",
+        array("X", (64, 64), element),
+        f"%t = xetile.init_tile %X[0, 0] : memref<64x64x{element}> -> {type_}\n",
+        f"%v = xetile.load_tile %t : {type_} -> vector<8x32x{element}>\n",
     )
 
 
 def test_a_lane_map_that_the_hardware_follows_is_accepted() -> None:
     module = converted(mapped("wi_layout = [1, 16], wi_data = [1, 1]"))
-    assert count(module, "xegpu.load_nd") == 1
+    assert count(module, "xegpu.load_nd") == 2
+
+
+@pytest.mark.parametrize(("element", "count"), [("f16", 2), ("bf16", 2), ("i8", 4)])
+def test_lanes_may_be_those_of_words(element: str, count: int) -> None:
+    """Of the same registers; the first RFC's example of a map is one of f16."""
+    given = f"wi_layout = [2, 8], wi_data = [1, {count}]"
+    converted(mapped(given, element))
+    with pytest.raises(IRError, match="no message spreads a tile"):
+        converted(mapped(given.replace(f"{count}]", f"{count // 2}]"), element))
 
 
 def test_another_lane_map_is_refused_by_name() -> None:
