@@ -78,6 +78,14 @@ def test_what_follows_a_product_needs_registers_too(device: Device) -> None:
 
 
 @each_device
+def test_sums_of_f64_take_twice_the_registers(device: Device) -> None:
+    """Attention, 16 queries, 32 keys, heads of 64: at 4x8 a subgroup none spills."""
+    followed = Product((16, 32), 64, 64, together=frozenset({1}), on_matrix_unit=False)
+    found = choose_product_map(followed, None, device)
+    assert owned_shape((16, 32), found) == (4, 8)
+
+
+@each_device
 def test_the_number_of_subgroups_is_kept(device: Device) -> None:
     found = choose_product_map(Product((64, 64), 32, 16), 8, device)
     assert found.subgroups == 8

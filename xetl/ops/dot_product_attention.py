@@ -36,6 +36,9 @@ _CAUSAL_KEYS = (16, 64, 128)
 DEVICE_KEYS = 32
 """Of a block on a GPU: with more its registers spill (with 64 some KB a subgroup)."""
 
+DEVICE_KEYS_OF_F64 = 8
+"""The same for f64, of which registers hold half as many (with 16: 8 KB)."""
+
 
 @public
 def scaled_dot_product_attention(
@@ -96,14 +99,14 @@ def _launch(
 ) -> None:
     (s, d), (t, width) = arrays[0].shape[-2:], arrays[2].shape[-2:]
     rows = _first(_QUERIES, s)
-    columns = _keys_of_block(arrays, t, is_causal=constants[0])
+    columns = _keys_of_block(arrays, t, constants[2], is_causal=constants[0])
     grid = (cdiv(s, rows), matrices)
     attention[grid](*arrays, factor, *constants, rows, columns, d, width)
 
 
-def _keys_of_block(arrays: Any, keys: int, *, is_causal: bool) -> int:
+def _keys_of_block(arrays: Any, keys: int, sums: DType, *, is_causal: bool) -> int:
     if choose_backend(values=arrays).name == DEVICE_BACKEND:
-        return DEVICE_KEYS
+        return DEVICE_KEYS_OF_F64 if sums.bits == 64 else DEVICE_KEYS
     return _first(_CAUSAL_KEYS if is_causal else _KEYS, keys)
 
 

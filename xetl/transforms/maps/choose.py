@@ -200,7 +200,7 @@ def product_cost(
         device, rows, columns, depth, bits, on_matrix_unit=product.on_matrix_unit
     )
     cost += read * (rows + columns) * depth * size
-    used = sums * 4 + (rows + columns) * min(depth, _STEP) * size
+    used = sums * max(4, size) + (rows + columns) * min(depth, _STEP) * size
     cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):
         if dim in product.together and owned < product.shape[dim]:
