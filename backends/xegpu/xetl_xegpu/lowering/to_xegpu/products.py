@@ -6,7 +6,7 @@ Sums run in f32 (i32, f64); where C is narrower it is widened before and rounded
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import bf16, f32, f64
@@ -305,14 +305,24 @@ def _fewer_rows(c: Converter, value: Pieces, grid: Grid) -> list[SSAValue]:
 
 
 def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
-    """Three products of bf16 parts: high by high, high by low, low by high."""
+    """Three products of bf16 parts: low by high, high by low, high by high.
+
+    Step by step of K, so that the parts of a step are not needed any more behind it.
+    """
+    if not p.grid.spread:
+        return _narrow(c, p, addend, _bf16x3)
     assert isinstance(p.a, Pieces)
     assert isinstance(p.b, Pieces)
-    (a_high, a_low), (b_high, b_low) = _halves(c, p.a), _halves(c, p.b)
-    found = list(addend)
-    for a, b in ((a_low, b_high), (a_high, b_low), (a_high, b_high)):
-        found = _matrix(c, Product(a, b, p.grid, p.depth, False, False), found)
-    return found
+    depth = 256 // bit_width(bf16)
+    a_high, a_low = (_sides_a(c, a, p.depth, depth) for a in _halves(c, p.a))
+    b_high, b_low = (_sides_b(c, b, p.depth, depth) for b in _halves(c, p.b))
+    left = [
+        [part for big, small in zip(high, low) for part in (small, big, big)]
+        for high, low in zip(a_high, a_low)
+    ]
+    right = [part for big, small in zip(b_high, b_low) for part in (big, small, big)]
+    whole = replace(p, a_unsigned=False, b_unsigned=False)
+    return _dpas(c, whole, left, right, addend)
 
 
 def _halves(c: Converter, side: Pieces) -> tuple[Pieces, Pieces]:
