@@ -24,6 +24,7 @@ from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
 from xetl_xegpu.lowering.drop_spare_kernel import DropSpareKernelPass
+from xetl_xegpu.lowering.fit_registers import FitRegistersPass
 from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.order_by_use import OrderByUsePass
@@ -70,6 +71,7 @@ def passes(target: str) -> list[ModulePass]:
         CanonicalizePass(),
         CSEPass(),
         OrderByUsePass(),
+        FitRegistersPass(target),
         RotateLoopsPass(),
         *gather,
         SplitBarriersPass(),

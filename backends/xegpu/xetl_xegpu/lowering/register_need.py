@@ -48,12 +48,12 @@ def register_file(kernel: simt.FuncOp, device: Device) -> int:
 
 def registers_needed(kernel: simt.FuncOp, device: Device) -> int:
     """The most registers of a thread that are in use at one time, about."""
-    found = _Live(_values_of_lanes(kernel))
+    found = _Live(values_of_lanes(kernel))
     found.before(kernel.body.block, set())
     return -(-found.most * device.subgroup_size // device.register_bytes)
 
 
-def _values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
+def values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
     """Values that differ from lane to lane."""
     found: set[SSAValue] = set()
     for op in kernel.walk():
@@ -105,7 +105,7 @@ class _Live:
         found = self._bytes.get(value)
         if found is None:
             of_lane = value in self._of_lanes
-            found = self._bytes[value] = _bytes_of(value) if of_lane else 0
+            found = self._bytes[value] = bytes_of(value) if of_lane else 0
         return found
 
 
@@ -120,7 +120,7 @@ def _used_from_outside(op: Operation) -> set[SSAValue]:
     return {operand for each in inside for operand in each.operands} - made
 
 
-def _bytes_of(value: SSAValue) -> int:
+def bytes_of(value: SSAValue) -> int:
     """Bytes of one lane; flags are not kept in these registers."""
     element = element_type(value.type)
     bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64

@@ -1,0 +1,112 @@
+"""What must stand before what in a block, and which registers each operation reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
+
+from xetl.transforms.effects import is_pure
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.fitting.held import Held
+
+PRODUCTS = (simt.DpasOp, simt.LaneProductOp)
+
+
+class Graph:
+    """The operations of a block by their numbers, as they stand now.
+
+    Reads may go past reads, and past prefetches; what writes, waits or is unknown keeps
+    its place among all that touches memory.
+
+    Attributes:
+        ops: in order.
+        needs: for each, the numbers of those that must stand before it.
+        reads: for each, what it reads, as registers (`Held.root_of`).
+        makes: for each, the registers of its results.
+        anchors: numbers of those that are put in an order: products, effects, what
+            makes a value that the block hands on, and its end.
+        own: registers of values that begin to live in the block.
+        anchors_before: for each, the anchors that must stand before it: a bit each.
+    """
+
+    def __init__(self, block: Block, held: Held) -> None:
+        self.block = block
+        self.ops = list(block.ops)
+        self.number: dict[Operation | Block, int] = {
+            op: at for at, op in enumerate(self.ops)
+        }
+        roots = held.root_of
+        self.reads = [
+            tuple(dict.fromkeys(map(roots, _operands(op)))) for op in self.ops
+        ]
+        self.makes = [tuple(dict.fromkeys(map(roots, op.results))) for op in self.ops]
+        made = {root for roots in self.makes for root in roots}
+        self.own = {root for root in made if root.owner in self.number}
+        self.own |= set(block.args)
+        handed_on = {value.owner for value in self.ops[-1].operands}
+        self.anchors = [
+            at
+            for at, op in enumerate(self.ops)
+            if isinstance(op, PRODUCTS) or op in handed_on or not _may_wait(op)
+        ]
+        self.needs = list(self._needs())
+        self.anchors_before = list(self._anchors_before())
+
+    def behind(self, value: SSAValue) -> Iterator[int]:
+        """The operations of the block that a value is computed of, in no order."""
+        seen: set[int] = set()
+        waiting = [self.number.get(value.owner)] if _is_made(value) else []
+        while waiting:
+            at = waiting.pop()
+            if at is None or at in seen:
+                continue
+            seen.add(at)
+            yield at
+            waiting += self.needs[at]
+
+    def _needs(self) -> Iterator[Sequence[int]]:
+        last, reads = None, list[int]()
+        end = len(self.ops) - 1
+        for at, op in enumerate(self.ops):
+            owners = [self.number.get(v.owner) for v in _operands(op) if _is_made(v)]
+            if not is_pure(op):
+                owners.append(last)
+                if _only_reads(op):
+                    reads.append(at)
+                elif not isinstance(op, simt.BlockPrefetchOp):
+                    owners += reads
+                    reads, last = [], at
+            found = dict.fromkeys(n for n in owners if n is not None and n != at)
+            yield range(end) if at == end else tuple(found)
+
+    def _anchors_before(self) -> Iterator[int]:
+        anchors, found = set(self.anchors), list[int]()
+        for needs in self.needs:
+            bits = 0
+            for need in needs:
+                bits |= found[need] | (1 << need if need in anchors else 0)
+            found.append(bits)
+            yield bits
+
+
+def _operands(op: Operation) -> Iterator[SSAValue]:
+    """What it and the operations in its regions read."""
+    for inner in op.walk():
+        yield from inner.operands
+
+
+def _is_made(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation)
+
+
+def _only_reads(op: Operation) -> bool:
+    effects = get_effects(op)
+    kinds = None if effects is None else {effect.kind for effect in effects}
+    return kinds == {MemoryEffectKind.READ} and not op.regions
+
+
+def _may_wait(op: Operation) -> bool:
+    """Whether it may stand right before the first that needs it."""
+    return (is_pure(op) or _only_reads(op)) and not op.has_trait(IsTerminator)
