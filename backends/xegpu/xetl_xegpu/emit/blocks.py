@@ -19,7 +19,7 @@ from xetl.codegen.types import I1, I32, I64, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.caches import Kind
-from xetl_xegpu.emit import builtins
+from xetl_xegpu.emit import builtins, by_lanes
 from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.caches import pointer_for_call
 from xetl_xegpu.emit.emitter import LINE, KernelEmitter, Table
@@ -54,7 +54,19 @@ def _by(op: BlockOp, message: Builtin) -> Builtin:
     return builtins.by_lanes(message, has_step=op.step is not None)
 
 
+def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
+    """Whether lanes move this block, and each element by an instruction of its own.
+
+    Without products the small register file does, and loops need fewer registers.
+    """
+    is_wanted = op.by_lanes is not None and em.multiplies and not em.device.emulated
+    return is_wanted and by_lanes.is_straight(op)
+
+
 def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
+    if _in_a_line(em, op):
+        by_lanes.load(em, op)
+        return
     b, shape = em.builder, op.shape
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
@@ -73,6 +85,9 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
 
 
 def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
+    if _in_a_line(em, op):
+        by_lanes.store(em, op)
+        return
     shape = op.shape
     memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
     align = min(shape.item_bits // 8 * shape.items, LINE)

@@ -56,6 +56,7 @@ class KernelEmitter(Emitter):
         log_ids: the number of each operation that writes a record.
         named_barriers: those that were made on entry, by number.
         ending: how a failed assertion ends the workgroup, if others may wait.
+        multiplies: whether there are products of matrices in the kernel.
     """
 
     device: Device = field(kw_only=True)
@@ -65,6 +66,7 @@ class KernelEmitter(Emitter):
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     named_barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     ending: Ending | None = None
+    multiplies: bool = False
 
     def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
         """Call a builtin; functions of numbers for each, where these are apart."""
