@@ -402,14 +402,14 @@ def run_group(kernel: simt.FuncOp, group: Group, arguments: Sequence[Array]) -> 
     assert not waiting, "some wait at a barrier, others ended"
 
 
-def to_lanes(text: str) -> tuple[simt.FuncOp, list[Attribute]]:
+def to_lanes(text: str, target: str = "pvc") -> tuple[simt.FuncOp, list[Attribute]]:
     """The one kernel of a text at stage `xegpu`, and the types of its arguments."""
     context = make_context([*DIALECTS, simt.SIMT])
     module = parse_module(text, "kernel.mlir", context)
     module.verify()
     (before,) = [op for op in module.walk() if isinstance(op, gpu.FuncOp)]
     types = [argument.type for argument in before.body.block.args]
-    DistributeToLanesPass().apply(context, module)
+    DistributeToLanesPass(target).apply(context, module)
     module.verify()
     check_stage(module, "lanes")
     (kernel,) = [op for op in module.walk() if isinstance(op, simt.FuncOp)]

@@ -148,3 +148,94 @@ def test_a_loop_carries_no_barrier():
     }"""
     with pytest.raises(XetlError, match="cannot carry a named barrier"):
         to_lanes(kernel(body, subgroups=4))
+
+
+BRINGS = f"""
+    %w = arith.addf %v, %v : {ROW}
+    xegpu.store_matrix %w, %m[%c0, 0] : {ROW}, {MATRIX}, index
+    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+"""
+TAKES = f"""
+    xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    %w = xegpu.load_matrix %m[%c0, 0] : {MATRIX}, index -> {ROW}
+    %flat = vector.shape_cast %w : {ROW} to vector<16xf32>
+    %rows = vector.broadcast %row : index to vector<16xindex>
+    %at = arith.addi %rows, %step : vector<16xindex>
+    xegpu.store %flat, %a0[%at], %on
+        : vector<16xf32>, memref<64xf32>, vector<16xindex>, vector<16xi1>
+"""
+
+
+def bringing(first: str) -> str:
+    """Subgroup 0 brings a row to the three others; which side stands first."""
+    then, other = (BRINGS, TAKES) if first == "brings" else (TAKES, BRINGS)
+    compare = "eq" if first == "brings" else "ne"
+    body = f"""
+    %s = gpu.subgroup_id : index
+    %n1 = arith.constant 1 : i8
+    %four = arith.constant 4 : i8
+    %c16 = arith.constant 16 : index
+    %row = arith.muli %s, %c16 : index
+    %b = xegpu.init_nbarrier %n1, %four : i8, i8 -> !xegpu.nbarrier
+    %slm = memref.alloc() : memref<512xf32, 3>
+    %m = xegpu.create_mem_desc %slm : memref<512xf32, 3> -> {MATRIX}
+    %ones = arith.constant dense<1.0> : vector<16xf32>
+    %v = vector.shape_cast %ones : vector<16xf32> to {ROW}
+    %is = arith.cmpi {compare}, %s, %c0 : index
+    """
+    if first == "apart":
+        body += f"scf.if %is {{ {TAKES} }}\n%not = arith.cmpi eq, %s, %c0 : index\n"
+        body += f"scf.if %not {{ {BRINGS} }}"
+    else:
+        body += f"scf.if %is {{ {then} }} else {{ {other} }}"
+    return kernel(body, "64xf32", subgroups=4)
+
+
+BROUGHT = [0.0] * 16 + [2.0] * 48
+
+
+@pytest.mark.parametrize("first", ["brings", "takes", "apart"])
+def test_who_brings_something_need_not_wait(first: str) -> None:
+    out = np.zeros(64, np.float32)
+    launch(bringing(first), out)
+    np.testing.assert_array_equal(out, BROUGHT)
+
+
+@pytest.mark.parametrize("first", ["brings", "takes"])
+def test_gathered_who_brings_meets_those_who_wait(first: str) -> None:
+    made, types = to_lanes(bringing(first), "opencl")
+    module = made.parent_op()
+    assert isinstance(module, ModuleOp)
+    GatherBarriersPass().apply(Context(), module)
+    out = np.zeros(64, np.float32)
+    run(made, types, out)
+    np.testing.assert_array_equal(out, BROUGHT)
+
+
+def test_who_waits_in_a_branch_before_that_of_others_is_not_emulated() -> None:
+    """Gathered, they would read what nobody has brought yet."""
+    with pytest.raises(XetlError, match="in different branches: emulation"):
+        to_lanes(bringing("apart"), "opencl")
+
+
+def test_barriers_in_opposite_orders_need_all_to_wait() -> None:
+    body = """
+    %s = gpu.subgroup_id : index
+    %n1 = arith.constant 1 : i8
+    %n2 = arith.constant 2 : i8
+    %four = arith.constant 4 : i8
+    %a = xegpu.init_nbarrier %n1, %four : i8, i8 -> !xegpu.nbarrier
+    %b = xegpu.init_nbarrier %n2, %four : i8, i8 -> !xegpu.nbarrier
+    %is = arith.cmpi eq, %s, %c0 : index
+    scf.if %is {
+      xegpu.nbarrier_arrive %a : !xegpu.nbarrier
+      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    } else {
+      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+      xegpu.nbarrier_arrive %a : !xegpu.nbarrier
+      xegpu.nbarrier_wait %a : !xegpu.nbarrier
+      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    }"""
+    with pytest.raises(XetlError, match="never wait"):
+        to_lanes(kernel(body, subgroups=4))

@@ -114,8 +114,11 @@ gpu.module @m {
 
 // -----
 
-// Who never waits would be one too few for those who do.
-// CHECK: this named barrier is no barrier: who arrives must also wait
+// Where some never wait all meet where they arrive.
+// CHECK-LABEL: simt.func @produces
+// CHECK:       simt.named_barrier 1 of 4
+// CHECK-NOT:   barrier
+// CHECK:       simt.return
 gpu.module @m {
   gpu.func @produces(%is: i1) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %id = arith.constant 1 : i8
@@ -123,6 +126,23 @@ gpu.module @m {
     %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
     xegpu.nbarrier_arrive %b : !xegpu.nbarrier
     scf.if %is {
+      xegpu.nbarrier_wait %b : !xegpu.nbarrier
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK: who waits at this named barrier may not have arrived there
+gpu.module @m {
+  gpu.func @waits(%is: i1) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %id = arith.constant 1 : i8
+    %n = arith.constant 4 : i8
+    %b = xegpu.init_nbarrier %id, %n : i8, i8 -> !xegpu.nbarrier
+    scf.if %is {
+      xegpu.nbarrier_arrive %b : !xegpu.nbarrier
+    } else {
       xegpu.nbarrier_wait %b : !xegpu.nbarrier
     }
     gpu.return

@@ -74,10 +74,14 @@ class Matrix:
 
 @dataclass(frozen=True)
 class NamedBarrier:
-    """Where some subgroups of a workgroup meet, or all of them."""
+    """Where some subgroups of a workgroup meet, or all of them.
+
+    ``on_arrival``: some arrive only, so all meet where they arrive; see `meetings`.
+    """
 
     number: int
     subgroups: int
+    on_arrival: bool = False
 
 
 class Lanes:
