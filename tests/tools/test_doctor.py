@@ -11,7 +11,7 @@ import pytest
 from xetl.runtime.config import config
 from xetl.tools import machine
 from xetl_cpu import amx, doctor, native, targets
-from xetl_cpu.threads import ThreadLayer
+from xetl_cpu.launch.threads import ThreadLayer
 
 
 def findings(xetl: Any, **variables: str) -> dict[str, list[dict[str, Any]]]:

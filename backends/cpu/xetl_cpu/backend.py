@@ -19,8 +19,8 @@ from xetl.backend import Artifact, Executable
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.language.signature import Signature
 from xetl.runtime.config import config
-from xetl_cpu.executable import CpuExecutable
 from xetl_cpu.image import Image
+from xetl_cpu.launch.executable import CpuExecutable
 from xetl_cpu.targets import INLINE, TARGETS, find_target, host_fingerprint
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class CpuBackend:
 
 
 def _libraries() -> Any:
-    return importlib.import_module("xetl_cpu.xsmm_library")
+    return importlib.import_module("xetl_cpu.library.serve")
 
 
 def _library(name: str) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.errors import InternalError
-from xetl_cpu import fibers, packed_memory, parallel
-from xetl_cpu.emit import emit_kernel
+from xetl_cpu.emit import fibers, packed_memory, parallel
+from xetl_cpu.emit.kernel import emit_kernel
 from xetl_cpu.targets import Target, target_machine
 
 _BINDING = "llvmlite.binding"

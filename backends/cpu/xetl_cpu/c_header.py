@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from xetl import __version__
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_cpu.slots import FIRST_ARGUMENT
+from xetl_cpu.launch.slots import FIRST_ARGUMENT
 
 _TYPES = {
     "f64": "double",

@@ -12,6 +12,10 @@ from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.runtime.config import config
 from xetl_cpu import amx, native
+from xetl_cpu.launch.thread_limits import allowed_threads
+from xetl_cpu.launch.thread_pools import WORKQUEUE
+from xetl_cpu.launch.threads import ThreadLayer, thread_layer
+from xetl_cpu.library.serve import UnusableLibraryError, find_library
 from xetl_cpu.targets import (
     INLINE,
     TARGETS,
@@ -20,10 +24,6 @@ from xetl_cpu.targets import (
     find_target,
     host_features,
 )
-from xetl_cpu.thread_limits import allowed_threads
-from xetl_cpu.thread_pools import WORKQUEUE
-from xetl_cpu.threads import ThreadLayer, thread_layer
-from xetl_cpu.xsmm_library import UnusableLibraryError, find_library
 
 _AMX_PERMISSION = "arch_prctl(ARCH_REQ_XCOMP_PERM)"
 

@@ -17,11 +17,11 @@ from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl_cpu.build import llvm_text, optimised
 from xetl_cpu.c_header import c_header
-from xetl_cpu.emit import KERNEL
+from xetl_cpu.emit.kernel import KERNEL
+from xetl_cpu.emit.log import log_operations
 from xetl_cpu.image import build_image
-from xetl_cpu.logging import log_operations
+from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.pipeline import IMPORTS, stored_arguments
-from xetl_cpu.slots import FIRST_ARGUMENT
 from xetl_cpu.targets import INLINE, Target, find_target, target_machine
 
 _ASSUMPTIONS = (

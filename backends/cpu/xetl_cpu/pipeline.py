@@ -19,10 +19,11 @@ from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.dialect import CPU, XSMM, PackedMemoryOp
-from xetl_cpu.emit import KERNEL, kernel_of
-from xetl_cpu.entry import with_entry
+from xetl_cpu.emit.kernel import KERNEL, kernel_of
+from xetl_cpu.emit.log import entry_of, log_operations
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
-from xetl_cpu.logging import entry_of, log_operations
+from xetl_cpu.launch.entry import with_entry
+from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.block_registers import BlockRegistersPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.compute_operands import ComputeOperandsPass
@@ -48,7 +49,6 @@ from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
 from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
 from xetl_cpu.targets import INLINE, find_target
-from xetl_cpu.xsmm_library import FUNCTIONS
 
 _SHARED = 3
 """The memory space of shared local memory."""

@@ -56,7 +56,7 @@ class Target:
     ``has_bf16_dot`` and ``has_vnni`` whether pairs of bf16 and quads of bytes are
     multiplied and added up at once, ``has_amx`` whether tiles are.
     ``calls`` says whose functions compute products, ``inline`` being nobody's
-    (`xsmm_library.py`), and ``calls_configure`` whether tiles are set up around these.
+    (`library/`), and ``calls_configure`` whether tiles are set up around these.
     ``cpu`` and ``features`` are LLVM's; for ``host`` they are empty and filled in by
     ``target_machine``.
     """
@@ -160,7 +160,7 @@ def _calling(target: Target, calls: str) -> Target:
 
 def _serves_tiles(calls: str) -> bool:
     # Only then: it brings xDSL.
-    library = importlib.import_module("xetl_cpu.xsmm_library")
+    library = importlib.import_module("xetl_cpu.library.serve")
     return library.find_library(calls).serves_tiles
 
 

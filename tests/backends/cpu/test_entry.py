@@ -21,10 +21,10 @@ from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signatu
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
 from xetl.runtime.specialize import Specialization, specialize
-from xetl_cpu import fastcall
-from xetl_cpu.entry import with_entry
-from xetl_cpu.executable import CpuExecutable
-from xetl_cpu.threads import thread_layer
+from xetl_cpu.launch import fastcall
+from xetl_cpu.launch.entry import with_entry
+from xetl_cpu.launch.executable import CpuExecutable
+from xetl_cpu.launch.threads import thread_layer
 
 WORDS = 64
 SEEN = np.zeros(WORDS, np.int64)

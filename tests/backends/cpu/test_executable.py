@@ -12,7 +12,7 @@ from xetl.backend import ArrayView
 from xetl.errors import InternalError
 from xetl.language import dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_cpu.executable import CpuExecutable
+from xetl_cpu.launch.executable import CpuExecutable
 
 A = ArrayParam("A", dtypes.f32, 1, 0)
 C = ArrayParam("C", dtypes.f32, 1, 0)

@@ -16,9 +16,10 @@ from xetl.errors import LaunchError, LibraryWarning
 from xetl.language.signature import Signature
 from xetl.runtime.config import config
 from xetl.xetile import constexpr, f32
-from xetl_cpu import xsmm_library
-from xetl_cpu.recording import Call, recording
-from xetl_cpu.xsmm_library import Library, UnusableLibraryError, find_library
+from xetl_cpu.library import serve
+from xetl_cpu.library.functions import INVOKE_TYPE, Library, dispatch_type
+from xetl_cpu.library.recording import Call, recording
+from xetl_cpu.library.serve import UnusableLibraryError, find_library
 
 BF16 = ml_dtypes.bfloat16
 CPU = find_backend("cpu")
@@ -171,17 +172,17 @@ def broken(monkeypatch: pytest.MonkeyPatch, mode: str, **functions: Any) -> list
         for name, function in functions.items()
     }
     library = Library(mode, {**good.addresses, **others}, mode, good.quietly)
-    monkeypatch.setattr(xsmm_library, "_open", lambda asked: library)
+    monkeypatch.setattr(serve, "_open", lambda asked: library)
     config.xsmm = mode
     return list(functions.values())
 
 
-@xsmm_library.INVOKE_TYPE
+@INVOKE_TYPE
 def does_nothing(*arguments: Any) -> None:
     pass
 
 
-@xsmm_library.dispatch_type
+@dispatch_type
 def has_only_small_ones(*numbers: int) -> int:
     return find_library("recording").dispatch(numbers) if numbers[1] == 2 else 0
 

@@ -23,8 +23,8 @@ from tests.native import libxsmm_2
 from tests.native.amx_emulator import emulator
 from xetl.errors import LibraryWarning
 from xetl.runtime.config import config
-from xetl_cpu.native_build import NativeBuildError, shim_with
-from xetl_cpu.xsmm_library import UnusableLibraryError, find_library
+from xetl_cpu.library.native_build import NativeBuildError, shim_with
+from xetl_cpu.library.serve import UnusableLibraryError, find_library
 
 BF16_TYPE = ml_dtypes.bfloat16
 F32, BF16, BF16_F32 = 1, 2, 258

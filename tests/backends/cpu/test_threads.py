@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from xetl_cpu import thread_limits
-from xetl_cpu.thread_limits import usable_cpus
-from xetl_cpu.thread_pools import load_pool
+from xetl_cpu.launch import thread_limits
+from xetl_cpu.launch.thread_limits import usable_cpus
+from xetl_cpu.launch.thread_pools import load_pool
 
 HERE = Path(__file__).parent
 LAUNCH = """
 import os, sys, numpy as np
 from test_executable import executable, view, TEAM, ArrayParam, dtypes
-from xetl_cpu.threads import thread_layer
+from xetl_cpu.launch.threads import thread_layer
 kernel = executable(TEAM, ArrayParam("A", dtypes.i64, 1, 0))
 def launch():
     total = np.zeros(1, np.int64)
@@ -28,7 +28,7 @@ def launch():
 SEEING = """
 import ctypes
 from test_entry import SEEN, dumping
-from xetl_cpu.threads import FAST_LAUNCHES, SLOW_LAUNCHES
+from xetl_cpu.launch.threads import FAST_LAUNCHES, SLOW_LAUNCHES
 seeing, found, words = dumping([], set())
 def teams():
     'How many threads the two roads of a launch use.'
@@ -184,7 +184,7 @@ def test_the_layer_that_is_asked_for(asked: str, layer: str) -> None:
 def test_the_work_queue_is_the_last_choice_and_that_is_said() -> None:
     script = """
 import warnings
-from xetl_cpu import threads
+from xetl_cpu.launch import threads
 load = threads.load_pool
 threads.load_pool = lambda layer: load(layer) if layer == "workqueue" else None
 with warnings.catch_warnings(record=True) as caught:
@@ -266,7 +266,7 @@ def test_workers_of_joblib_use_their_share() -> None:
     pytest.importorskip("joblib")
     script = """
 import joblib
-from xetl_cpu.thread_limits import allowed_threads, usable_cpus
+from xetl_cpu.launch.thread_limits import allowed_threads, usable_cpus
 jobs = usable_cpus().count
 calls = [joblib.delayed(allowed_threads)() for _ in range(jobs)]
 print({given.count for given in joblib.Parallel(n_jobs=jobs)(calls)})
@@ -278,7 +278,7 @@ print({given.count for given in joblib.Parallel(n_jobs=jobs)(calls)})
 def test_workers_of_multiprocessing_share_the_cpus(method: str) -> None:
     script = f"""
 import multiprocessing, time
-from xetl_cpu.thread_limits import allowed_threads, usable_cpus
+from xetl_cpu.launch.thread_limits import allowed_threads, usable_cpus
 context = multiprocessing.get_context("{method}")
 workers = usable_cpus().count
 with context.Pool(workers) as pool:
@@ -292,7 +292,7 @@ with context.Pool(1) as pool:
 def test_variables_count_in_workers_too() -> None:
     script = """
 import multiprocessing
-from xetl_cpu.thread_limits import allowed_threads
+from xetl_cpu.launch.thread_limits import allowed_threads
 with multiprocessing.get_context("fork").Pool(2) as pool:
     print(pool.apply(allowed_threads).count)
 """

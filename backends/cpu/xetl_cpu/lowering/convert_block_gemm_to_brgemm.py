@@ -38,13 +38,14 @@ from xetl.dialects.upstream import arith, memref, scf
 from xetl.errors import LibraryWarning
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
+from xetl_cpu.library.functions import brgemm_numbers
+from xetl_cpu.library.serve import find_library
 from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.microkernels import CALLED_K, Blocking, choose_blocking
 from xetl_cpu.targets import INLINE, Target, find_target
 from xetl_cpu.xsmm import BrgemmDispatchOp, BrgemmOp
-from xetl_cpu.xsmm_library import brgemm_numbers, find_library
 
 _PAIR = 2
 """Consecutive k that lie together in a panel of bf16."""

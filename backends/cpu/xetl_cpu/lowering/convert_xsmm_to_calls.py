@@ -74,7 +74,7 @@ class ConvertXsmmToCallsPass(ModulePass):
             elif isinstance(one, TileConfigOp):
                 calls.configure(one)
             elif isinstance(one, ThreadTilesOp):
-                # Its kernels are the library's now; `xetl_cpu.parallel` calls them.
+                # Its kernels are the library's now; `emit/parallel.py` calls them.
                 one.properties["library"] = UnitAttr()
         first = op.body.block.first_op
         declared = list(calls.declarations.values())

@@ -24,11 +24,11 @@ from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl.dialects.upstream import scf
 from xetl_cpu.dialect import IsNewOp, ThreadCountOp, ThreadNumberOp, ThreadTilesOp
-from xetl_cpu.emit import KernelEmitter
+from xetl_cpu.emit.kernel import KernelEmitter
+from xetl_cpu.emit.thread_tiles import give_back_tiles, set_up_tiles
+from xetl_cpu.emit.work import SMALL, nanoseconds
+from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.llvm import VOID, counted_loop, define, minimum
-from xetl_cpu.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
-from xetl_cpu.thread_tiles import give_back_tiles, set_up_tiles
-from xetl_cpu.work import SMALL, nanoseconds
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
 _HEADER = 64

@@ -8,7 +8,7 @@
 | a path                | calls of the library there: of one with these functions,   |
 |                       | or of a libxsmm (its folder, or its file)                  |
 
-A library is tried out (`xetl_cpu.xsmm_trial`) before it is trusted: numbers of flags
+A library is tried out (`xetl_cpu.library.trial`) before it is trusted: numbers of flags
 differ between versions of libxsmm, and a wrong one is no error there but wrong numbers.
 """
 
@@ -17,85 +17,19 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from xetl_cpu import native
-from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
+from xetl_cpu.library.functions import DISPATCH, FUNCTIONS, INVOKE, Library
 
-__all__ = [
-    "FUNCTIONS",
-    "INVOKE_TYPE",
-    "Library",
-    "UnusableLibraryError",
-    "brgemm_numbers",
-    "dispatch_type",
-    "find_library",
-]
+__all__ = ["UnusableLibraryError", "find_library"]
 
 LIBXSMM, RECORDING = "libxsmm", "recording"
-
-_DISPATCH, _INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
-TILES = (
-    "xsmm_intel_amx_tile_config_dispatch",
-    "xsmm_intel_amx_tile_config_invoke",
-)
-FUNCTIONS = (_DISPATCH, _INVOKE, *TILES)
-"""All that a kernel may call."""
-
-_I64, _PTR = ctypes.c_int64, ctypes.c_void_p
-_DISPATCH_NUMBERS = 10
-dispatch_type = ctypes.CFUNCTYPE(_I64, *[_I64] * _DISPATCH_NUMBERS)
-INVOKE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
 
 
 class UnusableLibraryError(Exception):
     """There is no library, or none that computes what it should; says why."""
-
-
-@dataclass(frozen=True)
-class Library:
-    """Functions to call.
-
-    Attributes:
-        mode: what the user asked for.
-        addresses: of the functions it has, by name.
-        identity: differs between libraries whose kernels may differ.
-        quietly: what calls of our own are made in, so that none is written down.
-        is_sequential: whether kernels may call it from one thread only.
-        path: of the file; None: there is none, the functions are ours.
-    """
-
-    mode: str
-    addresses: Mapping[str, int]
-    identity: str
-    quietly: Callable[[], AbstractContextManager[None]] = nullcontext
-    is_sequential: bool = False
-    path: Path | None = None
-
-    @property
-    def serves_tiles(self) -> bool:
-        """Whether it can set AMX up apart from its kernels."""
-        return all(name in self.addresses for name in TILES)
-
-    def has_kernel(self, numbers: Sequence[int]) -> bool:
-        """Whether a dispatch with these numbers (see `brgemm_numbers`) finds one."""
-        return self.dispatch(numbers) != 0
-
-    def dispatch(self, numbers: Sequence[int]) -> int:
-        """The address of a kernel, or 0."""
-        with self.quietly():
-            return dispatch_type(self.addresses[_DISPATCH])(*numbers)
-
-
-def brgemm_numbers(
-    data_type: str, sizes: Sequence[int], flags: Sequence[str]
-) -> list[int]:
-    """The arguments of ``xsmm_brgemm_dispatch``."""
-    return [DATA_TYPES[data_type], *sizes, gemm_flags_in_calls(flags)]
 
 
 def find_library(mode: str) -> Library:
@@ -123,7 +57,7 @@ def _find(mode: str) -> Library | str:
 def _open(mode: str) -> Library:
     if mode == RECORDING:
         # Only then: it needs NumPy, which a launch need not.
-        recording = importlib.import_module("xetl_cpu.recording")
+        recording = importlib.import_module("xetl_cpu.library.recording")
         return recording.library()
     path = native.XSMM_SHIM if mode == LIBXSMM else _shim(Path(mode))
     try:
@@ -133,11 +67,11 @@ def _open(mode: str) -> Library:
         why = native.status() if mode == LIBXSMM else str(error)
         raise UnusableLibraryError(f"it cannot be loaded ({why})") from None
     addresses = {
-        name: ctypes.cast(getattr(loaded, name), _PTR).value or 0
+        name: ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value or 0
         for name in FUNCTIONS
         if hasattr(loaded, name)
     }
-    for name in (_DISPATCH, _INVOKE):
+    for name in (DISPATCH, INVOKE):
         if name not in addresses:
             raise UnusableLibraryError(f"it has no function `{name}`")
     # libxsmm makes other kernels for other processors, and may be told which.
@@ -150,7 +84,7 @@ def _shim(path: Path) -> Path:
     root = path if path.is_dir() else _root_of_libxsmm(path)
     if root is None:
         return path
-    build = importlib.import_module("xetl_cpu.native_build")
+    build = importlib.import_module("xetl_cpu.library.native_build")
     try:
         return build.shim_with(root)
     except build.NativeBuildError as reason:
@@ -163,11 +97,11 @@ def _root_of_libxsmm(path: Path) -> Path | None:
         loaded = ctypes.CDLL(str(path))
     except OSError:
         return None
-    is_libxsmm = hasattr(loaded, "libxsmm_init") and not hasattr(loaded, _DISPATCH)
+    is_libxsmm = hasattr(loaded, "libxsmm_init") and not hasattr(loaded, DISPATCH)
     return path.parent.parent if is_libxsmm else None
 
 
 def why_not_trusted(library: Library) -> str | None:
     """Why a library is not to be used, if it is not."""
-    trial = importlib.import_module("xetl_cpu.xsmm_trial")
+    trial = importlib.import_module("xetl_cpu.library.trial")
     return trial.why_not_trusted(library)

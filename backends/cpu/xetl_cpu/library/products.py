@@ -1,4 +1,4 @@
-"""Products by the ``xsmm_*`` functions of a library: ``python xsmm_products.py PATH``.
+"""Products by the ``xsmm_*`` functions of a library: ``python products.py PATH``.
 
 Reads a list of `Product` as JSON from standard input and writes what C is after each,
 or null where there is no kernel.  It is also run as a script of its own, so it imports

@@ -2,7 +2,7 @@
 
 Code that others made may also crash, say because ``LIBXSMM_TARGET`` names a processor
 that this is not.  So a library from a file is tried out in a process of its own
-(`xetl_cpu.xsmm_products`, 30 ms); only tiles that somebody emulates are tried here.
+(`xetl_cpu.library.products`, 30 ms); only tiles that somebody emulates are tried here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from dataclasses import asdict
 from struct import pack
 from typing import TYPE_CHECKING
 
-from xetl_cpu import amx, xsmm_products
+from xetl_cpu import amx
+from xetl_cpu.library import products as xsmm_products
+from xetl_cpu.library.products import Product
 from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
-from xetl_cpu.xsmm_products import Product
 
 if TYPE_CHECKING:
-    from xetl_cpu.xsmm_library import Library
+    from xetl_cpu.library.functions import Library
 
 _SECONDS = 30
 """How long a library may take: nothing it is asked for takes a millisecond."""

@@ -23,7 +23,13 @@ from xetl.codegen.llvm import ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl_cpu.dialect import BarrierOp, FibersOp
-from xetl_cpu.emit import STACK_BYTES, KernelEmitter, buffer_bytes, lines, room_for
+from xetl_cpu.emit.kernel import (
+    STACK_BYTES,
+    KernelEmitter,
+    buffer_bytes,
+    lines,
+    room_for,
+)
 from xetl_cpu.llvm import VOID, counted_loop, define
 
 # Bytes, not assembly: so no assembler need be loaded to compile a kernel.

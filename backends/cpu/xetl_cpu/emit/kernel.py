@@ -26,11 +26,11 @@ from xetl.dialects.upstream import memref as memref_ops
 from xetl.dialects.upstream.xegpu_fence import FenceOp
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
-from xetl_cpu import calls, products
 from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
+from xetl_cpu.emit import calls, products
+from xetl_cpu.emit.log import emit_log, log_operations
+from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.llvm import define
-from xetl_cpu.logging import emit_log, log_operations
-from xetl_cpu.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 

@@ -1,4 +1,4 @@
-"""The threads kernels run on: one of numba's pools (`xetl_cpu.thread_pools`).
+"""The threads kernels run on: one of numba's pools (`xetl_cpu.launch.thread_pools`).
 
 Where numba is loaded too, both share a pool, and ``numba.set_num_threads`` counts for
 kernels as well; so do limits that `threadpoolctl` sets for OpenMP. Launches of several
@@ -23,8 +23,8 @@ from pathlib import Path
 from threading import Lock
 
 from xetl.errors import ThreadLayerWarning
-from xetl_cpu.thread_limits import allowed_threads
-from xetl_cpu.thread_pools import (
+from xetl_cpu.launch.thread_limits import allowed_threads
+from xetl_cpu.launch.thread_pools import (
     WORKQUEUE,
     address,
     load_pool,
@@ -88,7 +88,7 @@ class ThreadLayer:
 class _Launches:
     """How many launches run now, in memory that native code can read.
 
-    ``fast`` is counted by native entries (`xetl_cpu.entry`) while they hold Python's
+    ``fast`` is counted by native entries (`launch/entry.py`) while they hold Python's
     lock, ``slow`` by Python under a lock of its own.
     """
 

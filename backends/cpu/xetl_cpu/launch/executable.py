@@ -15,12 +15,12 @@ from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
 from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl.runtime.log import read_records, show
-from xetl_cpu import fastcall
 from xetl_cpu.image import Image, load_image
-from xetl_cpu.prepacked import fast_prepacked, prepacked_argument, run_prepacked
-from xetl_cpu.slots import FIRST_ARGUMENT, GRID, WORKSPACE, WORKSPACE_BYTES
-from xetl_cpu.threads import SERIAL, ThreadLayer, thread_layer
-from xetl_cpu.workspace import Workspace, thread_workspace
+from xetl_cpu.launch import fastcall
+from xetl_cpu.launch.prepacked import fast_prepacked, prepacked_argument, run_prepacked
+from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE, WORKSPACE_BYTES
+from xetl_cpu.launch.threads import SERIAL, ThreadLayer, thread_layer
+from xetl_cpu.launch.workspace import Workspace, thread_workspace
 
 KERNEL = "xetl_kernel"
 

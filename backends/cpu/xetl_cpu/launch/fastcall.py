@@ -1,6 +1,6 @@
 """Calling a kernel with Python objects, past ctypes and past every check in Python.
 
-`xetl_entry` (emitted by `xetl_cpu.entry`) is a function as CPython calls builtins: it
+`xetl_entry` (emitted by `entry.py`) is a function as CPython calls builtins: it
 reads grid, arrays and numbers out of the objects themselves, checks them against a
 table and runs the kernel. This module makes the table and the builtin; it needs no
 LLVM. The layouts it relies on (of NumPy's arrays, and of CPython's floats and bytes)
@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_cpu import workspace
-from xetl_cpu.slots import FIRST_ARGUMENT
-from xetl_cpu.threads import (
+from xetl_cpu.launch import workspace
+from xetl_cpu.launch.slots import FIRST_ARGUMENT
+from xetl_cpu.launch.threads import (
     FAST_LAUNCHES,
     SLOW_LAUNCHES,
     ThreadLayer,

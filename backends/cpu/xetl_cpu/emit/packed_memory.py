@@ -1,6 +1,6 @@
 """Emission of ``cpu.packed_memory``: where the packed operand of a launch is.
 
-It lies in the workspace, unless the launch brings memory for it (`xetl_cpu.prepacked`).
+It lies in the workspace, unless the launch brings memory (`launch/prepacked.py`).
 What is brought starts with a header that says what was packed there, and how; unless
 that is exactly what this launch would pack, it is not used, and the kernel returns at
 once, before anything is written:
@@ -18,9 +18,9 @@ from xetl.codegen.types import I8, I64, PTR, byte_width
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl_cpu.dialect import PackedMemoryOp
-from xetl_cpu.emit import KernelEmitter, bytes_of
-from xetl_cpu.prepacked import FILLED, HEADER_WORDS, NONE
-from xetl_cpu.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
+from xetl_cpu.emit.kernel import KernelEmitter, bytes_of
+from xetl_cpu.launch.prepacked import FILLED, HEADER_WORDS, NONE
+from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
 
 _HEADER = 8 * HEADER_WORDS
 

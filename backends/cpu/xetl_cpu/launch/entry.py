@@ -1,6 +1,6 @@
 """Emits `xetl_entry`: a kernel's arguments straight out of Python objects.
 
-One function serves all kernels: it walks the table that `xetl_cpu.fastcall` made. As a
+One function serves all kernels: it walks the table that `launch/fastcall.py` made. As a
 builtin it is called ``(self, objects, count)``, holding Python's lock; ``self`` is the
 table. It returns the int 0 when the kernel has run, and 1, with nothing written, when
 anything is not as the table says or merely unusual: the slow road is general.
@@ -18,10 +18,9 @@ from typing import Any
 
 import llvmlite.binding as _binding
 
-from xetl_cpu import fastcall as layout
 from xetl_cpu.image import Image, build_image
-from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, store
-from xetl_cpu.slots import (
+from xetl_cpu.launch import fastcall as layout
+from xetl_cpu.launch.slots import (
     GRID,
     PACKED,
     PACKED_BYTES,
@@ -31,6 +30,7 @@ from xetl_cpu.slots import (
     WORKSPACE,
     WORKSPACE_BYTES,
 )
+from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, store
 
 _PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
@@ -413,7 +413,7 @@ def _count(code: _Code, launches: Value, step: int) -> None:
 
 
 def _threads(code: _Code, process: Value, limit: Value, launches: Value) -> Value:
-    """As `xetl_cpu.threads.ThreadLayer.team`: what may be used, and what is free."""
+    """As `launch.threads.ThreadLayer.team`: what may be used, and what is free."""
     builder = code.builder
     result = builder.alloca(I64)
     store(builder, limit, result, 8)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from xetl.runtime.cache import disk_cache
 
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parents[1]
 _SOURCES = (_HERE / "_native" / "source", _HERE.parents[2])
 """Folders with CMakeLists.txt: of an installed package, and a checkout."""
 

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from xetl.backend import Argument, ArrayView
 from xetl.prepacked import Prepacked
-from xetl_cpu.slots import PACKED, PACKED_BYTES, PACKED_STATE
-from xetl_cpu.workspace import thread_workspace
+from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE
+from xetl_cpu.launch.workspace import thread_workspace
 
 HEADER_WORDS = 16
 """Of the memory, before the operand."""

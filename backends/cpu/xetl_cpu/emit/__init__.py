@@ -1,0 +1,1 @@
+"""Emission: from the lowered operations of a launch to LLVM IR."""

@@ -1,0 +1,1 @@
+"""Products as calls of ``xsmm_*`` functions, and who serves these."""

@@ -1,0 +1,77 @@
+"""The ``xsmm_*`` functions: their names and types, and a library that has them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
+
+__all__ = [
+    "DISPATCH",
+    "FUNCTIONS",
+    "INVOKE",
+    "INVOKE_TYPE",
+    "TILES",
+    "Library",
+    "brgemm_numbers",
+    "dispatch_type",
+]
+
+DISPATCH, INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
+TILES = (
+    "xsmm_intel_amx_tile_config_dispatch",
+    "xsmm_intel_amx_tile_config_invoke",
+)
+FUNCTIONS = (DISPATCH, INVOKE, *TILES)
+"""All that a kernel may call."""
+
+_I64, _PTR = ctypes.c_int64, ctypes.c_void_p
+_DISPATCH_NUMBERS = 10
+dispatch_type = ctypes.CFUNCTYPE(_I64, *[_I64] * _DISPATCH_NUMBERS)
+INVOKE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
+
+
+@dataclass(frozen=True)
+class Library:
+    """Functions to call.
+
+    Attributes:
+        mode: what the user asked for.
+        addresses: of the functions it has, by name.
+        identity: differs between libraries whose kernels may differ.
+        quietly: what calls of our own are made in, so that none is written down.
+        is_sequential: whether kernels may call it from one thread only.
+        path: of the file; None: there is none, the functions are ours.
+    """
+
+    mode: str
+    addresses: Mapping[str, int]
+    identity: str
+    quietly: Callable[[], AbstractContextManager[None]] = nullcontext
+    is_sequential: bool = False
+    path: Path | None = None
+
+    @property
+    def serves_tiles(self) -> bool:
+        """Whether it can set AMX up apart from its kernels."""
+        return all(name in self.addresses for name in TILES)
+
+    def has_kernel(self, numbers: Sequence[int]) -> bool:
+        """Whether a dispatch with these numbers (see `brgemm_numbers`) finds one."""
+        return self.dispatch(numbers) != 0
+
+    def dispatch(self, numbers: Sequence[int]) -> int:
+        """The address of a kernel, or 0."""
+        with self.quietly():
+            return dispatch_type(self.addresses[DISPATCH])(*numbers)
+
+
+def brgemm_numbers(
+    data_type: str, sizes: Sequence[int], flags: Sequence[str]
+) -> list[int]:
+    """The arguments of ``xsmm_brgemm_dispatch``."""
+    return [DATA_TYPES[data_type], *sizes, gemm_flags_in_calls(flags)]
