@@ -1,10 +1,10 @@
 """Packing by the threads that multiply: each packs the tile of B it is at.
 
 Programs are dealt out so that a thread meets those with one tile of B one after the
-other (`emit/parallel.py`). It packs that tile when it meets the first of them, to memory of
-its own. So no thread waits for others to pack, none reads what another has written,
-and what is packed stays in the caches however large B is (measured on two threads: a
-product of 512 in bf16 takes 10 us of 274 less).
+other (`emit/parallel.py`). It packs that tile when it meets the first of them, to
+memory of its own. So no thread waits for others to pack, none reads what another has
+written, and what is packed stays in the caches however large B is (measured on two
+threads: a product of 512 in bf16 takes 10 us of 274 less).
 
 Source: BLIS ("packing on the fly", van Zee and van de Geijn, TOMS 41, 2015).
 """
