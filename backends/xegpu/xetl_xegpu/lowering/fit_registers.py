@@ -42,6 +42,10 @@ _SPARE = 64
 """Registers to leave where an order is chosen: for addresses, descriptions of messages,
 and gaps.  [measured] with 48 some GEMMs of f32 still spill a KB."""
 
+_SPARE_FOR_LANES = 96
+"""Registers to leave beside blocks that lanes move: each element has an address of its
+own, of two registers.  [measured] with 64 attention of 16 keys still spills a KB."""
+
 _SMALLER = (64, 32)
 """Bytes that a load brings a lane at most where it is cut: 16 registers, then 8."""
 
@@ -65,14 +69,17 @@ class FitRegistersPass(ModulePass):
 
 def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
     """Bring a block into the order that needs least, if it needs too much."""
-    spare = max((_ENOUGH.get(type(op), 0) for op in block.ops), default=0)
-    if not spare:
+    enough = max((_ENOUGH.get(type(op), 0) for op in block.ops), default=0)
+    if not enough:
         return  # no product
+    spare = _SPARE
+    if any(isinstance(op, simt.BlockLoadOp) and op.by_lanes for op in block.ops):
+        enough = spare = _SPARE_FOR_LANES
     held = Held(kernel)
     graph = Graph(block, held)
-    if line_of(graph, held, range(len(graph.ops))).most <= _bytes(device, spare):
+    if line_of(graph, held, range(len(graph.ops))).most <= _bytes(device, enough):
         return
-    budget = _bytes(device, _SPARE)
+    budget = _bytes(device, spare)
     line = _best(kernel, block, budget)
     for most in _SMALLER:
         if line.most <= budget or not halve_loads(block, most):

@@ -125,7 +125,8 @@ def test_products_of_any_memory(target: str, dtype) -> None:
 
 @each_target
 @pytest.mark.parametrize("dtype", [BF16, np.float32])
-def test_attention_of_any_memory(target: str, dtype) -> None:
+@pytest.mark.parametrize("keys", [16, 32])
+def test_attention_of_any_memory(target: str, dtype, keys: int) -> None:
     arrays = [np.zeros((64, 64), dtype) for _ in range(3)]
     out = np.zeros((64, 64), np.float32)
-    check(attention, [*arrays, out, 16, 32, 64], target, twin=True)
+    check(attention, [*arrays, out, 16, keys, 64], target, twin=True)
