@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 
 from harness import read_csv
 
@@ -55,8 +56,8 @@ def _shares(rows: list[dict[str, str]]) -> dict[Panel, dict[str, dict[str, float
 
 
 def _of_peak(shapes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Per cent of the highest peak that was seen: it does not depend on the shape."""
-    peak = max(rates["peak"] for rates in shapes.values())
+    """Per cent of the peak, the median of the cases: no shape changes it."""
+    peak = median(rates["peak"] for rates in shapes.values())
     shares: dict[str, dict[str, float]] = {}
     for shape, rates in shapes.items():
         best = max((rates[name] for name in PEERS if name in rates), default=0)

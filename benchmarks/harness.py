@@ -2,8 +2,10 @@
 
 Each contestant runs in a process of its own, for the idle threads of one library slow
 another. The processes take turns of a fraction of a second, round after round, so that
-noise and frequency hit all alike; the best run of each counts. A script makes a
-`Contest`, and is started again by it as `script --worker MODULE:FUNCTION`.
+noise and frequency hit all alike; the best run of each counts. Shares of a limit are
+those of the rounds, the median of them: the clock changes from one to the next. A
+script makes a `Contest`, and is started again by it as
+`script --worker MODULE:FUNCTION`.
 
 What a library does for a benchmark stands in `library_<name>.py`: functions from the
 fields of a case to a `Job`, or None if it cannot do that.
@@ -24,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any, Self
 
@@ -34,7 +37,8 @@ SLOWING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS")
 """Variables that environments set and that hold a library to code for older CPUs."""
 
 Case = dict[str, Any]
-Rates = dict[str, float]
+Rates = dict[str, list[float]]
+"""Of each contestant that can do a case, round by round."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,12 @@ class Contest:
             for case, rates in _measure(self.everybody(), cases, threads, options):
                 _print_row([str(threads), text_of(case), *self._cells(rates)])
                 rows += [
-                    {**case, "threads": threads, "contestant": n, "rate": f"{r:.3f}"}
+                    {
+                        **case,
+                        "threads": threads,
+                        "contestant": n,
+                        "rate": f"{max(r):.3f}",
+                    }
                     for n, r in rates.items()
                 ]
         return rows
@@ -124,14 +133,15 @@ class Contest:
     def _cells(self, rates: Rates) -> list[str]:
         """The rate of each; the ratios to the best peer; the shares of the limit."""
         names = [each.name for each in self.everybody()]
-        cells = [f"{rates[name]:.0f}" if name in rates else "-" for name in names]
-        best = max((rates[p.name] for p in self.peers if p.name in rates), default=None)
+        cells = [f"{max(rates[name]):.0f}" if name in rates else "-" for name in names]
+        peers = [max(rates[p.name]) for p in self.peers if p.name in rates]
         have = [rates.get(each.name) for each in self.ours]
         if self.peers:
-            cells += [f"{rate / best:.2f}" if rate and best else "-" for rate in have]
+            best = max(peers, default=None)
+            cells += [f"{max(r) / best:.2f}" if r and best else "-" for r in have]
         if self.limit is not None:
             most = rates.get(self.limit.name)
-            cells += [f"{rate / most:.1%}" if rate and most else "-" for rate in have]
+            cells += [f"{_share(r, most):.1%}" if r and most else "-" for r in have]
         return cells
 
 
@@ -246,7 +256,7 @@ def _measure(
     threads: int,
     options: argparse.Namespace,
 ) -> Iterator[tuple[Case, Rates]]:
-    """For each case, the best rate of each contestant that can do it."""
+    """For each case, the rates of each contestant that can do it."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         workers = {
@@ -259,8 +269,13 @@ def _measure(
                 for name, worker in workers.items():
                     answer = worker.turn(case, options.seconds)
                     if answer is not None:
-                        rates[name] = max(rates.get(name, 0), answer[1] / answer[0])
+                        rates.setdefault(name, []).append(answer[1] / answer[0])
             yield case, rates
+
+
+def _share(rates: Sequence[float], limits: Sequence[float]) -> float:
+    """What part of a limit is reached, in the middle one of the rounds."""
+    return median(r / limit for r, limit in zip(rates, limits, strict=True))
 
 
 def text_of(case: Case) -> str:
