@@ -10,9 +10,9 @@ of a thread before, none now; a GEMM of f32, 64x32 a subgroup, 10.7 KB and none.
 *How*: some orders are tried, first those that are most like the one there is; the first
 that fits is taken, else the one that needs least. What is in use is estimated
 (`fitting.held`); a few registers are left for what the estimate does not see.
-*Left alone*: blocks that fit, for there a load had better be early; blocks without
-products (`order-by-use`); the order of whatever writes memory or waits, and of loads
-beside it.
+*Left alone*: blocks that fit, for there a load had better be early; those of which no
+order comes near to fitting; blocks without products (`order-by-use`); the order of
+whatever writes memory or waits, and of loads beside it.
 
 Before: ``%a0 = load; %a1 = load; %b0 = load; %b1 = load; dpas %a0, %b0; dpas %a1, %b1``
 After:  ``%a0 = load; %b0 = load; dpas %a0, %b0; %a1 = load; %b1 = load; dpas %a1, %b1``
@@ -45,6 +45,10 @@ and gaps.  [measured] with 48 some GEMMs of f32 still spill a KB."""
 _SPARE_FOR_LANES = 96
 """Registers to leave beside blocks that lanes move: each element has an address of its
 own, of two registers.  [measured] with 64 attention of 16 keys still spills a KB."""
+
+_BEYOND = 32
+"""Registers more than there are with which no order helps.  [measured] products of f64
+that need 320 or more spill more bytes in another order; with 268 all still fit."""
 
 _SMALLER = (64, 32)
 """Bytes that a load brings a lane at most where it is cut: 16 registers, then 8."""
@@ -85,6 +89,8 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
         if line.most <= budget or not halve_loads(block, most):
             break
         line = _best(kernel, block, budget)
+    if line.most > _bytes(device, -_BEYOND):
+        return
     for op in line.operations:
         op.detach()
         block.add_op(op)
