@@ -73,6 +73,9 @@ _MAX_ROWS = 10
 """Rows a power of two apart share the sets of L1, which have 12 ways: at 4096 x 4096
 by 16, 13 rows run at 0.83 of the speed of 10."""
 
+_ROWS_THAT_ASK = 8
+"""With ten rows an address is kept in memory."""
+
 _NARROW_UNROLL = 8
 """Steps at once where a row of the register tile is one vector: 6 % faster there. Where
 it is more, that gains less than 1 % and doubles the time to compile."""
@@ -178,8 +181,11 @@ class Blocking:
 
     @property
     def asks_ahead(self) -> bool:
-        """Whether strips ask for the memory of others; one vector leaves no time."""
-        return self.vectors > 1
+        """Whether strips ask for the memory of others.
+
+        One vector leaves no time for it, many rows no registers for addresses.
+        """
+        return self.vectors > 1 and self.mr <= _ROWS_THAT_ASK
 
     @property
     def compute_bytes(self) -> int:
