@@ -16,7 +16,6 @@ from typing import Any
 
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I32, I64, llvm_type
-from xetl.errors import InternalError
 from xetl_xegpu import simt
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter
 from xetl_xegpu.emit.ending import allowed
@@ -63,7 +62,7 @@ def _item(elements: _Elements, number: int) -> Any:
     item: Any = None
     for part in range(elements.parts):
         address, inside = elements.at(number, part)
-        at = b.inttoptr(b.select(inside, address, elements.em.status), GLOBAL)
+        at = b.inttoptr(b.select(inside, address, elements.status), GLOBAL)
         loaded = b.load(at, typ=element, align=shape.bits // 8)
         found = b.select(inside, loaded, element(0))
         if elements.parts > 1:
@@ -85,11 +84,8 @@ class _Elements:
     """Where the elements of a block are, and which of them lie inside."""
 
     def __init__(self, em: KernelEmitter, op: BlockOp) -> None:
-        if em.status is None:
-            raise InternalError(
-                "a kernel's last argument is no address of status words"
-            )
         self.em, self.shape = em, op.shape
+        self.status = em.status_words()
         self.parts = self.shape.item_bits // self.shape.bits
         base, width, height, pitch, x, y = em.all(
             [op.base, op.width, op.height, op.pitch, op.x, op.y]

@@ -13,6 +13,7 @@ from xetl.codegen.emitter import Emitter
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I32, PTR
 from xetl.devices import Device
+from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
@@ -67,6 +68,13 @@ class KernelEmitter(Emitter):
     named_barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     ending: Ending | None = None
     multiplies: bool = False
+
+    def status_words(self) -> Any:
+        """Where the status words are: memory that may be read at any time."""
+        if self.status is None:
+            text = "a kernel's last argument is no address of status words"
+            raise InternalError(text)
+        return self.status
 
     def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
         """Call a builtin; functions of numbers for each, where these are apart."""

@@ -31,7 +31,7 @@ from xetl_xegpu.emit import (
 )
 from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
 from xetl_xegpu.emit.scalars import ScalarBuilder
-from xetl_xegpu.simt import DpasOp, FuncOp, LaneProductOp
+from xetl_xegpu.simt import PRODUCTS, FuncOp
 
 TRIPLE = "spirv64-unknown-unknown"
 
@@ -84,7 +84,7 @@ def _emit_kernel(
         slm=_shared_memory(llvm, op),
         status=kernel.args[-1] if types and types[-1] == I64 else None,
         log_ids=log_ids,
-        multiplies=any(isinstance(each, DpasOp | LaneProductOp) for each in op.walk()),
+        multiplies=any(isinstance(each, PRODUCTS) for each in op.walk()),
     )
     for argument, value in zip(arguments, kernel.args):
         em.set(argument, value)

@@ -91,9 +91,7 @@ def _record(em: KernelEmitter, op: RecordOp) -> None:
     """Take room in the log and write there, if it is not full."""
     b = em.builder
     words = HEADER_WORDS + sum(prod(shape) for shape in op.field_shapes())
-    if em.status is None:
-        raise InternalError("a kernel's last argument is no address of status words")
-    log = b.inttoptr(em.status, GLOBAL)
+    log = b.inttoptr(em.status_words(), GLOBAL)
     is_first = b.icmp_signed("==", em.lane(), I32(0))
     before = b.block
     with b.if_then(is_first):

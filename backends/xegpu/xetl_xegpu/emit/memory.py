@@ -46,9 +46,7 @@ def _safe_address(em: KernelEmitter, is_local: bool) -> Any:
     """8 bytes that may be read at any time."""
     if is_local:
         return constant(0)
-    if em.status is None:
-        raise InternalError("a kernel's last argument is no address of status words")
-    return em.status
+    return em.status_words()
 
 
 def _store(em: KernelEmitter, op: simt.StoreOp) -> None:

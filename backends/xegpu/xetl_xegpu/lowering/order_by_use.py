@@ -25,8 +25,6 @@ from xdsl.passes import ModulePass
 from xetl.transforms.effects import is_pure
 from xetl_xegpu import simt
 
-_PRODUCTS = (simt.DpasOp, simt.LaneProductOp)
-
 
 class OrderByUsePass(ModulePass):
     """See the module docstring."""
@@ -38,7 +36,7 @@ class OrderByUsePass(ModulePass):
         for one in op.walk():
             for region in one.regions:
                 for block in region.blocks:
-                    if not any(isinstance(each, _PRODUCTS) for each in block.ops):
+                    if not any(isinstance(each, simt.PRODUCTS) for each in block.ops):
                         _order(block)
 
 

@@ -47,7 +47,6 @@ ENOUGH = 8
 """Products between the halves."""
 
 _WHOLE_ONLY = (simt.NamedBarrierOp, simt.AssertOp)
-_PRODUCTS = (simt.DpasOp, simt.LaneProductOp)
 
 
 class SplitBarrier(RewritePattern):
@@ -87,7 +86,7 @@ def _may_cross(op: Operation) -> bool:
 
 def _products(operations: tuple[Operation, ...]) -> int:
     inner = (each for op in operations for each in op.walk())
-    return sum(isinstance(each, _PRODUCTS) for each in inner)
+    return sum(isinstance(each, simt.PRODUCTS) for each in inner)
 
 
 class JoinArrival(RewritePattern):

@@ -13,6 +13,7 @@ from xetl_xegpu.simt.barrier_ops import (
     NamedBarrierOp,
 )
 from xetl_xegpu.simt.block_ops import (
+    PRODUCTS,
     BlockLoadOp,
     BlockPrefetchOp,
     BlockShape,
@@ -69,6 +70,7 @@ SIMT = Dialect(
 
 __all__ = [
     "LANES",
+    "PRODUCTS",
     "SIMT",
     "SUBGROUP_SIZE",
     "AssertOp",

@@ -424,3 +424,7 @@ _SUMS: dict[tuple[str, str], tuple[Attribute, ...]] = {
     **{(a, b): (i32,) for a in ("i8", "u8") for b in ("i8", "u8")},
 }
 """The types of C, by those of A and B.  Source: `xetl.devices`, with the signs."""
+
+
+PRODUCTS = (DpasOp, LaneProductOp)
+"""Products of matrices: what they read comes in blocks, and takes most registers."""

@@ -11,8 +11,6 @@ from xetl.transforms.effects import is_pure
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fitting.held import Held
 
-PRODUCTS = (simt.DpasOp, simt.LaneProductOp)
-
 
 class Graph:
     """The operations of a block by their numbers, as they stand now.
@@ -49,7 +47,7 @@ class Graph:
         self.anchors = [
             at
             for at, op in enumerate(self.ops)
-            if isinstance(op, PRODUCTS) or op in handed_on or not _may_wait(op)
+            if isinstance(op, simt.PRODUCTS) or op in handed_on or not _may_wait(op)
         ]
         self.needs = list(self._needs())
         self.anchors_before = list(self._anchors_before())

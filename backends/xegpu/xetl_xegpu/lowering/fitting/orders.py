@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fitting.graph import PRODUCTS, Graph
+from xetl_xegpu.lowering.fitting.graph import Graph
 from xetl_xegpu.lowering.fitting.held import Held
 from xetl_xegpu.lowering.fitting.line import Line, line_of
 
@@ -38,7 +38,7 @@ def _by_loads(graph: Graph, side: int) -> list[int]:
     ordered: list[int] = []
     nest: list[int] = []
     for number in graph.anchors:
-        is_product = isinstance(graph.ops[number], PRODUCTS)
+        is_product = isinstance(graph.ops[number], simt.PRODUCTS)
         if not is_product or _multiplies_any(graph, number, nest):
             ordered += _grouped(graph, nest, side)
             nest = []
