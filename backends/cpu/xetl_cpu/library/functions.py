@@ -15,11 +15,15 @@ __all__ = [
     "FUNCTIONS",
     "INVOKE",
     "INVOKE_TYPE",
+    "RECORDING",
     "TILES",
     "Library",
     "brgemm_numbers",
     "dispatch_type",
 ]
+
+RECORDING = "recording"
+"""The library that is ours, as `config.xsmm` names it."""
 
 DISPATCH, INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
 TILES = (

@@ -19,15 +19,13 @@ import numpy as np
 from xetl_cpu.library.functions import (
     FUNCTIONS,
     INVOKE_TYPE,
+    RECORDING,
     Library,
     dispatch_type,
 )
 from xetl_cpu.xsmm.flags import DATA_TYPES, GEMM_FLAGS
 
 __all__ = ["Call", "library", "recording"]
-
-_NAME = "recording"
-"""As `config.xsmm` says it."""
 
 _TILES_INVOKE_TYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
@@ -86,7 +84,7 @@ def library() -> Library:
         name: ctypes.cast(function, ctypes.c_void_p).value or 0
         for name, function in zip(FUNCTIONS, _CALLBACKS)
     }
-    return Library(_NAME, addresses, _NAME, _paused, is_sequential=True)
+    return Library(RECORDING, addresses, RECORDING, _paused, is_sequential=True)
 
 
 def _write_down(name: str, arguments: tuple[Any, ...]) -> None:

@@ -21,11 +21,17 @@ from functools import cache
 from pathlib import Path
 
 from xetl_cpu import native
-from xetl_cpu.library.functions import DISPATCH, FUNCTIONS, INVOKE, Library
+from xetl_cpu.library.functions import (
+    DISPATCH,
+    FUNCTIONS,
+    INVOKE,
+    RECORDING,
+    Library,
+)
 
 __all__ = ["UnusableLibraryError", "find_library"]
 
-LIBXSMM, RECORDING = "libxsmm", "recording"
+LIBXSMM = "libxsmm"
 
 
 class UnusableLibraryError(Exception):

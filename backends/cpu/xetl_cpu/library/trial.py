@@ -14,15 +14,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from struct import pack
-from typing import TYPE_CHECKING
 
 from xetl_cpu import amx
 from xetl_cpu.library import products as xsmm_products
+from xetl_cpu.library.functions import Library
 from xetl_cpu.library.products import Product
 from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
-
-if TYPE_CHECKING:
-    from xetl_cpu.library.functions import Library
 
 _SECONDS = 30
 """How long a library may take: nothing it is asked for takes a millisecond."""
