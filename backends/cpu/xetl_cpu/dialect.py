@@ -70,6 +70,7 @@ __all__ = [
     "ConstantMemoryOp",
     "FibersOp",
     "IsNewOp",
+    "Later",
     "LogOp",
     "Output",
     "PackAOp",
@@ -346,13 +347,24 @@ class Output(NamedTuple):
     is_wanted: SSAValue
 
 
+class Later(NamedTuple):
+    """Where in a matrix that begins which the program packs next, if it goes on so.
+
+    It may lie outside: it is asked for ahead of time, not read.
+    """
+
+    matrix: SSAValue
+    k: SSAValue
+    n: SSAValue
+
+
 @irdl_op_definition
 class BlockGemmOp(_BlockOp):
     """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch.
 
     With ``accumulate`` that is false what is in c does not count. If ``is_wanted``, the
     sums go to ``cols`` columns of ``out`` from (out_row, out_col) on, in its type,
-    and not to c.
+    and not to c. What the program packs next begins at (next_k, next_n) of ``next_b``.
     """
 
     name = "xsmm.block_gemm"
@@ -372,6 +384,9 @@ class BlockGemmOp(_BlockOp):
     out_col = opt_operand_def(IndexType)
     cols = opt_operand_def(IndexType)
     is_wanted = opt_operand_def(i1)
+    next_b = opt_operand_def(MemRefType)
+    next_k = opt_operand_def(IndexType)
+    next_n = opt_operand_def(IndexType)
     source_type = prop_def(Attribute)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -382,6 +397,7 @@ class BlockGemmOp(_BlockOp):
         source_type: Attribute,
         accumulate: SSAValue | None = None,
         output: Output | None = None,
+        later: Later | None = None,
     ) -> None:
         super().__init__(
             operands=[
@@ -389,6 +405,8 @@ class BlockGemmOp(_BlockOp):
                 [] if accumulate is None else [accumulate],
                 *([value] for value in output or ()),
                 *([] for _ in range(0 if output else len(Output._fields))),
+                *([value] for value in later or ()),
+                *([] for _ in range(0 if later else len(Later._fields))),
             ],
             properties={**_tile(tile), "source_type": source_type},
         )
@@ -399,11 +417,20 @@ class BlockGemmOp(_BlockOp):
         known = [value for value in values if value is not None]
         return Output(*known) if known else None
 
+    def later(self) -> Later | None:
+        """What is packed next, if that is known."""
+        values = (self.next_b, self.next_k, self.next_n)
+        known = [value for value in values if value is not None]
+        return Later(*known) if known else None
+
     def verify_(self) -> None:
-        """Check that an output is given whole."""
+        """Check that an output and what is packed next are given whole."""
         values = (self.out, self.out_row, self.out_col, self.cols, self.is_wanted)
         if len({value is None for value in values}) > 1:
             raise VerifyException("out, out_row, out_col, cols, is_wanted: all or none")
+        values = (self.next_b, self.next_k, self.next_n)
+        if len({value is None for value in values}) > 1:
+            raise VerifyException("next_b, next_k, next_n: all or none")
 
 
 @irdl_op_definition

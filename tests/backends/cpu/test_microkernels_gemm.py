@@ -108,11 +108,20 @@ def operands(blocking, dtype, m, n, k, pad=0, seed=0):
     return a[:, :k].astype(exact) @ b.astype(exact), arguments, c
 
 
-def check(target_name, dtype, block, m, n, k, pad=0, seed=0, accumulate=True):
+NOTHING = (0, 0, 0)
+"""What is packed next: where it starts, the distance of pieces in bytes, how many."""
+
+NOWHERE = (1 << 46, 4 << 20, 256)
+"""Memory that nobody has: to ask for it is no access."""
+
+
+def check(
+    target_name, dtype, block, m, n, k, pad=0, seed=0, accumulate=True, later=NOTHING
+):
     blocking, gemm = block_gemm(target_name, dtype, *block)
     product, arguments, c = operands(blocking, dtype, m, n, k, pad, seed)
     scratch = fenced(c)
-    gemm(*arguments, scratch, accumulate)
+    gemm(*arguments, scratch, accumulate, *later)
     before = c[:m, :n] if accumulate else 0
     assert np.array_equal(scratch[:m, :n], before + product)
     # Panels past the last, and rows past the last strip, are not ours.
@@ -130,11 +139,14 @@ def check(target_name, dtype, block, m, n, k, pad=0, seed=0, accumulate=True):
     pad=st.integers(0, 5),
     seed=st.integers(0, 99),
     accumulate=st.booleans(),
+    later=st.sampled_from([NOTHING, NOWHERE]),
 )
 @settings(max_examples=40, deadline=None)
-def test_any_shape_matches_numpy(target_name, dtype, m, n, k, pad, seed, accumulate):
+def test_any_shape_matches_numpy(
+    target_name, dtype, m, n, k, pad, seed, accumulate, later
+):
     need(target_name)
-    check(target_name, dtype, (70, 70), m, n, k, pad, seed, accumulate)
+    check(target_name, dtype, (70, 70), m, n, k, pad, seed, accumulate, later)
 
 
 OUTPUTS = [
@@ -171,7 +183,8 @@ def test_results_go_to_the_users_matrix(
     type_ = NUMPY[out]
     matrix = np.full((m, n + pad), 7, type_)
     given_out = fenced(matrix.ravel()[: matrix.size - pad])
-    gemm(*arguments, scratch, accumulate, given_out if is_given else 0, n + pad, n)
+    out_at = given_out if is_given else 0
+    gemm(*arguments, scratch, accumulate, *NOTHING, out_at, n + pad, n)
     expected = product + c[:m, :n] if accumulate else product
     if not is_given:
         assert np.array_equal(scratch[:m, :n], expected)

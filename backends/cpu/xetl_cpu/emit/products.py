@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.emitter import Strided, constant, is_constant
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import I1, memory_type
+from xetl.codegen.types import I1, PTR, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl_cpu.dialect import (
@@ -27,6 +27,7 @@ from xetl_cpu.microkernels import (
     emit_pack_b,
 )
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.skinny import emit_skinny_gemm
 from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
@@ -127,7 +128,22 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     if len(function.args) > len(arguments):
         is_known = op.accumulate is not None
         arguments.append(em.get(op.accumulate) if is_known else ll.Constant(I1, 1))
+        arguments += _later(em, op, blocking)
     em.builder.call(function, [*arguments, *_output(em, output)])
+
+
+def _later(em: Any, op: BlockGemmOp, blocking: Blocking) -> list[Any]:
+    """What is packed next, as contiguous pieces; the null pointer: nothing known."""
+    later = op.later()
+    if later is None:
+        return [ll.Constant(PTR, None), constant(0), constant(0)]
+    b = em.strided(later.matrix)
+    is_row = _unit(b, "k", "n") != "k"
+    pieces = blocking.chunk if is_row else blocking.block_n
+    stride = b.strides[0 if is_row else 1]
+    size = bits_of(_name(later.matrix)).width // 8
+    distance = em.builder.mul(stride, constant(size))
+    return [_at(em, later.matrix, later.k, later.n), distance, constant(pieces)]
 
 
 def _output(em: Any, output: Output | None) -> list[Any]:

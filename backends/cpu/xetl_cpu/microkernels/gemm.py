@@ -33,7 +33,12 @@ from xetl_cpu.llvm import (
     minimum,
     offset,
 )
-from xetl_cpu.microkernels.ahead import next_panel, next_rows
+from xetl_cpu.microkernels.ahead import (
+    Strip,
+    next_panel,
+    next_rows,
+    or_next_pieces,
+)
 from xetl_cpu.microkernels.amx import emit_amx_block_gemm
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.finishing import (
@@ -46,6 +51,7 @@ from xetl_cpu.microkernels.finishing import (
 )
 from xetl_cpu.microkernels.parameters import (
     BLOCK_GEMM_PARAMETERS,
+    LATER_PARAMETERS,
     OUTPUT_PARAMETERS,
     START_PARAMETERS,
 )
@@ -58,7 +64,10 @@ __all__ = ["emit_block_gemm"]
 def emit_block_gemm(
     module: Module, target: Target, blocking: Blocking, out: str | None = None
 ) -> Function:
-    """Get or create ``void(a, lda, rows, k, b, panel_stride, panels, c, accumulate)``.
+    """Get or create the block GEMM.
+
+    ``void(a, lda, rows, k, b, panel_stride, panels, c, accumulate, later,
+    later_stride, pieces)``:
 
     C[rows, panels * nr] = A[rows, k] @ B[k, panels * nr], where
 
@@ -68,7 +77,9 @@ def emit_block_gemm(
       [ceil(k/k_pack)][nr][k_pack] and zero where k is padded;
     * ``c`` holds accumulators, rows ``blocking.ldc`` apart; rows up to the next
       multiple of ``mr`` are overwritten with rubbish;
-    * if ``accumulate`` (i1), what is in ``c`` is added.
+    * if ``accumulate`` (i1), what is in ``c`` is added;
+    * ``later`` is null, or where ``pieces`` pieces of memory begin, ``later_stride``
+      bytes apart, that will be packed next: they are asked for, never read.
 
     With ``out``, a matrix's dtype, ``out, out_stride, cols`` follow: if the pointer
     is not null, the result goes there instead, rows ``out_stride`` elements apart, and
@@ -87,7 +98,7 @@ def emit_block_gemm(
     known = module.globals.get(name)
     if known is not None:
         return known
-    parameters = BLOCK_GEMM_PARAMETERS + START_PARAMETERS
+    parameters = BLOCK_GEMM_PARAMETERS + START_PARAMETERS + LATER_PARAMETERS
     parameters += () if out is None else OUTPUT_PARAMETERS
     function = define(module, name, VOID, parameters)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -99,7 +110,8 @@ def emit_block_gemm(
 def _emit_loops(
     builder: Builder, blocking: Blocking, function: Function, out: str | None
 ) -> None:
-    a, lda, rows, k, b, panel_stride, panels, c, accumulate, *output = function.args
+    a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
+    start, distance, pieces, *output = rest
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
     last_row = builder.sub(rows, const(I64, 1))
@@ -128,14 +140,15 @@ def _emit_loops(
                 blocking.vectors,
             )
             if blocking.asks_ahead:
-                later = offset(builder, b_panel, element, panel_stride)
-                in_block = builder.sub(strip.index, block.index)
+                who = Strip(builder, blocking, strip.index, block.index, panel.index)
                 steps = builder.udiv(k, const(I64, blocking.k_pack))
-                rows_of_a = a, lda, last_row
-                tile.ahead = [
-                    next_panel(builder, blocking, later, in_block, steps),
-                    next_rows(builder, blocking, rows_of_a, strip.index, panel.index),
-                ]
+                following = offset(builder, b_panel, element, panel_stride)
+                usual = (
+                    next_panel(who, following, steps),
+                    next_rows(who, a, lda),
+                )
+                later = (start, distance, pieces)
+                tile.ahead = or_next_pieces(who, usual, later, (rows, panels))
             sums = _sums(tile, k, builder.sub(output[-1], column) if output else None)
             sums = with_c(builder, blocking, sums, c_strip, accumulate)
             if out is None:

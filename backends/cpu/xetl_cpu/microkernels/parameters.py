@@ -18,6 +18,14 @@ BLOCK_GEMM_PARAMETERS: tuple[tuple[str, Any], ...] = (
 START_PARAMETERS: tuple[tuple[str, Any], ...] = (("accumulate", I1),)
 """Behind these, where the sums need not be added to what is in c."""
 
+LATER_PARAMETERS: tuple[tuple[str, Any], ...] = (
+    ("later", PTR),
+    ("later_stride", I64),
+    ("pieces", I64),
+)
+"""Behind these, what the program packs next: pieces of memory, ``later_stride`` bytes
+apart; a null pointer if it packs nothing."""
+
 OUTPUT_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("out", PTR),
     ("out_stride", I64),

@@ -104,19 +104,20 @@ class RegisterTile:
             stop,
             start=start,
             step=unroll,
-            carried=[*sums, b],
+            carried=[*sums, b, *(each.place for each in self.ahead)],
             name=f"k{unroll}",
         ) as loop:
-            *sums, b = loop.values
-            for each in self.ahead:
-                each.ask(self.builder, loop.index)
+            sums, (b, *places) = loop.values[: len(sums)], loop.values[len(sums) :]
+            asked = zip(self.ahead, places, strict=True)
+            places = [each.ask(self.builder, place) for each, place in asked]
             count = self._sums() + self._surplus()
             for step in range(unroll):
                 b_step = offset(self.builder, b, element, step * step_size)
                 first, rest = sums[:count], sums[count:]
                 sums = [*rest, *self._step(first, b_step, loop.index, step)]
-            loop.next = [*sums, offset(self.builder, b, element, unroll * step_size)]
-        return loop.results[:-1], loop.results[-1]
+            b = offset(self.builder, b, element, unroll * step_size)
+            loop.next = [*sums, b, *places]
+        return loop.results[: len(sums)], loop.results[len(sums)]
 
     def _step(
         self, sums: list[Value], b: Value, index: Value, step: int

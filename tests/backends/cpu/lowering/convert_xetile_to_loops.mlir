@@ -125,7 +125,7 @@ func.func @scalars(%n: index, %grid: index) {
 // CHECK:       vector.load %[[ACC]]
 // CHECK-NEXT:  arith.mulf
 // CHECK-NEXT:  vector.store %{{.*}}, %[[ACC]][
-// CHECK:       "xsmm.block_gemm"({{.*}}, %[[ACC]])
+// CHECK:       "xsmm.block_gemm"({{.*}}, %[[ACC]], %[[B:[^,]*]], %[[ROW:[^,]*]], %[[COL:[^,]*]])
 // CHECK-NOT:   vector.store %{{.*}}, %[[ACC]][
 // CHECK:       func.return
 func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
@@ -158,13 +158,20 @@ func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y
 }
 
 // The last chunk of k goes from registers to the matrix, rounded on the way; the first
-// one adds to nothing. No other loop stores.
+// one adds to nothing. No other loop stores. What the program packs next is known:
+// the next chunk, and after the last one the tile beside it.
 // CHECK-LABEL: @stored_product
 // CHECK:       %[[C:.*]] = memref.reinterpret_cast %C
 // CHECK:       scf.for %[[K:.*]] = %
 // CHECK:       %[[MORE:.*]] = arith.cmpi sgt, %[[K]],
 // CHECK:       %[[LAST:.*]] = arith.cmpi sge,
-// CHECK:       "xsmm.block_gemm"({{.*}}, %[[MORE]], %[[C]], %p, %{{[^,]*}}, %{{[^,]*}}, %[[LAST]])
+// CHECK-NEXT:  arith.constant
+// CHECK:       %[[NEXT:.*]] = arith.addi %[[K]], %{{.*}}
+// CHECK-NEXT:  %[[END:.*]] = arith.cmpi sge, %[[NEXT]],
+// CHECK:       %[[ROW:.*]] = arith.select %[[END]], %{{.*}}, %[[NEXT]]
+// CHECK-NEXT:  %[[WIDTH:.*]] = arith.constant 64
+// CHECK:       %[[COL:.*]] = arith.select %[[END]], %[[WIDTH]],
+// CHECK:       "xsmm.block_gemm"({{.*}}, %[[MORE]], %[[C]], %p, %{{[^,]*}}, %{{[^,]*}}, %[[LAST]], %{{[^,]*}}, %[[ROW]], %[[COL]])
 // CHECK-NOT:   vector.store
 // CHECK-NOT:   maskedstore
 // CHECK:       func.return

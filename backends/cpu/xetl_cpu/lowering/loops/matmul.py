@@ -13,6 +13,7 @@ from xetl.dialects.xetile import TileType
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BrgemmTileOp,
+    Later,
     Output,
     PackAOp,
     PackBOp,
@@ -131,6 +132,7 @@ class _Product:
             most,
             accumulate,
             output,
+            None if is_packed else self._later(inner, at, most),
         )
         source = chunk.packed_b() if is_packed else chunk.pack_b(self.b)
         chunk.multiply(self.a, rows, panels, source, self.result)
@@ -142,6 +144,24 @@ class _Product:
         is_last = build.compare("sge", build.add(at, most), k)
         place = (build.value(to.row), build.value(to.col), build.value(cols))
         return Output(to.matrix.memref, *place, is_last)
+
+    def _later(self, build: Build, at: SSAValue, most: Index) -> Later | None:
+        """The next chunk of B's tile, or the first one of the tile beside it.
+
+        Where a loop goes on adding, what follows is rather the tile below.
+        """
+        b, blocking = self.b, self.blocking
+        matrix = b.matrix
+        if not (matrix.is_contiguous() or matrix.transposed().is_contiguous()):
+            return None
+        following = build.add(at, most)
+        if self.op.acc is not None:
+            row = build.value(build.add(b.row, following))
+            return Later(matrix.memref, row, build.value(b.col))
+        is_last = build.compare("sge", following, self.extents[1])
+        row = build.add(b.row, build.select(is_last, 0, following))
+        col = build.add(b.col, build.select(is_last, blocking.block_n, 0))
+        return Later(matrix.memref, build.value(row), build.value(col))
 
 
 def _run(build: Build, blocking: Blocking, k: Index) -> Index:
@@ -228,7 +248,7 @@ class _Chunk:
     """One chunk of k: its packing and its block GEMM.
 
     ``most``: how long it may be; only what packs B knows it when it is compiled.
-    ``accumulate``, ``output``: as for `BlockGemmOp`.
+    ``accumulate``, ``output``, ``later``: as for `BlockGemmOp`.
     """
 
     state: State
@@ -240,6 +260,7 @@ class _Chunk:
     most: Index
     accumulate: SSAValue | None
     output: Output | None
+    later: Later | None
 
     def padded_length(self, build: Build) -> Index:
         """The length in whole steps: what is packed has zeros behind its end."""
@@ -340,6 +361,7 @@ class _Chunk:
             _element(self.op.a),
             self.accumulate,
             self.output,
+            self.later,
         )
         gemm.location = self.op.location
         build.emit(gemm)
