@@ -23,7 +23,6 @@ from typing import cast
 from xetl.errors import InternalError
 
 MAGIC = b"XETLIMG1"
-ENTRY_ALIGNMENT = 64
 DEFAULT_IMPORTS = frozenset({"memcpy", "memmove", "memset"})
 
 
@@ -55,21 +54,6 @@ class Image:
         start = 12 + int.from_bytes(data[8:12], "little")
         header = json.loads(data[12:start])
         return Image(data[start:], header["entries"], header["imports"])
-
-    def join(self, other: Image) -> Image:
-        """Both images in one block; their entries must have different names."""
-        start = -(-len(self.code) // ENTRY_ALIGNMENT) * ENTRY_ALIGNMENT
-        for name in self.entries.keys() & other.entries.keys():
-            raise InternalError(f"two images both define `{name}`")
-        for name in self.imports.keys() & other.imports.keys():
-            raise InternalError(f"two images both import `{name}`")
-        moved = {name: start + at for name, at in other.entries.items()}
-        imports = {name: start + at for name, at in other.imports.items()}
-        return Image(
-            self.code.ljust(start, b"\0") + other.code,
-            {**self.entries, **moved},
-            {**self.imports, **imports},
-        )
 
 
 class LoadedImage:

@@ -22,7 +22,6 @@ from xetl_cpu.dialect import CPU, XSMM, PackedMemoryOp
 from xetl_cpu.emit.kernel import KERNEL, kernel_of
 from xetl_cpu.emit.log import entry_of, log_operations
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
-from xetl_cpu.launch.entry import with_entry
 from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.block_registers import BlockRegistersPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
@@ -126,7 +125,7 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     """Machine code and the facts the runtime needs."""
     machine = find_target(target)
     code = assemble(llvm_text(module, machine), machine)
-    image = with_entry(build_image(code, [KERNEL], IMPORTS))
+    image = build_image(code, [KERNEL], IMPORTS)
     meta = {
         "stored": stored_arguments(module),
         "packed": packed_argument(module),

@@ -21,8 +21,7 @@ from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signatu
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
 from xetl.runtime.specialize import Specialization, specialize
-from xetl_cpu.launch import fastcall
-from xetl_cpu.launch.entry import with_entry
+from xetl_cpu.launch import fastcall, make_entry
 from xetl_cpu.launch.executable import CpuExecutable
 from xetl_cpu.launch.threads import thread_layer
 
@@ -51,7 +50,7 @@ done:
   ret i64 0
 }
 """
-_DUMP = with_entry(image_of(DUMP))
+_DUMP = image_of(DUMP)
 
 
 def parameters(count: int) -> Parameters:
@@ -163,7 +162,7 @@ def test_usual_arguments_are_taken(values: list[Any]) -> None:
 
 def started(text: str, stored: list[int], *params: Any) -> CpuExecutable:
     fastcall.publish(thread_layer())
-    image = with_entry(image_of(text))
+    image = image_of(text)
     return CpuExecutable(image, {"stored": stored}, Signature(params))
 
 
@@ -327,6 +326,43 @@ def test_no_reference_is_lost_or_gained() -> None:
         fast(1, 1, 1, a, a, 1.0)
     after = [sys.getrefcount(each) for each in (a, c, 0, 1)]
     assert max(abs(x - y) for x, y in zip(before, after)) < 20
+
+
+def test_the_code_is_what_the_emitter_makes() -> None:
+    is_same = make_entry.FILE.read_text() == make_entry.entry_module()
+    assert is_same, "run `python -m xetl_cpu.launch.make_entry`"
+
+
+def test_all_kernels_share_the_entry() -> None:
+    one, other = started(SCALE, [1], A, C, FACTOR), started(SCALE, [1], A, C, FACTOR)
+    assert one.fast is not None
+    assert other.fast is not None
+    shared = [gc.get_referents(each.fast.__module__) for each in (one, other)]
+    assert shared[0] != shared[1]  # each keeps its own kernel
+    assert fastcall._entry() in shared[0]
+    assert fastcall._entry() in shared[1]
+
+
+def test_the_entry_is_loaded_by_threads_at_once() -> None:
+    """Whichever copy stays for later kernels, each kernel keeps the one it got."""
+    fastcall._entry.cache_clear()
+    start, kernels = threading.Barrier(4), list[Any]()
+
+    def work() -> None:
+        start.wait()
+        kernels.append(scaling())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    fastcall._entry.cache_clear()
+    gc.collect()
+    for fast in kernels:
+        a, c = np.ones(8, np.float32), f4()
+        assert fast(1, 1, 1, a, c, 3.0) == 0
+        assert (c == 3).all()
 
 
 def test_layouts_hold_here() -> None:

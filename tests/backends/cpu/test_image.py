@@ -181,17 +181,6 @@ def test_serialisation_is_identity() -> None:
         Image.from_bytes(b"something else entirely")
 
 
-def test_joined_images_keep_their_entries() -> None:
-    joined = image_of(MEMSET, "clear").join(image_of(ADD, "add7"))
-    loaded = load_image(joined)
-    assert Unary(loaded["add7"])(1) == 8
-    words = (ctypes.c_int64 * 2)(8, 5)
-    assert Unary(loaded["clear"])(ctypes.addressof(words)) == 8
-    assert list(words) == [0, 5]
-    with pytest.raises(InternalError, match="both define `add7`"):
-        joined.join(image_of(ADD, "add7"))
-
-
 def _mapping_at(address: int) -> str | None:
     with open("/proc/self/maps") as maps:
         for line in maps:

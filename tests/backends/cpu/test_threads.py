@@ -244,8 +244,8 @@ def test_a_launch_by_the_native_entry_counts_as_one() -> None:
     script = f"""
 from threading import Thread
 from time import sleep
-from test_entry import CpuExecutable, ScalarParam, Signature, image_of, with_entry
-image = with_entry(image_of('''{WAITING}'''))
+from test_entry import CpuExecutable, ScalarParam, Signature, image_of
+image = image_of('''{WAITING}''')
 flag_only = Signature((ScalarParam("flag", "i64"),))
 waiting = CpuExecutable(image, {{"stored": []}}, flag_only)
 teams()

@@ -8,17 +8,15 @@ anything is not as the table says or merely unusual: the slow road is general.
     objects   grid x, y, z, then one for each parameter; constants at the end may miss
     check     type, dtype, rank, which stride is 1, alignment, writeable, overlap
     run       with the lock released
+
+`make_entry.py` makes machine code of it, once and for all processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
-import llvmlite.binding as _binding
-
-from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.slots import (
     GRID,
@@ -34,32 +32,17 @@ from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, st
 
 _PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
-binding: Any = _binding
 Builder = Any
 Value = Any
 
 
-@cache
-def entry_image() -> Image:
-    """The machine code of `xetl_entry`, for any x86-64; made once in a process."""
-    module = ir.Module("xetl_entry")
+def entry_text() -> str:
+    """The LLVM IR of `xetl_entry`."""
+    module = ir.Module(layout.ENTRY)
     array = _emit_array(module)
     overlap = _emit_overlap(module)
     _emit_entry(module, array, overlap)
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    target = binding.Target.from_default_triple()
-    machine = target.create_target_machine(
-        cpu="x86-64", opt=2, reloc="pic", codemodel="small"
-    )
-    # LLVM's passes would take longer than its code generator and make it no faster.
-    parsed = binding.parse_assembly(str(module))
-    return build_image(machine.emit_object(parsed), [layout.ENTRY])
-
-
-def with_entry(image: Image) -> Image:
-    """``image`` with the fast entry added."""
-    return image.join(entry_image())
+    return str(module)
 
 
 class _Code:

@@ -55,13 +55,9 @@ class CpuExecutable:
         self._fast: Callable[..., int] | None = None
         # A kernel with a log takes the road on which the log is read.
         is_plain = not meta.get("log") and not is_sequential
-        if fastcall.ENTRY in image.entries and is_plain:
+        if is_plain:
             self._fast = fastcall.make_fast(
-                self._loaded[KERNEL],
-                self._loaded[fastcall.ENTRY],
-                signature,
-                meta["stored"],
-                keep=self._loaded,
+                self._loaded[KERNEL], signature, meta["stored"], keep=self._loaded
             )
         self.meta = meta
         self.signature = signature

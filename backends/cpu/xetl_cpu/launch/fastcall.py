@@ -3,23 +3,26 @@
 `xetl_entry` (emitted by `entry.py`) is a function as CPython calls builtins: it
 reads grid, arrays and numbers out of the objects themselves, checks them against a
 table and runs the kernel. This module makes the table and the builtin; it needs no
-LLVM. The layouts it relies on (of NumPy's arrays, and of CPython's floats and bytes)
-are stable but not promised, so they are tried at import; where one differs there is no
-fast road.
+LLVM, for the code of the entry is kept as bytes (`entry_code.py`). The layouts it
+relies on (of NumPy's arrays, and of CPython's floats and bytes) are stable but not
+promised, so they are tried at import; where one differs there is no fast road.
 """
 
 from __future__ import annotations
 
+import binascii
 import ctypes
 import struct
 import sys
 from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_cpu.launch import workspace
+from xetl_cpu.image import Image, LoadedImage, load_image
+from xetl_cpu.launch import entry_code, workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.launch.threads import (
     FAST_LAUNCHES,
@@ -82,13 +85,12 @@ class _MethodDef(ctypes.Structure):
 
 
 def make_fast(
-    kernel: int, entry: int, signature: Signature, stored: Collection[int], keep: object
+    kernel: int, signature: Signature, stored: Collection[int], keep: object
 ) -> Callable[..., int] | None:
     """A builtin ``(gx, gy, gz, *objects) -> int``; None if there cannot be one.
 
     Args:
         kernel: address of ``xetl_kernel``.
-        entry: address of ``xetl_entry``.
         signature: what the kernel was compiled for.
         stored: indices of the runtime arguments it writes.
         keep: what must live as long as the builtin.
@@ -100,14 +102,21 @@ def make_fast(
         return None
     words = [kernel, ctypes.addressof(_process), len(signature.params), slots]
     words += [word for record in records for word in record]
-    method = _MethodDef(b"launch", entry, _METH_FASTCALL, None)
+    entry = _entry()
+    method = _MethodDef(b"launch", entry[ENTRY], _METH_FASTCALL, None)
     # The builtin keeps its "self", here the table, and its "module", here all else
     # that is needed: also the constants, which are known by their addresses.
     return _new_builtin(
         ctypes.addressof(method),
         struct.pack(f"<{len(words)}q", *words),
-        (keep, method, signature),
+        (keep, entry, method, signature),
     )
+
+
+@cache
+def _entry() -> LoadedImage:
+    """The entry of all kernels of this process."""
+    return load_image(Image.from_bytes(binascii.a2b_base64(entry_code.IMAGE)))
 
 
 def publish(layer: ThreadLayer) -> None:
