@@ -49,3 +49,20 @@ def test_benchmark_runs_and_writes_its_figures(name, tmp_path):
         rows = list(csv.reader(file))
     assert len(rows) > 2
     assert all(float(row[-1]) >= 0 for row in rows[1:])
+
+
+@pytest.mark.slow
+def test_times_to_compile_do_not_depend_on_settings(tmp_path):
+    """A folder for the cache once meant that imports were counted as compiling."""
+    kept = tmp_path / "kept"
+    settings = {"XETL_CACHE_DIR": str(kept), "XETL_BACKEND": "none", "XETL_DUMP": "all"}
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "gemm.py", "--part=compile", "--rounds=1"],
+        env={**os.environ, **settings, "XETL_BENCHMARK_RESULTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not kept.exists()
+    assert not done.stderr
