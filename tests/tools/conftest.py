@@ -21,8 +21,10 @@ Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def xetl() -> Xetl:
+def xetl(monkeypatch: pytest.MonkeyPatch) -> Xetl:
     """``xetl(*words, **variables)``: the command in this process."""
+    # It adds the folders of the files it is given.
+    monkeypatch.setattr(sys, "path", sys.path.copy())
 
     def run(*words: str, **variables: str) -> Result:
         runner = CliRunner(env=variables)
