@@ -29,7 +29,7 @@ from xetl.transforms.check_workgroup import SLM_LIMIT, CheckWorkgroupPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.remarks import Remark, collect_remarks
-from xetl.transforms.stages import check_stage
+from xetl.transforms.stages import check_stage, find_stage
 
 FIRST_STAGE = "xetile"
 DEFAULT_DEVICE = "pvc"
@@ -255,9 +255,10 @@ def _slm_limit(backend: Backend, target: str) -> int:
 
 
 def _check(module: ModuleOp, stage: str | None, after: str) -> None:
-    """Verify where a stage begins; after every pass when XETL_VERIFY is set."""
+    """Verify where most stages begin; after every pass when XETL_VERIFY is set."""
+    begins = stage is not None and find_stage(stage).is_verified
     try:
-        if stage is not None or os.environ.get("XETL_VERIFY"):
+        if begins or os.environ.get("XETL_VERIFY"):
             module.verify()
         if stage is not None:
             check_stage(module, stage)

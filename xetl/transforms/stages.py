@@ -35,12 +35,15 @@ class StageSpec:
         dialects: all operations of these are allowed.
         operations: so are these, by their full names.
         rules: each gives what is wrong with an operation, or None.
+        is_verified: whether the operations are verified where it begins; each costs
+            30 us, so not where the next stage is near.
     """
 
     name: str
     dialects: frozenset[str]
     operations: frozenset[str] = frozenset()
     rules: tuple[Rule, ...] = field(default=())
+    is_verified: bool = True
 
     def problem_with(self, op: Operation) -> str | None:
         """Why ``op`` may not stand at this stage; None if it may."""
@@ -68,6 +71,19 @@ def known_stages() -> tuple[str, ...]:
     return tuple(_STAGES)
 
 
+def find_stage(stage_name: str) -> StageSpec:
+    """The stage of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    spec = _STAGES.get(stage_name)
+    if spec is None:
+        known = ", ".join(_STAGES)
+        raise ValueError(f"no stage is called `{stage_name}`; there are: {known}")
+    return spec
+
+
 def check_stage(op: Operation, stage_name: str) -> None:
     """Check that every operation inside ``op`` may stand at the stage.
 
@@ -75,10 +91,7 @@ def check_stage(op: Operation, stage_name: str) -> None:
         StageError: one may not; the message names it and its source line.
         ValueError: there is no such stage.
     """
-    spec = _STAGES.get(stage_name)
-    if spec is None:
-        known = ", ".join(_STAGES)
-        raise ValueError(f"no stage is called `{stage_name}`; there are: {known}")
+    spec = find_stage(stage_name)
     for inner in op.walk():
         problem = spec.problem_with(inner)
         if problem is not None:
@@ -179,6 +192,7 @@ XSMM = register_stage(
         "xsmm",
         _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf", "cpu"},
         _FENCE,
+        is_verified=False,
     )
 )
 LOOPS = register_stage(
