@@ -7,6 +7,7 @@ opaque; offsets are in elements of the type that is named.
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from xetl.codegen.llvm import BF16
@@ -86,11 +87,21 @@ def vector(element: Type, lanes: int) -> Type:
 
 def const(type_: Type, value: int | float | Sequence[int | float]) -> Value:
     """A constant; a plain number on a vector type fills all lanes."""
-    if isinstance(type_, ir.VectorType) and isinstance(value, int | float):
+    if isinstance(value, int):
+        return _integer(type_, value)
+    if isinstance(type_, ir.VectorType) and isinstance(value, float):
         value = [value] * type_.count
     return ir.Constant(type_, value)
 
 
+@lru_cache(maxsize=1024, typed=True)
+def _integer(type_: Type, value: int) -> Value:
+    """The same object each time: it keeps the text that it was printed as."""
+    is_vector = isinstance(type_, ir.VectorType)
+    return ir.Constant(type_, [value] * type_.count if is_vector else value)
+
+
+@lru_cache(maxsize=64)
 def iota(lanes: int, type_: Type = I32) -> Value:
     """The constant vector 0, 1, 2, ..."""
     return const(vector(type_, lanes), list(range(lanes)))
@@ -225,9 +236,14 @@ def splat(builder: Builder, value: Value, lanes: int) -> Value:
     """All lanes equal to the scalar ``value``."""
     if lanes == 1:
         return value
-    blank = const(vector(value.type, lanes), ir.Undefined)
+    blank = _blank(vector(value.type, lanes))
     first = builder.insert_element(blank, value, const(I32, 0))
-    return shuffle(builder, first, blank, [0] * lanes)
+    return builder.shuffle_vector(first, blank, const(vector(I32, lanes), 0))
+
+
+@lru_cache(maxsize=64)
+def _blank(type_: Type) -> Value:
+    return const(type_, ir.Undefined)
 
 
 def lane_mask(builder: Builder, count: Value, lanes: int) -> Value:

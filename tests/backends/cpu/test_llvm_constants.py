@@ -1,0 +1,26 @@
+"""Constants are made once, and told apart even where Python says they are equal."""
+
+from __future__ import annotations
+
+from xetl_cpu.llvm import F64, I1, I32, I64, const, iota, vector
+
+
+def test_whole_numbers_are_made_once() -> None:
+    assert const(I64, 5) is const(I64, 5)
+    assert const(vector(I32, 4), 0) is const(vector(I32, 4), 0)
+    assert iota(4) is iota(4)
+
+
+def test_equal_numbers_of_other_types_are_others() -> None:
+    assert str(const(I64, 1)) == "i64 1"
+    assert str(const(I32, 1)) == "i32 1"
+    assert str(const(I1, 1)) == "i1 1"
+    assert str(const(I1, True)) == "i1 true"
+    assert str(const(vector(I32, 2), 1)) == "<2 x i32> <i32 1, i32 1>"
+    assert str(const(vector(I32, 3), 1)) == "<3 x i32> <i32 1, i32 1, i32 1>"
+    assert str(iota(2)) != str(iota(2, I64))
+
+
+def test_zeros_keep_their_signs() -> None:
+    assert str(const(F64, 0.0)) != str(const(F64, -0.0))
+    assert str(const(F64, 0)) == str(const(F64, 0.0))
