@@ -113,8 +113,9 @@ def _rows(x: Numbers) -> Numbers:
 
 
 def _are_views(arrays: Sequence[Numbers], views: Sequence[View]) -> bool:
-    """Whether no view is a copy."""
+    """Whether no view is a copy; an empty one, as of an empty batch, is none."""
+    seen = [view(array) for array, view in zip(arrays, views)]
     return all(
-        array.size == 0 or np.may_share_memory(view(array), array)
-        for array, view in zip(arrays, views)
+        after.size == 0 or np.may_share_memory(after, before)
+        for before, after in zip(arrays, seen)
     )
