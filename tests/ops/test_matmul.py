@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import xetl
 from xetl.errors import LaunchError
 from xetl.ops import matmul
+from xetl.ops.plans import make_plan
 
 DTYPES = {
     "f16": np.dtype(np.float16),
@@ -93,6 +94,17 @@ def test_empty_dimensions(left: tuple[int, ...], right: tuple[int, ...]) -> None
     row = small(right[-1] if len(right) > 1 else 1)
     expected = np.maximum(exact(a, b) + (row if len(right) > 1 else row[0]), 0)
     assert np.array_equal(matmul(a, b, bias=row, activation="relu"), expected)
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_a_table_of_few_columns_is_read_as_it_lies(name: str, columns: int) -> None:
+    """``X.T @ y``: turning X first took up to seven times as long."""
+    dtype = DTYPES[name]
+    table, y = small(600, columns, dtype=dtype), small(600, dtype=dtype, seed=1)
+    assert make_plan(table.T, y, None, None, None, is_number=False).road.swaps
+    bias, out = np.ones(1, np.float32), np.empty(columns, np.float64)
+    assert np.array_equal(matmul(table.T, y, out, bias), exact(table.T, y) + 1)
 
 
 @pytest.mark.parametrize("name", DTYPES)

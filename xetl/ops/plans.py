@@ -162,7 +162,8 @@ def _road(a: Numbers, b: Numbers, out: Numbers, function: object, sums: DType) -
 
     * One b for a whole batch: one product with all rows.
     * More than four rows, but not columns: the transposed product, in which b (our a)
-      is streamed as it lies in memory.
+      is streamed as it lies in memory. So it is if a few rows that are not contiguous
+      meet one column (``X.T @ y``, f64, 100,000 steps: 150 us, not 1000).
     * A single column is given to the kernel as a row: only so can it tell that its
       elements are neighbours.
     """
@@ -171,7 +172,7 @@ def _road(a: Numbers, b: Numbers, out: Numbers, function: object, sums: DType) -
     if folded is not None:
         views = chained(views, folded)
     m, n = seen((a, b, out), views)[2].shape[-2:]
-    swaps = n <= STREAMED < m
+    swaps = n <= STREAMED < m or _is_seen_from_side(a, b, views)
     if swaps:
         views = chained(views, (transposed, transposed, transposed))
         m, n = n, m
@@ -188,6 +189,15 @@ def _road(a: Numbers, b: Numbers, out: Numbers, function: object, sums: DType) -
     constants = (function, bias_dim, is_column, sums, *tiles[:3])
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2
     return Road(views, swaps, loops, packs, tiles.grid, constants)
+
+
+def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
+    """Whether b is a column, and a's columns are contiguous, not its rows."""
+    left, right = views[0](a), views[1](b)
+    rows, steps = left.shape[-2:]
+    beside, below = left.strides[-1], left.strides[-2]
+    is_turned = below == left.itemsize and beside >= rows * left.itemsize
+    return right.shape[-1] == 1 and rows > 1 and steps > 1 and is_turned
 
 
 def _batched(
