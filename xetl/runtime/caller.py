@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from itertools import islice
 from types import FrameType, TracebackType
 from typing import TypeVar
@@ -34,6 +35,23 @@ def at_caller(error: E) -> E:
         _locate(error, frame)
     end = TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
     return error.with_traceback(end)
+
+
+def warn_at_caller(text: str, category: type[Warning]) -> None:
+    """Warn of the user's line; a backend that warns is passed over, too."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    package = _package(frame)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(_OURS) or _package(frame) == package
+    ):
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    place = (frame.f_code.co_filename, frame.f_lineno)
+    warnings.warn_explicit(text, category, *place, registry=registry)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _user_frame() -> FrameType | None:

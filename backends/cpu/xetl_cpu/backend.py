@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -18,6 +17,7 @@ from xetl import __version__
 from xetl.backend import Artifact, Executable
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.language.signature import Signature
+from xetl.runtime.caller import warn_at_caller
 from xetl.runtime.config import config
 from xetl_cpu.image import Image
 from xetl_cpu.launch.executable import CpuExecutable
@@ -57,7 +57,7 @@ class CpuBackend:
             _library(config.xsmm)
         except _libraries().UnusableLibraryError as reason:
             text = f"{config.xsmm} serves no products, xetl's own code does: {reason}"
-            warnings.warn(text, LibraryWarning, stacklevel=2)
+            warn_at_caller(text, LibraryWarning)
             return target
         return f"{target}+{config.xsmm}"
 
