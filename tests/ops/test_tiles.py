@@ -15,6 +15,15 @@ def test_few_rows_are_one_wide_tile(rows: int) -> None:
     assert tiles.grid == (1, 4096 // tiles.columns, 1)
 
 
+@pytest.mark.parametrize("rows", [5, 16, 32])
+def test_low_tiles_are_wide_unless_b_is_packed_for_others(rows: int) -> None:
+    assert choose_tiles(rows, 4096).columns == 512
+    assert choose_tiles(rows, 1024).grid == (1, 8, 1)
+    tall = choose_tiles(4096, 4096).columns
+    assert choose_tiles(rows, 4096, b_is_packed=True).columns == tall
+    assert choose_tiles(rows, 4096, b_by_columns=True).columns == tall
+
+
 def test_few_columns_are_no_wider_than_they_are() -> None:
     tiles = choose_tiles(4096, 16)
     assert tiles.columns == 16

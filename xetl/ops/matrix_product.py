@@ -77,10 +77,12 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
     # Kernels need a dimension.
     to = None if out is None else as_numpy(out.reshape(1) if is_number else out, "out")
     function = find_activation(activation)
-    key = (_kind(left), _kind(right), _kind(to), _kind(row), function, is_number)
+    is_packed = packed is not None
+    kinds = _kind(left), _kind(right), _kind(to), _kind(row)
+    key = (*kinds, function, is_number, is_packed)
     plan = _plans.get(key)
     if plan is None:
-        plan = make_plan(left, right, to, row, activation, is_number)
+        plan = make_plan(left, right, to, row, activation, is_number, is_packed)
         _remember(key, plan)
     if to is not None:
         _refuse_overlap(to, {"a": left, "b": right, "bias": row})

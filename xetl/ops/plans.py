@@ -99,6 +99,7 @@ def make_plan(
     bias: Numbers | None,
     activation: str | None,
     is_number: bool,
+    is_packed: bool,
 ) -> Plan:
     """Check a call, and decide how calls of its kind are done.
 
@@ -109,6 +110,7 @@ def make_plan(
         bias: or None.
         activation: or None.
         is_number: whether ``out`` has no dimensions.
+        is_packed: whether b is prepacked.
 
     Raises:
         LaunchError: the call is wrong.
@@ -125,7 +127,8 @@ def make_plan(
     if bias is not None:
         columns = b.shape[-1] if b.ndim > 1 else 1
         check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
-    road = _road(a, b, out, find_activation(activation), dtypes.sums)
+    function = find_activation(activation)
+    road = _road(a, b, out, function, dtypes.sums, is_packed)
     return Plan(shape, dtypes.result, road)
 
 
@@ -157,7 +160,14 @@ def _refuse_own_overlap(out: Numbers) -> None:
         )
 
 
-def _road(a: Numbers, b: Numbers, out: Numbers, function: object, sums: DType) -> Road:
+def _road(
+    a: Numbers,
+    b: Numbers,
+    out: Numbers,
+    function: object,
+    sums: DType,
+    is_packed: bool,
+) -> Road:
     """Choose views and tiles.
 
     * One b for a whole batch: one product with all rows.
@@ -184,7 +194,7 @@ def _road(a: Numbers, b: Numbers, out: Numbers, function: object, sums: DType) -
     if is_column:
         turned = (transposed, itself) if swaps else (itself, transposed)
         views = chained(views, (*turned, itself))
-    tiles = choose_tiles(m, n, matrices, by_columns)
+    tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
     bias_dim = 0 if swaps else 1
     constants = (function, bias_dim, is_column, sums, *tiles[:3])
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2

@@ -8,10 +8,13 @@ from xetl.language import cdiv
 
 # Elements of tables, not computed: a compiled kernel knows its constants by identity.
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_COLUMNS = (16, 32, 64, 128, 256)
-_WIDE = 1024
+_COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
 STREAMED = 4
 """Up to so many rows the cpu reads B where it is, without packing it."""
+
+_LOW = 32
+"""Up to so many rows it does so where nobody else packs B; then wider pieces of its
+rows are better, as long as the tile stays in the first cache or little more."""
 
 _ENOUGH = 8
 """Programs that keep a few threads busy to the end."""
@@ -30,12 +33,18 @@ class Tiles(NamedTuple):
 
 
 def choose_tiles(
-    m: int, n: int, matrices: int = 1, b_by_columns: bool = False
+    m: int,
+    n: int,
+    matrices: int = 1,
+    b_by_columns: bool = False,
+    b_is_packed: bool = False,
 ) -> Tiles:
     """The tile for products (m, k) by (k, n).
 
     * Up to 4 rows: all of them, by 1024 columns (128 if B is contiguous along k): B is
       read once, in pieces of its rows that are long enough for memory to stream.
+    * Up to 32 rows: all of them, by 512 columns, if B's rows are contiguous and it is
+      not packed: then its rows are streamed as well.
     * Few columns: no wider than they are, in powers of two from 16; M is split.
     * Otherwise 256 x 256, less for smaller matrices; then halved, rows first and not
       below 64, until there are 8 programs. On a CPU the tile is not what registers and
@@ -48,13 +57,14 @@ def choose_tiles(
         n: its columns.
         matrices: how many results there are.
         b_by_columns: whether B's columns are contiguous, not its rows.
+        b_is_packed: whether it may come prepacked, for tiles of 256 columns.
     """
     rows = _smallest(_ROWS, m)
     if rows <= STREAMED:
-        widest = (*_COLUMNS[:-1],) if b_by_columns else (*_COLUMNS, 512, _WIDE)
-        columns = _smallest(widest, n)
+        columns = _smallest(_up_to(128 if b_by_columns else 1024), n)
     else:
-        columns = _smallest(_COLUMNS, n)
+        is_low = rows <= _LOW and not b_by_columns and not b_is_packed
+        columns = _smallest(_up_to(512 if is_low else 256), n)
         rows, columns = _balanced(m, n, matrices, rows, columns)
     grid = (cdiv(m, rows), cdiv(n, columns), matrices)
     return Tiles(rows, columns, 32, grid)
@@ -71,6 +81,10 @@ def _balanced(
         else:
             break
     return rows, columns
+
+
+def _up_to(widest: int) -> tuple[int, ...]:
+    return _COLUMNS[: _COLUMNS.index(widest) + 1]
 
 
 def _smallest(sizes: tuple[int, ...], extent: int) -> int:

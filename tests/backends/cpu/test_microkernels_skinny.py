@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_harness import compile_functions, fenced
 
-from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.microkernels import choose_blocking, low_blocks
+from xetl_cpu.microkernels.low_blocks import emit_low_gemm, is_low
 from xetl_cpu.microkernels.skinny import MOST_ROWS, emit_skinny_gemm, is_skinny
 from xetl_cpu.targets import find_target
 
@@ -70,3 +71,56 @@ def test_bytes_and_tall_blocks_are_not_skinny():
     target = find_target("avx512")
     assert not is_skinny(choose_blocking(target, "i8", 1, 64))
     assert not is_skinny(choose_blocking(target, "f32", MOST_ROWS + 1, 64))
+
+
+LOW_CASES = [
+    *((name, dtype) for name in ("avx2", "avx512") for dtype in ("f32", "f64")),
+    ("avx512_bf16", "bf16"),
+]
+
+
+@cache
+def low_gemm(target_name, dtype):
+    target = find_target(target_name)
+    blocking = choose_blocking(target, dtype, low_blocks.MOST_ROWS, 70)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_low_gemm(module, target, blocking)]
+    )
+    return blocking, gemm
+
+
+@pytest.mark.parametrize(("target_name", "dtype"), LOW_CASES)
+@given(
+    rows=st.integers(1, low_blocks.MOST_ROWS), n=sizes, k=st.integers(0, 70),
+    pads=st.tuples(st.integers(0, 5), st.integers(0, 5)), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_low_blocks_match_numpy(target_name, dtype, rows, n, k, pads, seed):
+    if not find_target(target_name).runs_here:
+        pytest.skip(f"this machine is no {target_name}")
+    blocking, gemm = low_gemm(target_name, dtype)
+    rng = np.random.default_rng(seed)
+    a = rng.integers(-4, 5, (rows, k + pads[0])).astype(NUMPY[dtype])
+    b = rng.integers(-4, 5, (k, n + pads[1])).astype(NUMPY[dtype])
+    c = rng.integers(-4, 5, (blocking.rows_padded, blocking.ldc))
+    c = c.astype(NUMPY[blocking.arithmetic.accumulator])
+    scratch = fenced(c)
+    memory = [fenced(x.ravel()[: x.size - pad]) for x, pad in zip((a, b), pads)]
+    gemm(memory[0], a.shape[1], rows, k, memory[1], b.shape[1], n, scratch)
+    want = c[:rows, :n] + a[:, :k].astype("f8") @ b[:, :n].astype("f8")
+    assert np.array_equal(scratch[:rows, :n], want)
+    assert np.array_equal(scratch[rows:], c[rows:])
+
+
+def test_which_blocks_are_low():
+    target = find_target("avx512_bf16")
+    for dtype in ("f32", "f64", "bf16"):
+        assert is_low(choose_blocking(target, dtype, MOST_ROWS + 1, 256))
+        assert is_low(choose_blocking(target, dtype, low_blocks.MOST_ROWS, 256))
+        assert not is_low(choose_blocking(target, dtype, MOST_ROWS, 256))
+        most = low_blocks.MOST_ROWS + 1
+        assert not is_low(choose_blocking(target, dtype, most, 256))
+    # What is converted first is packed.
+    assert not is_low(choose_blocking(target, "f16", 16, 256))
+    assert not is_low(choose_blocking(target, "i8", 16, 256))
+    assert not is_low(choose_blocking(find_target("avx512"), "bf16", 16, 256))

@@ -28,7 +28,8 @@ from xetl_cpu.microkernels import (
 )
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.microkernels.elements import bits_of
-from xetl_cpu.microkernels.skinny import emit_skinny_gemm
+from xetl_cpu.microkernels.low_blocks import emit_low_gemm
+from xetl_cpu.microkernels.skinny import emit_skinny_gemm, is_skinny
 from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
 Blocked = PackAOp | PackBOp | BlockGemmOp | SkinnyGemmOp
@@ -160,7 +161,10 @@ def _skinny_gemm(em: Any, op: SkinnyGemmOp) -> None:
     blocking = _blocking(em, op, _name(op.a))
     a, b = em.strided(op.a), em.strided(op.b)
     unit = _unit(b, "k", "n")
-    function = emit_skinny_gemm(em.module, em.target, blocking, unit)
+    if is_skinny(blocking):
+        function = emit_skinny_gemm(em.module, em.target, blocking, unit)
+    else:
+        function = emit_low_gemm(em.module, em.target, blocking)
     em.builder.call(
         function,
         [

@@ -1,4 +1,4 @@
-"""The parameters of a block GEMM, whoever emits it."""
+"""The parameters of products, whoever emits them."""
 
 from typing import Any
 
@@ -32,3 +32,15 @@ OUTPUT_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("cols", I64),
 )
 """Behind those, where the sums may go to the user's matrix."""
+
+STREAMING_PARAMETERS: tuple[tuple[str, Any], ...] = (
+    ("a", PTR),
+    ("lda", I64),
+    ("rows", I64),
+    ("k", I64),
+    ("b", PTR),
+    ("ldb", I64),
+    ("n", I64),
+    ("c", PTR),
+)
+"""Of a product that reads B where it is."""

@@ -18,7 +18,6 @@ from typing import Literal
 
 from xetl_cpu.llvm import (
     I64,
-    PTR,
     VOID,
     Builder,
     Function,
@@ -41,22 +40,13 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.elements import bits_of, convert
+from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS
 from xetl_cpu.targets import Target
 
 __all__ = ["MOST_ROWS", "emit_skinny_gemm", "is_skinny"]
 
 MOST_ROWS = 4
 _DTYPES = ("f32", "f64", "bf16", "f16")
-_PARAMETERS = (
-    ("a", PTR),
-    ("lda", I64),
-    ("rows", I64),
-    ("k", I64),
-    ("b", PTR),
-    ("ldb", I64),
-    ("n", I64),
-    ("c", PTR),
-)
 _COLUMNS = 4
 """Dot products at a time."""
 
@@ -85,7 +75,7 @@ def emit_skinny_gemm(
     known = module.globals.get(name)
     if known is not None:
         return known
-    function = define(module, name, VOID, _PARAMETERS)
+    function = define(module, name, VOID, STREAMING_PARAMETERS)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     kernel = _Skinny(builder, blocking, *function.args)
     if unit == "n":

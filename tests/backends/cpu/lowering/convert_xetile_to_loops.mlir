@@ -179,6 +179,32 @@ func.func @stored_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?x
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<64x32xbf16>
+    %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x64xbf16>
+    %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<64x64xbf16>
+    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<64x32xbf16>, !xetile.tile<32x64xbf16>, index, index, index) -> vector<64x64xf32>
+    %e = arith.truncf %d : vector<64x64xf32> to vector<64x64xbf16>
+    xetile.store_tile %e, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
+    scf.reduce
+  }
+  func.return
+}
+
+// Up to 32 rows stream B where it is, if all of it is there; then C is a buffer of zeros.
+// CHECK-LABEL: @low_product
+// CHECK:       vector.store
+// CHECK:       %[[THERE:.*]] = arith.andi
+// CHECK-NEXT:  %[[ALL:.*]] = arith.andi %[[THERE]],
+// CHECK:       scf.if %{{.*}} {
+// CHECK-NEXT:    "xsmm.skinny_gemm"
+// CHECK-NEXT:  } else {
+// CHECK:         "xsmm.pack_b"
+// CHECK:         "xsmm.block_gemm"
+// CHECK:       func.return
+func.func @low_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?xbf16, strided<[?, 1]>>, %C: memref<?x?xbf16, strided<[?, 1]>>, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
     %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x32xbf16>
     %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x64xbf16>
     %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x64xbf16>

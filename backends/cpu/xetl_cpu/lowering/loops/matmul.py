@@ -34,6 +34,7 @@ from xetl_cpu.lowering.loops.state import (
     reinterpret,
 )
 from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.microkernels.low_blocks import is_low
 from xetl_cpu.microkernels.skinny import is_skinny
 
 _LDA_PADDING = 16
@@ -74,17 +75,17 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
     state.buffers[op.result] = result
     to = take_store(state, op, blocking) if starts else None
-    if op.packed is None and skinny.may_stream(blocking, a, b):
-        there = skinny.exist(build, a, b, extents)
-        in_place, build = _branches(build, there)
-        skinny.multiply(in_place, op, a, b, extents, result)
     product = _Product(state, op, blocking, a, b, extents, result, starts, to)
+    is_packed = op.packed is not None
     if op.is_packed is not None:
         packed, build = _branches(build, op.is_packed)
         product.emit(packed, is_packed=True)
-        product.emit(build, is_packed=False)
-    else:
-        product.emit(build, is_packed=op.packed is not None)
+        is_packed = False
+    if not is_packed and skinny.may_stream(blocking, a, b):
+        there = skinny.exist(build, a, b, extents)
+        in_place, build = _branches(build, there)
+        skinny.multiply(in_place, op, a, b, extents, result)
+    product.emit(build, is_packed=is_packed)
 
 
 @dataclass
@@ -175,7 +176,8 @@ def _run(build: Build, blocking: Blocking, k: Index) -> Index:
 def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
     """Whether the first chunk of k need not find zeros to add to."""
     is_ours = blocking.arithmetic.instruction != "amx" and not blocking.is_called
-    return op.acc is None and is_ours and not is_skinny(blocking)
+    streams = is_skinny(blocking) or is_low(blocking)
+    return op.acc is None and is_ours and not streams
 
 
 def _may_stay(blocking: Blocking, a: Factor) -> bool:

@@ -9,13 +9,18 @@ from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
 from xetl_cpu.lowering.loops.build import Build, Index
 from xetl_cpu.lowering.loops.state import Buffer, Factor
 from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.low_blocks import is_low
 from xetl_cpu.microkernels.skinny import is_skinny
 
 
 def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
     """Whether strides and types allow to leave both operands where they are."""
-    along_n, along_k = b.matrix.is_contiguous(), b.matrix.transposed().is_contiguous()
-    return is_skinny(blocking) and a.matrix.is_contiguous() and (along_n or along_k)
+    if not a.matrix.is_contiguous():
+        return False
+    along_n = b.matrix.is_contiguous()
+    if is_skinny(blocking):
+        return along_n or b.matrix.transposed().is_contiguous()
+    return along_n and is_low(blocking)
 
 
 def exist(build: Build, a: Factor, b: Factor, extents: tuple[Index, ...]) -> SSAValue:

@@ -1,0 +1,242 @@
+"""Emit the GEMM of a low block, 5 to 32 rows: C += A @ B with B where it is.
+
+So few rows do not hide what packing costs: it reads B from memory, writes and reads
+panels, and the product waits meanwhile.  Here B is streamed through once,
+
+    some rows of B      8 steps of k, as many of the next are asked for
+      two vectors       of columns; B's 16 vectors stay in registers
+        rows of A       8 broadcasts of A for 16 products; C is in the first cache
+
+so memory works while the program computes, and two products share each broadcast.
+Pairs of bf16 are woven from two rows of B, once for all rows of A.  The 8 words of each
+row of A are copied: rows a power of two apart share the sets of the first cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xetl_cpu.llvm import (
+    I32,
+    I64,
+    VOID,
+    Builder,
+    Function,
+    Module,
+    Type,
+    Value,
+    const,
+    counted_loop,
+    define,
+    ir,
+    lane_mask,
+    load,
+    masked_load,
+    offset,
+    prefetch_to_l2,
+    shuffle,
+    splat,
+    stack_array,
+    store,
+    vector,
+)
+from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS
+from xetl_cpu.microkernels.skinny import is_skinny
+from xetl_cpu.targets import Target
+
+__all__ = ["MOST_ROWS", "emit_low_gemm", "is_low"]
+
+MOST_ROWS = 32
+"""More rows of C than these do not stay in the first cache, 256 columns wide."""
+
+_VECTORS = 2
+_LINE = 64
+_WORD = 4
+
+
+def is_low(blocking: Blocking) -> bool:
+    """Whether B is better streamed than packed by the program that needs it alone."""
+    if blocking.is_called or is_skinny(blocking) or blocking.block_m > MOST_ROWS:
+        return False
+    is_plain = blocking.dtype == blocking.compute
+    return is_plain and blocking.arithmetic.instruction in ("fma", "dpbf16")
+
+
+def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Function:
+    """Get or create ``void(a, lda, rows, k, b, ldb, n, c)``.
+
+    C[rows, n] += A[rows, k] @ B[k, n].  ``a`` and ``b`` hold ``blocking.dtype``; the
+    rows of both are contiguous, ``lda`` and ``ldb`` elements apart.  Nothing outside is
+    read.  ``c`` is as for the block GEMM; its columns past ``n`` may be overwritten.
+    """
+    name = f"xetl_low_gemm_{target.name}_{blocking.arithmetic.name}_ld{blocking.ldc}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    function = define(module, name, VOID, STREAMING_PARAMETERS)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    steps_at_once = target.vector_registers // 4
+    words = stack_array(builder, blocking.arithmetic.word, MOST_ROWS * steps_at_once)
+    _Low(builder, blocking, words, *function.args).add_all(steps_at_once)
+    builder.ret_void()
+    return function
+
+
+@dataclass
+class _Low:
+    """The arguments of the function, and room for some words of each row of A."""
+
+    builder: Builder
+    blocking: Blocking
+    words: Value
+    a: Value
+    lda: Value
+    rows: Value
+    k: Value
+    b: Value
+    ldb: Value
+    n: Value
+    c: Value
+
+    def add_all(self, at_once: int) -> None:
+        """All of k: ``at_once`` words of A's rows at a time, one, then its rest."""
+        builder, k_pack = self.builder, self.blocking.k_pack
+        whole = builder.and_(self.k, const(I64, -at_once * k_pack))
+        with counted_loop(builder, whole, step=at_once * k_pack, name="steps") as step:
+            self._add(step.index, at_once)
+        words = builder.and_(self.k, const(I64, -k_pack))
+        with counted_loop(
+            builder, words, start=whole, step=k_pack, name="step"
+        ) as step:
+            self._add(step.index, 1)
+        if k_pack > 1:
+            with counted_loop(builder, self.k, start=words, name="rest") as step:
+                self._add(step.index, 1, elements=1)
+
+    def _add(self, first: Value, words: int, elements: int | None = None) -> None:
+        """Rows of B from ``first`` on; ``elements`` of each word, None: all."""
+        builder, lanes = self.builder, self.blocking.lanes
+        width = _VECTORS * lanes
+        whole = builder.and_(self.n, const(I64, -width))
+        step = _Step(self, first, words, elements or self.blocking.k_pack)
+        step.copy_a()
+        with counted_loop(builder, whole, step=width, name="columns") as column:
+            step.ask_for_next(column.index)
+            step.multiply(column.index, _VECTORS, None)
+        with counted_loop(builder, self.n, start=whole, step=lanes) as column:
+            left = builder.sub(self.n, column.index)
+            step.multiply(column.index, 1, lane_mask(builder, left, lanes))
+
+
+@dataclass
+class _Step:
+    """Some rows of B, from row ``first`` of k: ``words`` times ``elements``."""
+
+    low: _Low
+    first: Value
+    words: int
+    elements: int
+
+    def ask_for_next(self, column: Value) -> None:
+        """What the next step reads of these columns, a line from each row on."""
+        builder, blocking = self.low.builder, self.low.blocking
+        rows = self.words * self.elements
+        if rows == 1:
+            return
+        size = _VECTORS * blocking.lanes * blocking.compute_bytes
+        for row in range(rows, 2 * rows):
+            place = self._b_at(row, column)
+            for line in range(0, size, _LINE):
+                prefetch_to_l2(builder, offset(builder, place, ir.IntType(8), line))
+
+    def multiply(self, column: Value, vectors: int, mask: Value | None) -> None:
+        """``vectors`` of all rows of C, from ``column`` on."""
+        low, blocking = self.low, self.low.blocking
+        builder, lanes = low.builder, blocking.lanes
+        starts = [
+            builder.add(column, const(I64, lanes * number)) for number in range(vectors)
+        ]
+        b = [
+            [self._b_words(word, start, mask) for start in starts]
+            for word in range(self.words)
+        ]
+        total = blocking.arithmetic.accumulator_type
+        aligned = blocking.arithmetic.accumulator_bytes
+        with counted_loop(builder, low.rows, name="row") as row:
+            a = [splat(builder, word, lanes) for word in self._a_words(row.index)]
+            at = builder.mul(row.index, const(I64, blocking.ldc))
+            c_row = offset(builder, low.c, total, at)
+            for number, start in enumerate(starts):
+                place = offset(builder, c_row, total, start)
+                sums = load(builder, place, vector(total, lanes), aligned)
+                for many, words in zip(a, b, strict=True):
+                    sums = blocking.arithmetic.multiply_add(
+                        builder, many, words[number], sums
+                    )
+                store(builder, sums, place, aligned)
+
+    def copy_a(self) -> None:
+        """The words of all rows of A, one row behind the other."""
+        low, blocking = self.low, self.low.blocking
+        builder, word = low.builder, blocking.arithmetic.word
+        size = blocking.compute_bytes
+        with counted_loop(builder, low.rows, name="row") as row:
+            at = builder.add(builder.mul(row.index, low.lda), self.first)
+            place = offset(builder, low.a, self._element, at)
+            if self.elements < blocking.k_pack:
+                found = builder.zext(load(builder, place, self._element, size), word)
+            else:
+                found = load(builder, place, vector(word, self.words), size)
+            store(builder, found, self._copied(row.index), _WORD)
+
+    def _a_words(self, row: Value) -> list[Value]:
+        builder, word = self.low.builder, self.low.blocking.arithmetic.word
+        place = self._copied(row)
+        return [
+            load(builder, offset(builder, place, word, number), word, _WORD)
+            for number in range(self.words)
+        ]
+
+    def _copied(self, row: Value) -> Value:
+        builder, word = self.low.builder, self.low.blocking.arithmetic.word
+        at = builder.mul(row, const(I64, self.words))
+        return offset(builder, self.low.words, word, at)
+
+    def _b_words(self, word: int, column: Value, mask: Value | None) -> Value:
+        """A vector of columns of B: in each lane what is multiplied by a word of A."""
+        blocking = self.low.blocking
+        first = word * blocking.k_pack
+        rows = [
+            self._b_row(self._b_at(first + row, column), mask)
+            for row in range(self.elements)
+        ]
+        if blocking.k_pack == 1:
+            return rows[0]
+        builder, lanes = self.low.builder, blocking.lanes
+        high = rows[1] if len(rows) > 1 else const(rows[0].type, 0)
+        order = [lane for low in range(lanes) for lane in (low, lanes + low)]
+        woven = shuffle(builder, rows[0], high, order)
+        return builder.bitcast(woven, vector(I32, lanes))
+
+    def _b_row(self, place: Value, mask: Value | None) -> Value:
+        type_ = vector(self._lane, self.low.blocking.lanes)
+        if mask is not None:
+            return masked_load(self.low.builder, place, type_, mask)
+        return load(self.low.builder, place, type_, self.low.blocking.compute_bytes)
+
+    def _b_at(self, row: int, column: Value) -> Value:
+        low = self.low
+        builder = low.builder
+        at = builder.mul(builder.add(self.first, const(I64, row)), low.ldb)
+        return offset(builder, low.b, self._element, builder.add(at, column))
+
+    @property
+    def _element(self) -> Type:
+        return ir.IntType(8 * self.low.blocking.compute_bytes)
+
+    @property
+    def _lane(self) -> Type:
+        """What a lane of a row of B is loaded as."""
+        blocking = self.low.blocking
+        return blocking.arithmetic.word if blocking.k_pack == 1 else self._element
