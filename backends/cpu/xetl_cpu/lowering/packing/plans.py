@@ -23,6 +23,7 @@ from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.packing.bounds import has_bound, is_counter, sources_of
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.low_blocks import is_low
 
 _Fact = Index | str | None
 
@@ -112,11 +113,13 @@ def plan_or_say_why(
         text = f"b is packed by each program, chunk by chunk: {reason}"
         remark(op, "packing", text)
         return None
+    alone = "reads it where it is" if is_low(blocking) else "packs it itself"
+    once = "b is packed once"
     if plan.batch is None:
-        remark(op, "packing", "b is packed once, before the programs run")
+        text = f"{once}, before the programs run"
     else:
-        text = f"b is packed once for each program_id({plan.batch})"
-        remark(op, "packing", f"{text}, before its programs run")
+        text = f"{once} for each program_id({plan.batch}), before its programs run"
+    remark(op, "packing", f"{text}; a program that needs it alone {alone}")
     return plan
 
 
