@@ -19,6 +19,7 @@ def test_few_rows_are_one_wide_tile(rows: int) -> None:
 def test_low_tiles_are_wide_unless_b_is_packed_for_others(rows: int) -> None:
     assert choose_tiles(rows, 4096).columns == 512
     assert choose_tiles(rows, 1024).grid == (1, 8, 1)
+    assert choose_tiles(rows, 512).columns == 128
     tall = choose_tiles(4096, 4096).columns
     assert choose_tiles(rows, 4096, b_is_packed=True).columns == tall
     assert choose_tiles(rows, 4096, b_by_columns=True).columns == tall

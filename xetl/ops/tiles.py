@@ -22,6 +22,9 @@ _ENOUGH = 8
 _LEAST = 64
 """Smaller tiles than this are not made just to have more programs."""
 
+_LEAST_LOW = 128
+"""Nor narrower ones where B is streamed: shorter pieces of f32 are packed."""
+
 
 class Tiles(NamedTuple):
     """The tile of a program, and the grid."""
@@ -43,8 +46,8 @@ def choose_tiles(
 
     * Up to 4 rows: all of them, by 1024 columns (128 if B is contiguous along k): B is
       read once, in pieces of its rows that are long enough for memory to stream.
-    * Up to 32 rows: all of them, by 512 columns, if B's rows are contiguous and it is
-      not packed: then its rows are streamed as well.
+    * Up to 32 rows: all of them, by 512 columns (128 at least), if B's rows are
+      contiguous and it is not packed: then its rows are streamed as well.
     * Few columns: no wider than they are, in powers of two from 16; M is split.
     * Otherwise 256 x 256, less for smaller matrices; then halved, rows first and not
       below 64, until there are 8 programs. On a CPU the tile is not what registers and
@@ -65,18 +68,19 @@ def choose_tiles(
     else:
         is_low = rows <= _LOW and not b_by_columns and not b_is_packed
         columns = _smallest(_up_to(512 if is_low else 256), n)
-        rows, columns = _balanced(m, n, matrices, rows, columns)
+        least = _LEAST_LOW if is_low else _LEAST
+        rows, columns = _balanced(m, n, matrices, rows, columns, least)
     grid = (cdiv(m, rows), cdiv(n, columns), matrices)
     return Tiles(rows, columns, 32, grid)
 
 
 def _balanced(
-    m: int, n: int, matrices: int, rows: int, columns: int
+    m: int, n: int, matrices: int, rows: int, columns: int, least_columns: int
 ) -> tuple[int, int]:
     while cdiv(m, rows) * cdiv(n, columns) * matrices < _ENOUGH:
         if rows > _LEAST:
             rows = _ROWS[_ROWS.index(rows) - 1]
-        elif columns > _LEAST:
+        elif columns > least_columns:
             columns = _COLUMNS[_COLUMNS.index(columns) - 1]
         else:
             break

@@ -79,6 +79,31 @@ def test_tiles_of_any_extent(tile: tuple[int, int, int]) -> None:
     same(out, product(a, b).astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("b_layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(5, 300, 37), (32, 512, 64)])
+def test_low_wide_tiles_stream_b(
+    dtype: Any, b_layout: str, shape: tuple[int, int, int]
+) -> None:
+    m, n, k = shape
+    a, b, c = operands(np.random.default_rng(0), m, n, k, dtype)
+    tiles = {"BM": 32 if m > 8 else 8, "BN": 256, "BK": 16}
+    out = launch(gemm, (1, 2), a, laid_out(b, b_layout), c, **tiles)[2]
+    same(out, product(a, b).astype(np.float32))
+
+
+@pytest.mark.parametrize("special", [np.inf, np.nan])
+def test_special_values_reach_only_their_row_and_column(special: float) -> None:
+    a, b, c = operands(np.random.default_rng(0), 16, 300, 40)
+    a[3, 5] = b[7, 290] = special
+    out = launch(gemm, (1, 2), a, b, c, BM=16, BN=256)[2]
+    with np.errstate(invalid="ignore"):
+        expected = product(a, b).astype(np.float32)
+    assert np.array_equal(np.isnan(out), np.isnan(expected))
+    finite = np.isfinite(expected)
+    same(out[finite], expected[finite])
+
+
 def test_a_long_k_is_done_in_chunks() -> None:
     for k in (255, 256, 257, 600, 1025):
         for dtype in DTYPES:

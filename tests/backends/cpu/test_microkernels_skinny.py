@@ -120,6 +120,10 @@ def test_which_blocks_are_low():
         assert not is_low(choose_blocking(target, dtype, MOST_ROWS, 256))
         most = low_blocks.MOST_ROWS + 1
         assert not is_low(choose_blocking(target, dtype, most, 256))
+    # Rows of B in a block have 512 bytes at least.
+    assert is_low(choose_blocking(target, "f32", 16, 128))
+    assert not is_low(choose_blocking(target, "f32", 16, 127))
+    assert not is_low(choose_blocking(target, "bf16", 16, 255))
     # What is converted first is packed.
     assert not is_low(choose_blocking(target, "f16", 16, 256))
     assert not is_low(choose_blocking(target, "i8", 16, 256))

@@ -206,11 +206,11 @@ func.func @low_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?xbf1
   %c1 = arith.constant 1 : index
   scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
     %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x32xbf16>
-    %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x64xbf16>
-    %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x64xbf16>
-    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<8x32xbf16>, !xetile.tile<32x64xbf16>, index, index, index) -> vector<8x64xf32>
-    %e = arith.truncf %d : vector<8x64xf32> to vector<8x64xbf16>
-    xetile.store_tile %e, %c : vector<8x64xbf16>, !xetile.tile<8x64xbf16>
+    %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x256xbf16>
+    %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x256xbf16>
+    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<8x32xbf16>, !xetile.tile<32x256xbf16>, index, index, index) -> vector<8x256xf32>
+    %e = arith.truncf %d : vector<8x256xf32> to vector<8x256xbf16>
+    xetile.store_tile %e, %c : vector<8x256xbf16>, !xetile.tile<8x256xbf16>
     scf.reduce
   }
   func.return
