@@ -3,6 +3,7 @@
 Parts, in GFLOP/s unless stated; whatever is packed or converted is inside the timing:
 
 * products   kernels of the language with tiles of 256 and of 64, and xetl.ops.matmul.
+* installed  the same against torch as it is installed, which MKL slows down on AMD.
 * prepacked  the same where B is constant (`xetl.ops.prepack`).
 * epilogue   a bias and an exact GELU fused to the product, against the plain product.
 * calls      our own micro-kernels against calls of libxsmm in their place.
@@ -27,7 +28,7 @@ import gemm_plot
 from harness import RESULTS, Case, Contest, Contestant, parse_options, update_csv
 
 SQUARE = [f"{n}x{n}x{n}" for n in (512, 1000, 1024, 2048, 4096)]
-SKINNY = ["128x4096x4096", "4096x4096x16", "1x4096x4096"]
+SKINNY = ["128x4096x4096", "16x4096x4096", "4096x4096x16", "1x4096x4096"]
 XETL = [
     Contestant("kernel", "library_xetl:gemm"),
     Contestant("tiles64", "library_xetl:gemm_small_tiles"),
@@ -51,6 +52,11 @@ def of(*names: str, **variables: str) -> list[Contestant]:
 
 CONTESTS = {
     "products": Contest("GFLOP/s", XETL, PEERS, PEAK),
+    "installed": Contest(
+        "GFLOP/s",
+        of("gemm", "matmul"),
+        [Contestant("torch", "library_torch:gemm", {"LD_PRELOAD": ""})],
+    ),
     "prepacked": Contest("GFLOP/s", of("gemm_prepacked", "matmul_prepacked"), (), PEAK),
     "epilogue": Contest(
         "GFLOP/s", of("gemm_gelu", "matmul_gelu"), of("gemm", "matmul")
@@ -67,6 +73,7 @@ CASES = {
         "bf16": SQUARE + SKINNY,
         "f16": SQUARE[1:4],
     },
+    "installed": {"f32": SQUARE},
     "prepacked": {t: [*SQUARE[:4], SKINNY[0]] for t in ("f32", "bf16")},
     "epilogue": {t: SQUARE[2:4] for t in ("f32", "bf16")},
     "calls": {t: SQUARE[:4] for t in ("f32", "bf16")},

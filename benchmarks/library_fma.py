@@ -18,6 +18,7 @@ def gemm(dtype: str, shape: str) -> Job:
     Where there are none of these bf16 is multiplied as f32, as f16 is everywhere.
     A call has as many operations as the product of ``shape``: the clock goes up and
     down, and the best of many short calls would be one that no long call can reach.
+    The calling thread works as well: to wake another takes 1 % of 5 ms.
     """
     threads = int(os.environ["OMP_NUM_THREADS"])
     llvm.initialize_native_target()
@@ -34,13 +35,17 @@ def gemm(dtype: str, shape: str) -> Job:
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
     run = function(engine.get_function_address("peak"))
     results = [(ctypes.c_float * (lanes * CHAINS))() for _ in range(threads)]
+    first, *others = map(ctypes.addressof, results)
     pool = ThreadPoolExecutor(threads)
 
     of_a_trip = (4 if is_dot else 2) * lanes * CHAINS
     trips = int(max(1e9 * flops(shape) / threads, LEAST)) // of_a_trip
 
-    def call(_alive: object = engine) -> None:
-        list(pool.map(run, map(ctypes.addressof, results), [trips] * threads))
+    def call(_alive: object = (engine, results)) -> None:
+        busy = [pool.submit(run, each, trips) for each in others]
+        run(first, trips)
+        for each in busy:
+            each.result()
 
     return Job([call], 1e-9 * of_a_trip * trips * threads)
 
