@@ -20,7 +20,6 @@ from xetl_cpu.llvm import (
     I32,
     I64,
     VOID,
-    Builder,
     Function,
     Module,
     Type,
@@ -41,7 +40,7 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS
+from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
 from xetl_cpu.microkernels.skinny import is_skinny
 from xetl_cpu.targets import Target
 
@@ -87,26 +86,16 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     steps_at_once = target.vector_registers // 4
     words = stack_array(builder, blocking.arithmetic.word, MOST_ROWS * steps_at_once)
-    _Low(builder, blocking, words, *function.args).add_all(steps_at_once)
+    _Low(builder, blocking, *function.args, words=words).add_all(steps_at_once)
     builder.ret_void()
     return function
 
 
 @dataclass
-class _Low:
-    """The arguments of the function, and room for some words of each row of A."""
+class _Low(Streamed):
+    """The way through B; ``words`` is room for some words of each row of A."""
 
-    builder: Builder
-    blocking: Blocking
     words: Value
-    a: Value
-    lda: Value
-    rows: Value
-    k: Value
-    b: Value
-    ldb: Value
-    n: Value
-    c: Value
 
     def add_all(self, at_once: int) -> None:
         """All of k: ``at_once`` words of A's rows at a time, one, then its rest."""

@@ -1,8 +1,10 @@
 """The parameters of products, whoever emits them."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from xetl_cpu.llvm import I1, I64, PTR
+from xetl_cpu.llvm import I1, I64, PTR, Builder, Value
+from xetl_cpu.microkernels.blocking import Blocking
 
 BLOCK_GEMM_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("a", PTR),
@@ -44,3 +46,19 @@ STREAMING_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("c", PTR),
 )
 """Of a product that reads B where it is."""
+
+
+@dataclass
+class Streamed:
+    """The arguments of such a function, while it is written."""
+
+    builder: Builder
+    blocking: Blocking
+    a: Value
+    lda: Value
+    rows: Value
+    k: Value
+    b: Value
+    ldb: Value
+    n: Value
+    c: Value

@@ -13,13 +13,11 @@ Measured at 1 x 4096 x 4096: packing first takes more than twice the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from xetl_cpu.llvm import (
     I64,
     VOID,
-    Builder,
     Function,
     Module,
     Value,
@@ -40,7 +38,7 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.elements import bits_of, convert
-from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS
+from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
 from xetl_cpu.targets import Target
 
 __all__ = ["MOST_ROWS", "emit_skinny_gemm", "is_skinny"]
@@ -86,20 +84,8 @@ def emit_skinny_gemm(
     return function
 
 
-@dataclass
-class _Skinny:
-    """The arguments of the function, and the two ways through B."""
-
-    builder: Builder
-    blocking: Blocking
-    a: Value
-    lda: Value
-    rows: Value
-    k: Value
-    b: Value
-    ldb: Value
-    n: Value
-    c: Value
+class _Skinny(Streamed):
+    """The two ways through B."""
 
     def add_rows_of_b(self) -> None:
         """Some rows of B times what A has for them, added to C."""
