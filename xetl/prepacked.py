@@ -8,11 +8,11 @@ see nothing but the array.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from xetl.backend import Executable
+from xetl.locks import ForkSafeLock
 
 
 def fast_entry(
@@ -36,7 +36,7 @@ class Prepacked:
     def __init__(self, array: object) -> None:
         self.array = array
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self.lock = Lock()
+        self.lock = ForkSafeLock()
 
     def __repr__(self) -> str:
         return f"<prepacked {self.array!r}>"

@@ -45,3 +45,8 @@ class Signature:
     """All parameters of a kernel, in its order."""
 
     params: tuple[ArrayParam | ScalarParam | ConstParam, ...]
+
+    @property
+    def constants(self) -> dict[str, object]:
+        """The compile-time arguments, by name."""
+        return {p.name: p.value for p in self.params if isinstance(p, ConstParam)}

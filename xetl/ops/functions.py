@@ -11,6 +11,7 @@ from xetl.language.dtypes import DType, bf16, f16, f32, f64
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.rules import Shape
 from xetl.runtime.caller import at_caller
+from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,11 +25,13 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        settle_dynamo()
         try:
             return function(*args, **kwargs)
         except XetlError as error:
             raise at_caller(error) from None
 
+    hide_from_dynamo(called, function)
     return called
 
 
@@ -74,4 +77,6 @@ def place_for(
             code="X0828",
             help=f"the dtypes of `out` are {', '.join(map(str, SUMS))}",
         )
+    if out is not None:
+        note_written((out,))
     return given, to

@@ -19,6 +19,7 @@ from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.caller import at_caller
 from xetl.runtime.overlap import overlap
+from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
 
 _MOST_PLANS = 1024
 
@@ -62,6 +63,7 @@ def matmul(
     >>> matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))[0, 0].item()
     3.0
     """
+    settle_dynamo()
     try:
         return _matmul(a, b, out, bias, activation)
     except XetlError as error:
@@ -87,6 +89,7 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
     if to is not None:
         _refuse_overlap(to, {"a": left, "b": right, "bias": row})
         plan.road.run(left, right, to, row, packed)
+        note_written((out,))
         return out
     result = new_result(a, plan.shape or (1,), plan.dtype)
     plan.road.run(left, right, as_numpy(result, "out"), row, packed)
@@ -119,3 +122,6 @@ def _remember(key: Hashable, plan: Plan) -> None:
     if len(_plans) >= _MOST_PLANS:
         _plans.clear()
     _plans[key] = plan
+
+
+hide_from_dynamo(matmul, _matmul)

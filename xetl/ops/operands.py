@@ -11,7 +11,8 @@ import numpy as np
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError
 from xetl.language.dtypes import BY_NAME, DType
-from xetl.runtime.arrays import locate, tensors_as_arrays
+from xetl.runtime.arrays import locate
+from xetl.runtime.tensors import tensors_as_arrays
 from xetl.runtime.usm import DeviceNumbers
 
 Numbers: TypeAlias = np.ndarray[Any, Any]

@@ -8,6 +8,7 @@ from xetl.errors import XetlError
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.caller import at_caller
+from xetl.runtime.tensors import hide_from_dynamo
 
 
 def prepack(b: Any) -> Prepacked:
@@ -39,3 +40,6 @@ def prepack(b: Any) -> Prepacked:
     except XetlError as error:
         raise at_caller(error) from None
     return b
+
+
+hide_from_dynamo(prepack)

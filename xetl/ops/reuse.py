@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xetl.prepacked import Prepacked
-from xetl.runtime.config import config
+from xetl.settings import config
 
 
 @dataclass(slots=True)

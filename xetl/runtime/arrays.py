@@ -8,7 +8,6 @@ is ever copied.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, cast
@@ -17,20 +16,19 @@ import numpy as np
 
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TileTypeError
-from xetl.language.dtypes import DType, bf16
+from xetl.language.dtypes import DType
 from xetl.prepacked import Prepacked
 from xetl.runtime import dlpack, usm
+from xetl.runtime.supported import SUPPORTED, check_rank
+from xetl.runtime.tensors import describe_tensor, is_tensor
 
 __all__ = [
     "ArrayView",
     "describe",
     "describe_if_array",
     "locate",
-    "tensors_as_arrays",
     "unit_dim",
 ]
-
-_SUPPORTED = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64"
 
 
 def describe(obj: object, name: str = "the array") -> ArrayView:
@@ -67,46 +65,19 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
     """As `describe`, of any memory; ``None`` for what is no array at all."""
     if isinstance(obj, np.ndarray):
         return _describe_numpy(cast("np.ndarray[Any, Any]", obj), name)
-    torch = sys.modules.get("torch")  # whoever passes a tensor has imported it
-    if torch is not None and isinstance(obj, torch.Tensor):
-        return _describe_torch(obj, name)
+    if is_tensor(obj):
+        return describe_tensor(obj, name)
     if isinstance(obj, Prepacked):
         view = describe_if_array(obj.array, name)
         if view is None:
             return None
         # The backend may look for what it keeps there; nobody may write there.
         return replace(view, obj=obj, readonly=True)
-    if hasattr(obj, usm.INTERFACE):
+    if usm.states(obj, usm.INTERFACE):
         return _describe_usm(obj, name)
-    if hasattr(obj, "__dlpack__"):
+    if usm.states(obj, "__dlpack__"):
         return _describe_dlpack(obj, name)
     return None
-
-
-def tensors_as_arrays(values: Sequence[Any]) -> list[Any] | None:
-    """The same values with NumPy arrays over the memory of torch's tensors.
-
-    Three tensors take 2 us, and `describe` takes ten times as long. None if there is
-    no tensor, or one that cannot be seen so.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not any(isinstance(each, torch.Tensor) for each in values):
-        return None
-    try:
-        return [
-            _tensor_as_array(torch, each) if isinstance(each, torch.Tensor) else each
-            for each in values
-        ]
-    except (TypeError, RuntimeError):  # on a device, sparse and the like
-        return None
-
-
-def _tensor_as_array(torch: Any, tensor: Any) -> Any:
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    if tensor.dtype is torch.bfloat16:  # which NumPy does not know by itself
-        return tensor.view(torch.int16).numpy().view(bf16.numpy)
-    return tensor.numpy()
 
 
 def unit_dim(view: ArrayView) -> int | None:
@@ -132,7 +103,7 @@ def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     dtype = _of_numpy(array.dtype)
     if dtype is None:
         raise _unsupported_numpy(array.dtype, name)
-    _check_rank(array.ndim, name)
+    check_rank(array.ndim, name)
     strides = _in_elements(array.strides, array.shape, dtype.itemsize, name)
     address, readonly = array.__array_interface__["data"]
     memory = array.memory if isinstance(array, usm.DeviceNumbers) else None
@@ -158,16 +129,6 @@ def _in_elements(
     return tuple(stride // itemsize for stride in strides)
 
 
-def _check_rank(rank: int, name: str) -> None:
-    if rank == 0:
-        raise LaunchError(
-            f"`{name}` is an array without dimensions",
-            code="X0805",
-            help=f"pass the number itself (`{name}.item()`), or an array of one element"
-            f" (`{name}.reshape(1)`)",
-        )
-
-
 @cache
 def _of_numpy(dtype: np.dtype[Any]) -> DType | None:
     if dtype.kind not in "biufV" or not dtype.isnative or dtype.names is not None:
@@ -189,79 +150,55 @@ def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
     return LaunchError(
         f"`{name}` has {what}, which kernels cannot read",
         code="X0805",
-        help=f"the dtypes of arrays are {_SUPPORTED}",
+        help=f"the dtypes of arrays are {SUPPORTED}",
     )
 
 
-def _describe_torch(tensor: Any, name: str) -> ArrayView:
-    memory = None
-    if tensor.device.type != "cpu":
-        memory = usm.tensor_memory(sys.modules["torch"], tensor)
-    if tensor.device.type != "cpu" and memory is None:
-        raise LaunchError(
-            f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU",
-            code="X0813",
-            help=f"pass `{name}.cpu()`",
-        )
-    if str(tensor.layout) != "torch.strided":
-        raise LaunchError(
-            f"`{name}` is a tensor with layout {tensor.layout}",
-            code="X0805",
-            help=f"pass `{name}.to_dense()`",
-        )
-    if tensor.is_conj() or tensor.is_neg():
-        raise LaunchError(
-            f"`{name}` is a tensor whose sign is not yet applied",
-            code="X0805",
-            help=f"pass `{name}.resolve_conj().resolve_neg()`",
-        )
-    dtype = _of_torch(str(tensor.dtype))
-    if dtype is None:
-        raise LaunchError(
-            f"`{name}` has dtype {tensor.dtype}, which kernels cannot read",
-            code="X0805",
-            help=f"the dtypes of arrays are {_SUPPORTED}",
-        )
-    _check_rank(tensor.ndim, name)
-    shape, strides = tuple(tensor.shape), tensor.stride()
-    return ArrayView(tensor.data_ptr(), dtype, shape, strides, False, tensor, memory)
-
-
-@cache
-def _of_torch(name: str) -> DType | None:
-    try:
-        return DType.of(name)
-    except TileTypeError:
-        return None
-
-
 def _describe_usm(obj: Any, name: str) -> ArrayView:
-    found = usm.read(obj)
+    try:
+        found = usm.read(obj)
+    except Exception as error:  # the class is another's: anything may be raised
+        raise _wrong_protocol(
+            obj,
+            name,
+            f"its `{usm.INTERFACE}` is wrong ({type(error).__name__}: {error})",
+        ) from None
     dtype = _of_numpy(found.dtype)
     if dtype is None:
         raise _unsupported_numpy(found.dtype, name)
-    _check_rank(len(found.shape), name)
+    check_rank(len(found.shape), name)
     where = (found.address, dtype, found.shape, found.strides)
     return ArrayView(*where, found.readonly, obj, found.memory)
 
 
 def _describe_dlpack(obj: Any, name: str) -> ArrayView:
-    kind, index = obj.__dlpack_device__()
-    if kind != dlpack.CPU:
-        raise LaunchError(
-            f"`{name}` is an array on another device (DLPack {int(kind)}:{index})",
-            code="X0813",
-            help="copy it to host memory first",
-        )
-    found = dlpack.read(obj)
+    try:
+        kind, index = dlpack.device_of(obj)
+        if kind != dlpack.CPU:
+            raise LaunchError(
+                f"`{name}` is an array on another device (DLPack {kind}:{index})",
+                code="X0813",
+                help="copy it to host memory first",
+            )
+        found = dlpack.read(obj)
+    except dlpack.WrongDlpackError as error:
+        raise _wrong_protocol(obj, name, str(error)) from None
     dtype = None if found.dtype is None else DType.of(found.dtype)
     if dtype is None:
         raise LaunchError(
             f"`{name}` has a dtype that kernels cannot read",
             code="X0805",
-            help=f"the dtypes of arrays are {_SUPPORTED}",
+            help=f"the dtypes of arrays are {SUPPORTED}",
         )
-    _check_rank(len(found.shape), name)
+    check_rank(len(found.shape), name)
     return ArrayView(
         found.address, dtype, found.shape, found.strides, found.readonly, found.keep
+    )
+
+
+def _wrong_protocol(obj: object, name: str, problem: str) -> LaunchError:
+    return LaunchError(
+        f"`{name}` is a {type(obj).__name__} that cannot be read: {problem}",
+        code="X0805",
+        help="pass a NumPy array of it, or tell its authors",
     )

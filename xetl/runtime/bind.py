@@ -6,9 +6,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from xetl.backend import Argument, Event, Executable, Place
+from xetl.backend import Argument, ArrayView, Event, Place
+from xetl.errors import LaunchError, XetlError
+from xetl.runtime.arrays import locate
+from xetl.runtime.caller import at_caller
+from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
+from xetl.runtime.overlap import same_view
 from xetl.runtime.placement import FINISHED, run, shortcut_entry
+from xetl.runtime.specialize import Specialization
+from xetl.runtime.tensors import (
+    hide_from_dynamo,
+    is_tensor,
+    needs_derivative,
+    note_written,
+    tensors_as_arrays,
+)
 
 
 class Plan:
@@ -23,9 +36,9 @@ class Plan:
 
     def __init__(
         self,
-        executable: Executable,
+        code: Loaded,
         grid: Grid,
-        views: Sequence[Argument],
+        found: Specialization,
         values: Sequence[Any],
         place: Place | None = None,
         waits: object = True,
@@ -33,19 +46,84 @@ class Plan:
         self.grid = grid
         self.args = tuple(values)
         self._done = None if waits else FINISHED
-        self._launch = partial(run, executable, grid, tuple(views), place, waits)
-        fast = shortcut_entry(executable, values, place, waits)
-        self._fast: Callable[[], Any] = (
-            _refuse if fast is None else partial(fast, *grid, *values)
+        check = partial(_check_unchanged, found.names, found.args)
+        self._launch = partial(
+            _run_checked, check, code, grid, found.args, place, waits
         )
+        stored = found.positions(code.stored)
+        seen = tensors_as_arrays(values)
+        given = values if seen is None else seen
+        fast = shortcut_entry(code, given, stored, place, waits)
+        self._fast: Callable[[], Any] = _refuse
+        if fast is not None:
+            self._fast = partial(fast, *grid, *given)
+        if fast is not None and seen is not None:
+            written = [values[index] for index in stored]
+            tensors = [(v, v.data_ptr()) for v in values if is_tensor(v)]
+            self._fast = partial(_run_on_tensors, self._fast, tensors, written)
 
     def __call__(self) -> Event | None:
-        """Launch; the event, if it was bound with ``wait=False``."""
+        """Launch; the event, if it was bound with ``wait=False``.
+
+        Raises:
+            LaunchError: an array lies elsewhere than when it was bound.
+        """
         result = self._fast()
         if result == 0:
             return self._done
         return self._launch() if result == 1 else result
 
 
+hide_from_dynamo(Plan.__call__)
+
+
 def _refuse() -> int:
     return 1
+
+
+def _run_on_tensors(
+    fast: Callable[[], Any], tensors: Sequence[tuple[Any, int]], written: Sequence[Any]
+) -> Any:
+    """Launch on the memory that tensors had when they were bound, if they have it."""
+    for tensor, address in tensors:
+        if tensor.data_ptr() != address:
+            return 1
+        if tensor.requires_grad and needs_derivative(tensor):
+            return 1
+    result = fast()
+    if result != 1:
+        note_written(written)
+    return result
+
+
+def _run_checked(
+    check: Callable[[], None],
+    code: Loaded,
+    grid: Grid,
+    args: Sequence[Argument],
+    place: Place | None,
+    waits: object,
+) -> Event | None:
+    try:
+        check()
+        return run(code, grid, args, place, waits)
+    except XetlError as error:
+        raise at_caller(error) from None
+
+
+def _check_unchanged(names: Sequence[str], args: Sequence[Argument]) -> None:
+    """Whether all arrays are where they were.
+
+    Raises:
+        LaunchError: one is not, or cannot be read any more.
+    """
+    for name, arg in zip(names, args):
+        # What came by DLPack is kept as it was: object and capsule.
+        if not isinstance(arg, ArrayView) or isinstance(arg.obj, tuple):
+            continue
+        if not same_view(locate(arg.obj, name), arg):
+            raise LaunchError(
+                f"`{name}` has other memory than when it was bound",
+                code="X0805",
+                help="bind again",
+            )

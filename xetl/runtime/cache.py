@@ -1,7 +1,8 @@
 """Compiled kernels on disk, shared by all processes of one user.
 
 One file an entry. A file is written under another name and then renamed, so a reader
-sees all of it or nothing; a checksum guards against the rest (a full disk, a crash).
+sees all of it or nothing; a checksum, which covers the entry's name, guards against
+the rest (a full disk, a crash, a file in another's place).
 Code is run from these files, so those that somebody else could have written are
 ignored. Nothing here may make a launch fail: a cache that cannot be used is none.
 """
@@ -19,14 +20,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from platformdirs import user_cache_path
 
 from xetl.backend import Artifact
-from xetl.runtime.config import config
+from xetl.settings import config
 
-_MAGIC = b"XETLKRN1"
+_MAGIC = b"XETLKRN2"
 _CHECKSUM = 32
 _SUFFIX = ".xetl"
 _PRUNE_EVERY = 16
@@ -50,13 +51,13 @@ class DiskCache:
         """The entry called ``key``; None if there is none that can be trusted."""
         path = self._path(key)
         try:
-            with path.open("rb") as file:
-                if not _is_private(os.fstat(file.fileno())):
-                    return None
+            if not _is_private(self.folder.stat()):
+                return None
+            with _opened(path, self.limit) as file:
                 data = file.read()
         except OSError:
             return None
-        artifact = _decode(data)
+        artifact = _decode(key, data)
         with contextlib.suppress(OSError):
             if artifact is None:
                 path.unlink()
@@ -74,7 +75,7 @@ class DiskCache:
             return
         try:
             with os.fdopen(descriptor, "wb") as file:  # mkstemp made it ours alone
-                file.write(_encode(artifact))
+                file.write(_encode(key, artifact))
             os.replace(temporary, path)
         except BaseException as error:
             with contextlib.suppress(OSError):
@@ -93,13 +94,13 @@ class DiskCache:
             for path in self.folder.iterdir():
                 if path.suffix in (_SUFFIX, ".tmp"):
                     with contextlib.suppress(OSError):  # another process removed it
-                        found.append((path, path.stat()))
+                        found.append((path, path.lstat()))
         return sorted(found, key=lambda entry: entry[1].st_mtime)
 
     def peek(self, path: Path) -> Mapping[str, Any]:
         """The facts of an entry, which does not count as a use; empty if it is none."""
         try:
-            with path.open("rb") as file:
+            with _opened(path, self.limit) as file:
                 head = file.read(len(_MAGIC) + _CHECKSUM + 4)
                 size = int.from_bytes(head[-4:], "little")
                 return json.loads(file.read(size)) if head.startswith(_MAGIC) else {}
@@ -161,17 +162,40 @@ def _is_private(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & others
 
 
-def _encode(artifact: Artifact) -> bytes:
+def _opened(path: Path, limit: int) -> BinaryIO:
+    """An entry to read, which is a file of ours and no pipe that would never answer.
+
+    Raises:
+        OSError: it is not there, or not such a file.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or not _is_private(status):
+        os.close(descriptor)
+        raise PermissionError(f"{path} is no file of ours alone")
+    if status.st_size > limit:
+        os.close(descriptor)
+        raise OSError(f"{path} is larger than the whole cache may be")
+    return os.fdopen(descriptor, "rb")
+
+
+def _checksum(key: str, body: bytes) -> bytes:
+    """Of an entry under its name: under another it is none."""
+    return hashlib.sha256(key.encode() + b"\0" + body).digest()
+
+
+def _encode(key: str, artifact: Artifact) -> bytes:
     meta = json.dumps(dict(artifact.meta), sort_keys=True).encode()
     body = len(meta).to_bytes(4, "little") + meta + artifact.payload
-    return _MAGIC + hashlib.sha256(body).digest() + body
+    return _MAGIC + _checksum(key, body) + body
 
 
-def _decode(data: bytes) -> Artifact | None:
+def _decode(key: str, data: bytes) -> Artifact | None:
     start = len(_MAGIC) + _CHECKSUM
     body = data[start:]
     checksum = data[len(_MAGIC) : start]
-    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
+    if not data.startswith(_MAGIC) or _checksum(key, body) != checksum:
         return None
     end = 4 + int.from_bytes(body[:4], "little")
     return Artifact(body[end:], json.loads(body[4:end]))

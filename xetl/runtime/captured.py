@@ -1,46 +1,43 @@
-"""Noticing that a global a kernel uses means something else by now.
+"""Noticing that something a kernel read means something else by now.
 
-Code is made for the values that globals and closure variables had. Whether they are
+Code is made for the values that names, attributes and elements had. Whether they are
 still the same objects is asked at every launch, so the question is compiled: for four
-names it takes 0.1 us, a loop three times as long. A value changed in place (an element
-of a list) is not noticed; one that is assigned anew is.
+names it takes 0.1 us, a loop three times as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from operator import is_
+from typing import Any
 
+from xetl.language.contents import content
+from xetl.language.reads import Captured
 
-class Captured(NamedTuple):
-    """A value and where it was found.
-
-    Attributes:
-        owner: a namespace, a closure cell, a module or a class.
-        access: the rest of the expression that leads to the value, such as ``.BM``.
-        value: what was there.
-    """
-
-    owner: Any
-    access: str
-    value: object
+_LITERALS = (int, str)
 
 
 def unchanged_check(captured: Sequence[Captured]) -> Callable[[], bool] | None:
     """A function that says whether all values are still in place; None: no need."""
-    seen: dict[tuple[int, str], Captured] = {}
+    seen: dict[tuple[object, ...], Captured] = {}
     for each in captured:
-        if _is_stable(each):
-            seen.setdefault((id(each.owner), each.access), each)
+        key = each.key if type(each.key) in _LITERALS else id(each.key)
+        seen.setdefault((id(each.owner), each.test, type(each.key), key), each)
     if not seen:
         return None
     scope: dict[str, Any] = {}
     tests: list[str] = []
     for index, each in enumerate(seen.values()):
+        key = f"k{index}"
         scope[f"o{index}"], scope[f"v{index}"] = each.owner, each.value
-        tests.append(f"o{index}{each.access} is v{index}")
+        if type(each.key) in _LITERALS:
+            key = repr(each.key)
+        elif "{k}" in each.test:
+            scope[key] = each.key
+        tests.append(each.test.format(o=f"o{index}", v=f"v{index}", k=key))
     # As defaults the objects are local variables, which are the fastest to read.
     parameters = ", ".join(f"{name}={name}" for name in scope)
+    scope |= {"content": content, "is_": is_}
     exec(_CHECK.format(parameters, " and ".join(tests)), scope)
     return scope["unchanged"]
 
@@ -49,15 +46,6 @@ _CHECK = """
 def unchanged({}):
     try:
         return {}
-    except (KeyError, AttributeError, ValueError, NameError):  # it is gone
+    except Exception:  # it is gone; attributes of a user's classes may do anything
         return False
 """
-
-
-def _is_stable(each: Captured) -> bool:
-    """Whether asking again gives the same object: not so for bound methods."""
-    check = f"owner{each.access} is value"
-    try:
-        return eval(check, {"owner": each.owner, "value": each.value})
-    except Exception:  # attributes of users' modules and classes may do anything
-        return False

@@ -8,7 +8,7 @@ from typing import Any
 from xetl.backend import Backend, backend_names, find_backend
 from xetl.errors import LaunchError
 from xetl.runtime import usm
-from xetl.runtime.config import config
+from xetl.settings import config
 
 DEFAULT_BACKEND = "cpu"
 INTERPRETER = "reference"

@@ -7,6 +7,7 @@ Layouts of the structures: dlpack.h, version 1.0.
 from __future__ import annotations
 
 import ctypes
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,22 @@ from xetl.runtime.strides import row_major
 
 CPU = 1
 _READONLY, _COPIED = 1, 2
-_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "i"}
+_BOOL = 6
+_CODES = {0: "i", 1: "u", 2: "f", 4: "bf", _BOOL: "i"}
+_MAJOR = 1
+"""The version whose capsules are asked for."""
+
+_MOST_DIMS = 64
+"""NumPy's limit, and the one of most libraries."""
+
+_ADDRESSES = 1 << 56
+"""Addresses of programs on x86-64 end here (five levels of pages)."""
+
+_MS_ASYNC = 1
+
+
+class WrongDlpackError(Exception):
+    """What an object says by DLPack is not what the protocol asks for."""
 
 
 class _Tensor(ctypes.Structure):
@@ -47,6 +63,8 @@ _Query = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _Pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 _IsValid = _Query(("PyCapsule_IsValid", ctypes.pythonapi))
 _GetPointer = _Pointer(("PyCapsule_GetPointer", ctypes.pythonapi))
+_msync = ctypes.CDLL(None).msync
+_msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +79,39 @@ class Described:
     keep: object
 
 
-def read(obj: Any) -> Described:
-    """Ask ``obj`` for a capsule and read it."""
+def device_of(obj: Any) -> tuple[int, int]:
+    """The kind of the device where an array is, and which one it is.
+
+    Raises:
+        WrongDlpackError: it does not say so.
+    """
     try:
-        capsule = obj.__dlpack__(max_version=(1, 0))
-    except TypeError:  # made before versions existed
-        capsule = obj.__dlpack__()
+        kind, index = obj.__dlpack_device__()
+        return int(kind), int(index)
+    except Exception as error:  # the class is another's: anything may be raised
+        raise WrongDlpackError(
+            f"its `__dlpack_device__` fails: {_said(error)}"
+        ) from None
+
+
+def read(obj: Any) -> Described:
+    """Ask ``obj`` for a capsule and read it.
+
+    Raises:
+        WrongDlpackError: what it gives is not what the protocol asks for.
+    """
+    capsule = _ask(obj)
     flags, tensor = _open(capsule)
-    shape = tuple(tensor.shape[: tensor.rank])
-    strides = (
-        tuple(tensor.strides[: tensor.rank]) if tensor.strides else row_major(shape)
-    )
+    if tensor.device_type != CPU:
+        raise WrongDlpackError(f"its capsule is of device {tensor.device_type}")
+    shape, strides = _extents(tensor)
+    dtype = _dtype_name(tensor)
+    address = (tensor.data or 0) + tensor.byte_offset
+    if dtype is not None and 0 not in shape:
+        _check_memory(address, tensor.bits // 8, shape, strides)
     return Described(
-        (tensor.data or 0) + tensor.byte_offset,
-        _dtype_name(tensor),
+        address,
+        dtype,
         shape,
         strides,
         # What is written to a copy would be lost: it may as well not be written.
@@ -83,18 +120,77 @@ def read(obj: Any) -> Described:
     )
 
 
+def _ask(obj: Any) -> object:
+    try:
+        try:
+            return obj.__dlpack__(max_version=(1, 0))
+        except TypeError:  # made before versions existed
+            return obj.__dlpack__()
+    except Exception as error:  # the class is another's: anything may be raised
+        raise WrongDlpackError(f"its `__dlpack__` fails: {_said(error)}") from None
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def _open(capsule: object) -> tuple[int, Any]:
     if _IsValid(capsule, b"dltensor_versioned"):
         address = _GetPointer(capsule, b"dltensor_versioned")
         versioned = _Versioned.from_address(address)
+        if versioned.major != _MAJOR:
+            raise WrongDlpackError(
+                f"its capsule is of version {versioned.major} of DLPack"
+            )
         return versioned.flags, versioned.tensor
-    return 0, _Tensor.from_address(_GetPointer(capsule, b"dltensor"))
+    if _IsValid(capsule, b"dltensor"):
+        return 0, _Tensor.from_address(_GetPointer(capsule, b"dltensor"))
+    for used in (b"used_dltensor", b"used_dltensor_versioned"):
+        if _IsValid(capsule, used):
+            raise WrongDlpackError("its capsule was consumed before")
+    kind = type(capsule).__name__
+    raise WrongDlpackError(f"its `__dlpack__` gives a {kind}, no capsule of DLPack")
+
+
+def _extents(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rank = tensor.rank
+    if not 0 <= rank <= _MOST_DIMS:
+        raise WrongDlpackError(f"its capsule has {rank} dimensions")
+    if rank and not tensor.shape:
+        raise WrongDlpackError("its capsule has no shape")
+    shape = tuple(tensor.shape[:rank]) if rank else ()
+    if any(size < 0 for size in shape):
+        raise WrongDlpackError(f"its capsule has the shape {shape}")
+    strides = tuple(tensor.strides[:rank]) if rank and tensor.strides else None
+    return shape, row_major(shape) if strides is None else strides
+
+
+def _check_memory(
+    address: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    """Whether all elements lie in memory of this process."""
+    reaches = [(n - 1) * stride * itemsize for n, stride in zip(shape, strides)]
+    low = address + sum(min(reach, 0) for reach in reaches)
+    high = address + sum(max(reach, 0) for reach in reaches) + itemsize
+    if not (0 < low < high <= _ADDRESSES and _is_mapped(low, high)):
+        raise WrongDlpackError(
+            f"its elements (shape {shape}, strides {strides}) reach memory that this "
+            "process does not have"
+        )
+
+
+def _is_mapped(low: int, high: int) -> bool:
+    """Whether the pages of these bytes exist: Linux says so, without touching them."""
+    start = low - low % mmap.PAGESIZE
+    return _msync(start, high - start, _MS_ASYNC) == 0
 
 
 def _dtype_name(tensor: Any) -> str | None:
     if tensor.lanes != 1 or tensor.code not in _CODES:
         return None
-    bits = 1 if tensor.code == 6 else tensor.bits
+    if tensor.code == _BOOL and tensor.bits != 8:
+        return None
+    bits = 1 if tensor.code == _BOOL else tensor.bits
     name = f"{_CODES[tensor.code]}{bits}"
     known = "i1 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"
     return name if name in known.split() else None

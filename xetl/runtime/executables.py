@@ -5,22 +5,28 @@ from __future__ import annotations
 import hashlib
 import importlib
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
-from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from xetl.backend import Artifact, Backend, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
+from xetl.language.contents import is_opaque
+from xetl.language.reads import Question, Reads
 from xetl.language.signature import Signature
+from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.runtime.captured import unchanged_check
 from xetl.runtime.changes import Facts, changes
-from xetl.runtime.config import config
-from xetl.runtime.fingerprint import Fingerprint, fingerprint
+from xetl.runtime.fingerprint import Base, Fingerprint, base_of
 from xetl.runtime.specialize import Specialization
+from xetl.settings import config
 
 _MOST_KEYS = 4096
+_MOST_QUESTIONS = 16
+"""Sequences of questions kept for one base: what is read depends on what was read."""
+
+_MOST_TRIES = 8
 
 
 class Loaded:
@@ -67,19 +73,22 @@ class Executables:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._by_key: dict[Hashable, Found] = {}
         # A lambda made anew for each call is another key, but the same source.
         self._by_digest: dict[str, Loaded] = {}
+        self._questions: dict[str, list[list[Question]]] = {}
         self._compiles = Compiles(fn)
 
     def get(self, wanted: Specialization, backend: Backend, target: str) -> Found:
         """Find or make the code for ``wanted``."""
-        key = (backend.name, target, config.prefetch, wanted.key)
+        # Equal objects may differ in what the kernel reads of them.
+        objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
+        key = (backend.name, target, config.prefetch, wanted.key, objects)
         found = self._by_key.get(key)
         if found is not None and found.holds():
             return found
-        with self._lock:
+        with self._lock.held():
             found = self._by_key.get(key)
             if found is None or not found.holds():
                 found = self._find(wanted, backend, target)
@@ -89,9 +98,13 @@ class Executables:
         return found
 
     def compile(
-        self, wanted: Specialization, backend: Backend, target: str
+        self,
+        wanted: Specialization,
+        backend: Backend,
+        target: str,
+        reads: Reads | None = None,
     ) -> Artifact:
-        """Compile anew, whatever there is."""
+        """Compile anew, whatever there is; ``reads`` takes down what is read."""
         if config.compiling_forbidden:
             raise LaunchError(
                 f"`{self._fn.__name__}` would have to be compiled, "
@@ -99,29 +112,48 @@ class Executables:
                 code="X0815",
                 help="call `warmup` with these arguments first",
             )
-        return compiler().compile_kernel(self._fn, wanted.signature, backend, target)
+        make = compiler().compile_kernel
+        return make(self._fn, wanted.signature, backend, target, reads)
 
     def why_compiled(self) -> str:
         """What was different at the last compile from the one before."""
         return self._compiles.why()
 
     def _find(self, wanted: Specialization, backend: Backend, target: str) -> Found:
-        while True:
-            asked = fingerprint(self._fn, wanted.signature, backend, target)
-            unchanged = unchanged_check(asked.captured)
-            loaded = self._existing(asked, wanted, backend)
-            new = None
-            if loaded is None:
-                new = self.compile(wanted, backend, target)
-                positions = {"positions": asked.positions}
-                new = Artifact(new.payload, {**new.meta, **positions})
-                loaded = Loaded(new, backend, wanted.signature)
-            if unchanged is not None and not unchanged():
-                continue  # while we compiled: which values were used is unknown
-            if new is not None:
-                self._keep(asked, new, backend)
-            self._by_digest[asked.digest] = loaded
-            return Found(loaded, unchanged, asked.positions)
+        base = base_of(self._fn, wanted.signature, backend, target)
+        cache = disk_cache() if backend.cacheable else None
+        for questions in self._asked(base, None if config.dump else cache):
+            known = base.answered(questions)
+            loaded = None if known is None else self._existing(known, wanted, backend)
+            if known is not None and loaded is not None:
+                unchanged = unchanged_check(known.reads.captured)
+                self._remember(known, loaded)
+                return Found(loaded, unchanged, known.positions)
+        for _ in range(_MOST_TRIES):
+            reads = Reads(self._fn, base.constants)
+            new = self.compile(wanted, backend, target, reads)
+            unchanged = unchanged_check(reads.captured)
+            if unchanged is None or unchanged():
+                break
+            # While we compiled: which values were used is unknown.
+        else:
+            raise self._restless()
+        made = Fingerprint(base, reads)
+        meta = {**new.meta, "positions": made.positions}
+        loaded = Loaded(Artifact(new.payload, meta), backend, wanted.signature)
+        self._remember(made, loaded)
+        self._compiles.add(made.facts, cache)
+        if cache is not None:
+            self._store(made, loaded.artifact, cache)
+        return Found(loaded, unchanged, made.positions)
+
+    def _asked(self, base: Base, cache: DiskCache | None) -> Iterator[list[Question]]:
+        """The questions of earlier compilations: ours, then those on the disk."""
+        mine = list(self._questions.get(base.digest, ()))
+        yield from mine
+        for questions in _stored_questions(base, cache):
+            if questions not in mine:
+                yield questions
 
     def _existing(
         self, asked: Fingerprint, wanted: Specialization, backend: Backend
@@ -135,12 +167,37 @@ class Executables:
             return None
         return Loaded(artifact, backend, wanted.signature)
 
-    def _keep(self, asked: Fingerprint, new: Artifact, backend: Backend) -> None:
-        """Remember what was compiled."""
-        cache = disk_cache() if backend.cacheable else None
-        self._compiles.add(asked.facts, cache)
-        if cache is not None:
-            cache.store(asked.digest, new)
+    def _remember(self, found: Fingerprint, loaded: Loaded) -> None:
+        self._by_digest[found.digest] = loaded
+        known = self._questions.get(found.base.digest, [])
+        if found.reads.questions not in known:
+            listed = [found.reads.questions, *known][:_MOST_QUESTIONS]
+            self._questions[found.base.digest] = listed
+
+    def _store(self, made: Fingerprint, new: Artifact, cache: DiskCache) -> None:
+        cache.store(made.digest, new)
+        known = _stored_questions(made.base, cache)
+        if made.reads.questions not in known:
+            listed = [made.reads.questions, *known][:_MOST_QUESTIONS]
+            cache.store(_reads_key(made.base), Artifact(b"", {"questions": listed}))
+
+    def _restless(self) -> LaunchError:
+        return LaunchError(
+            f"what `{self._fn.__name__}` reads changes again and again while it is"
+            " compiled",
+            code="X0834",
+            help="let the threads that change it wait, or pass it as an argument",
+        )
+
+
+def _reads_key(base: Base) -> str:
+    return f"reads-{base.digest}"
+
+
+def _stored_questions(base: Base, cache: DiskCache | None) -> list[list[Question]]:
+    kept = None if cache is None else cache.load(_reads_key(base))
+    listed: list[Any] = [] if kept is None else kept.meta["questions"]
+    return [[Question(*each) for each in questions] for questions in listed]
 
 
 class Compiles:

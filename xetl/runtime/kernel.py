@@ -17,11 +17,9 @@ from xetl.backend import Artifact, Backend, Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam, Signature
 from xetl.runtime import interpret, report
-from xetl.runtime.arrays import tensors_as_arrays
 from xetl.runtime.bind import Plan
 from xetl.runtime.caller import at_caller
 from xetl.runtime.choice import choose_backend
-from xetl.runtime.config import launch_state
 from xetl.runtime.executables import (
     Executables,
     Found,
@@ -44,6 +42,14 @@ from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.signature_text import fill, parse
 from xetl.runtime.specialize import Specialization, specialize
+from xetl.runtime.tensors import (
+    hide_from_dynamo,
+    note_written,
+    settle_dynamo,
+    stored_objects,
+    tensors_as_arrays,
+)
+from xetl.settings import launch_state
 
 _MOST_LAUNCHERS = 256
 
@@ -81,6 +87,7 @@ class Kernel:
         self._executables = Executables(fn)
         self._launchers: dict[object, Launcher] = {}
         self._declared = None if grid is None else self._new_launcher(grid)
+        settle_dynamo()
 
     def __repr__(self) -> str:
         return f"<xetile.kernel {self.fn.__name__}>"
@@ -117,9 +124,8 @@ class Kernel:
             found = specialize(self._parameters, values)
             place = find_place(backend, keywords.get("queue"), found.names, found.args)
             loaded = self._load(found, backend, target_at(backend, place)).loaded
-            seen = tensors_as_arrays(values) or values
             waits = keywords.get("wait", True)
-            return Plan(loaded.executable, sizes, found.args, seen, place, waits)
+            return Plan(loaded, sizes, found, values, place, waits)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -152,6 +158,7 @@ class Kernel:
             backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
             wanted = specialize(self._parameters, values)
             loaded = self._load(wanted, backend, choose_target(backend)).loaded
+            note_written(stored_objects(wanted.args, loaded.stored))
             interpret.run_checked(loaded.executable, sizes, wanted.args, checks)
         except XetlError as error:
             raise at_caller(error) from None
@@ -235,12 +242,16 @@ class Kernel:
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Event | None:
         """Run the kernel; every check is done here."""
+        settle_dynamo()
         if self.shortcuts:  # they are for NumPy's arrays: show them tensors as such
             seen = tensors_as_arrays([*args, *keywords.values()])
             if seen is not None:
                 named = dict(zip(keywords, seen[len(args) :]))
-                result = try_shortcuts(self.shortcuts, grid, seen[: len(args)], named)
+                ran: list[Shortcut] = []
+                positional = seen[: len(args)]
+                result = try_shortcuts(self.shortcuts, grid, positional, named, ran)
                 if result is not REFUSED:
+                    note_written(ran[0].stored_of(args, keywords))
                     return result
         event, new = self.launch_anew(grid, args, keywords)
         if new is not None:
@@ -257,13 +268,16 @@ class Kernel:
         queue, waits = keywords.get("queue"), keywords.get("wait", True)
         place = find_place(backend, queue, found.names, found.args)
         loaded, unchanged, _ = self._load(found, backend, target_at(backend, place))
-        event = run(loaded.executable, grid, found.args, place, waits)
-        fast = shortcut_entry(loaded.executable, values, place, waits)
+        event = run(loaded, grid, found.args, place, waits)
+        stored = found.positions(loaded.stored)
+        fast = shortcut_entry(loaded, values, stored, place, waits)
         if fast is None:
             return event, None
         rest = self._rest(found, len(args), bool(keywords))
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
-        return event, Shortcut(fast, len(args), known, rest, state, unchanged)
+        written = tuple((i, self._parameters.each[i].name) for i in stored)
+        new = Shortcut(fast, len(args), known, rest, state, unchanged, written)
+        return event, new
 
     def grid_of(
         self,
@@ -395,6 +409,16 @@ class Kernel:
             code="X0802",
             help=f"write {instead}, or declare a grid: @xetile.kernel(grid=...)",
         )
+
+
+hide_from_dynamo(
+    Kernel.__call__,
+    Kernel.__getitem__,
+    Kernel.bind,
+    Kernel.interpret,
+    Kernel.launch,
+    Kernel.launch_anew,
+)
 
 
 @overload

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from xetl.backend import Event
 from xetl.errors import XetlError
 from xetl.runtime.caller import at_caller
-from xetl.runtime.config import launch_state
 from xetl.runtime.grid import Grid
 from xetl.runtime.placement import FINISHED
+from xetl.runtime.tensors import hide_from_dynamo
+from xetl.settings import launch_state
 
 OPTIONS = ("backend", "queue", "wait")
 """What a launch takes besides the parameters of the kernel."""
@@ -36,6 +37,7 @@ class Shortcut(NamedTuple):
         state: the settings that held.
         unchanged: says whether captured globals are what they were; None: there are
             none.
+        stored: position and name of each parameter that the kernel writes.
     """
 
     fast: Callable[..., Any]
@@ -44,6 +46,14 @@ class Shortcut(NamedTuple):
     rest: tuple[Any, ...]
     state: object
     unchanged: Callable[[], bool] | None
+    stored: tuple[tuple[int, str], ...] = ()
+
+    def stored_of(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        """What such a call gives for the parameters that the kernel writes."""
+        for position, name in self.stored:
+            yield args[position] if position < len(args) else keywords.get(name)
 
     def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
         """Try it on a call with as many arguments: what the entry gives."""
@@ -112,7 +122,7 @@ class Launcher:
                 grid = kernel.grid_of(self._function, args, keywords)
             shortcuts = kernel.shortcuts
             if shortcuts and not keywords:  # the likely case, without another call
-                fast, given, known, rest, state, unchanged = shortcuts[0]
+                fast, given, known, rest, state, unchanged, _ = shortcuts[0]
                 if (
                     not known
                     and given == len(args)
@@ -129,13 +139,24 @@ class Launcher:
             raise at_caller(error) from None
 
 
+hide_from_dynamo(Launcher.__call__)
+
+
 def try_shortcuts(
     shortcuts: tuple[Shortcut, ...],
     grid: Grid,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
+    ran: list[Shortcut] | None = None,
 ) -> Any:
     """Run the kernel by one of ``shortcuts``.
+
+    Args:
+        shortcuts: of the kernel.
+        grid: of the launch.
+        args: of the call.
+        keywords: of the call.
+        ran: where the one that has run is put.
 
     Returns:
         What the launch returns, or `REFUSED`: nothing was done.
@@ -148,6 +169,8 @@ def try_shortcuts(
             and (shortcut.unchanged is None or shortcut.unchanged())
         ):
             result = shortcut.run(grid, args, keywords)
+            if ran is not None and result != 1:
+                ran.append(shortcut)
             if result == 0:
                 return None if keywords.get("wait", True) else FINISHED
             if result != 1:

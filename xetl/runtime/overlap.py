@@ -92,6 +92,7 @@ def _check_writable(name: str, view: ArrayView) -> None:
         raise LaunchError(
             f"`{name}` is written by the kernel, but the array is read-only",
             code="X0806",
+            help="pass an array that may be written, such as a copy of it",
         )
     if overlaps_itself(view):
         raise LaunchError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from xetl.errors import LaunchError, did_you_mean
@@ -109,7 +111,7 @@ def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> 
     code = getattr(fn, "__code__", None)
     place: dict[str, Any] = {}
     if code is not None:
-        place = {"file": code.co_filename, "line": code.co_firstlineno}
+        place = _place_of(code, parameter.name)
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise LaunchError(
             f"`{parameter}` cannot be a parameter of the kernel `{fn.__name__}`",
@@ -125,6 +127,21 @@ def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> 
             help=f"reserved are {_listed(RESERVED)}; give it another name",
             **place,
         )
+
+
+def _place_of(code: CodeType, name: str) -> dict[str, Any]:
+    """Where a parameter stands in its function, by its name after ``def``."""
+    head = ""
+    for line in range(code.co_firstlineno, code.co_firstlineno + 50):
+        text = linecache.getline(code.co_filename, line)
+        start = re.search(r"\bdef\b.*?\(", text) if not head else None
+        found = re.compile(rf"\b{name}\b").search(text, start.end() if start else 0)
+        head += start[0] if start else ""
+        if head and found:
+            column, length = found.start() + 1, found.end() - found.start()
+            place = {"file": code.co_filename, "line": line, "column": column}
+            return {**place, "length": length, "source_line": text.rstrip("\n")}
+    return {"file": code.co_filename, "line": code.co_firstlineno}
 
 
 def _is_constexpr(fn: Callable[..., Any], parameter: inspect.Parameter) -> bool:

@@ -8,21 +8,25 @@ the arrays, or its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from xetl.backend import (
     Argument,
     ArrayView,
     Backend,
     Event,
-    Executable,
     Place,
     QueuedExecutable,
 )
 from xetl.errors import LaunchError
 from xetl.prepacked import fast_entry
 from xetl.runtime.grid import Grid
+from xetl.runtime.tensors import needs_derivative, note_written, stored_objects
 from xetl.runtime.usm import settle
+
+if TYPE_CHECKING:
+    from xetl.runtime.executables import Loaded
 
 
 class Finished:
@@ -66,17 +70,19 @@ def find_place(
 
 
 def run(
-    executable: Executable,
+    code: Loaded,
     grid: Grid,
     args: Sequence[Argument],
     place: Place | None,
     waits: object = True,
 ) -> Event | None:
     """Run a kernel; the event, if the caller does not wait."""
+    # Before: a kernel that ends with an error may have written as well.
+    note_written(stored_objects(args, code.stored))
     if place is None:
-        executable.launch(grid, args)
+        code.executable.launch(grid, args)
         return None if waits else FINISHED
-    event = cast("QueuedExecutable", executable).submit(grid, args, place)
+    event = cast("QueuedExecutable", code.executable).submit(grid, args, place)
     if not waits:
         return event
     event.wait()
@@ -84,10 +90,34 @@ def run(
 
 
 def shortcut_entry(
-    executable: Executable, values: Sequence[object], place: Place | None, waits: object
+    code: Loaded,
+    values: Sequence[object],
+    stored: Sequence[int],
+    place: Place | None,
+    waits: object,
 ) -> Callable[..., Any] | None:
-    """The shortcut for calls with values of such kinds, at this place, if any."""
+    """The shortcut for calls with values of such kinds, at this place, if any.
+
+    Args:
+        code: the kernel.
+        values: one for each parameter.
+        stored: which of them it writes.
+        place: see `find_place`.
+        waits: whether the caller does.
+    """
     if place is None:
-        return fast_entry(executable, values)
-    queued = cast("QueuedExecutable", executable)
-    return queued.fast_at(place, waits=bool(waits))
+        return fast_entry(code.executable, values)
+    queued = cast("QueuedExecutable", code.executable)
+    fast = queued.fast_at(place, waits=bool(waits))
+    return None if fast is None else partial(_run_on_device, fast, stored)
+
+
+def _run_on_device(fast: Callable[..., Any], stored: Sequence[int], *args: Any) -> Any:
+    """An entry of a device takes tensors as they are; that of the host does not."""
+    objects = args[3:]  # behind the grid
+    if any(map(needs_derivative, objects)):
+        return 1
+    result = fast(*args)
+    if result != 1:
+        note_written(objects[index] for index in stored)
+    return result

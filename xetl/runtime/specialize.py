@@ -6,7 +6,7 @@ integer, a float or a condition; everything else is a compile-time value.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
@@ -43,6 +43,12 @@ class Specialization:
     args: tuple[ArrayView | int | float, ...]
     names: tuple[str, ...]
     key: Hashable
+
+    def positions(self, stored: Collection[int]) -> list[int]:
+        """Which parameters some runtime values belong to."""
+        params = self.signature.params
+        runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
+        return [runtime[index] for index in sorted(stored)]
 
 
 def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
@@ -121,7 +127,8 @@ def _unsupported(name: str, value: object) -> LaunchError:
     if isinstance(value, list | tuple):
         advice = f"pass `np.asarray({name})`, or annotate `{name}` as constexpr"
     elif isinstance(value, str):
-        advice = f"annotate `{name}` as constexpr"
+        advice = f"pass an array; if `{name}` is to choose when compiling, annotate it"
+        advice += " as constexpr"
     elif isinstance(value, complex | np.complexfloating):
         advice = "pass its real and its imaginary part"
     else:

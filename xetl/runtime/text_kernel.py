@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from threading import Lock
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -22,10 +21,10 @@ from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
+from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.caller import at_caller
 from xetl.runtime.choice import choose_backend
-from xetl.runtime.config import config, launch_state
 from xetl.runtime.executables import (
     Loaded,
     choose_target,
@@ -35,9 +34,11 @@ from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.placement import find_place, run, shortcut_entry
+from xetl.runtime.tensors import hide_from_dynamo
 from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
 from xetl.runtime.text_refusal import refused
 from xetl.runtime.text_shortcut import TextShortcut, remember, shortcut
+from xetl.settings import config, launch_state
 from xetl.transforms.expand_forms import ExpandFormsPass
 
 _OPTIONS = ("backend", "target", "queue", "wait")
@@ -68,7 +69,7 @@ class TextKernel:
         ]
         self.shortcuts: tuple[TextShortcut, ...] = ()
         self._loaded: dict[object, Loaded] = {}
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def __repr__(self) -> str:
         return f"<xetl text kernel {self.name}>"
@@ -160,8 +161,9 @@ class TextKernel:
         loaded = self._load(given, subgroups, backend, target)
         check_stored(self.names, given.args, loaded.stored)
         waits = options.get("wait", True)
-        event = run(loaded.executable, grid, given.args, place, waits)
-        fast = None if options else shortcut_entry(loaded.executable, args, place, True)
+        event = run(loaded, grid, given.args, place, waits)
+        entry = partial(shortcut_entry, loaded, args, sorted(loaded.stored), place)
+        fast = None if options else entry(True)
         if fast is not None:
             new = shortcut(fast, subgroups, state, self._types, args)
             self.shortcuts = remember(self.shortcuts, new)
@@ -192,7 +194,7 @@ class TextKernel:
         self, given: Given, subgroups: Grid | None, backend: Backend, target: str
     ) -> Loaded:
         key = (backend.name, target, config.prefetch, given.signature, subgroups)
-        with self._lock:
+        with self._lock.held():
             found = self._loaded.get(key)
             if found is None:
                 found = self._compile(given, subgroups, backend, target)
@@ -293,3 +295,6 @@ class TextLauncher:
             return kernel.launch(self._grid, self._subgroups, args, options)
         except XetlError as error:
             raise at_caller(error) from None
+
+
+hide_from_dynamo(TextKernel.__getitem__, TextLauncher.__call__)

@@ -80,8 +80,21 @@ def is_on_device(obj: object) -> bool:
     torch: Any = sys.modules.get("torch")  # whoever passes a tensor has imported it
     if torch is not None and isinstance(obj, torch.Tensor):
         tensor: Any = obj
-        return tensor.device.type == "xpu"
-    return hasattr(obj, INTERFACE)
+        if type(tensor) is torch.Tensor:
+            return tensor.device.type == "xpu"
+        with torch._C.DisableTorchFunctionSubclass():  # its class may say anything
+            return tensor.device.type == "xpu"
+    return states(obj, INTERFACE)
+
+
+def states(obj: object, protocol: str) -> bool:
+    """Whether an object has the attribute of a protocol; a class has it for others."""
+    if isinstance(obj, type):
+        return False
+    try:
+        return hasattr(obj, protocol)
+    except Exception:  # it is there, but computing it fails: who reads it will say so
+        return True
 
 
 def tensor_memory(torch: Any, tensor: Any) -> DeviceMemory | None:

@@ -82,6 +82,12 @@ def _steps(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError("it must be a positive number")
+    return int(text)
+
+
 def _products(text: str) -> str:
     if text not in ("inline", "libxsmm", "recording") and not text.startswith("/"):
         raise ValueError("it must be inline, libxsmm, recording, or a path from /")
@@ -104,7 +110,9 @@ class Config:
     cache_size = Setting("XETL_CACHE_SIZE", _bytes, default=1 << 30)
     """How many bytes they may take; those used least recently go first."""
     dump = Setting[str | None]("XETL_DUMP", str, None)
-    """Prints the IR while compiling, such as ``after:canonicalize``."""
+    """Prints IR while compiling: ``after:<pass or stage>``, several, or ``all``."""
+    verify = Setting("XETL_VERIFY", _switch, default=False)
+    """Whether the IR is verified after every pass, not only where most stages begin."""
     log = Setting("XETL_LOG", _switch, default=False)
     """Whether a launch on a device says on stderr which of its kernels it takes."""
     xsmm = Setting("XETL_XSMM", _products, default="inline")
@@ -116,6 +124,15 @@ class Config:
     the kernel does not do it itself; 0: not at all; None: a model of costs says."""
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
     """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
+
+    max_tile_elements = Setting("XETL_MAX_TILE_ELEMENTS", _count, default=1 << 24)
+    """How many elements a tile or vector may have (X0212)."""
+    max_unrolled = Setting("XETL_MAX_UNROLLED", _count, default=4096)
+    """How many iterations of `static_range` a kernel may have, and how many inlined
+    calls (X0605)."""
+    max_constant_size = Setting("XETL_MAX_CONSTANT_SIZE", _count, default=1 << 16)
+    """Bits of an integer, or items of a text, list or tuple, that a kernel may compute
+    when it is compiled (X0316)."""
 
     reuse_constants = Setting("XETL_REUSE_CONSTANTS", _switch, default=False)
     """Whether `xetl.ops.matmul` prepacks a right operand that comes again, if it is a

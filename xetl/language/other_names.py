@@ -1,0 +1,82 @@
+"""What to write for names of Triton, NumPy and torch that the language has not.
+
+One table, which `did you mean` looks at before it compares letters.
+"""
+
+from __future__ import annotations
+
+INSTEAD: dict[str, str] = {
+    # The same operation under another name.
+    **dict.fromkeys(("load", "gather", "take"), "load_tile, or load_gather by indices"),
+    **dict.fromkeys(("store", "scatter"), "store_tile, or store_scatter by indices"),
+    **dict.fromkeys(("dot", "matmul", "mm", "bmm", "einsum"), "tile_mma, or `a @ b`"),
+    **dict.fromkeys(("trans", "transpose", "permute"), "tile_transpose, or `.T`"),
+    **dict.fromkeys(("broadcast_to", "expand"), "tile_broadcast"),
+    **dict.fromkeys(("make_block_ptr", "make_tensor_descriptor"), "init_tile"),
+    "advance": "update_tile_offset",
+    **dict.fromkeys(("amax", "nanmax"), "max"),
+    **dict.fromkeys(("amin", "nanmin"), "min"),
+    "fmax": "maximum",
+    "fmin": "minimum",
+    **dict.fromkeys(("absolute", "fabs"), "abs"),
+    "rint": "round",
+    **dict.fromkeys(("reduce", "nansum"), "tile_reduce"),
+    "associative_scan": "cumsum",
+    **dict.fromkeys(("debug_barrier", "syncthreads"), "barrier"),
+    "rsqrt": "1 / xetile.sqrt(v)",
+    "clamp": "minimum and maximum",
+    **dict.fromkeys(
+        ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or"),
+        "atomic_rmw_tile",
+    ),
+    **dict.fromkeys(("atomic_xor", "atomic_xchg"), "atomic_rmw_tile"),
+}
+"""By name: what to write instead."""
+
+MISSING: dict[str, str] = {
+    **dict.fromkeys(
+        ("rand", "randn", "randint", "philox", "random"),
+        "there are no random numbers: make them on the host and pass an array",
+    ),
+    **dict.fromkeys(
+        ("sort", "argsort", "topk", "unique"),
+        "there is no sorting: sort on the host, or use max and argmax",
+    ),
+    **dict.fromkeys(
+        ("atomic_cas", "compare_exchange"),
+        "there is no compare and swap; atomic_rmw_tile has add, mul, min, max, and, or,"
+        " xor and xchg",
+    ),
+    **dict.fromkeys(
+        ("histogram", "bincount"), "add to bins by atomic_rmw_tile of a scatter tile"
+    ),
+    **dict.fromkeys(
+        ("cat", "concatenate", "stack", "join", "split", "interleave"),
+        "tiles are not joined or split: load or store each part",
+    ),
+    **dict.fromkeys(
+        ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"
+    ),
+    "linspace": "multiply xetile.arange",
+}
+"""By name: what stands for an operation that the language does not have."""
+
+MODULES: dict[str, str] = {
+    **dict.fromkeys(("tl", "triton"), "the language is `from xetl import xetile`"),
+    **dict.fromkeys(("np", "numpy"), "`import numpy` at the top of the module"),
+    "xt": "the language is `from xetl import xetile`",
+}
+"""By the name of a module that was not imported: what to import."""
+
+
+def advice_on(name: str, known: list[str]) -> str | None:
+    """What to write for an operation called ``name`` elsewhere; None: nobody does.
+
+    ``known`` are the names the language has.
+    """
+    if name in known:
+        return f"use xetile.{name}"
+    instead = INSTEAD.get(name)
+    if instead is None:
+        return MISSING.get(name)
+    return f"use xetile.{instead}" if instead.split(",")[0] in known else instead

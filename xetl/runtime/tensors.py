@@ -1,0 +1,263 @@
+"""Tensors of torch: where their elements are, and what autograd must be told.
+
+torch is never imported here: whoever passes a tensor has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, cast
+
+from xetl.backend import Argument, ArrayView
+from xetl.errors import LaunchError, TileTypeError
+from xetl.language.dtypes import DType, bf16
+from xetl.runtime import usm
+from xetl.runtime.supported import SUPPORTED, check_rank
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether ``obj`` is a tensor of torch, or of a class derived from it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(obj, torch.Tensor)
+
+
+def describe_tensor(tensor: Any, name: str) -> ArrayView:
+    """Where the elements of a tensor are.
+
+    Args:
+        tensor: of torch.
+        name: what an error calls it.
+
+    Raises:
+        LaunchError: kernels cannot read it, or it takes part in automatic derivatives.
+    """
+    torch = sys.modules["torch"]
+    try:
+        plain = _as_plain(torch, tensor, name)
+        _check_kind(torch, plain, name)
+        _check_derivatives(torch, plain, name)
+        dtype = _of_torch(str(plain.dtype))
+        if dtype is None:
+            raise LaunchError(
+                f"`{name}` has dtype {plain.dtype}, which kernels cannot read",
+                code="X0805",
+                help=f"the dtypes of arrays are {SUPPORTED}",
+            )
+        check_rank(plain.ndim, name)
+        if not _is_allocated(plain):
+            raise LaunchError(
+                f"the storage of `{name}` is smaller than the tensor: "
+                f"it has {plain.untyped_storage().nbytes()} bytes",
+                code="X0805",
+                help="it was resized or freed; give it its memory back first",
+            )
+        memory = usm.tensor_memory(torch, plain)
+        shape, strides = tuple(plain.shape), plain.stride()
+        where = (plain.data_ptr(), dtype, shape, strides)
+    except LaunchError:
+        raise
+    except Exception:  # torch says in many ways that there are no elements to see
+        raise _no_elements(tensor, name) from None
+    return ArrayView(*where, False, tensor, memory)
+
+
+def tensors_as_arrays(values: Sequence[Any]) -> list[Any] | None:
+    """The same values with NumPy arrays over the memory of torch's tensors.
+
+    Three tensors take 4 us, and `describe_tensor` takes ten times as long. None if
+    there is no tensor, or one that cannot be seen so or must be refused.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not any(isinstance(each, torch.Tensor) for each in values):
+        return None
+    if torch.autograd.forward_ad._current_level >= 0:
+        return None
+    try:
+        return [
+            _as_array(torch, each) if isinstance(each, torch.Tensor) else each
+            for each in values
+        ]
+    except (TypeError, RuntimeError):  # on a device, sparse and the like
+        return None
+
+
+def note_written(objects: Iterable[object]) -> None:
+    """Tell autograd that the elements of those that are tensors change.
+
+    Were such a tensor saved for a derivative, torch would else compute it of the new
+    elements.
+
+    Args:
+        objects: the arrays that a kernel stores to, as the user gave them.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    tensors = [each for each in objects if isinstance(each, torch.Tensor)]
+    if tensors:
+        torch.autograd.graph.increment_version(tensors)
+
+
+def stored_objects(
+    args: Sequence[Argument], stored: Collection[int]
+) -> Iterable[object]:
+    """What the user passed for the arguments that a kernel stores to."""
+    for index in stored:
+        arg = args[index]
+        if isinstance(arg, ArrayView):
+            yield arg.obj
+
+
+def _as_array(torch: Any, tensor: Any) -> Any:
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        raise TypeError
+    if tensor.requires_grad:
+        if torch.is_grad_enabled():
+            raise TypeError
+        tensor = tensor.detach()
+    if not _is_allocated(tensor):  # `numpy` would give other memory
+        raise TypeError
+    if tensor.dtype is torch.bfloat16:  # which NumPy does not know by itself
+        return tensor.view(torch.int16).numpy().view(bf16.numpy)
+    return tensor.numpy()
+
+
+def _as_plain(torch: Any, tensor: Any, name: str) -> Any:
+    """The tensor without what a class of the user adds to it."""
+    kind = cast("Any", type(tensor))
+    if kind is torch.Tensor:
+        return tensor
+    if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise _no_elements(tensor, name)
+    if torch.nn.parameter.is_lazy(tensor):
+        raise LaunchError(
+            f"`{name}` is a parameter that is not initialised yet",
+            code="X0805",
+            help="run its module once",
+        )
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.as_subclass(torch.Tensor)
+
+
+def _no_elements(tensor: object, name: str) -> LaunchError:
+    kind = type(tensor)
+    return LaunchError(
+        f"`{name}` is a tensor of class {kind.__module__}.{kind.__qualname__} "
+        "whose elements have no memory of their own",
+        code="X0805",
+        help="pass a plain dense tensor; inside of torch.func's transforms and of "
+        "fake tensors there is none",
+    )
+
+
+def _check_kind(torch: Any, tensor: Any, name: str) -> None:
+    kind = tensor.device.type
+    if kind not in ("cpu", "xpu"):
+        raise LaunchError(
+            f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU",
+            code="X0813",
+            help=f"pass `{name}.cpu()`",
+        )
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        layout = "torch.nested" if tensor.is_nested else tensor.layout
+        raise LaunchError(
+            f"`{name}` is a tensor with layout {layout}",
+            code="X0805",
+            help=f"pass `{name}.to_padded_tensor(0)`, or its parts"
+            if tensor.is_nested
+            else f"pass `{name}.to_dense()`",
+        )
+    if tensor.is_conj() or tensor.is_neg():
+        raise LaunchError(
+            f"`{name}` is a tensor whose sign is not yet applied",
+            code="X0805",
+            help=f"pass `{name}.resolve_conj().resolve_neg()`",
+        )
+
+
+def _check_derivatives(torch: Any, tensor: Any, name: str) -> None:
+    """Refuse what torch is to differentiate: a kernel leaves no trace there."""
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise _derivative_error(name)
+    forward = torch.autograd.forward_ad
+    if forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
+        raise LaunchError(
+            f"`{name}` has a tangent, but kernels have no derivatives",
+            code="X0838",
+            help=f"pass `torch.autograd.forward_ad.unpack_dual({name}).primal`",
+        )
+
+
+def needs_derivative(obj: object) -> bool:
+    """Whether it is a tensor that torch is to differentiate."""
+    torch: Any = sys.modules.get("torch")
+    given: Any = obj
+    if torch is None or not isinstance(obj, torch.Tensor):
+        return False
+    return given.requires_grad and torch.is_grad_enabled()
+
+
+def _derivative_error(name: str) -> LaunchError:
+    """The error for a tensor that requires a gradient."""
+    return LaunchError(
+        f"`{name}` requires a gradient, but kernels have no derivatives",
+        code="X0838",
+        help=f"pass `{name}.detach()`, or launch inside of `with torch.no_grad():`; "
+        "to train, call the kernel in a torch.autograd.Function with a backward",
+    )
+
+
+def _is_allocated(tensor: Any) -> bool:
+    """Whether a tensor has the memory of all of its elements."""
+    size: int = tensor.nbytes
+    if size == 0:
+        return True
+    if not tensor.is_contiguous():
+        steps = zip(tensor.shape, tensor.stride())
+        size = tensor.itemsize * (1 + sum((n - 1) * stride for n, stride in steps))
+    size += tensor.storage_offset() * tensor.itemsize
+    return size <= tensor.untyped_storage().nbytes() and tensor.data_ptr() != 0
+
+
+@cache
+def _of_torch(name: str) -> DType | None:
+    try:
+        return DType.of(name)
+    except TileTypeError:
+        return None
+
+
+def hide_from_dynamo(*functions: Any) -> None:
+    """Let ``torch.compile`` call these functions as they are, and what they call.
+
+    The attributes are what `torch.compiler.disable` sets; they break the graph where
+    such a function is called. Functions that break it are then run in the
+    interpreter, where torch would try to compile each one; that is switched off for
+    those it has not met, as soon as torch is there.
+    """
+    for function in functions:
+        function._torchdynamo_disable = True
+        function._torchdynamo_disable_msg = "xetl launches kernels outside of graphs"
+    _hidden.extend(function.__code__ for function in functions)
+    settle_dynamo()
+
+
+def settle_dynamo() -> None:
+    """Tell torch, if it is loaded, what it is not to compile."""
+    if not _hidden:
+        return
+    torch: Any = sys.modules.get("torch")
+    with suppress(AttributeError):  # it is not loaded, or not yet, or of another form
+        hooks = torch._C._dynamo.eval_frame
+        skip = hooks._FrameAction.SKIP
+        strategy = hooks._FrameExecStrategy(skip, skip)
+        while _hidden:
+            hooks.set_code_exec_strategy(_hidden[-1], strategy)
+            _hidden.pop()
+
+
+_hidden: list[Any] = []
+hide_from_dynamo(settle_dynamo)
