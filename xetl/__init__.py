@@ -10,9 +10,9 @@ __version__ = "0.1.0"
 __all__ = ["config", "errors", "load_mlir", "no_compile"]
 
 _HOMES = {
-    "config": "xetl.runtime.config",
+    "config": "xetl.settings",
     "load_mlir": "xetl.runtime.library",
-    "no_compile": "xetl.runtime.config",
+    "no_compile": "xetl.settings",
 }
 
 _PACKAGES = ("ops", "xetile")
@@ -21,8 +21,8 @@ opencl_driver.make_known()
 
 if TYPE_CHECKING:
     from xetl import ops as ops
-    from xetl.runtime.config import config, no_compile
     from xetl.runtime.library import load_mlir
+    from xetl.settings import config, no_compile
 else:  # a checker would take any name to be there
 
     def __getattr__(name: str) -> object:

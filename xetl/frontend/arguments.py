@@ -273,6 +273,10 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
         advice = "it was loaded already: pass the tile made by xetile.init_tile"
     elif isinstance(arg.value, Scalar) or is_number(arg.value):
         advice = "xetile.full(shape, value, dtype) makes a vector of a number"
+    elif arg.value is None:
+        advice = "test `is None` first: what is constant is decided when compiling"
+    elif type(arg.value).__name__ in ("ndarray", "Tensor"):
+        advice = "pass it to the kernel as an argument, and load a tile of it"
     origin = getattr(arg.value, "origin", None)
     return ctx.error(
         TileTypeError,

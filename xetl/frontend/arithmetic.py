@@ -22,6 +22,7 @@ from xetl.frontend.casts import (
 )
 from xetl.frontend.context import Context
 from xetl.frontend.division import divide, divide_scalars
+from xetl.frontend.limits import check_binary
 from xetl.frontend.operators import (
     ADD,
     DIV,
@@ -33,6 +34,7 @@ from xetl.frontend.operators import (
     Comparison,
 )
 from xetl.frontend.powers import power, power_of_scalars
+from xetl.frontend.reading import check_readable
 from xetl.frontend.types import (
     FRONTEND_ONLY,
     Scalar,
@@ -62,7 +64,7 @@ def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
     """``left op right`` for operands of any kind."""
     if is_constant(left.value) and is_constant(right.value):
         return _fold(ctx, op, left, right)
-    joined = _join_tuples(op, left.value, right.value)
+    joined = _join_tuples(ctx, op, left.value, right.value)
     if joined is not None:
         return joined
     check_operands(ctx, op.symbol, [left, right])
@@ -71,7 +73,9 @@ def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
     return _binary_vectors(ctx, op, left, right)
 
 
-def _join_tuples(op: Binary, left: Value, right: Value) -> tuple[Value, ...] | None:
+def _join_tuples(
+    ctx: Context, op: Binary, left: Value, right: Value
+) -> tuple[Value, ...] | None:
     """``tuple + tuple`` and ``tuple * int``; None of anything else."""
     items = items_of(left)
     if items is None:
@@ -80,11 +84,14 @@ def _join_tuples(op: Binary, left: Value, right: Value) -> tuple[Value, ...] | N
     if op is ADD and others is not None:
         return (*items, *others)
     if op is MUL and isinstance(right, int):
+        check_binary(ctx, "*", items, right)
         return (*items,) * right
     return None
 
 
 def _fold(ctx: Context, op: Binary | Comparison, left: Arg, right: Arg) -> Value:
+    check_readable(ctx, left, right)
+    check_binary(ctx, op.symbol, left.value, right.value)
     try:
         return op.python(left.value, right.value)
     except Exception as problem:
@@ -296,6 +303,7 @@ def truth(ctx: Context, arg: Arg) -> bool | Scalar:
     if isinstance(value, Scalar):
         return Scalar(truth_of_scalar(ctx, value), "bool")
     if is_constant(value):
+        check_readable(ctx, arg)
         return bool(value)
     if isinstance(value, Vector):
         raise ctx.error(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xetl.errors import SyntaxNotSupportedError, TileTypeError
 from xetl.frontend.context import Context
@@ -56,14 +56,14 @@ def _unpack(
 
 def assigned_names(nodes: Sequence[ast.AST]) -> set[str]:
     """The names that statements assign to, inner functions left out."""
-    return set(_assigned(nodes))
-
-
-def _assigned(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    for node in nodes:
+    found: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
+            found.add(node.id)
         elif isinstance(node, ast.FunctionDef):
-            yield node.name
+            found.add(node.name)
         elif not isinstance(node, ast.Lambda):
-            yield from _assigned(list(ast.iter_child_nodes(node)))
+            waiting += ast.iter_child_nodes(node)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from types import ModuleType
 
 from xetl.errors import (
     NameLookupError,
@@ -15,6 +16,7 @@ from xetl.frontend.arrays import index_array, size_of, transpose
 from xetl.frontend.casts import shape_cast
 from xetl.frontend.context import Context, unsupported_expression
 from xetl.frontend.expressions import argument, expression, plain
+from xetl.frontend.reading import read
 from xetl.frontend.transposing import transpose_vector
 from xetl.frontend.types import (
     Array,
@@ -26,8 +28,11 @@ from xetl.frontend.types import (
     Vector,
     describe,
     is_constant,
+    is_scalar,
     show_shape,
 )
+from xetl.language import ops
+from xetl.language.other_names import advice_on
 
 _ARRAY = ("shape", "dtype", "ndim", "T", "stride")
 _VECTOR = (
@@ -78,7 +83,9 @@ def _of_vector(ctx: Context, owner: Vector, node: ast.Attribute) -> Value:
 
 def _of_constant(ctx: Context, owner: Value, node: ast.Attribute) -> Value:
     try:
-        value = getattr(owner, node.attr)
+        value = read(
+            ctx, node, lambda: ctx.reads.attribute(owner, node.attr), AttributeError
+        )
     except AttributeError:
         raise _no_attribute(ctx, owner, node) from None
     return plain(value)
@@ -92,6 +99,10 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
         if isinstance(owner, kind):
             known, what = names, f"`{text}`, {describe(owner)},"
     advice = did_you_mean(node.attr, known)
+    if isinstance(owner, ModuleType):
+        advice = advice_on(node.attr, ops.__all__) or advice
+    if is_scalar(owner) and node.attr in _ARRAY:
+        advice = f"`{text}` is {describe(owner)}: pass an array"
     if isinstance(owner, Tile) and node.attr in _VECTOR:
         advice = "load the tile first: xetile.load_tile(...)"
     if isinstance(owner, Vector) and node.attr in ("astype", "type"):
@@ -135,10 +146,15 @@ def _index_array(ctx: Context, owner: Array, index: ast.expr) -> Value:
     return index_array(ctx, owner, [argument(ctx, item) for item in items])
 
 
+_NO_ELEMENT = (IndexError, KeyError, TypeError)
+
+
 def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
     index = _constant_index(ctx, node.slice)
     try:
-        return owner[index]
+        return plain(
+            read(ctx, node, lambda: ctx.reads.item(owner, index), *_NO_ELEMENT)
+        )
     except (IndexError, KeyError):
         raise ctx.error(
             TileShapeError,

@@ -71,7 +71,7 @@ def _device_assert(call: Call) -> None:
     if call.value("msg") is not None:
         text, values = _text(call, "msg")
     if is_constant(condition):
-        if not condition:
+        if not arithmetic.truth(call.ctx, call.args["cond"]):
             raise _fails_always(call)
         return
     holds = _condition(call)

@@ -115,6 +115,7 @@ def _mask(call: Call, tile: Tile) -> Vector:
             f"the mask has shape {show_shape(mask.shape)}, the tile"
             f" {show_shape(tile.shape)}",
             "mask",
+            help="a mask has one element for each of the tile's: compare the indices",
         )
     return mask
 

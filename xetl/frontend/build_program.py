@@ -84,7 +84,7 @@ def _static_assert(call: Call) -> None:
             label=f"is {describe(condition)}",
             help="use xetile.device_assert",
         )
-    if not condition:
+    if not arithmetic.truth(call.ctx, call.args["cond"]):
         text = call.value("msg")
         message = (
             f"assertion failed: {text if isinstance(text, str) else describe(text)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
@@ -19,7 +20,7 @@ from xetl.errors import (
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base, row_base
 from xetl.frontend.blocked import inner_blocks
-from xetl.frontend.casts import convert, count, to_int
+from xetl.frontend.casts import count, to_int
 from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import maps_of
 from xetl.frontend.types import (
@@ -40,7 +41,8 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.language.dtypes import DType, index
+from xetl.frontend.wide_indices import as_indices
+from xetl.language.dtypes import DType
 
 SHARED = 3
 """The memory space of SLM (docs/xetile.md, section 2)."""
@@ -134,7 +136,7 @@ def _extents(call: Call, name: str) -> tuple[Extent, ...]:
             f"a tile at an address needs `{name}` of two ints",
             name if call.value(name) is not None else None,
         )
-    return tuple(_extent(call, value, name) for value in values)
+    return tuple(_extent(call, value, name, n) for n, value in enumerate(values))
 
 
 def _listed(value: Value) -> list[Value]:
@@ -142,16 +144,23 @@ def _listed(value: Value) -> list[Value]:
     return [value] if items is None else items
 
 
-def _extent(call: Call, value: Value, name: str) -> Extent:
+def _extent(call: Call, value: Value, name: str, number: int) -> Extent:
     if is_scalar(value) and scalar_kind(value) == "int":
         return value.ssa if isinstance(value, Scalar) else int(value)
-    raise call.error(
+    node = call.args[name].node
+    if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
+        node = node.elts[number]
+    raise call.ctx.error(
         TileTypeError,
         "X0305",
         f"`{name}` of `{call.name}` must hold ints",
-        name,
-        label=f"holds {describe(value)}",
+        node,
+        label=f"is {describe(value)}",
+        help=_WHOLE if is_scalar(value) else None,
     )
+
+
+_WHOLE = "round it: `//` divides to an int"
 
 
 def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileError:
@@ -172,7 +181,7 @@ def _offsets(call: Call, shape: Shape) -> list[Extent]:
         raise _offset_count(
             call, len(shape), len(values), f"a tile of {show_shape(shape)}"
         )
-    offsets = [_extent(call, value, "offsets") for value in values]
+    offsets = [_extent(call, value, "offsets", n) for n, value in enumerate(values)]
     return offsets if len(offsets) == 2 else [0, *offsets]
 
 
@@ -249,7 +258,7 @@ def _indices(call: Call) -> SSAValue:
             "offsets",
             help="convert with `.to(xetile.i64)`",
         )
-    return convert(call.ctx, indices, index).ssa
+    return as_indices(call.ctx, indices)
 
 
 @builds("update_tile_offset")

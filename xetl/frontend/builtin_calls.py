@@ -13,6 +13,7 @@ from xetl.frontend.arguments import Arg, Given, wrong_kind
 from xetl.frontend.casts import to_float, to_int
 from xetl.frontend.context import Context
 from xetl.frontend.operators import ADD, AND, MAXIMUM, MINIMUM, OR, Binary
+from xetl.frontend.reading import check_readable
 from xetl.frontend.types import (
     Array,
     Range,
@@ -239,6 +240,8 @@ def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
         for arg in given.positional:
             if not is_constant(arg.value):
                 raise wrong_kind(ctx, f"an argument of `{name}`", "a constant", arg)
+            if function is not isinstance:
+                check_readable(ctx, arg)
         try:
             return function(*(arg.value for arg in given.positional))
         except Exception as problem:

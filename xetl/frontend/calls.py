@@ -24,6 +24,8 @@ from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.context import OPERATIONS, Context, unsupported_expression
 from xetl.frontend.expressions import expression, plain
 from xetl.frontend.inlining import inline_function, inline_local
+from xetl.frontend.limits import check_call
+from xetl.frontend.reading import check_readable
 from xetl.frontend.scope import MISSING
 from xetl.frontend.types import (
     BoundMethod,
@@ -36,6 +38,7 @@ from xetl.language import ops
 from xetl.language.dtypes import DType
 from xetl.language.maps import sg_map, wg_map, xe_map
 from xetl.language.operation import Function, operation_name
+from xetl.language.other_names import advice_on
 from xetl.language.values import Array, Vector
 
 PURE: tuple[Callable[..., Any], ...] = (wg_map, sg_map, xe_map)
@@ -168,6 +171,8 @@ def _call_pure(
     for arg in [*given.positional, *given.keywords.values()]:
         if not is_constant(arg.value):
             raise _host_function(ctx, callee, node)
+        check_readable(ctx, arg)
+    check_call(ctx, callee, [arg.value for arg in given.positional])
     try:
         return plain(
             callee(
@@ -207,6 +212,16 @@ def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
             ],
             help="decorate it with `@xetile.function`",
         )
+    if isinstance(getattr(callee, "fn", None), FunctionType):
+        name = ctx.frame.text(node.func)
+        return ctx.error(
+            NameLookupError,
+            "X0103",
+            f"`{name}` is a kernel: only the host launches it",
+            node.func,
+            label="a kernel cannot call it",
+            help="decorate what both use with `@xetile.function`",
+        )
     if callable(callee):
         return _host_function(ctx, callee, node)
     return ctx.error(
@@ -221,10 +236,8 @@ def _host_function(
     ctx: Context, callee: Callable[..., Any], node: ast.Call
 ) -> CompileError:
     name: str = getattr(callee, "__name__", str(callee))
-    ours = _TWINS.get(name, name)
-    advice = "compute it before the launch and pass it to the kernel"
-    if ours in ops.__all__:
-        advice = f"use xetile.{ours}"
+    advice = advice_on(name, ops.__all__)
+    advice = advice or "compute it before the launch and pass it to the kernel"
     if name in ("print", "pprint"):
         advice = "use xetile.device_print, or xetile.static_print when compiling"
     return ctx.error(
@@ -235,18 +248,3 @@ def _host_function(
         label="cannot run in a kernel",
         help=advice,
     )
-
-
-_TWINS = {
-    "amax": "max",
-    "amin": "min",
-    "dot": "tile_mma",
-    "matmul": "tile_mma",
-    "transpose": "tile_transpose",
-    "absolute": "abs",
-    "fabs": "abs",
-    "rint": "round",
-    "broadcast_to": "tile_broadcast",
-    "fmax": "maximum",
-    "fmin": "minimum",
-}

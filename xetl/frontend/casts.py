@@ -132,6 +132,7 @@ def truth_of_scalar(ctx: Context, value: Scalar) -> SSAValue:
 
 def splat(ctx: Context, value: Value, shape: Shape, dtype: DType) -> Vector:
     """A vector full of a number; a constant becomes a constant."""
+    ctx.check_elements(shape)
     target = vector_type(shape, dtype)
     if isinstance(value, Scalar):
         element = to_element(ctx, value, dtype)

@@ -10,20 +10,32 @@ import ast
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
+from xdsl.dialects.builtin import (
+    CallSiteLoc,
+    FileLineColLoc,
+    IntAttr,
+    StringAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from xetl.dialects.base import shape_of
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.xetile import TileType
 from xetl.errors import (
     CallFrame,
     CompileError,
     SyntaxNotSupportedError,
+    TileShapeError,
     XetlError,
 )
 from xetl.frontend.scope import Scope
 from xetl.frontend.source import SourceFile
 from xetl.frontend.types import Value
+from xetl.language.reads import Reads
+from xetl.settings import config
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import LocationAttr
@@ -82,6 +94,13 @@ BLOCKS: list[BlockHandler] = []
 """The one way to run statements one after the other; see ``blocks``."""
 
 
+_FIRST: dict[type[ast.expr], str] = {
+    **{ast.BinOp: "left", ast.UnaryOp: "operand", ast.Compare: "left"},
+    **{ast.Attribute: "value", ast.Subscript: "value", ast.Call: "func"},
+}
+"""By kind of expression the part whose value its handler asks for first."""
+
+
 def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
     """Register the handler of one or more operations of the language."""
 
@@ -110,6 +129,7 @@ class Context:
     scope: Scope
     frame: Frame
     node: ast.AST
+    reads: Reads
     level: str = "workgroup"
     leaving: set[ast.stmt] = field(default_factory=set["ast.stmt"])
     """Loops that a ``break`` or ``return`` was found to leave."""
@@ -117,8 +137,15 @@ class Context:
     slm_bytes: int = 0
     """What the SLM arrays made so far take."""
     first_map: FirstMap | None = None
+    divided: set[SSAValue] = field(default_factory=set[SSAValue])
+    """What ``//`` and ``%`` gave: numbers of their own, not sums of their parts."""
     said: list[str] = field(default_factory=list[str])
     """What ``static_print`` wrote."""
+    unrolled: int = 0
+    calls: int = 0
+    """How many iterations were unrolled and how many calls inlined so far."""
+    _ready: tuple[ast.expr, Value] | None = None
+    """An expression whose value is known, and which is evaluated next."""
     _locations: dict[tuple[Frame, int, int], LocationAttr] = field(
         default_factory=dict["tuple[Frame, int, int]", "LocationAttr"]
     )
@@ -128,8 +155,23 @@ class Context:
     def add(self, op: OpT) -> OpT:
         """Append ``op`` to the current block, at the current line."""
         op.location = self.location()
+        for result in op.results:
+            if not is_memref(result.type):
+                self.check_elements(_shape(result.type))
         self.block.add_op(op)
         return op
+
+    def check_elements(self, shape: Sequence[int]) -> None:
+        """Refuse a tile or vector of too many elements."""
+        if prod(shape) <= config.max_tile_elements:
+            return
+        raise self.error(
+            TileShapeError,
+            "X0212",
+            f"{' x '.join(map(str, shape))} elements are too many for a tile",
+            notes=[f"at most {config.max_tile_elements} are allowed"],
+            help="loop over smaller tiles, or set XETL_MAX_TILE_ELEMENTS",
+        )
 
     def emit(self, op: Operation) -> SSAValue:
         """Append ``op`` and give its only result."""
@@ -175,7 +217,23 @@ class Context:
     # Syntax ----------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr) -> Value:
-        """The value of an expression."""
+        """The value of an expression.
+
+        What is evaluated first in it, and first in that, goes first: a long sum is as
+        deep as it has terms.
+        """
+        if self._ready is not None and self._ready[0] is node:
+            value, self._ready = self._ready[1], None
+            return value
+        first = [node]
+        while (name := _FIRST.get(type(first[-1]))) is not None:
+            first.append(getattr(first[-1], name))
+        while len(first) > 1:
+            inner = first.pop()
+            self._ready = inner, self._evaluate(inner)
+        return self._evaluate(node)
+
+    def _evaluate(self, node: ast.expr) -> Value:
         handler = EXPRESSIONS.get(type(node))
         outer, self.node = self.node, node
         if handler is None:
@@ -220,6 +278,10 @@ class Context:
         error.source_line = frame.source.text(line)
         error.frames = tuple(_callers(frame))
         return error
+
+
+def _shape(type_: Attribute) -> Sequence[int]:
+    return type_.shape if isinstance(type_, TileType) else shape_of(type_)
 
 
 def _callers(frame: Frame) -> Iterator[CallFrame]:

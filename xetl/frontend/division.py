@@ -49,6 +49,7 @@ def divide(
     """``left op right`` of vectors alike; ``divisor`` is a constant ``right``."""
     numbers = _Numbers(ctx, left.shape, left.dtype)
     result = _divide(ctx, op, left.ssa, right.ssa, numbers, divisor)
+    ctx.divided.add(result)
     return Vector(result, left.shape, left.dtype)
 
 

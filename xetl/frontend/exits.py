@@ -163,11 +163,14 @@ def disagreement(
 
 def has_exit(body: Sequence[ast.AST]) -> bool:
     """Whether ``break``, ``continue`` or ``return`` stand in statements."""
-    return any(
-        isinstance(node, ast.Break | ast.Continue | ast.Return)
-        or (not _is_function(node) and has_exit(list(ast.iter_child_nodes(node))))
-        for node in body
-    )
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Break | ast.Continue | ast.Return):
+            return True
+        if not _is_function(node) and not isinstance(node, ast.expr):
+            waiting += ast.iter_child_nodes(node)
+    return False
 
 
 def may_leave(body: Sequence[ast.AST]) -> bool:

@@ -33,7 +33,9 @@ from xetl.frontend.context import (
     ExpressionHandler,
     unsupported_expression,
 )
+from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
+from xetl.frontend.reading import check_readable, read
 from xetl.frontend.scope import Unset
 from xetl.frontend.types import (
     LocalFunction,
@@ -49,6 +51,7 @@ from xetl.frontend.types import (
 )
 from xetl.frontend.unary import invert, minus
 from xetl.language import ops
+from xetl.language.other_names import MODULES, advice_on
 
 NodeT = TypeVar("NodeT", bound=ast.expr)
 
@@ -84,7 +87,7 @@ def _constant(ctx: Context, node: ast.Constant) -> Value:
 
 @expression(ast.Name)
 def _name(ctx: Context, node: ast.Name) -> Value:
-    binding = ctx.scope.find(node.id)
+    binding = read(ctx, node, lambda: ctx.scope.find(node.id))
     if binding is None:
         candidates = {*ctx.scope.names(), *dir(builtins)}
         raise ctx.error(
@@ -92,7 +95,9 @@ def _name(ctx: Context, node: ast.Name) -> Value:
             "X0101",
             f"`{node.id}` is not defined",
             label="not found here, around the kernel, or in its module",
-            help=did_you_mean(node.id, candidates) or _operation_hint(node.id),
+            help=MODULES.get(node.id)
+            or _elsewhere(node.id)
+            or did_you_mean(node.id, candidates),
         )
     binding.used = True
     if isinstance(binding.value, Unset):
@@ -106,15 +111,17 @@ def _name(ctx: Context, node: ast.Name) -> Value:
     return plain(binding.value)
 
 
+def _elsewhere(name: str) -> str | None:
+    if name in ops.__all__:
+        return f"write `xetile.{name}`"
+    return advice_on(name, ops.__all__)
+
+
 def plain(value: Value) -> Value:
     """``value``; NumPy's scalars behave as Python's."""
     if isinstance(value, np.generic):
         return cast("np.generic[Any]", value).item()
     return value
-
-
-def _operation_hint(name: str) -> str | None:
-    return f"write `xetile.{name}`" if name in ops.__all__ else None
 
 
 @expression(ast.Tuple)
@@ -247,7 +254,12 @@ def _compare_pair(ctx: Context, op: ast.cmpop, left: Arg, right: Arg) -> Value:
 def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> Value:
     """``n in (1, 2, 3)``: whether one of the items is equal."""
     if is_constant(left.value) and is_constant(right.value):
-        return (left.value in right.value) == wanted
+        in_tuple = isinstance(right.value, tuple | list)
+        check_readable(ctx, left, *([right] if in_tuple else []))
+        found = read(
+            ctx, right.node, lambda: ctx.reads.contains(right.value, left.value)
+        )
+        return found == wanted
     items = items_of(right.value)
     if items is None or not all(is_scalar(item) for item in [left.value, *items]):
         raise ctx.error(
@@ -336,6 +348,8 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
         return Text(field, (value,), describe(value))
     if not is_constant(value):
         return describe(value)
+    check_readable(ctx, Arg(value, node.value))
+    check_format(ctx, spec)
     try:
         return format(_CONVERSIONS[node.conversion](value), spec)
     except (TypeError, ValueError) as problem:

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xetl.errors import SyntaxNotSupportedError
+from xetl.errors import CompileError, SyntaxNotSupportedError
 from xetl.frontend.arguments import Given, Parameter, bind_arguments
 from xetl.frontend.context import MAX_INLINING, Context, Frame
 from xetl.frontend.exits import Tail, returned_value
+from xetl.frontend.limits import check_count
+from xetl.frontend.reading import read
 from xetl.frontend.scope import MISSING, Environment, Scope
 from xetl.frontend.source import FunctionNode, SourceFile, find_source
 from xetl.frontend.types import LocalFunction, Value
@@ -20,8 +22,8 @@ def inline_function(
 ) -> Value:
     """Compile a call of a function or lambda of a module."""
     source = find_source(function)
-    scope = Scope(Environment(function))
-    defaults = python_defaults(function)
+    scope = Scope(Environment(function, ctx.reads))
+    defaults = read(ctx, node, lambda: ctx.reads.defaults(function))
     return _inline(ctx, source.node, source.file, scope, defaults, given, node)
 
 
@@ -32,15 +34,6 @@ def inline_local(
     scope = Scope(function.scope)
     file = function.frame.source
     return _inline(ctx, function.node, file, scope, function.defaults, given, node)
-
-
-def python_defaults(function: Callable[..., Any]) -> dict[str, Value]:
-    """The defaults of a Python function, by parameter."""
-    code = function.__code__
-    places = code.co_varnames[: code.co_argcount]
-    values: tuple[Any, ...] = function.__defaults__ or ()
-    defaults = dict(zip(reversed(places), reversed(values), strict=False))
-    return defaults | (function.__kwdefaults__ or {})
 
 
 def _inline(
@@ -54,13 +47,10 @@ def _inline(
 ) -> Value:
     name = function.name if isinstance(function, ast.FunctionDef) else "lambda"
     if ctx.frame.depth >= MAX_INLINING:
-        raise ctx.error(
-            SyntaxNotSupportedError,
-            "X0406",
-            f"`{name}` calls itself without end: calls are inlined",
-            node,
-            help="end the recursion with a condition known when compiling",
-        )
+        raise _endless(ctx, name, node)
+    ctx.calls += 1
+    advice = "call from a loop `range(...)`, which is not unrolled"
+    check_count(ctx, ctx.calls, "calls are inlined, up to this one,", advice)
     parameters = parameters_of_node(ctx, function, defaults)
     bound, _ = bind_arguments(ctx, name, parameters, given, node)
     for parameter, arg in bound.items():
@@ -71,6 +61,27 @@ def _inline(
     value = _run_body(ctx, function)
     ctx.scope, ctx.frame, ctx.node = outer
     return value
+
+
+def _endless(ctx: Context, name: str, node: ast.Call) -> CompileError:
+    """The error for a recursion: who calls whom, once around, and not each call."""
+    names = [name]
+    frame: Frame | None = ctx.frame
+    while frame is not None:
+        names.append(frame.function)
+        if frame.function == name:
+            break
+        frame = frame.parent
+    error = ctx.error(
+        SyntaxNotSupportedError,
+        "X0406",
+        f"`{name}` calls itself without end: calls are inlined",
+        node,
+        label=" calls ".join(f"`{each}`" for each in reversed(names)),
+        help="end the recursion with a condition known when compiling",
+    )
+    error.frames = ()
+    return error
 
 
 def _run_body(ctx: Context, function: FunctionNode) -> Value:

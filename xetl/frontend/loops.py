@@ -9,18 +9,17 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
-from xetl.errors import ControlFlowError, SyntaxNotSupportedError, TileTypeError
+from xetl.errors import SyntaxNotSupportedError, TileTypeError
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import guard, splice
 from xetl.frontend.carrying import Carried
 from xetl.frontend.casts import index_constant, to_int
 from xetl.frontend.context import Context
 from xetl.frontend.exits import Tail, may_leave, remap
+from xetl.frontend.limits import check_count
 from xetl.frontend.scope import BROKEN, CONTINUED, RUNNING
 from xetl.frontend.types import INDEX, Range, Scalar, Value, describe, items_of
 from xetl.frontend.while_loops import Leaving, run_leaving
-
-MAX_UNROLLED = 4096
 
 
 def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
@@ -62,14 +61,12 @@ def run_loop(ctx: Context, node: ast.For) -> None:
 
 
 def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> None:
-    if len(items) > MAX_UNROLLED:
-        raise ctx.error(
-            ControlFlowError,
-            "X0605",
-            f"this loop would be unrolled {len(items)} times",
-            node.iter,
-            help="write `range(...)` for a loop of the run",
-        )
+    outer, ctx.node = ctx.node, node.iter
+    advice = "write `range(...)` for a loop of the run"
+    check_count(ctx, len(items), "this loop would be unrolled", advice)
+    ctx.unrolled += len(items)
+    check_count(ctx, ctx.unrolled, "loops are unrolled, up to this one,", advice)
+    ctx.node = outer
     for item in items:
         ctx.node = node
         if ctx.scope.exit.known is None:
@@ -97,12 +94,14 @@ def _run_range(ctx: Context, node: ast.For, bounds: Range) -> None:
     # A `break` that is pruned when compiling leaves an ordinary loop.
     if node not in ctx.leaving:
         start, said = ctx.scope.state, list(ctx.said)
+        counts = ctx.unrolled, ctx.calls
         with ctx.into() as trial:
             left = _run_for(ctx, node, bounds)
         if not left:
             splice(ctx, trial)
             return
         ctx.scope.state, ctx.said[:] = start, said
+        ctx.unrolled, ctx.calls = counts
         ctx.leaving.add(node)
     run_leaving(ctx, _LeftRange(ctx, node, _Counter(ctx, bounds)))
 

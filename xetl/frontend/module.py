@@ -12,11 +12,17 @@ from xdsl.dialects.builtin import i64 as mlir_i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.upstream import arith, gpu, memref
-from xetl.errors import ControlFlowError, InternalError, NameLookupError, XetlError
+from xetl.errors import (
+    ControlFlowError,
+    InternalError,
+    NameLookupError,
+    SyntaxNotSupportedError,
+    XetlError,
+)
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.context import Context, Frame
 from xetl.frontend.exits import Tail
-from xetl.frontend.inlining import parameters_of_node, python_defaults
+from xetl.frontend.inlining import parameters_of_node
 from xetl.frontend.scope import Environment, Scope
 from xetl.frontend.source import FunctionNode, find_source
 from xetl.frontend.traceback import point_at_user
@@ -33,6 +39,7 @@ from xetl.frontend.types import (
     element_type,
     items_of,
 )
+from xetl.language.reads import Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 
 _SCALARS: dict[str, Attribute] = {"i64": I64, "f64": F64, "i1": I1}
@@ -44,6 +51,7 @@ def build_module(
     *,
     subgroups: tuple[int, int] | None = None,
     slm_limit: int = 1 << 20,
+    reads: Reads | None = None,
 ) -> ModuleOp:
     """Compile a kernel to XeTile IR (docs/design/0001-seams.md, section 2).
 
@@ -53,12 +61,15 @@ def build_module(
         subgroups: rows and columns of subgroups of a subgroup-level kernel; None for
             a workgroup-level one.
         slm_limit: bytes of shared local memory that the target has.
+        reads: takes down what is read of the Python around the kernel.
 
     Raises:
         CompileError: the kernel is wrong; the traceback ends at the user's line.
     """
     try:
-        return _build(function, signature, subgroups, slm_limit)
+        if reads is None:
+            reads = Reads(function, signature.constants)
+        return _build(function, signature, subgroups, slm_limit, reads)
     except InternalError:
         raise
     except XetlError as error:
@@ -71,15 +82,17 @@ def _build(
     signature: Signature,
     subgroups: tuple[int, int] | None,
     slm_limit: int,
+    reads: Reads,
 ) -> ModuleOp:
     source = find_source(function)
     name = function.__name__.replace("<lambda>", "lambda")
     runtime = [p for p in signature.params if not isinstance(p, ConstParam)]
     block = Block(arg_types=[_argument_type(param) for param in runtime])
-    scope = Scope(Environment(function))
+    scope = Scope(Environment(function, reads))
     frame = Frame(source.file, name)
     level = "workgroup" if subgroups is None else "subgroup"
-    ctx = Context(block, scope, frame, source.node, level, slm_limit=slm_limit)
+    node = source.node
+    ctx = Context(block, scope, frame, node, reads, level, slm_limit=slm_limit)
     values = iter(block.args)
     for param in signature.params:
         scope.bind(param.name, _bind(ctx, param, values))
@@ -106,6 +119,13 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
             _check_returns(ctx)
     except XetlError:
         raise
+    except RecursionError:
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0408",
+            "this is nested too deeply",
+            help="compute parts of it in lines of their own",
+        ) from None
     except Exception as problem:
         # Ours, not the user's; still, his line is where to look.
         error = InternalError(
@@ -138,7 +158,7 @@ def _check_returns(ctx: Context) -> None:
 def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
     """The signature names every parameter; others are an error of the caller."""
     source = find_source(function)
-    for parameter in parameters_of_node(ctx, source.node, python_defaults(function)):
+    for parameter in parameters_of_node(ctx, source.node, {}):
         if parameter.name not in ctx.scope.bindings:
             raise ctx.error(
                 NameLookupError,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from xetl.errors import CompileError
 from xetl.frontend.types import Scalar, Value
+from xetl.language.reads import Reads
 
 MISSING = object()
 
@@ -127,27 +127,16 @@ class Scope:
 class Environment(Mapping[str, Any]):
     """What a Python function sees outside of itself: closure, globals, builtins."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        code, cells = function.__code__, function.__closure__ or ()
-        self._cells = dict(zip(code.co_freevars, cells, strict=True))
-        self._globals = function.__globals__
+    def __init__(self, function: Callable[..., Any], reads: Reads) -> None:
+        self._function = function
+        self._reads = reads
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._cells:
-            try:
-                return self._cells[name].cell_contents
-            except ValueError:  # the enclosing function has not assigned it yet
-                raise KeyError(name) from None
-        if name in self._globals:
-            return self._globals[name]
-        try:
-            return getattr(builtins, name)
-        except AttributeError:
-            raise KeyError(name) from None
+        return self._reads.name(self._function, name)
 
     def __iter__(self) -> Any:
-        yield from self._cells
-        yield from self._globals
+        yield from self._function.__code__.co_freevars
+        yield from self._function.__globals__
 
     def __len__(self) -> int:
-        return len(self._cells) + len(self._globals)
+        return len(list(iter(self)))

@@ -8,11 +8,13 @@ knows notebooks and whatever an ``exec`` registered there.
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 from xetl.errors import SyntaxNotSupportedError
 
@@ -57,6 +59,14 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
         SyntaxNotSupportedError: its source is not at hand, or has changed.
     """
     code = function.__code__
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise SyntaxNotSupportedError(
+            f"`{code.co_name}` is an `async` function, which is not part of the kernel"
+            " language",
+            code="X0402",
+            **_head(code),
+            help="write `def`: launches return at once with `wait=False`",
+        )
     file = _parse_file(code.co_filename, function.__globals__, code.co_name)
     candidates = [
         node
@@ -91,11 +101,45 @@ def _parse_file(path: str, namespace: dict[str, Any], name: str) -> SourceFile:
             " put its text into `linecache.cache`",
         )
     functions: dict[int, list[FunctionNode]] = {}
-    for node in _functions_in(ast.parse("".join(lines), path)):
+    for node in _functions_in(_parsed(lines, path, name)):
         functions.setdefault(_first_line(node), []).append(node)
     parsed = SourceFile(path, lines, functions)
     _PARSED[path] = parsed
     return parsed
+
+
+def _parsed(lines: list[str], path: str, name: str) -> ast.Module:
+    try:
+        return ast.parse("".join(lines), path)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+        raise SyntaxNotSupportedError(
+            f"Python's parser cannot read the file of `{name}`: {problem}",
+            code="X0401",
+            file=path,
+            line=getattr(problem, "lineno", None) or 1,
+            help="the file changed after it was loaded, or is nested too deeply",
+        ) from None
+
+
+class _Place(TypedDict):
+    file: str
+    line: int
+    column: int
+    length: NotRequired[int]
+    source_line: NotRequired[str]
+
+
+def _head(code: CodeType) -> _Place:
+    """Where ``def`` and the name of a function stand."""
+    for line in range(code.co_firstlineno, code.co_firstlineno + 50):
+        text = linecache.getline(code.co_filename, line)
+        found = re.search(rf"(async\s+)?def\s+{code.co_name}\b", text)
+        if found:
+            start, end = found.span()
+            place = _Place(file=code.co_filename, line=line, column=start + 1)
+            place["length"], place["source_line"] = end - start, text.rstrip("\n")
+            return place
+    return _Place(file=code.co_filename, line=code.co_firstlineno, column=1)
 
 
 def _functions_in(tree: ast.Module) -> Iterator[FunctionNode]:

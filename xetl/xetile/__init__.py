@@ -8,7 +8,6 @@ from xetl.language import (
     DType,
     Tile,
     Vector,
-    abs,
     arange,
     argmax,
     argmin,
@@ -53,9 +52,7 @@ from xetl.language import (
     load_tile,
     log,
     log2,
-    max,
     maximum,
-    min,
     minimum,
     nan,
     next_power_of_2,
@@ -65,7 +62,6 @@ from xetl.language import (
     prod,
     program_id,
     reshape,
-    round,
     rsqrt,
     sg_map,
     sigmoid,
@@ -78,7 +74,6 @@ from xetl.language import (
     store_scatter,
     store_tile,
     subgroup_id,
-    sum,
     tanh,
     tf32,
     tfloat32,
@@ -103,6 +98,21 @@ from xetl.language import (
     xe_map,
     zeros,
 )
+from xetl.language import (
+    abs as abs,
+)
+from xetl.language import (
+    max as max,
+)
+from xetl.language import (
+    min as min,
+)
+from xetl.language import (
+    round as round,
+)
+from xetl.language import (
+    sum as sum,
+)
 
 if TYPE_CHECKING:
     from xetl.runtime.kernel import kernel
@@ -115,12 +125,12 @@ else:  # a checker would take any name to be there
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+# Without `abs max min round sum`: `from xetl.xetile import *` leaves Python's own.
 __all__ = [
     "Array",
     "DType",
     "Tile",
     "Vector",
-    "abs",
     "arange",
     "argmax",
     "argmin",
@@ -166,9 +176,7 @@ __all__ = [
     "load_tile",
     "log",
     "log2",
-    "max",
     "maximum",
-    "min",
     "minimum",
     "nan",
     "next_power_of_2",
@@ -178,7 +186,6 @@ __all__ = [
     "prod",
     "program_id",
     "reshape",
-    "round",
     "rsqrt",
     "sg_map",
     "sigmoid",
@@ -191,7 +198,6 @@ __all__ = [
     "store_scatter",
     "store_tile",
     "subgroup_id",
-    "sum",
     "tanh",
     "tf32",
     "tfloat32",

@@ -1,0 +1,88 @@
+"""How large what a kernel computes when it is compiled may become.
+
+Sizes are found before anything is computed: `9**9**9` would take all memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sized
+from typing import Any, cast
+
+from xetl.errors import ControlFlowError, TileTypeError
+from xetl.frontend.context import Context
+from xetl.settings import config
+
+_SEQUENCES = (str, bytes, list, tuple)
+_GROWING = (math.factorial, math.comb, math.perm)
+_LONG_FIELD = re.compile(r"\d{5,}")
+
+
+def check_count(ctx: Context, count: int, what: str, advice: str) -> None:
+    """Refuse what makes a kernel too long: ``count`` iterations or calls."""
+    if count <= config.max_unrolled:
+        return
+    raise ctx.error(
+        ControlFlowError,
+        "X0605",
+        f"{what} {count} times",
+        notes=[f"at most {config.max_unrolled} times are allowed in a kernel"],
+        help=f"{advice}, or set XETL_MAX_UNROLLED",
+    )
+
+
+def check_binary(ctx: Context, symbol: str, left: Any, right: Any) -> None:
+    """Refuse ``left symbol right`` of constants if it becomes too large."""
+    _check_size(ctx, _size_of(symbol, left, right), f"`{symbol}`")
+
+
+def check_call(ctx: Context, function: Callable[..., Any], args: list[Any]) -> None:
+    """Refuse a call of a function of Python whose result becomes too large."""
+    if function in _GROWING:
+        # Each factor has at most the bits of the first argument.
+        first = args[0] if args and isinstance(args[0], int) else 0
+        _check_size(ctx, first * first.bit_length(), f"`{function.__name__}`")
+
+
+def check_format(ctx: Context, spec: str) -> None:
+    """Refuse a format that pads a text to a great length."""
+    sizes = map(int, _LONG_FIELD.findall(spec))
+    _check_size(ctx, max(sizes, default=0), "this format")
+
+
+def _size_of(symbol: str, left: Any, right: Any) -> int:
+    """About how large a result is: bits of an integer, items of anything else."""
+    if symbol == "*" and isinstance(right, _SEQUENCES):
+        return _size_of(symbol, cast("Any", right), left)
+    if isinstance(left, str) and symbol == "%":
+        return max(map(int, _LONG_FIELD.findall(left)), default=0)
+    if isinstance(left, _SEQUENCES):
+        return _length_of(symbol, len(cast("Sized", left)), right)
+    if not isinstance(left, int) or not isinstance(right, int):
+        return 0
+    if symbol == "**" and abs(left) > 1:
+        return left.bit_length() * max(right, 0)
+    if symbol == "<<" and left:
+        return left.bit_length() + max(right, 0)
+    return left.bit_length() + right.bit_length() if symbol == "*" else 0
+
+
+def _length_of(symbol: str, length: int, right: Any) -> int:
+    if symbol == "*" and isinstance(right, int):
+        return length * max(right, 0)
+    if isinstance(right, _SEQUENCES):
+        return length + len(cast("Sized", right))
+    return 0
+
+
+def _check_size(ctx: Context, size: int, what: str) -> None:
+    if size <= config.max_constant_size:
+        return
+    raise ctx.error(
+        TileTypeError,
+        "X0316",
+        f"the result of {what} is too large to compute when compiling",
+        notes=[f"at most {config.max_constant_size} bits or items are allowed"],
+        help="compute it before the launch, or set XETL_MAX_CONSTANT_SIZE",
+    )
