@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -20,9 +20,11 @@ from xetl.backend import Artifact, Backend
 from xetl.devices import DEVICES
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.xetile.used_maps import maps_may_meet
-from xetl.errors import InternalError, LaunchError
+from xetl.errors import InternalError, LaunchError, SyntaxNotSupportedError
 from xetl.frontend import build_module
+from xetl.language.reads import Reads
 from xetl.language.signature import Signature
+from xetl.settings import config
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.check_workgroup import SLM_LIMIT, CheckWorkgroupPass
@@ -49,14 +51,20 @@ class Step:
 
 
 def compile_kernel(
-    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+    function: Callable[..., Any],
+    signature: Signature,
+    backend: Backend,
+    target: str,
+    reads: Reads | None = None,
 ) -> Artifact:
     """Compile a kernel for the arguments that the signature describes.
+
+    ``reads`` takes down what else the code depends on.
 
     Raises:
         CompileError: the kernel is wrong; nothing was made.
     """
-    steps = lower(function, signature, backend, target)
+    steps = lower(function, signature, backend, target, reads)
     names = function.__name__, function.__code__.co_filename
     return _compile(steps, names, signature, backend, target)
 
@@ -82,11 +90,11 @@ def _compile(
     start = perf_counter()
     kernel, file = names
     module = ModuleOp([])
-    with collect_remarks() as remarks:
+    with collect_remarks() as remarks, _not_too_deep(names):
         wanted = _wanted_dumps(backend, target)
         for step in steps:
             if wanted & {step.name, step.stage, "all"}:
-                _print(f"// after {step.name}\n{step.module}")
+                _print(f"// after {step.name}\n{step.module!s}")
             module = step.module
             if step.stage == FIRST_STAGE:
                 _report_maps(module, backend, target)
@@ -100,6 +108,21 @@ def _compile(
         "warnings": [[r.line, r.text, r.file] for r in remarks if r.is_warning],
     }
     return Artifact(artifact.payload, {**artifact.meta, **facts})
+
+
+@contextmanager
+def _not_too_deep(names: tuple[str, str]) -> Generator[None]:
+    """Inside, a program that is too deep to be followed is an error of its own."""
+    try:
+        yield
+    except RecursionError:
+        name, file = names
+        raise SyntaxNotSupportedError(
+            f"`{name}` is nested too deeply",
+            code="X0408",
+            file=file,
+            help="split it: branches and dependent operations stand in one another",
+        ) from None
 
 
 def _report_maps(module: ModuleOp, backend: Backend, target: str) -> None:
@@ -208,19 +231,29 @@ def _device_road(backend: Backend, target: str) -> _Road:
 
 
 def lower(
-    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+    function: Callable[..., Any],
+    signature: Signature,
+    backend: Backend,
+    target: str,
+    reads: Reads | None = None,
 ) -> Iterator[Step]:
     """Run the pipeline step by step; the module is the same object throughout."""
-    module = _build(function, signature, backend, target)
+    module = _build(function, signature, backend, target, reads)
     yield from lower_module(module, backend, target)
 
 
 def _build(
-    function: Callable[..., Any], signature: Signature, backend: Backend, target: str
+    function: Callable[..., Any],
+    signature: Signature,
+    backend: Backend,
+    target: str,
+    reads: Reads | None = None,
 ) -> ModuleOp:
     subgroups = getattr(function, SUBGROUPS, None)
     limit = _slm_limit(backend, target)
-    return build_module(function, signature, subgroups=subgroups, slm_limit=limit)
+    return build_module(
+        function, signature, subgroups=subgroups, slm_limit=limit, reads=reads
+    )
 
 
 def lower_module(module: ModuleOp, backend: Backend, target: str) -> Iterator[Step]:
@@ -255,10 +288,10 @@ def _slm_limit(backend: Backend, target: str) -> int:
 
 
 def _check(module: ModuleOp, stage: str | None, after: str) -> None:
-    """Verify where most stages begin; after every pass when XETL_VERIFY is set."""
+    """Verify where most stages begin; after every pass when `config.verify` is set."""
     begins = stage is not None and find_stage(stage).is_verified
     try:
-        if begins or os.environ.get("XETL_VERIFY"):
+        if begins or config.verify:
             module.verify()
         if stage is not None:
             check_stage(module, stage)
@@ -267,11 +300,11 @@ def _check(module: ModuleOp, stage: str | None, after: str) -> None:
 
 
 def _wanted_dumps(backend: Backend, target: str) -> set[str]:
-    """``XETL_DUMP=after:<pass or stage>`` prints the module to stderr; ``all`` always.
+    """``after:<pass or stage>`` in `config.dump` prints to stderr; ``all`` everything.
 
     A name that is not there is no error: another backend may have it.
     """
-    text = os.environ.get("XETL_DUMP", "")
+    text = config.dump
     if not text:
         return set()
     wanted = {part.strip().removeprefix("after:") for part in text.split(",")}

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from xetl.codegen import division
 from xetl.codegen.emitter import Emit, Emitter
 from xetl.codegen.llvm import BF16, ll
 from xetl.codegen.types import (
@@ -27,7 +28,9 @@ from xetl.codegen.types import (
     I64,
     is_bfloat,
     is_narrow_float,
+    like,
     llvm_type,
+    repeated,
     scalar_type,
 )
 from xetl.dialects.kinds_of_types import is_dense, is_vector
@@ -43,10 +46,6 @@ _INT = {
     arith.ShliOp: "shl",
     arith.ShrsiOp: "ashr",
     arith.ShruiOp: "lshr",
-    arith.DivsiOp: "sdiv",
-    arith.DivuiOp: "udiv",
-    arith.RemsiOp: "srem",
-    arith.RemuiOp: "urem",
 }
 _FLOAT = {
     arith.AddfOp: "fadd",
@@ -116,19 +115,6 @@ def widen(em: Emitter, value: Any) -> Any:
     bits = like(value.type, I32)
     raised = em.builder.shl(em.builder.zext(value, bits), repeated(bits, 16))
     return em.builder.bitcast(raised, wide)
-
-
-def like(type_: Any, element: Any) -> Any:
-    """The type with another element type."""
-    if isinstance(type_, ll.VectorType):
-        return ll.VectorType(element, type_.count)
-    return element
-
-
-def repeated(type_: Any, number: float) -> Any:
-    """A constant, in every lane of a vector."""
-    is_vector = isinstance(type_, ll.VectorType)
-    return ll.Constant(type_, [number] * type_.count if is_vector else number)
 
 
 def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
@@ -228,40 +214,6 @@ def _negf(em: Emitter, op: arith.NegfOp) -> None:
         return em.builder.fneg(args[0])
 
     em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
-
-
-def _floordiv(em: Emitter, op: arith.FloordivsiOp) -> None:
-    """Q = a / b, one less when the remainder and the divisor differ in sign."""
-    b = em.builder
-    left, right = em.all(op.operands)
-    quotient, rest = b.sdiv(left, right), b.srem(left, right)
-    zero = ll.Constant(left.type, _zero(left.type))
-    differs = b.icmp_signed("<", b.xor(rest, right), zero)
-    lower = b.and_(b.icmp_signed("!=", rest, zero), differs)
-    em.set(op.result, b.sub(quotient, b.zext(lower, left.type)))
-
-
-def _ceildiv(em: Emitter, op: arith.CeildivsiOp) -> None:
-    """Q = a / b, one more when the remainder and the divisor agree in sign."""
-    b = em.builder
-    left, right = em.all(op.operands)
-    quotient, rest = b.sdiv(left, right), b.srem(left, right)
-    zero = ll.Constant(left.type, _zero(left.type))
-    agrees = b.icmp_signed(">=", b.xor(rest, right), zero)
-    higher = b.and_(b.icmp_signed("!=", rest, zero), agrees)
-    em.set(op.result, b.add(quotient, b.zext(higher, left.type)))
-
-
-def _ceildiv_unsigned(em: Emitter, op: arith.CeildivuiOp) -> None:
-    b = em.builder
-    left, right = em.all(op.operands)
-    quotient, rest = b.udiv(left, right), b.urem(left, right)
-    higher = b.icmp_unsigned("!=", rest, ll.Constant(left.type, _zero(left.type)))
-    em.set(op.result, b.add(quotient, b.zext(higher, left.type)))
-
-
-def _zero(type_: Any) -> Any:
-    return [0] * type_.count if isinstance(type_, ll.VectorType) else 0
 
 
 def _cmpi(em: Emitter, op: arith.CmpiOp) -> None:
@@ -433,13 +385,11 @@ def _bfloat_bits(value: float) -> int:
 
 
 TABLE: dict[Any, Emit] = {
+    **division.TABLE,
     **{cls: _int(name) for cls, name in _INT.items()},
     **{cls: _float(name) for cls, name in _FLOAT.items()},
     **{cls: _minmax(name) for cls, name in _MINMAX.items()},
     arith.NegfOp: _negf,
-    arith.FloordivsiOp: _floordiv,
-    arith.CeildivsiOp: _ceildiv,
-    arith.CeildivuiOp: _ceildiv_unsigned,
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _select,

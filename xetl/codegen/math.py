@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from xetl.codegen.arith import in_f32, repeated, suffix
+from xetl.codegen.arith import in_f32, suffix
 from xetl.codegen.emitter import Emit, Emitter
 from xetl.codegen.llvm import ll
-from xetl.codegen.types import F32, I32
+from xetl.codegen.types import F32, I32, repeated
 from xetl.dialects.upstream import math, math_more
 
 _INTRINSICS = {

@@ -19,6 +19,8 @@ from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
 from xetl.codegen.emitter import Emit, Emitter, Strided, constant, multiply
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, I8, byte_width, is_narrow_float, memory_type
+from xetl.dialects.combining import normalize_kind
+from xetl.dialects.reduction_kinds import ON_INTEGERS
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError
 
@@ -186,44 +188,28 @@ def _address_as_index(em: Emitter, op: memref.ExtractAlignedPointerAsIndexOp) ->
     em.set(op.result, em.builder.ptrtoint(base.address, ll.IntType(64)))
 
 
-_ATOMIC = {
-    "assign": "xchg",
-    "addi": "add",
-    "andi": "and",
-    "ori": "or",
-    "xori": "xor",
-    "mins": "min",
-    "maxs": "max",
-    "minu": "umin",
-    "maxu": "umax",
-}
-
-
-_ATOMIC_BITS = {
-    # A bit counts modulo 2, and true is -1 as a signed number.
-    **{"addi": "xor", "muli": "and", "mins": "or", "maxs": "and"},
-    **{"minu": "and", "maxu": "or", "andi": "and", "ori": "or", "xori": "xor"},
-    "assign": "xchg",
-}
-
-
 def _atomic_rmw(em: Emitter, op: memref.AtomicRmwOp) -> None:
     """One instruction where there is one, else compare and swap until it holds."""
     value, base = em.get(op.value), em.strided(op.memref)
     address = em.element_address(base, em.all(op.indices))
+    kind = normalize_kind(op.kind_name)
     if value.type == I1:
-        name, byte = _ATOMIC_BITS[op.kind_name], em.builder.zext(value, I8)
+        name = _instruction(kind if kind == "assign" else ON_INTEGERS[kind].on_bits)
+        byte = em.builder.zext(value, I8)
         old = em.builder.atomic_rmw(name, address, byte, "monotonic")
         em.set(op.result, em.builder.icmp_signed("!=", old, I8(0)))
         return
     # Not by the LLVM type: bf16 travels as i16.
     is_integer = isinstance(op.value.type, IntegerType | IndexType)
-    name = _ATOMIC.get(op.kind_name)
-    if name is not None and is_integer:
-        old = em.builder.atomic_rmw(name, address, value, "monotonic")
+    if is_integer and kind != "mul":
+        old = em.builder.atomic_rmw(_instruction(kind), address, value, "monotonic")
     else:
         old = _swap_until(em, op, address, value)
     em.set(op.result, old)
+
+
+def _instruction(kind: str) -> str:
+    return "xchg" if kind == "assign" else ON_INTEGERS[kind].instruction
 
 
 def _swap_until(em: Emitter, op: memref.AtomicRmwOp, address: Any, value: Any) -> Any:

@@ -80,3 +80,16 @@ def is_bfloat(type_: Attribute) -> bool:
 def element_of(type_: Attribute) -> Attribute:
     """The element type of a vector; a scalar type itself."""
     return type_.element_type if is_vector(type_) else type_
+
+
+def like(type_: Any, element: Any) -> Any:
+    """The type with another element type."""
+    if isinstance(type_, ll.VectorType):
+        return ll.VectorType(element, type_.count)
+    return element
+
+
+def repeated(type_: Any, number: float) -> Any:
+    """A constant, in every lane of a vector."""
+    is_vector = isinstance(type_, ll.VectorType)
+    return ll.Constant(type_, [number] * type_.count if is_vector else number)

@@ -31,25 +31,8 @@ from xetl.codegen.types import (
     memory_type,
 )
 from xetl.dialects.base import ints_of
+from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import vector
-
-_REDUCE_INT = {
-    "add": "add",
-    "mul": "mul",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "minsi": "smin",
-    "minui": "umin",
-    "maxsi": "smax",
-    "maxui": "umax",
-}
-_REDUCE_FLOAT = {
-    "minimumf": "fminimum",
-    "maximumf": "fmaximum",
-    "minnumf": "fmin",
-    "maxnumf": "fmax",
-}
 
 
 def _broadcast(em: Emitter, op: vector.BroadcastOp) -> None:
@@ -118,12 +101,12 @@ def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
     narrow_type = op.result.type
     value = widen(em, source) if is_narrow_float(narrow_type) else source
     element = value.type.element
-    if isinstance(element, ll.IntType) and kind in _REDUCE_INT:
-        result = _reduce(em, _REDUCE_INT[kind], value, ())
-    elif kind in _REDUCE_FLOAT:
-        result = _reduce(em, _REDUCE_FLOAT[kind], value, UNSIGNED_ZERO)
+    if isinstance(element, ll.IntType):
+        result = _reduce(em, ON_INTEGERS[kind].llvm, value, ())
+    elif kind in SUMS:
+        result = _tree(em, ON_FLOATS[kind].llvm, value)
     else:
-        result = _tree(em, "fadd" if kind == "add" else "fmul", value)
+        result = _reduce(em, ON_FLOATS[kind].llvm, value, UNSIGNED_ZERO)
     if is_narrow_float(narrow_type):
         result = narrow(em, result, narrow_type)
     em.set(op.result, result)

@@ -15,25 +15,16 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from .reduction_kinds import KINDS, ON_FLOATS, ON_INTEGERS
 from .upstream.elementwise import is_float
 
-# The order is that of MLIR's enum: the number is what the attribute holds.
-KINDS = (
-    *("add", "mul", "minui", "minsi", "minnumf", "maxui", "maxsi", "maxnumf"),
-    *("and", "or", "xor", "maximumf", "minimumf"),
-)
-FLOAT_KINDS = ("add", "mul", "minnumf", "maxnumf", "maximumf", "minimumf")
-INTEGER_KINDS = (
-    *("add", "mul", "minui", "minsi", "maxui", "maxsi"),
-    *("and", "or", "xor"),
-)
+FLOAT_KINDS = tuple(ON_FLOATS)
+INTEGER_KINDS = tuple(ON_INTEGERS)
 ATOMIC_KINDS = (*KINDS, "assign")
 
 _SPELLINGS = {
-    **{"addf": "add", "addi": "add", "mulf": "mul", "muli": "mul"},
-    **{"maxs": "maxsi", "maxu": "maxui", "mins": "minsi", "minu": "minui"},
-    **{"andi": "and", "ori": "or", "xori": "xor", "exchange": "assign"},
-    **{"minf": "minimumf", "maxf": "maximumf"},
+    **{each.atomic: kind for kind, each in [*ON_FLOATS.items(), *ON_INTEGERS.items()]},
+    **{"exchange": "assign", "minf": "minimumf", "maxf": "maximumf"},
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from math import prod
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -12,12 +14,14 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     FusedLoc,
     IntAttr,
+    IntegerType,
     LocationAttr,
     ModuleOp,
     NoneAttr,
     StringAttr,
     UnknownLoc,
     UnregisteredAttr,
+    VectorType,
 )
 from xdsl.ir import (
     Attribute,
@@ -31,7 +35,10 @@ from xdsl.parser import AttrParser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from xetl.settings import config
+
 from .host_code import HostCodeParser
+from .memref_text import MemRefTextParser
 from .upstream.affine import Affine
 from .upstream.arith import Arith
 from .upstream.cf import Cf
@@ -52,6 +59,9 @@ DIALECTS: tuple[Dialect, ...] = (
     *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
     *(XeGPUHints, XeTile, Affine, Ub),
 )
+
+
+_RFC_ATTRIBUTES = ("wg_map", "sg_map", "xe_map", "tile_attr")
 
 
 class XetlContext(Context):
@@ -107,7 +117,21 @@ class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPr
         return type.unpack(raw, 1)[0]
 
 
-class XetlParser(HostCodeParser):
+_MOST_BITS = 64
+
+
+def _too_large(type_: Attribute | None) -> str | None:
+    """Why nobody can compute with a type; None if one can."""
+    if isinstance(type_, VectorType):
+        most, count = config.max_tile_elements, prod(type_.get_shape())
+        if count > most:
+            return f"{count} elements are too many, {most} (XETL_MAX_TILE_ELEMENTS)"
+    if isinstance(type_, IntegerType) and type_.bitwidth > _MOST_BITS:
+        return f"integers have at most {_MOST_BITS} bits, not {type_.bitwidth}"
+    return None
+
+
+class XetlParser(HostCodeParser, MemRefTextParser):
     """Reads text; every operation gets the place of its name as its location."""
 
     def __init__(
@@ -133,6 +157,15 @@ class XetlParser(HostCodeParser):
     def operation_position(self) -> int:
         """Where the name of the operation that is being read stands."""
         return self._name_positions[-1] if self._name_positions else self.pos
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        """A type, unless it is so large that its constants would take all memory."""
+        start = self.pos
+        found = super().parse_optional_type()
+        problem = _too_large(found)
+        if problem is not None:
+            self.raise_error(problem, start)
+        return found
 
     def location_at(self, position: int) -> FileLineColLoc:
         """Line and column, both from 1, of a character."""
@@ -173,6 +206,15 @@ class XetlParser(HostCodeParser):
         if _is_ours(op.name):
             settle(op)
         return op
+
+    def _parse_extended_type_or_attribute(  # pyright: ignore[reportIncompatibleMethodOverride] - xDSL has overloads for is_type
+        self, attr_or_dialect_name: str, is_type: bool
+    ) -> Any:
+        # The RFC writes `#wg_map<...>` for `#xetile.wg_map<...>`.
+        name = attr_or_dialect_name
+        if name in _RFC_ATTRIBUTES and f"#{name}" not in self.attribute_aliases:
+            name = f"{XeTile.name}.{name}"
+        return super()._parse_extended_type_or_attribute(name, is_type)
 
     def _parse_location(self) -> LocationAttr:
         # xDSL knows neither the metadata of `fused<"a pass">[...]` nor ranges.

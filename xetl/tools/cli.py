@@ -37,7 +37,10 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module: Any = importlib.import_module(f"{commands.__name__}.{cmd_name}")
-        return module.command
+        command: click.Command = module.command
+        # Raw docstrings spell out what click looks for: a paragraph left as it is.
+        command.help = (command.help or "").replace("\\b\n", "\b\n")
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -16,7 +16,7 @@ from xetl.errors import XetlError, did_you_mean
 from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.choice import DEFAULT_BACKEND, INTERPRETER
-from xetl.runtime.config import Config, Setting, config
+from xetl.settings import Config, Setting, config
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")
 
@@ -77,12 +77,11 @@ def _settings() -> Iterator[Finding]:
         for name, each in vars(Config).items()
         if isinstance(each, Setting)
     }
-    others = ("XETL_VERIFY",)  # read by the compiler itself
     for variable in sorted(each for each in os.environ if each.startswith("XETL_")):
         shown = f"{variable}={os.environ[variable]}"
         if variable in known:
             yield _setting(shown, known[variable])
-        elif variable not in others:
+        else:
             hint = did_you_mean(variable, known)
             yield Finding("setting", f"{shown} is no setting of xetl", "problem", hint)
 

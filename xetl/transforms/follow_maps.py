@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from xetl.errors import InternalError, XetlError
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
@@ -26,5 +27,7 @@ def follow_maps(module: ModuleOp) -> None:
     try:
         for each in passes:
             each().apply(context, copy)
-    except Exception as error:
+    except InternalError:
+        raise
+    except XetlError as error:
         remark(module, "maps", f"the maps could not be followed: {error}")

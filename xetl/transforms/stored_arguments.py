@@ -42,7 +42,7 @@ def stored_arguments(function: Any) -> list[int]:
     for op in function.walk():
         memory = written_memory(op)
         if memory is not None:
-            _roots(memory, entry, found, set())
+            found |= _roots(memory, entry)
     if None in found:
         return [argument.index for argument in arrays]
     return [argument.index for argument in arrays if argument in found]
@@ -54,25 +54,24 @@ def written_memory(op: Operation) -> SSAValue | None:
     return None if name is None else getattr(op, name)
 
 
-def _roots(
-    value: SSAValue,
-    entry: Block,
-    found: set[SSAValue | None],
-    seen: set[SSAValue],
-) -> None:
-    """Add the arrays that ``value`` may lie in; None where it cannot be told."""
-    if value in seen:
-        return
-    seen.add(value)
-    if isinstance(value, BlockArgument) and value.block is entry:
-        found.add(value)
-        return
-    sources = _sources(value)
-    if sources is None:
-        found.add(None)
-        return
-    for source in sources:
-        _roots(source, entry, found, seen)
+def _roots(memory: SSAValue, entry: Block) -> set[SSAValue | None]:
+    """The arrays that ``memory`` may lie in; None among them if it cannot be told."""
+    found: set[SSAValue | None] = set()
+    waiting, seen = [memory], set[SSAValue]()
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value, BlockArgument) and value.block is entry:
+            found.add(value)
+            continue
+        sources = _sources(value)
+        if sources is None:
+            found.add(None)
+        else:
+            waiting += sources
+    return found
 
 
 def _sources(value: SSAValue) -> Iterable[SSAValue] | None:

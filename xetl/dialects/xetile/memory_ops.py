@@ -322,7 +322,7 @@ class StoreTileOp(XetlOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%v, %t : vector, tile``."""
-        return syntax.parse_operands_with_types(parser, cls)
+        return syntax.parse_store_tile(parser, cls)
 
     def print(self, printer: Printer) -> None:
         """Print ``%v, %t : vector, tile``."""

@@ -60,10 +60,10 @@ def parse_optional_arrow(parser: Parser) -> bool:
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
-    """Parse ``type, type``."""
-    return list(
-        parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    )
+    """Parse ``type, type``; the RFC also has ``(type, type)``."""
+    with_parentheses = parser._current_token.text == "("  # pyright: ignore[reportPrivateUsage]
+    delimiter = parser.Delimiter.PAREN if with_parentheses else parser.Delimiter.NONE
+    return list(parser.parse_comma_separated_list(delimiter, parser.parse_type))
 
 
 def _is_list(parser: Parser) -> bool:
@@ -223,6 +223,30 @@ def print_operands_to_results(
     if op.results:
         printer.print_string(" -> ")
         printer.print_list(op.result_types, printer.print_attribute)
+
+
+def parse_store_tile(parser: Parser, op_type: type[OpT]) -> OpT:
+    """Parse ``%v, %t {...} : vector, tile``.
+
+    The RFC also has ``vector into tile``, and the tile first.
+    """
+    operands = parse_operands(parser)
+    properties, attributes = parse_attributes(parser, op_type)
+    parser.parse_punctuation(":")
+    position = parser.pos
+    types = parse_types(parser)
+    if parse_optional_arrow(parser):
+        types += parse_types(parser)
+    first, index = parser.ssa_values.get(operands[0].operand_name), operands[0].index
+    if first and index < len(first) and isinstance(first[index].type, TileType):
+        operands.reverse()
+    if isinstance(types[0], TileType):
+        types.reverse()
+    return op_type.create(
+        operands=parser.resolve_operands(operands, types, position),
+        properties=properties,
+        attributes=attributes,
+    )
 
 
 def parse_store_scatter(parser: Parser, op_type: type[OpT]) -> OpT:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from xdsl.dialects.builtin import StringAttr
@@ -30,9 +32,28 @@ MAP_SPELLINGS = {
 }
 
 
+_MAPS_OF_MMA = ("wg_map_a", "wg_map_b", "wg_map_c")
+_MAPS = ("source_map", "map")
+_BARE_MAPS = re.compile(r"\{\s*#")
+
+
 def _parse_maps(
-    parser: Parser, op_type: type[IRDLOperation]
+    parser: Parser, op_type: type[IRDLOperation], names: Sequence[str]
 ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """Parse attributes; the RFC has maps without ``names``, the last ones: ``{#c}``."""
+    position = parser.pos
+    if _BARE_MAPS.match(parser.lexer.input.content, position):
+        given: list[Attribute] = []
+        parser.parse_punctuation("{")
+        while not parser.parse_optional_punctuation("}"):
+            given.append(parser.parse_attribute())
+            parser.parse_optional_punctuation(",")
+        if len(given) > len(names):
+            parser.raise_error(f"{len(given)} maps for {', '.join(names)}", position)
+        found = dict(zip(names[-len(given) :], given))
+        known = op_type.get_irdl_definition().properties
+        properties = {name: map_ for name, map_ in found.items() if name in known}
+        return properties, {k: v for k, v in found.items() if k not in known}
     properties, attributes = parse_attributes(parser, op_type)
     return properties, {MAP_SPELLINGS.get(k, k): v for k, v in attributes.items()}
 
@@ -40,7 +61,7 @@ def _parse_maps(
 def parse_mma(parser: Parser, op_type: type[OpT]) -> OpT:
     """Parse ``%a, %b, %c {...} : types -> type``."""
     operands = parse_operands(parser)
-    properties, attributes = parse_attributes(parser, op_type)
+    properties, attributes = _parse_maps(parser, op_type, _MAPS_OF_MMA)
     parser.parse_punctuation(":")
     position = parser.pos
     types = parse_types(parser)
@@ -92,7 +113,7 @@ def _parse_unary(
     source: UnresolvedOperand,
     given: dict[str, Attribute],
 ) -> OpT:
-    properties, attributes = _parse_maps(parser, op_type)
+    properties, attributes = _parse_maps(parser, op_type, _MAPS)
     parser.parse_punctuation(":")
     type_ = parser.parse_type()
     result = parser.parse_type() if parse_optional_arrow(parser) else type_

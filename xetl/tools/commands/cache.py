@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from xetl.runtime.cache import DiskCache, disk_cache
-from xetl.runtime.config import Config
+from xetl.settings import Config
 
 _SHOWN = 20
 _HEAD = ("KERNEL", "BACKEND", "TARGET", "KB", "LAST USED")

@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import vector_type
+from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith
-from xetl.transforms.kinds import operation_of, sums_run_in
 from xetl.transforms.subgroups.team import Team
 
 

@@ -7,6 +7,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import ints_of, vector_type, with_element
 from xetl.dialects.literals import make_splat
+from xetl.dialects.reduction_kinds import identity_of, sums_run_in
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import (
     TileBroadcastOp,
@@ -16,7 +17,6 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     TileUnpackOp,
 )
-from xetl.transforms.kinds import identity_of, sums_run_in
 from xetl.transforms.subgroups.place import Place
 
 _MAPS = ((0, 2), (2, 1), (0, 1))

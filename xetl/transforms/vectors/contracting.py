@@ -7,6 +7,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.reduction_kinds import operation_of
 from xetl.dialects.upstream import vector
 from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.xetile import (
@@ -15,7 +16,6 @@ from xetl.dialects.xetile import (
     TileReduceOp,
     TileTransposeOp,
 )
-from xetl.transforms.kinds import operation_of
 from xetl.transforms.subgroups.place import Place
 
 

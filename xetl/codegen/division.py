@@ -1,0 +1,173 @@
+"""Emission of integer divisions, none of which can stop the process.
+
+LLVM leaves open what x / 0 and INT_MIN / -1 are, and processors trap. Here x / 0 and
+x % 0 are 0 and INT_MIN / -1 wraps, in every lane, masked off or not. A divisor that the
+IR guards already is guarded once more where a value was stored and loaded in between:
+lanes that do not count hold anything then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.codegen.emitter import Emit, Emitter
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import repeated
+from xetl.dialects.upstream import arith
+from xetl.errors import InternalError
+
+_TRAPS = {"sdiv": (0, -1), "srem": (0, -1), "udiv": (0,), "urem": (0,)}
+"""The instructions that may trap, and the divisors that make them."""
+
+
+def check_divisions(module: Any) -> None:
+    """Look at each division of an LLVM module.
+
+    Raises:
+        InternalError: a divisor may be one that traps.
+    """
+    for function in module.functions:
+        for block in function.blocks:
+            for op in block.instructions:
+                traps = _TRAPS.get(op.opname)
+                if traps and not _is_harmless(op.operands[1], traps):
+                    raise InternalError(f"a division may trap: {op}")
+
+
+def or_one(builder: Any, value: Any) -> Any:
+    """A divisor that is 0 only where there is nothing to divide."""
+    zero, one = repeated(value.type, 0), repeated(value.type, 1)
+    return builder.select(builder.icmp_signed("==", value, zero), one, value)
+
+
+def _is_harmless(divisor: Any, traps: tuple[int, ...]) -> bool:
+    """A constant, or something else wherever this very value is one that traps."""
+    conditions: list[Any] = []
+    while True:
+        numbers = _numbers(divisor)
+        if numbers:
+            return not set(traps) & set(numbers)
+        if set(traps) <= {_excluded(each, divisor) for each in conditions}:
+            return True
+        if not isinstance(divisor, ll.SelectInstr):
+            return False
+        condition, chosen, divisor = divisor.operands
+        if not _is_harmless(chosen, traps):
+            return False
+        conditions.append(condition)
+
+
+def _excluded(condition: Any, value: Any) -> int | None:
+    """The number that a condition says ``value`` to be, in all lanes the same."""
+    if not isinstance(condition, ll.ICMPInstr) or condition.op != "eq":
+        return None
+    tested, number = condition.operands
+    numbers = set(_numbers(number))
+    return numbers.pop() if tested is value and len(numbers) == 1 else None
+
+
+def _numbers(value: Any) -> list[int]:
+    """The integers of a constant; none of anything else."""
+    if not isinstance(value, ll.Constant):
+        return []
+    found: Any = value.constant
+    numbers: list[Any] = found if isinstance(value.type, ll.VectorType) else [found]
+    plain = [getattr(number, "constant", number) for number in numbers]
+    return plain if all(isinstance(number, int) for number in plain) else []
+
+
+class _Division:
+    """Quotient and remainder by a divisor made harmless.
+
+    By 0 both are 0; by -1 the quotient is ``0 - left``.
+    """
+
+    def __init__(self, em: Emitter, op: Any, *, is_signed: bool) -> None:
+        self.b = em.builder
+        self.left, self.right = em.all(op.operands)
+        self.is_signed = is_signed
+        self.type = self.left.type
+        self.zero, self.one = (repeated(self.type, number) for number in (0, 1))
+        traps = _TRAPS["sdiv" if is_signed else "udiv"]
+        self.is_guarded = not _is_harmless(self.right, traps)
+        self.safe = self.right
+        if self.is_guarded:
+            self.by_zero = self.b.icmp_signed("==", self.right, self.zero)
+            self.safe = self.b.select(self.by_zero, self.one, self.right)
+            if is_signed:
+                minus = repeated(self.type, -1)
+                self.by_minus_one = self.b.icmp_signed("==", self.right, minus)
+                self.safe = self.b.select(self.by_minus_one, self.one, self.safe)
+
+    def quotient(self) -> Any:
+        """Towards 0."""
+        divide = self.b.sdiv if self.is_signed else self.b.udiv
+        return divide(self.left, self.safe)
+
+    def remainder(self, quotient: Any) -> Any:
+        """What is left; 0 where the divisor was replaced."""
+        return self.b.sub(self.left, self.b.mul(quotient, self.safe))
+
+    def finished(self, quotient: Any) -> Any:
+        """The quotient, also by 0 and -1."""
+        if not self.is_guarded:
+            return quotient
+        if self.is_signed:
+            negative = self.b.sub(self.zero, self.left)
+            quotient = self.b.select(self.by_minus_one, negative, quotient)
+        return self.b.select(self.by_zero, self.zero, quotient)
+
+
+def _quotient(*, is_signed: bool) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        division = _Division(em, op, is_signed=is_signed)
+        em.set(op.result, division.finished(division.quotient()))
+
+    return emit
+
+
+def _remainder(*, is_signed: bool) -> Emit:
+    def emit(em: Emitter, op: Any) -> None:
+        division = _Division(em, op, is_signed=is_signed)
+        em.set(op.result, division.remainder(division.quotient()))
+
+    return emit
+
+
+def _floordiv(em: Emitter, op: Any) -> None:
+    """One less if something is left and the signs differ."""
+    b, division = em.builder, _Division(em, op, is_signed=True)
+    quotient = division.quotient()
+    rest = division.remainder(quotient)
+    differs = b.icmp_signed("<", b.xor(rest, division.safe), division.zero)
+    lower = b.and_(b.icmp_signed("!=", rest, division.zero), differs)
+    less = b.sub(quotient, division.one)
+    em.set(op.result, division.finished(b.select(lower, less, quotient)))
+
+
+def _ceildiv(*, is_signed: bool) -> Emit:
+    """One more if something is left and the signs agree."""
+
+    def emit(em: Emitter, op: Any) -> None:
+        b, division = em.builder, _Division(em, op, is_signed=is_signed)
+        quotient = division.quotient()
+        rest = division.remainder(quotient)
+        higher = b.icmp_signed("!=", rest, division.zero)
+        if is_signed:
+            signs = b.xor(rest, division.safe)
+            higher = b.and_(higher, b.icmp_signed(">=", signs, division.zero))
+        more = b.add(quotient, division.one)
+        em.set(op.result, division.finished(b.select(higher, more, quotient)))
+
+    return emit
+
+
+TABLE: dict[Any, Emit] = {
+    arith.DivsiOp: _quotient(is_signed=True),
+    arith.DivuiOp: _quotient(is_signed=False),
+    arith.RemsiOp: _remainder(is_signed=True),
+    arith.RemuiOp: _remainder(is_signed=False),
+    arith.FloordivsiOp: _floordiv,
+    arith.CeildivsiOp: _ceildiv(is_signed=True),
+    arith.CeildivuiOp: _ceildiv(is_signed=False),
+}

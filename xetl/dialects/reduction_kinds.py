@@ -1,0 +1,143 @@
+"""The kinds of reductions: what each means, for every pass and every backend.
+
+A reduction starts from the identity of its kind, so the sum of -0.0s is -0.0, as IEEE
+754 adds them, and `maxnumf` of NaN alone is NaN. Sums and products of f16 and bf16 run
+in f32. One bit counts modulo 2; as a signed number, true is -1.
+
+Source: MLIR, `#vector.kind`, `arith::AtomicRMWKind`; LLVM, `llvm.vector.reduce.*`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerType, f32
+from xdsl.ir import Attribute
+
+from .upstream import arith
+from .upstream.elementwise import is_float
+
+
+def _zero(_: int) -> int:
+    return 0
+
+
+def _one(_: int) -> int:
+    return 1
+
+
+def _all_bits(_: int) -> int:
+    return -1
+
+
+def _least(bits: int) -> int:
+    return -1 << (bits - 1)
+
+
+def _most(bits: int) -> int:
+    return ~_least(bits)
+
+
+@dataclass(frozen=True)
+class OnIntegers:
+    """A kind on integers.
+
+    Attributes:
+        operation: of `arith`.
+        identity: by the number of bits.
+        on_bits: the bitwise kind that it is on i1.
+        atomic: the name in `arith::AtomicRMWKind`.
+        llvm: the name in `llvm.vector.reduce.*`.
+        numpy: the ufunc; of unsigned numbers for the kinds that say so.
+    """
+
+    operation: Any
+    identity: Callable[[int], int]
+    on_bits: str
+    atomic: str
+    llvm: str
+    numpy: str
+
+    @property
+    def instruction(self) -> str:
+        """The name in LLVM's `atomicrmw`, which has no `mul`."""
+        return self.llvm.removeprefix("s")
+
+
+@dataclass(frozen=True)
+class OnFloats:
+    """A kind on floats; the attributes are those of `OnIntegers`."""
+
+    operation: Any
+    identity: float
+    atomic: str
+    llvm: str
+    numpy: str
+
+
+_F, _I = OnFloats, OnIntegers
+_KINDS: dict[str, tuple[OnFloats | None, OnIntegers | None]] = {
+    "add": (
+        _F(arith.AddfOp, -0.0, "addf", "fadd", "add"),
+        _I(arith.AddiOp, _zero, "xor", "addi", "add", "add"),
+    ),
+    "mul": (
+        _F(arith.MulfOp, 1.0, "mulf", "fmul", "multiply"),
+        _I(arith.MuliOp, _one, "and", "muli", "mul", "multiply"),
+    ),
+    "minui": (None, _I(arith.MinuiOp, _all_bits, "and", "minu", "umin", "minimum")),
+    "minsi": (None, _I(arith.MinsiOp, _most, "or", "mins", "smin", "minimum")),
+    "minnumf": (_F(arith.MinnumfOp, math.nan, "minnumf", "fmin", "fmin"), None),
+    "maxui": (None, _I(arith.MaxuiOp, _zero, "or", "maxu", "umax", "maximum")),
+    "maxsi": (None, _I(arith.MaxsiOp, _least, "and", "maxs", "smax", "maximum")),
+    "maxnumf": (_F(arith.MaxnumfOp, math.nan, "maxnumf", "fmax", "fmax"), None),
+    "and": (None, _I(arith.AndiOp, _all_bits, "and", "andi", "and", "bitwise_and")),
+    "or": (None, _I(arith.OriOp, _zero, "or", "ori", "or", "bitwise_or")),
+    "xor": (None, _I(arith.XoriOp, _zero, "xor", "xori", "xor", "bitwise_xor")),
+    "maximumf": (
+        _F(arith.MaximumfOp, -math.inf, "maximumf", "fmaximum", "maximum"),
+        None,
+    ),
+    "minimumf": (
+        _F(arith.MinimumfOp, math.inf, "minimumf", "fminimum", "minimum"),
+        None,
+    ),
+}
+"""The order is that of MLIR's enum: `#vector.kind` holds the number."""
+
+ON_FLOATS = {kind: floats for kind, (floats, _) in _KINDS.items() if floats}
+ON_INTEGERS = {kind: integers for kind, (_, integers) in _KINDS.items() if integers}
+KINDS = tuple(_KINDS)
+SUMS = ("add", "mul")
+"""The kinds that round: in f16 and bf16 they run in f32."""
+
+
+def operation_of(kind: str, element: Attribute) -> Any:
+    """The class of the operation that combines two values of a type."""
+    return _of(kind, element).operation
+
+
+def identity_of(kind: str, element: Attribute) -> float | int:
+    """The number that combined with another leaves it as it is."""
+    identity = _of(kind, element).identity
+    if not callable(identity):
+        return identity
+    return identity(element.bitwidth if isinstance(element, IntegerType) else 64)
+
+
+def atomic_name(kind: str, element: Attribute) -> str:
+    """How `memref.atomic_rmw` spells a kind."""
+    return kind if kind == "assign" else _of(kind, element).atomic
+
+
+def sums_run_in(kind: str, element: Attribute) -> Attribute:
+    """The type a reduction runs in: sums and products of f16 and bf16 run in f32."""
+    narrow = isinstance(element, Float16Type | BFloat16Type)
+    return f32 if narrow and kind in SUMS else element
+
+
+def _of(kind: str, element: Attribute) -> OnFloats | OnIntegers:
+    return ON_FLOATS[kind] if is_float(element) else ON_INTEGERS[kind]
