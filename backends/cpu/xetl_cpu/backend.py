@@ -18,7 +18,7 @@ from xetl.backend import Artifact, Executable
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.language.signature import Signature
 from xetl.runtime.caller import warn_at_caller
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl_cpu.image import Image
 from xetl_cpu.launch.executable import CpuExecutable
 from xetl_cpu.targets import INLINE, TARGETS, find_target, host_fingerprint
@@ -63,9 +63,12 @@ class CpuBackend:
 
     def cache_key(self, target: str) -> str:
         """Versions of what makes the code, the library it calls, and the processor."""
-        calls = find_target(target).calls
+        machine = find_target(target)
+        calls = machine.calls
         library = "" if calls == INLINE else _library(calls).identity
-        parts = (__version__, _llvm(), target, library, host_fingerprint())
+        # Two processes on one processor may differ: Linux grants tiles to each.
+        tiles = f"tiles={machine.has_amx or machine.calls_configure}"
+        parts = (__version__, _llvm(), target, tiles, library, host_fingerprint())
         return " ".join(("cpu", *parts))
 
     def passes(self, target: str) -> list[ModulePass]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from xetl.devices import DEVICES
 from xetl.errors import LaunchError
 from xetl.findings import Finding
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl_cpu import amx, native
 from xetl_cpu.launch.thread_limits import allowed_threads
 from xetl_cpu.launch.thread_pools import WORKQUEUE
 from xetl_cpu.launch.threads import ThreadLayer, thread_layer
+from xetl_cpu.library.native_build import system_root
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
 from xetl_cpu.targets import (
     INLINE,
@@ -158,7 +159,12 @@ def _native() -> Iterator[Finding]:
         about = native.xsmm_description()
         yield Finding("native shim", f"{status}; {about}")
         return
-    fix = "apt-get install libxsmm-dev cmake gcc, then install xetl again"
+    root = system_root()
+    if root is not None:
+        about = f"a libxsmm is in {root}: XETL_XSMM=libxsmm builds what reaches it"
+        yield Finding("native shim", f"{status}; {about}")
+        return
+    fix = "apt-get install libxsmm-dev cmake gcc, then set XETL_XSMM=libxsmm"
     status += "; only XETL_XSMM=libxsmm needs it"
     yield Finding("native shim", status, "note", fix)
 

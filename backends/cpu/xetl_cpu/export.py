@@ -43,7 +43,9 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     _check(module, name)
     machine = find_target(target)
     symbol = f"{name}_kernel"
-    code = _object(llvm_text(module, machine), machine, symbol)
+    text = llvm_text(module, machine)
+    uses_tiles = "@llvm.x86.ldtilecfg" in text.replace('"', "")
+    code = _object(text, machine, symbol)
     needed = sorted(build_image(code, [symbol], IMPORTS).imports)
     stored = stored_arguments(module)
     facts = {
@@ -55,8 +57,10 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
         "libraries": ["m", *(["xetl_xsmm"] if _calls_xsmm(needed) else [])],
         **_processor(machine),
     }
-    header = c_header(name, signature, stored, uses_tiles=machine.has_amx)
-    return Export(code, ".o", header, facts, [*_ASSUMPTIONS, *_of_target(machine)])
+    header = c_header(name, signature, stored, uses_tiles=uses_tiles)
+    return Export(
+        code, ".o", header, facts, [*_ASSUMPTIONS, *_of_target(machine, uses_tiles)]
+    )
 
 
 def _check(module: ModuleOp, name: str) -> None:
@@ -100,14 +104,14 @@ def _processor(machine: Target) -> dict[str, Any]:
     return {"cpu": binding.get_host_cpu_name(), "features": features}
 
 
-def _of_target(machine: Target) -> list[str]:
+def _of_target(machine: Target, uses_tiles: bool) -> list[str]:
     found: list[str] = []
     if machine.name == "host":
         found.append(
             "compiled for the processor of this machine: name a target"
             " such as avx2 for others"
         )
-    if machine.has_amx:
+    if uses_tiles:
         found.append("no thread holds an AMX tile configuration of its own at the call")
     if machine.calls != INLINE:
         found.append(f"products are calls of {machine.calls}")

@@ -116,14 +116,18 @@ static inline int xetl_launch(int64_t (*kernel)(int64_t *), int64_t *slots,
 
 #if defined XETL_NEEDS_TILES && !defined XETL_TILES_H
 #define XETL_TILES_H
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* Ask Linux for the state of AMX tiles; 0: it may be used. (GNU C: `syscall`.) */
+/* Ask Linux for the state of AMX tiles; 0: it may be used. The call of the system is
+ * spelled out: C11 without extensions does not declare `syscall`. */
 static inline int xetl_permit_tiles(void)
 {
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    const int64_t request_permission = 0x1023, tile_data = 18;
+    int64_t result = 158; /* arch_prctl */
 
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) != 0;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(request_permission), "S"(tile_data)
+                     : "rcx", "r11", "memory");
+    return result != 0;
 }
 #endif /* XETL_TILES_H */

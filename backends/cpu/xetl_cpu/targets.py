@@ -6,6 +6,7 @@ needs ``find_target`` and ``host_fingerprint`` only.
 
 import hashlib
 import importlib
+import os
 import platform
 from dataclasses import dataclass, replace
 from functools import cache
@@ -238,4 +239,11 @@ def _binding() -> Any:
     binding = importlib.import_module("llvmlite.binding")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    # A fork waits until no thread is inside LLVM, whose locks would stay held.
+    lock: Any = binding.ffi.lib._lock
+    os.register_at_fork(
+        before=lock.__enter__,
+        after_in_parent=lock.__exit__,
+        after_in_child=lock.__exit__,
+    )
     return binding

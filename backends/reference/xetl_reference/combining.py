@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from xetl.dialects.combining import normalize_kind
+from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS
 from xetl_reference.floats import maximum, minimum
 from xetl_reference.rounding import in_f32, in_f64
 from xetl_reference.values import (
     BOOL,
-    F64,
     Array,
     Binary,
     DType,
@@ -27,36 +27,10 @@ from xetl_reference.values import (
     unsigned,
 )
 
-_FLOAT: dict[str, Function] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "minnumf": np.fmin,
-    "maxnumf": np.fmax,
+_ELEMENTWISE: dict[str, Function] = {
+    # As `arith` has them: of two zeros the sign counts. A ufunc reduces without.
     "minimumf": minimum,
     "maximumf": maximum,
-}
-_INTEGER: dict[str, Any] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "minsi": np.minimum,
-    "minui": np.minimum,
-    "maxsi": np.maximum,
-    "maxui": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-_BITS: dict[str, Any] = {
-    # i1 counts modulo 2, and true is -1 as a signed number.
-    **{"add": np.logical_xor, "mul": np.logical_and, "xor": np.logical_xor},
-    **{"and": np.logical_and, "minui": np.logical_and, "maxsi": np.logical_and},
-    **{"or": np.logical_or, "maxui": np.logical_or, "minsi": np.logical_or},
-}
-_FLOAT_REDUCE: dict[str, Any] = {
-    **_FLOAT,
-    # The sign of a zero is not specified here, and a ufunc is what reduces.
-    "minimumf": np.minimum,
-    "maximumf": np.maximum,
 }
 
 
@@ -69,12 +43,10 @@ def combine(kind: str, dtype: DType) -> Binary:
     name = normalize_kind(kind)
     if name == "assign":
         return lambda old, new: new
+    function: Function = _ufunc(name, dtype)
     if _is_float(dtype):
-        return in_f32(_FLOAT[name], dtype)
-    if dtype == BOOL:
-        return _BITS[name]
-    function = _INTEGER[name]
-    if name in ("minui", "maxui"):
+        return in_f32(_ELEMENTWISE.get(name, function), dtype)
+    if name in ("minui", "maxui") and dtype != BOOL:
         return lambda old, new: signed(function(unsigned(old), unsigned(new)))
     return function
 
@@ -87,10 +59,8 @@ def reduction(kind: str, dtype: DType) -> Binary:
     name = normalize_kind(kind)
     if _is_float(dtype):
         return _float_reduction(name, dtype)
-    if dtype == BOOL:
-        return _reduce(_BITS[name], BOOL)
-    reduce = _reduce(_INTEGER[name], None)
-    if name in ("minui", "maxui"):
+    reduce = _reduce(_ufunc(name, dtype))
+    if name in ("minui", "maxui") and dtype != BOOL:
         return lambda values, axes: signed(reduce(unsigned(values), axes))
     return reduce
 
@@ -98,10 +68,10 @@ def reduction(kind: str, dtype: DType) -> Binary:
 def scan(kind: str, dtype: DType) -> Binary:
     """The function that combines up to and with each element: ``f(values, axis)``."""
     name = normalize_kind(kind)
+    ufunc = _ufunc(name, dtype)
     if _is_float(dtype):
-        return _float_scan(_FLOAT_REDUCE[name], dtype)
-    ufunc = _BITS[name] if dtype == BOOL else _INTEGER[name]
-    if name in ("minui", "maxui"):
+        return _float_scan(ufunc, dtype)
+    if name in ("minui", "maxui") and dtype != BOOL:
         return lambda values, axis: signed(ufunc.accumulate(unsigned(values), axis))
     return lambda values, axis: ufunc.accumulate(values, axis, dtype=dtype)
 
@@ -116,18 +86,28 @@ def _float_scan(ufunc: Any, dtype: DType) -> Binary:
     return run
 
 
-def _reduce(ufunc: Any, dtype: DType | None) -> Function:
+def _ufunc(kind: str, dtype: DType) -> Any:
+    if _is_float(dtype):
+        return getattr(np, ON_FLOATS[kind].numpy)
+    on = ON_INTEGERS[kind]
+    return getattr(np, (ON_INTEGERS[on.on_bits] if dtype == BOOL else on).numpy)
+
+
+def _reduce(ufunc: Any, **start: float) -> Function:
+    """From the first element on, or from ``initial``."""
+
     def run(values: Array, axes: Sequence[int]) -> Array:
-        kept = values.dtype if dtype is None else dtype
+        kept = values.dtype
         for axis in axes:
-            values = ufunc.reduce(values, axis=axis, keepdims=True, dtype=kept)
+            values = ufunc.reduce(values, axis, kept, keepdims=True, **start)
         return values
 
     return run
 
 
 def _float_reduction(name: str, dtype: DType) -> Function:
-    reduce = _reduce(_FLOAT_REDUCE[name], F64)
+    # NumPy's own sum starts from +0.
+    reduce = _reduce(_ufunc(name, dtype), initial=ON_FLOATS[name].identity)
 
     def run(values: Array, axes: Sequence[int]) -> Array:
         def along(wide: Array) -> Array:

@@ -15,6 +15,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
+from xetl.codegen.division import check_divisions
 from xetl.codegen.emitter import Emitter, Strided, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
@@ -117,6 +118,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
     )
     _bind_arguments(em, function)
     em.emit_block(function.body.block)
+    check_divisions(llvm)
     return llvm
 
 

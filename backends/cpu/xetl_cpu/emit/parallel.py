@@ -17,6 +17,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from xetl.codegen.division import or_one
 from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.scf import TABLE as CONTROL
@@ -122,9 +123,9 @@ def _threads(em: KernelEmitter, trips: Any, nanoseconds_each: int) -> Any:
 
 def _deal(em: KernelEmitter, scratch: Any, trips: Any, threads: Any) -> None:
     """Give each thread its range: where it starts."""
-    b = em.builder
+    b, some = em.builder, or_one(em.builder, threads)
     with counted_loop(b, threads, name="deal") as thread:
-        first = b.udiv(b.mul(trips, thread.index), threads)
+        first = b.udiv(b.mul(trips, thread.index), some)
         b.store(first, _own(em, b, scratch, thread.index), align=8)
 
 
@@ -213,10 +214,11 @@ def _take_ranges(
 ) -> None:
     """The thread's own range first, then what is left of the others'."""
     b, (trips, threads) = inner.builder, words
+    some = or_one(b, threads)
     with counted_loop(b, threads, name="range") as turn:
         turned = b.add(own, turn.index)
-        whose = b.urem(turned, threads)
-        end = b.udiv(b.mul(trips, b.add(whose, constant(1))), threads)
+        whose = b.urem(turned, some)
+        end = b.udiv(b.mul(trips, b.add(whose, constant(1))), some)
         _take_trips(inner, op, _own(inner, b, scratch, whose), end)
 
 
@@ -236,8 +238,9 @@ def _take_trips(
     b.position_at_end(body)
     *fast, slowest = list(op.body.block.args)
     for index, extent in zip(fast, inner.all(op.upper_bounds)):
-        inner.set(index, b.urem(trip, extent))
-        trip = b.udiv(trip, extent)
+        some = or_one(b, extent)
+        inner.set(index, b.urem(trip, some))
+        trip = b.udiv(trip, some)
     inner.set(slowest, trip)
     inner.program = inner.all(op.body.block.args)
     inner.emit_block(op.body.block)

@@ -18,9 +18,16 @@ from xetl.runtime.log import read_records, show
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.launch import fastcall
 from xetl_cpu.launch.prepacked import fast_prepacked, prepacked_argument, run_prepacked
-from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE, WORKSPACE_BYTES
-from xetl_cpu.launch.threads import SERIAL, ThreadLayer, thread_layer
-from xetl_cpu.launch.workspace import Workspace, thread_workspace
+from xetl_cpu.launch.slots import (
+    FIRST_ARGUMENT,
+    GRID,
+    PARALLEL_FOR,
+    THREADS,
+    WORKSPACE,
+    WORKSPACE_BYTES,
+)
+from xetl_cpu.launch.threads import SERIAL, ThreadLayer, on_layer_lost, thread_layer
+from xetl_cpu.launch.workspace import Workspace, borrowed_workspace
 
 KERNEL = "xetl_kernel"
 
@@ -81,17 +88,20 @@ class CpuExecutable:
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
         layer = SERIAL if self._is_sequential else thread_layer()
-        if not self._is_sequential:
-            fastcall.publish(layer)
-        workspace = thread_workspace()
         operand = prepacked_argument(args, self._packed)
-        with layer.team() as threads:
+        with borrowed_workspace() as workspace, layer.team() as threads:
             slots = self._filled_slots(layer, threads, workspace, grid, args)
             run = partial(self._run, slots, workspace)
-            if operand is None:
-                result = run()
-            else:
-                result = run_prepacked(operand, self, slots, run)
+            _running.append(slots)
+            try:
+                if not self._is_sequential:
+                    _publish(layer)
+                if operand is None:
+                    result = run()
+                else:
+                    result = run_prepacked(operand, self, slots, run)
+            finally:
+                _running.remove(slots)
             log = self.meta.get("log")
             records = read_records(workspace.address, log) if log else []
         if result != 0:
@@ -131,6 +141,25 @@ class CpuExecutable:
             slots[WORKSPACE_BYTES] = workspace.size
             result = self._native(slots)
         return result
+
+
+def _publish(layer: ThreadLayer) -> None:
+    """Tell native entries of the threads, if no fork has taken them away meanwhile."""
+    fastcall.publish(layer)
+    now = thread_layer()
+    if now is not layer:
+        fastcall.publish(now)
+        _run_alone(now)
+
+
+def _run_alone(_: ThreadLayer) -> None:
+    """In the child of a fork that a signal handler made during a launch."""
+    for slots in _running:
+        slots[PARALLEL_FOR], slots[THREADS] = 0, 1
+
+
+_running: list[Any] = []
+on_layer_lost(_run_alone)
 
 
 def _slots_of(param: object) -> int:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from xetl.backend import Argument, ArrayView
 from xetl.prepacked import Prepacked
 from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE
-from xetl_cpu.launch.workspace import thread_workspace
+from xetl_cpu.launch.workspace import bring
 
 HEADER_WORDS = 16
 """Of the memory, before the operand."""
@@ -84,12 +84,11 @@ def fast_prepacked(
         memory = operand.kept.get(kernel)
         if memory is None:
             return _REFUSED
-        workspace = thread_workspace()
-        workspace.bring(memory.address, memory.size, FILLED)
+        bring(memory.address, memory.size, FILLED)
         try:
             return fast(*args[:place], operand.array, *args[place + 1 :])
         finally:
-            workspace.bring(0, 0, NONE)
+            bring(0, 0, NONE)
 
     return run
 
@@ -114,7 +113,7 @@ def run_prepacked(
         result = _run_with(memory, FILLED, slots, run)
         if result >= 0:
             return result
-    with operand.lock:
+    with operand.lock.held():
         for other in set(operand.kept.values()):
             result = _run_with(other, FILLED, slots, run)
             if result >= 0:

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
+from xetl_cpu.launch.thread_limits import usable_cpus
+
 WORKQUEUE = "workqueue"
 
 _FILES = {"omp": "omppool", "tbb": "tbbpool", WORKQUEUE: "workqueue"}
@@ -30,6 +32,10 @@ _PROMISES = {
 """What else ``NUMBA_THREADING_LAYER`` may ask for."""
 
 _TBB = "libtbb.so.12"
+_RUNTIMES = {"omp": "libgomp.so.1", "tbb": _TBB}
+
+_FLAGS = 6  # of a process, among the fields of /proc/self/stat behind its name
+_FORKED_WITHOUT_EXEC = 0x40
 
 
 def wanted_layers() -> tuple[str, ...]:
@@ -43,6 +49,37 @@ def wanted_layers() -> tuple[str, ...]:
     started: str | None = getattr(parallel, "_threading_layer", None)
     first = _PROMISES.get(asked, (asked if asked in _FILES else started or "omp",))
     return tuple(dict.fromkeys((*first, *_FILES)))
+
+
+def may_start(layer: str) -> bool:
+    """Whether the threads of a layer come when they are called.
+
+    TBB makes none where there is one CPU, and then may wait for them for ever. After a
+    fork, libraries that the parent had loaded wait for the threads that it had, if it
+    had any: that they do not tell.
+    """
+    if layer == "tbb" and usable_cpus().count == 1:
+        return False
+    return not (was_forked() and _is_loaded(_RUNTIMES.get(layer)))
+
+
+def was_forked() -> bool:
+    """Whether this process began as a copy of another; Linux knows, Python does not."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return bool(int(fields[_FLAGS]) & _FORKED_WITHOUT_EXEC)
+
+
+def _is_loaded(library: str | None) -> bool:
+    if library is None:
+        return False
+    try:
+        ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True
 
 
 def load_pool(layer: str) -> ModuleType | None:

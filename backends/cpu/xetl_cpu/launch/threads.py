@@ -7,6 +7,8 @@ own, and N teams of N threads would be in each other's way.
 
 Threads do not survive ``os.fork``: a child whose parent had started the pool runs its
 kernels serially, for neither GNU OpenMP nor the queue can be started a second time.
+Where the parent has loaded a library of threads for others, the child takes another
+one (`thread_pools.may_start`).
 """
 
 from __future__ import annotations
@@ -19,21 +21,19 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from threading import Lock
 
 from xetl.errors import ThreadLayerWarning
+from xetl.locks import ForkSafeLock
 from xetl_cpu.launch.thread_limits import allowed_threads
 from xetl_cpu.launch.thread_pools import (
     WORKQUEUE,
     address,
     load_pool,
+    may_start,
     openmp_limit,
     wanted_layers,
+    was_forked,
 )
-
-_FLAGS = 6  # of a process, among the fields of /proc/self/stat behind its name
-_FORKED_WITHOUT_EXEC = 0x40
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ThreadLayer:
     asked: int = 0
     openmp: int = 0
     usual: int = 0
-    lock: Lock | None = None
+    lock: ForkSafeLock | None = None
 
     def num_threads(self) -> int:
         """How many threads a launch of the calling Python thread may use."""
@@ -74,14 +74,15 @@ class ThreadLayer:
     @contextmanager
     def team(self) -> Generator[int]:
         """For the time of a launch: its number of threads; fewer beside others."""
-        with self.lock or nullcontext():
-            with _Launches.lock:
-                others = _Launches.slow[0] + _Launches.fast[0]
+        with nullcontext() if self.lock is None else self.lock.held():
+            with _Launches.lock.held():
+                # Less than 0 where a fork in the midst of this has begun anew.
+                others = max(0, _Launches.slow[0] + _Launches.fast[0])
                 _Launches.slow[0] += 1
             try:
                 yield max(1, self.num_threads() // (others + 1))
             finally:
-                with _Launches.lock:
+                with _Launches.lock.held():
                     _Launches.slow[0] -= 1
 
 
@@ -94,7 +95,7 @@ class _Launches:
 
     fast = (ctypes.c_int64 * 1)()
     slow = (ctypes.c_int64 * 1)()
-    lock = Lock()
+    lock = ForkSafeLock()
 
 
 FAST_LAUNCHES = ctypes.addressof(_Launches.fast)
@@ -107,7 +108,8 @@ class _State:
     """What this process has started."""
 
     layer: ThreadLayer | None = None
-    lock = Lock()
+    is_starting = False
+    lock = ForkSafeLock()
     observers: tuple[Callable[[ThreadLayer], None], ...] = ()
 
 
@@ -115,10 +117,16 @@ def thread_layer() -> ThreadLayer:
     """The pool of this process; started at the first call."""
     layer = _State.layer
     if layer is None:
-        with _State.lock:
+        with _State.lock.held():
             layer = _State.layer
             if layer is None:
-                layer = _State.layer = _start(allowed_threads().count)
+                if _State.is_starting:  # a signal handler launches meanwhile
+                    return SERIAL
+                _State.is_starting = True
+                try:
+                    layer = _State.layer = _start(allowed_threads().count)
+                finally:
+                    _State.is_starting = False
     return layer
 
 
@@ -132,14 +140,14 @@ def _start(count: int) -> ThreadLayer:
         return SERIAL
     layers = wanted_layers()
     for name in layers:
-        pool = load_pool(name)
+        pool = load_pool(name) if may_start(name) else None
         if pool is None:
             continue
         openmp = openmp_limit(pool)
         usual = _query(openmp)() if openmp else 0
         launch = ctypes.CFUNCTYPE(None, ctypes.c_int)(address(pool, "launch_threads"))
         launch(count)
-        if name == WORKQUEUE != layers[0]:
+        if name == WORKQUEUE != layers[0] and not was_forked():
             _warn_of_workqueue(layers[0])
         return ThreadLayer(
             name,
@@ -148,7 +156,7 @@ def _start(count: int) -> ThreadLayer:
             address(pool, "get_num_threads"),
             openmp,
             usual,
-            Lock() if name == WORKQUEUE else None,
+            ForkSafeLock() if name == WORKQUEUE else None,
         )
     return SERIAL
 
@@ -165,19 +173,15 @@ def _warn_of_workqueue(wanted: str) -> None:
 
 
 def _numba_lost_its_threads(count: int) -> bool:
-    """Whether numba started the pool we share, and a fork has taken it away since.
-
-    Python tells nobody whether a process was forked, but Linux does.
-    """
+    """Whether numba started the pool we share, and a fork has taken it away since."""
     parallel = sys.modules.get("numba.np.ufunc.parallel")
     if not getattr(parallel, "_is_initialized", False):
         return False
     try:
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         alive = len(os.listdir("/proc/self/task"))
     except OSError:
         return False
-    return bool(int(fields[_FLAGS]) & _FORKED_WITHOUT_EXEC) and alive < count
+    return was_forked() and alive < count
 
 
 @cache
@@ -186,10 +190,9 @@ def _query(function: int) -> Callable[[], int]:
 
 
 def _after_fork() -> None:
-    """In the child: the threads are gone, and a held lock would stay held."""
-    _State.lock, _Launches.lock = Lock(), Lock()
+    """In the child: the threads are gone."""
     _Launches.fast[0] = _Launches.slow[0] = 0
-    if _State.layer is None:
+    if _State.layer is None and not _State.is_starting:
         return
     _State.layer = SERIAL
     for observer in _State.observers:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 
 _HUGE = 1 << 21
 _libc = ctypes.CDLL(None)
@@ -27,58 +29,84 @@ GETSPECIFIC = ctypes.cast(_libc.pthread_getspecific, ctypes.c_void_p).value or 0
 
 
 class Workspace:
-    """Memory of one thread, aligned to 64 bytes (in fact to a page)."""
+    """A block of memory, aligned to 64 bytes (in fact to a page).
+
+    Attributes:
+        address: where it starts; 0 if it is empty.
+        size: in bytes.
+    """
 
     def __init__(self) -> None:
-        self._map: mmap.mmap | None = None
         self._anchor: object = None
-        self._published = (ctypes.c_int64 * 5)()
-        # Native code may look at it as long as the thread lives, and a thread
-        # that Python did not make can outlive this object: it is never freed.
-        _immortal.append(self._published)
-        _libc.pthread_setspecific(KEY, ctypes.addressof(self._published))
-
-    @property
-    def address(self) -> int:
-        """Where it starts; 0 if it is empty."""
-        return self._published[0]
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return self._published[1]
+        self.address = self.size = 0
 
     def reserve(self, size: int) -> None:
         """Make it at least ``size`` bytes; what was in it is lost."""
         if size <= self.size:
             return
-        self._published[:2] = [0, 0]
-        self._anchor = self._map = None  # the old block goes before the new one comes
+        self.address = self.size = 0
+        self._anchor = None  # the old block goes before the new one comes
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._map = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        block = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if size >= _HUGE:
-            self._map.madvise(mmap.MADV_HUGEPAGE)
-        anchor = ctypes.c_char.from_buffer(self._map)
-        self._anchor = anchor
-        self._published[:2] = [ctypes.addressof(anchor), size]
+            block.madvise(mmap.MADV_HUGEPAGE)
+        self._anchor = anchor = ctypes.c_char.from_buffer(block)  # which keeps it
+        self.address, self.size = ctypes.addressof(anchor), size
 
-    def bring(self, address: int, size: int, state: int) -> None:
-        """Give the next launches of this thread a packed operand; state 0: none."""
-        published = self._published
-        published[2], published[3], published[4] = address, size, state
+
+class _Published:
+    """What native code of one thread finds."""
+
+    def __init__(self) -> None:
+        self.workspace: Workspace | None = None
+        self.words = (ctypes.c_int64 * 5)()
+        # Native code may look at it as long as the thread lives, and a thread
+        # that Python did not make can outlive this object: it is never freed.
+        _immortal.append(self.words)
+        _libc.pthread_setspecific(KEY, ctypes.addressof(self.words))
+
+    def publish(self, workspace: Workspace | None) -> None:
+        """Let native launches use this workspace; None: they have none."""
+        self.workspace = workspace
+        if workspace is None:
+            self.words[:2] = [0, 0]
+        else:
+            self.words[:2] = [workspace.address, workspace.size]
 
     def __del__(self) -> None:
-        self._published[:] = [0] * len(self._published)
+        self.words[:] = [0] * len(self.words)
+
+
+@contextmanager
+def borrowed_workspace() -> Generator[Workspace]:
+    """The workspace of the calling Python thread, for the time of a launch.
+
+    A launch inside of it (by a finaliser, by a signal handler) gets another one.
+    """
+    published = _published()
+    workspace = published.workspace or Workspace()
+    published.publish(None)
+    try:
+        yield workspace
+    finally:
+        other = published.workspace  # of a launch inside of this one
+        if other is None or other.size < workspace.size:
+            published.publish(workspace)
+
+
+def bring(address: int, size: int, state: int) -> None:
+    """Give the next native launches of this thread a packed operand; state 0: none."""
+    words = _published().words
+    words[2], words[3], words[4] = address, size, state
 
 
 _immortal: list[object] = []
 _local = threading.local()
 
 
-def thread_workspace() -> Workspace:
-    """The workspace of the calling Python thread."""
+def _published() -> _Published:
     try:
-        return _local.workspace
+        return _local.published
     except AttributeError:
-        _local.workspace = workspace = Workspace()
-        return workspace
+        _local.published = published = _Published()
+        return published

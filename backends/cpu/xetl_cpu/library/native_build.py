@@ -24,6 +24,7 @@ _SOURCES = (_HERE / "_native" / "source", _HERE.parents[2])
 _NATIVE = Path("backends") / "cpu" / "native"
 _NAME = "libxetl_xsmm.so"
 _SECONDS = 120
+_SYSTEM = [Path("/usr/local"), Path("/usr")]
 
 
 class NativeBuildError(Exception):
@@ -37,17 +38,31 @@ def shim_with(root: Path) -> Path:
         NativeBuildError: there is none, or it cannot be built.
     """
     source = _source()
-    libraries = sorted(root.glob("lib*/libxsmm.*"))
-    if not libraries or not (root / "include" / "libxsmm.h").exists():
+    libraries = _libraries(root)
+    if not libraries:
         raise NativeBuildError(
             f"{root} is no folder of a libxsmm: it has lib/libxsmm.so (or .a) and "
-            "include/libxsmm.h"
+            "include/libxsmm.h or include/libxsmm/libxsmm.h"
         )
     state = [*libraries, *sorted((source / _NATIVE).iterdir())]
     folder = _folder() / f"xsmm-{_digest(root, state)}"
     if not (folder / _NAME).exists():
         _build(source, root, folder)
     return folder / _NAME
+
+
+def system_root() -> Path | None:
+    """The folder of the libxsmm that ``LIBXSMM_ROOT`` names, or of the system's."""
+    named = os.environ.get("LIBXSMM_ROOT")
+    roots = [Path(named)] if named else _SYSTEM
+    return next((root for root in roots if _libraries(root)), None)
+
+
+def _libraries(root: Path) -> list[Path]:
+    """The libraries and headers of the libxsmm in ``root``; none if there is none."""
+    headers = [*root.glob("include/libxsmm.h"), *root.glob("include/libxsmm/libxsmm.h")]
+    found = [*root.glob("lib*/libxsmm.*"), *root.glob("lib/*-linux-gnu/libxsmm.*")]
+    return sorted(found) + headers if found and headers else []
 
 
 def _source() -> Path:

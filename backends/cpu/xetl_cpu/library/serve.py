@@ -65,7 +65,7 @@ def _open(mode: str) -> Library:
         # Only then: it needs NumPy, which a launch need not.
         recording = importlib.import_module("xetl_cpu.library.recording")
         return recording.library()
-    path = native.XSMM_SHIM if mode == LIBXSMM else _shim(Path(mode))
+    path = _system_shim() if mode == LIBXSMM else _shim(Path(mode))
     try:
         loaded = ctypes.CDLL(str(path))
         stamp = path.stat().st_mtime_ns
@@ -85,11 +85,22 @@ def _open(mode: str) -> Library:
     return Library(mode, addresses, f"{path} {stamp} {made_for}".rstrip(), path=path)
 
 
+def _system_shim() -> Path:
+    """What reaches the system's libxsmm: installed with xetl, or else built now."""
+    if native.XSMM_SHIM.exists():
+        return native.XSMM_SHIM
+    build = importlib.import_module("xetl_cpu.library.native_build")
+    root = build.system_root()
+    return native.XSMM_SHIM if root is None else _built_with(root)
+
+
 def _shim(path: Path) -> Path:
     """``path``, or what reaches the libxsmm that it is."""
     root = path if path.is_dir() else _root_of_libxsmm(path)
-    if root is None:
-        return path
+    return path if root is None else _built_with(root)
+
+
+def _built_with(root: Path) -> Path:
     build = importlib.import_module("xetl_cpu.library.native_build")
     try:
         return build.shim_with(root)

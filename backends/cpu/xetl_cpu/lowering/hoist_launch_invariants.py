@@ -8,8 +8,8 @@ the loop is not recognised as a product.
 Before: ``scf.parallel (%x) ... { %c = arith.constant 32; %n = arith.muli %size, %c }``
 After:  the constant and the product stand before the loop.
 
-Left alone: anything with an effect, vectors (they cost memory to carry), and in
-serial loops, which may run no times, divisions.
+Left alone: anything with an effect, and vectors (they cost memory to carry). Divisions
+move as well, also out of loops that run no times: none can trap (codegen/division.py).
 """
 
 from __future__ import annotations
@@ -19,23 +19,13 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import TileType
 
 _MOVABLE_MEMREF = (
     memref.ExtractStridedMetadataOp,
     memref.ReinterpretCastOp,
     memref.DimOp,
-)
-
-
-_DIVISIONS = (
-    arith.DivsiOp,
-    arith.DivuiOp,
-    arith.RemsiOp,
-    arith.RemuiOp,
-    arith.FloordivsiOp,
-    arith.CeildivsiOp,
 )
 
 
@@ -55,11 +45,7 @@ class HoistLaunchInvariantsPass(ModulePass):
 def _hoist(loop: scf.ParallelOp | scf.ForOp) -> None:
     body = loop.body.block
     for op in list(body.ops):
-        movable = _is_scalar_code(op) and not (
-            # A loop may run no times, and a division must not trap then.
-            isinstance(loop, scf.ForOp) and isinstance(op, _DIVISIONS)
-        )
-        if movable and not any(_inside(v, body) for v in op.operands):
+        if _is_scalar_code(op) and not any(_inside(v, body) for v in op.operands):
             parent = loop.parent_block()
             assert parent is not None
             op.detach()

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from xetl.codegen.division import or_one
 from xetl_cpu.llvm import (
     I64,
     Builder,
@@ -122,7 +123,7 @@ def or_next_pieces(
     most = builder.mul(strips, const(I64, _MOST_PIECES))
     is_given = builder.and_(is_given, builder.icmp_signed("<=", pieces, most))
     piece = builder.mul(strip.number(panels), pieces)
-    piece = builder.mul(builder.sdiv(piece, strips), stride)
+    piece = builder.mul(builder.udiv(piece, or_one(builder, strips)), stride)
     first = offset(builder, start, _BYTE, piece)
     second = offset(builder, first, _BYTE, stride)
     word = _word(blocking)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntegerType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
+from xetl.dialects.reduction_kinds import atomic_name
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl_cpu.lowering.loops.build import Build, before
@@ -31,23 +31,13 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     value = ev.eval(op.value, at)
     active, base, indices = _target(state, ev, op, at)
     inside = inner.when(active)
-    kind = _mlir_kind(op.kind.data, element_of(op.value))
+    kind = atomic_name(op.kind.data, element_of(op.value))
     found = inside.insert(memref.AtomicRmwOp(kind, value, base, indices))
     if old is not None:
         where = [at.row] if old.is_column else [at.row, at.col]
         inside.emit(memref.StoreOp(found, old.memref, [inside.value(i) for i in where]))
         state.buffers[op.result] = old
     nest.close()
-
-
-_MLIR_KINDS = {"minsi": "mins", "maxsi": "maxs", "minui": "minu", "maxui": "maxu"}
-
-
-def _mlir_kind(kind: str, element: Attribute) -> str:
-    """How ``memref.atomic_rmw`` spells a kind."""
-    if kind in ("add", "mul"):
-        return kind + ("i" if isinstance(element, IntegerType | IndexType) else "f")
-    return _MLIR_KINDS.get(kind, f"{kind}i" if kind in ("and", "or", "xor") else kind)
 
 
 def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:

@@ -8,7 +8,7 @@ the end of a row hold anything; whoever stores or reduces masks them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,11 +102,41 @@ class Evaluator:
         """The elements ``at`` of a vector value; a scalar is itself."""
         if not is_vector(value.type):
             return value
-        key = (id(value), at.key())
-        found = self.memo.get(key)
+        where = at.key()
+        found = self.memo.get((id(value), where))
         if found is None:
-            found = self.memo[key] = self._compute(value, at)
+            for each in self._operands_first(value, where):
+                found = self._compute(each, at)
+                self.memo[id(each), where] = found
+        assert found is not None
         return found
+
+    def _operands_first(self, value: SSAValue, where: object) -> list[SSAValue]:
+        """What a value is computed of elementwise, in order; itself comes last."""
+        order: dict[SSAValue, None] = {}
+        waiting = [value]
+        while waiting:
+            each = waiting[-1]
+            operands = self._elementwise_operands(each)
+            missing = [
+                operand
+                for operand in operands
+                if operand not in order and (id(operand), where) not in self.memo
+            ]
+            if missing and each not in order:
+                waiting += missing
+                continue
+            waiting.pop()
+            order[each] = None
+        return list(order)
+
+    def _elementwise_operands(self, value: SSAValue) -> Sequence[SSAValue]:
+        op = value.owner
+        if value in self.state.buffers or not isinstance(op, Operation):
+            return ()
+        if type(op) in _RULES:
+            return ()
+        return [operand for operand in op.operands if is_vector(operand.type)]
 
     def _compute(self, value: SSAValue, at: At) -> SSAValue:
         buffer = self.state.buffers.get(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.xetile import (
@@ -47,17 +49,25 @@ def snapshot_loads_before(
 
 def _is_awaited(state: State, value: SSAValue) -> bool:
     """True if something not yet lowered will read the value."""
-    for use in value.uses:
-        reader = use.operation
-        # The indices of a scatter tile are read where the tile is.
-        if reader in state.lowered and not isinstance(reader, _TILE_MAKERS):
-            continue
-        results = [r for r in reader.results if r not in state.buffers]
-        if _acts(reader):
-            return True
-        if any(_is_awaited(state, result) for result in results):
-            return True
-    return False
+    return any(_acts(reader) for reader in _readers(state, value, None))
+
+
+def _readers(
+    state: State, value: SSAValue, end: Operation | None
+) -> Iterator[Operation]:
+    """Who will read a value, or what is computed of it; but for ``end``."""
+    waiting, seen = [value], {value}
+    while waiting:
+        for use in waiting.pop().uses:
+            reader = use.operation
+            # The indices of a scatter tile are read where the tile is.
+            is_done = reader in state.lowered and not isinstance(reader, _TILE_MAKERS)
+            if is_done or reader is end:
+                continue
+            yield reader
+            results = {r for r in reader.results if r not in state.buffers} - seen
+            seen |= results
+            waiting += results
 
 
 def _acts(reader: Operation) -> bool:
@@ -80,15 +90,4 @@ def _is_update_in_place(
 
 
 def _only_reader(state: State, value: SSAValue, store: Operation) -> bool:
-    for use in value.uses:
-        reader = use.operation
-        if reader is store:
-            continue
-        if reader in state.lowered and not isinstance(reader, _TILE_MAKERS):
-            continue
-        results = [r for r in reader.results if r not in state.buffers]
-        if _acts(reader):
-            return False
-        if not all(_only_reader(state, result, store) for result in results):
-            return False
-    return True
+    return not any(_acts(reader) for reader in _readers(state, value, store))

@@ -11,30 +11,35 @@ from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, TileConvLayoutOp
 from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State
 
 
-def leaves(
-    state: State, value: SSAValue, same_place: bool = True
-) -> Iterator[tuple[SSAValue, bool]]:
+def leaves(state: State, value: SSAValue) -> Iterator[tuple[SSAValue, bool]]:
     """Values read to compute ``value``: loads and values in buffers.
 
-    With each: whether its element (i, j) is read only for element (i, j).
+    With each: whether its element (i, j) is read only for element (i, j); twice if both
+    is the case.
     """
-    if not is_vector(value.type):
-        return
-    op = value.owner
-    if value in state.buffers or not isinstance(op, Operation):
-        yield value, same_place
-        return
-    if isinstance(op, LoadTileOp):
-        yield value, same_place
-        return
-    if isinstance(op, LoadGatherOp):
-        yield value, False
-        tile = state.tiles[op.tile]
-        assert isinstance(tile, ScatterTile)
-        yield from leaves(state, tile.indices, same_place)
-    keeps = same_place and _is_elementwise(op)
-    for operand in op.operands:
-        yield from leaves(state, operand, keeps)
+    waiting = [(value, True)]
+    seen = set(waiting)
+    while waiting:
+        each, same_place = waiting.pop()
+        op = each.owner
+        if not is_vector(each.type):
+            continue
+        if each in state.buffers or not isinstance(op, Operation):
+            yield each, same_place
+            continue
+        if isinstance(op, LoadTileOp):
+            yield each, same_place
+            continue
+        keeps = same_place and _is_elementwise(op)
+        parts = [(operand, keeps) for operand in op.operands]
+        if isinstance(op, LoadGatherOp):
+            yield each, False
+            tile = state.tiles[op.tile]
+            assert isinstance(tile, ScatterTile)
+            parts.append((tile.indices, same_place))
+        parts = [part for part in parts if part not in seen]
+        seen.update(parts)
+        waiting += parts
 
 
 def _is_elementwise(op: Operation) -> bool:

@@ -125,7 +125,14 @@ def measure(
         tiles = _most_tiles(along_n, n, loop, build)
         if plan.tile.block is loop.body.block:
             tiles = build.minimum(loop.upper_bounds[plan.tile.index], tiles)
-    source = _source(plan.init, plan, build) if plan.batch is None else None
+    source = None
+    if plan.batch is None:
+        # Computed in the program, it may still be the same for all of them.
+        copy = copier(loop, build, {})
+        source = _source_of_one(plan, copy, build)
+        if plan.k_start is not None:
+            (k_start,) = copied([plan.k_start], copy)
+            plan = replace(plan, k_start=k_start)
     return Packing(op, plan, loop, blocking, depth, total, per_panel, tiles, source)
 
 

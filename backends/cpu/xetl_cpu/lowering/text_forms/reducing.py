@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import element_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.reduction_kinds import operation_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl_cpu.lowering.loops.build import Index
-from xetl_cpu.lowering.loops.combine import operation_of
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.parts import permuted
 from xetl_cpu.lowering.text_forms.scratch import Place
