@@ -18,7 +18,7 @@ from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.language.signature import Signature
-from xetl.runtime.config import config
+from xetl.settings import config
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from xetl.backend import Artifact
 from xetl.devices import DEVICES, find_device
 from xetl.dialects.base import element_type, ints_of
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
@@ -21,6 +21,7 @@ from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import pipeline as emission
 from xetl_xegpu.emit.ending import own_bytes
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
+from xetl_xegpu.lowering.clamp_block_offsets import ClampBlockOffsetsPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
 from xetl_xegpu.lowering.drop_spare_kernel import DropSpareKernelPass
@@ -70,6 +71,7 @@ def passes(target: str) -> list[ModulePass]:
         DistributeToLanesPass(target),
         CanonicalizePass(),
         CSEPass(),
+        ClampBlockOffsetsPass(),
         OrderByUsePass(),
         FitRegistersPass(target),
         RotateLoopsPass(),

@@ -15,6 +15,12 @@ PITCH_STEP = 16
 LIMIT = 1 << 24
 """Width, height (rows) and pitch must be below."""
 
+MOST_PROGRAMS = 1 << 21
+"""Programs along each axis of the grid, where a kernel moves blocks by messages.
+
+Offsets that follow from the number of a program then fit 32 bits as they are.
+"""
+
 
 def why_no_blocks(
     base: int, width: int, height: int, pitch: int, leading: tuple[int, ...] = ()

@@ -1,7 +1,5 @@
 """Emission of what `arith` and `math` need otherwise on SPIR-V than on a CPU.
 
-* Dividing integers must not trap: LLVM leaves it open what x / 0 is, opencl:cpu stops
-  the process. It gives 0, and INT_MIN / -1 wraps, as in the language.
 * SPIR-V's booleans are no numbers.
 * `fmin` and `fmax` prefer numbers to NaN.
 """
@@ -11,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from xetl.codegen import arith as core
-from xetl.codegen.arith import in_f32, narrow, repeated
+from xetl.codegen.arith import in_f32, narrow
 from xetl.codegen.emitter import Emit, splat
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import (
@@ -20,8 +18,11 @@ from xetl.codegen.types import (
     I8,
     I32,
     is_narrow_float,
+    like,
     llvm_type,
+    repeated,
 )
+from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.combining import combine
@@ -29,17 +30,9 @@ from xetl_xegpu.emit.emitter import KernelEmitter, Table
 from xetl_xegpu.emit.mangling import opencl_type
 
 _KINDS = {
-    arith.AddiOp: "add",
     arith.SubiOp: "sub",
-    arith.MuliOp: "mul",
-    arith.MaxsiOp: "maxsi",
-    arith.MinsiOp: "minsi",
-    arith.MaxuiOp: "maxui",
-    arith.MinuiOp: "minui",
-    arith.MaximumfOp: "maximumf",
-    arith.MinimumfOp: "minimumf",
-    arith.MaxnumfOp: "maxnumf",
-    arith.MinnumfOp: "minnumf",
+    **{on.operation: kind for kind, on in ON_INTEGERS.items() if on.on_bits != kind},
+    **{on.operation: kind for kind, on in ON_FLOATS.items() if kind not in SUMS},
 }
 
 
@@ -63,106 +56,8 @@ def _combining(kind: str) -> Emit:
     return emit
 
 
-# Division ---------------------------------------------------------------------------
-
-
-def _is_harmless(divisor: Any) -> bool:
-    """A constant other than 0 and -1."""
-    if not isinstance(divisor, ll.Constant):
-        return False
-    found: Any = divisor.constant
-    numbers: list[Any] = list(found) if _is_vector(divisor.type) else [found]
-    plain = [getattr(number, "constant", number) for number in numbers]
-    return all(isinstance(n, int) and n not in (0, -1) for n in plain)
-
-
 def _is_vector(type_: Any) -> bool:
     return isinstance(type_, ll.VectorType)
-
-
-class _Division:
-    """A division that cannot trap: quotient and remainder by a divisor made harmless.
-
-    By 0 both are 0; by -1 the quotient is ``0 - left``.
-    """
-
-    def __init__(self, em: KernelEmitter, op: Any, *, is_signed: bool) -> None:
-        self.b = em.builder
-        self.left, self.right = em.all(op.operands)
-        self.is_signed = is_signed
-        self.type = self.left.type
-        self.zero, self.one = (repeated(self.type, number) for number in (0, 1))
-        self.is_guarded = not _is_harmless(self.right)
-        self.safe = self.right
-        if self.is_guarded:
-            self.by_zero = self.b.icmp_signed("==", self.right, self.zero)
-            self.safe = self.b.select(self.by_zero, self.one, self.right)
-            if is_signed:
-                minus = repeated(self.type, -1)
-                self.by_minus_one = self.b.icmp_signed("==", self.right, minus)
-                self.safe = self.b.select(self.by_minus_one, self.one, self.safe)
-
-    def quotient(self) -> Any:
-        """Towards 0."""
-        divide = self.b.sdiv if self.is_signed else self.b.udiv
-        return divide(self.left, self.safe)
-
-    def remainder(self, quotient: Any) -> Any:
-        """What is left; 0 where the divisor was replaced."""
-        return self.b.sub(self.left, self.b.mul(quotient, self.safe))
-
-    def finished(self, quotient: Any) -> Any:
-        """The quotient, also by 0 and -1."""
-        if not self.is_guarded:
-            return quotient
-        if self.is_signed:
-            negative = self.b.sub(self.zero, self.left)
-            quotient = self.b.select(self.by_minus_one, negative, quotient)
-        return self.b.select(self.by_zero, self.zero, quotient)
-
-
-def _quotient(*, is_signed: bool) -> Emit:
-    def emit(em: Any, op: Any) -> None:
-        division = _Division(em, op, is_signed=is_signed)
-        em.set(op.result, division.finished(division.quotient()))
-
-    return emit
-
-
-def _remainder(*, is_signed: bool) -> Emit:
-    def emit(em: Any, op: Any) -> None:
-        division = _Division(em, op, is_signed=is_signed)
-        em.set(op.result, division.remainder(division.quotient()))
-
-    return emit
-
-
-def _floordiv(em: KernelEmitter, op: Any) -> None:
-    """One less if something is left and the signs differ."""
-    b, division = em.builder, _Division(em, op, is_signed=True)
-    quotient = division.quotient()
-    rest = division.remainder(quotient)
-    differs = b.icmp_signed("<", b.xor(rest, division.safe), division.zero)
-    lower = b.and_(b.icmp_signed("!=", rest, division.zero), differs)
-    less = b.sub(quotient, division.one)
-    em.set(op.result, division.finished(b.select(lower, less, quotient)))
-
-
-def _ceildiv(*, is_signed: bool) -> Emit:
-    """One more if something is left and the signs agree."""
-
-    def emit(em: Any, op: Any) -> None:
-        b, division = em.builder, _Division(em, op, is_signed=is_signed)
-        quotient = division.quotient()
-        rest = division.remainder(quotient)
-        higher = b.icmp_signed("!=", rest, division.zero)
-        if is_signed:
-            signs = b.xor(rest, division.safe)
-            higher = b.and_(higher, b.icmp_signed(">=", signs, division.zero))
-        more = b.add(quotient, division.one)
-        em.set(op.result, division.finished(b.select(higher, more, quotient)))
-
-    return emit
 
 
 def _remf(em: KernelEmitter, op: arith.RemfOp) -> None:
@@ -181,7 +76,7 @@ def _cmpi(em: KernelEmitter, op: arith.CmpiOp) -> None:
     b, predicate = em.builder, op.predicate_name
     left, right = em.all(op.operands)
     if _is_bool(left.type) and predicate not in ("eq", "ne"):
-        wide = core.like(left.type, I8)
+        wide = like(left.type, I8)
         extend = b.sext if predicate.startswith("s") else b.zext
         left, right = extend(left, wide), extend(right, wide)
     is_signed = predicate.startswith("s") or predicate in ("eq", "ne")
@@ -218,7 +113,7 @@ def _int_to_float(name: str) -> Emit:
             return
         convert = getattr(em.builder, name)
         exact = _exact_in_f32(em, source, name == "uitofp")
-        wide = convert(exact, core.like(source.type, F32))
+        wide = convert(exact, like(source.type, F32))
         em.set(op.result, narrow(em, wide, op.result.type))
 
     return emit
@@ -268,13 +163,6 @@ def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
 
 TABLE: Table = {
     **{cls: _combining(kind) for cls, kind in _KINDS.items()},
-    arith.DivsiOp: _quotient(is_signed=True),
-    arith.DivuiOp: _quotient(is_signed=False),
-    arith.RemsiOp: _remainder(is_signed=True),
-    arith.RemuiOp: _remainder(is_signed=False),
-    arith.FloordivsiOp: _floordiv,
-    arith.CeildivsiOp: _ceildiv(is_signed=True),
-    arith.CeildivuiOp: _ceildiv(is_signed=False),
     arith.RemfOp: _remf,
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,

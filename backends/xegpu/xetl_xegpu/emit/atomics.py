@@ -30,23 +30,12 @@ from xetl.codegen.types import (
     is_narrow_float,
 )
 from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.reduction_kinds import ON_INTEGERS
 from xetl_xegpu import simt
 from xetl_xegpu.emit.combining import combine
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
 from xetl_xegpu.emit.ending import allowed
 from xetl_xegpu.emit.memory import always, pointer
-
-_INSTRUCTIONS = {
-    "assign": "xchg",
-    "add": "add",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "minsi": "min",
-    "maxsi": "max",
-    "minui": "umin",
-    "maxui": "umax",
-}
 
 
 def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> None:
@@ -69,12 +58,19 @@ def _zero(type_: Any) -> float:
     return 0 if isinstance(type_, ll.IntType) else 0.0
 
 
+def _instruction(kind: str) -> str | None:
+    """LLVM's name, which there is not for products."""
+    if kind in ("assign", "mul"):
+        return "xchg" if kind == "assign" else None
+    return ON_INTEGERS[kind].instruction
+
+
 def _update(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
     """Do it and give the old value."""
     kind, type_ = op.kind.data, value.type
     if kind == "assign" and type_ in (F32, F64):
         return _exchange(em, op, value)
-    name = _INSTRUCTIONS.get(kind) if _is_word(op.value.type) else None
+    name = _instruction(kind) if _is_word(op.value.type) else None
     if kind == "add" and type_ == F32 and not op.is_local:
         name = "fadd"
     address = em.get(op.address)

@@ -8,47 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 from xetl.codegen.llvm import ll
+from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import KernelEmitter
 from xetl_xegpu.emit.mangling import opencl_type
 
-_INTEGER = {
-    "add": "add",
-    "mul": "mul",
-    "and": "and_",
-    "or": "or_",
-    "xor": "xor",
-}
-_BITS = {
-    # One bit counts modulo 2, and true is -1 as a signed number.
-    **{"add": "xor", "mul": "and_", "and": "and_", "or": "or_", "xor": "xor"},
-    **{"minsi": "or_", "maxsi": "and_", "minui": "and_", "maxui": "or_"},
-}
-_CHOICES = {"minsi": "<", "maxsi": ">", "minui": "<", "maxui": ">"}
-_FLOAT = {"add": "fadd", "mul": "fmul"}
-_EXTREMES = {"minimumf": "fmin", "maximumf": "fmax", "minnumf": "fmin"}
-_EXTREMES["maxnumf"] = "fmax"
-
 
 def combine(em: KernelEmitter, kind: str, left: Any, right: Any) -> Any:
     """``left kind right``, of numbers or vectors."""
-    element = getattr(left.type, "element", left.type)
+    b, element = em.builder, getattr(left.type, "element", left.type)
     if not isinstance(element, ll.IntType):
         return _combine_floats(em, kind, left, right)
-    if element.width == 1:
-        return getattr(em.builder, _BITS[kind])(left, right)
-    if kind in _INTEGER:
-        return getattr(em.builder, _INTEGER[kind])(left, right)
-    b = em.builder
-    compare = b.icmp_signed if kind.endswith("si") else b.icmp_unsigned
-    return b.select(compare(_CHOICES[kind], left, right), left, right)
+    name = ON_INTEGERS[kind].on_bits if element.width == 1 else kind
+    if name.startswith(("min", "max")):
+        compare = b.icmp_signed if name.endswith("si") else b.icmp_unsigned
+        sign = "<" if name.startswith("min") else ">"
+        return b.select(compare(sign, left, right), left, right)
+    # llvmlite's names of `and` and `or` are not Python's words.
+    method = name if name in ("add", "mul", "xor") else f"{name}_"
+    return getattr(b, method)(left, right)
 
 
 def _combine_floats(em: KernelEmitter, kind: str, left: Any, right: Any) -> Any:
-    if kind in _FLOAT:
-        return getattr(em.builder, _FLOAT[kind])(left, right)
-    chosen = extreme(em, _EXTREMES[kind], left, right)
-    if kind in ("minnumf", "maxnumf"):
+    if kind in SUMS:
+        return getattr(em.builder, ON_FLOATS[kind].llvm)(left, right)
+    chosen = extreme(em, f"f{kind[:3]}", left, right)
+    if kind.endswith("numf"):
         return chosen
     # fmin and fmax prefer a number to NaN; a sum does not.
     b = em.builder

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xetl.codegen import arith, math, scf, vector
+from xetl.codegen.division import check_divisions
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I8, I32, I64, llvm_type
 from xetl.devices import Device
@@ -56,6 +57,7 @@ def emit_module(module: ModuleOp, device: Device, log_ids: dict[Operation, int])
     for op in module.walk():
         if isinstance(op, FuncOp):
             _emit_kernel(llvm, op, device, log_ids)
+    check_divisions(llvm)
     return llvm
 
 

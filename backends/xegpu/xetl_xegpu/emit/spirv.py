@@ -1,14 +1,10 @@
-"""LLVM IR to SPIR-V: the one place that calls LLVM's backend.
+"""LLVM IR to SPIR-V that is right: binary modules, and text that assembles to them.
 
-It has its ways, each found the hard way:
-
-* What it cannot do ends the process, so `check` comes first.
-* Which extensions it may use is an option of the process, set once.
-* A target machine that is used again crashes; one that is freed, or whose context or
-  module is, makes later modules wrong. Each emission has its own, and all of them are
-  kept, but for the oldest ones of very many: a kernel takes a megabyte.
+* What LLVM's SPIR-V backend cannot do ends the process, so `check` comes first.
 * A wrong module has a number given twice (all 76 of 480 that freeing made wrong). Every
-  module is looked at; a wrong one is emitted again, at last in a process of its own.
+  module and text is looked at; a wrong one is emitted again, at last in a process of
+  its own.
+* What an emission uses cannot be freed. After so many, each is in such a process.
 * Optimisations of LLVM make modules that are not valid, and gain nothing.
 """
 
@@ -17,82 +13,47 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-from collections import deque
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import llvmlite.binding as _binding
+from typing import Any, cast
 
 from xetl.errors import InternalError
+from xetl.locks import ForkSafeLock
+from xetl_xegpu.emit import llvm_spirv
+from xetl_xegpu.emit.assembly import problem_with_text, readable
 from xetl_xegpu.emit.builtins import EXTENSIONS
 from xetl_xegpu.emit.words import problem_with
 
-binding: Any = _binding
+_LOCK = ForkSafeLock()
 
-TRIPLE = "spirv64-unknown-unknown"
-
-_LOCK = threading.Lock()
-_KEPT: deque[tuple[Any, ...]] = deque(maxlen=256)
-"""Machine, context and module of the last emissions, which LLVM must not free."""
-
-_PACKAGES = ("xetl", "xetl_xegpu", "llvmlite", "xdsl", "numpy")
+_MOST_HERE = 256
+"""Emissions in this process: their memory is never given back."""
 
 _ATTEMPTS = 3
-"""In this process: each takes 10 ms, a process of its own takes 300."""
+"""In this process: each takes 10 ms, a process of its own takes 100."""
+
+_EXTENSIONS = ",".join(f"+{name}" for name in EXTENSIONS)
+
+Emit = Callable[[str, bool], bytes]
 
 
-@cache
-def _initialize() -> None:
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    extensions = ",".join(f"+{name}" for name in EXTENSIONS)
-    binding.set_option("xetl", f"--spirv-ext={extensions}")
-
-
-def _prepared(text: str) -> tuple[Any, Any]:
-    """A target machine of its own, and the module."""
-    _initialize()
-    machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=0)
-    context = binding.create_context()
-    try:
-        module = binding.parse_assembly(text, context)
-        module.triple, module.data_layout = TRIPLE, str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise InternalError(f"LLVM does not read a kernel: {error}") from error
-    _KEPT.append((machine, context, module))
-    return machine, module
-
-
-def emit_once(text: str) -> bytes:
+def emit_once(text: str, as_text: bool) -> bytes:
     """SPIR-V of a checked LLVM module in this process, not yet looked at."""
-    with _LOCK:
-        machine, module = _prepared(text)
-        return bytes(machine.emit_object(module))
+    with _LOCK.held():
+        try:
+            return llvm_spirv.emit(text, _EXTENSIONS, as_text=as_text)
+        except RuntimeError as error:
+            raise InternalError(f"LLVM does not read a kernel: {error}") from error
 
 
-def to_spirv(text: str) -> bytes:
-    """A module of SPIR-V of the text of a checked LLVM module.
-
-    Raises:
-        InternalError: LLVM does not read the text, or makes a wrong module of it.
-    """
-    problem = None
-    for attempt in (*[emit_once] * _ATTEMPTS, emit_elsewhere):
-        found = attempt(text)
-        problem = problem_with(found)
-        if problem is None:
-            return found
-    raise InternalError(f"LLVM makes a wrong module of SPIR-V: {problem}")
-
-
-def emit_elsewhere(text: str) -> bytes:
-    """Emit in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_places())}
+def emit_elsewhere(text: str, as_text: bool) -> bytes:
+    """As `emit_once`, in a process of its own."""
+    # Of `sys.path` no more than it needs: there may be a user's ``types.py``.
+    package = cast("Any", sys.modules["llvmlite"]).__file__
+    environment = {**os.environ, "PYTHONPATH": str(Path(package).parents[1])}
+    form = "text" if as_text else "binary"
     done = subprocess.run(
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-P", llvm_spirv.__file__, _EXTENSIONS, form],
         input=text.encode(),
         capture_output=True,
         env=environment,
@@ -104,14 +65,13 @@ def emit_elsewhere(text: str) -> bytes:
     return done.stdout
 
 
-def _places() -> list[str]:
-    """Where the packages are that the other process needs.
+def to_spirv(text: str) -> bytes:
+    """A module of SPIR-V of the text of a checked LLVM module.
 
-    Not all of `sys.path`: there, a user's ``types.py`` would come before Python's own,
-    which this process may have loaded long ago.
+    Raises:
+        InternalError: LLVM does not read the text, or makes a wrong module of it.
     """
-    files = [sys.modules[name].__file__ for name in _PACKAGES if name in sys.modules]
-    return list(dict.fromkeys(str(Path(file).parents[1]) for file in files if file))
+    return _right(text, False, problem_with)
 
 
 def to_assembly(text: str) -> str:
@@ -120,10 +80,20 @@ def to_assembly(text: str) -> str:
     Raises:
         InternalError: as `to_spirv`.
     """
-    with _LOCK:
-        machine, module = _prepared(text)
-        return str(machine.emit_assembly(module))
+    found = _right(text, True, lambda made: problem_with_text(made.decode()))
+    return readable(found.decode())
 
 
-if __name__ == "__main__":
-    sys.stdout.buffer.write(emit_once(sys.stdin.buffer.read().decode()))
+def _right(
+    text: str, as_text: bool, problem_with: Callable[[bytes], str | None]
+) -> bytes:
+    """The first emission that nothing is wrong with."""
+    here = _ATTEMPTS if len(llvm_spirv.KEPT) < _MOST_HERE else 0
+    attempts: list[Emit] = [*[emit_once] * here, emit_elsewhere]
+    problem = None
+    for attempt in attempts:
+        found = attempt(text, as_text)
+        problem = problem_with(found)
+        if problem is None:
+            return found
+    raise InternalError(f"LLVM makes a wrong module of SPIR-V: {problem}")

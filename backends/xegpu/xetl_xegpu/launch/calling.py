@@ -15,7 +15,7 @@ from xetl_xegpu.launch.facts import (
     KernelFacts,
     Surface,
 )
-from xetl_xegpu.surface import LEAST_PITCH, why_no_blocks
+from xetl_xegpu.surface import LEAST_PITCH, MOST_PROGRAMS, why_no_blocks
 
 _NUMBERS: dict[str, Callable[[Any], Any]] = {
     "i64": ctypes.c_int64,
@@ -25,19 +25,21 @@ _NUMBERS: dict[str, Callable[[Any], Any]] = {
 
 
 def choose_kernel(
-    facts: CodeFacts, args: Sequence[Argument]
+    facts: CodeFacts, grid: Grid, args: Sequence[Argument]
 ) -> tuple[KernelFacts, str | None]:
-    """The first kernel that these arguments fit, and why it is not the first of all."""
+    """The first kernel that this launch fits, and why it is not the first of all."""
     reason = None
     for kernel in facts.kernels:
-        found = _why_not(kernel, args)
+        found = _why_not(kernel, grid, args)
         if found is None:
             return kernel, reason
         reason = reason or found
     raise InternalError(f"no kernel of `{facts.name}` takes these arrays: {reason}")
 
 
-def _why_not(kernel: KernelFacts, args: Sequence[Argument]) -> str | None:
+def _why_not(kernel: KernelFacts, grid: Grid, args: Sequence[Argument]) -> str | None:
+    if kernel.surfaces and not fits_messages(grid):
+        return f"{max(grid)} programs along an axis are more than {MOST_PROGRAMS}"
     for surface in kernel.surfaces:
         view = cast("ArrayView", args[surface.argument])
         # `rotate-loops` counts on it, and no message can say that a row has nothing.
@@ -45,6 +47,11 @@ def _why_not(kernel: KernelFacts, args: Sequence[Argument]) -> str | None:
         if reason is not None:
             return f"argument {surface.argument}: {reason}"
     return None
+
+
+def fits_messages(grid: Grid) -> bool:
+    """Whether a kernel that moves blocks by messages may run so many programs."""
+    return max(grid) <= MOST_PROGRAMS
 
 
 def _why_no_blocks(surface: Surface, view: ArrayView) -> str | None:

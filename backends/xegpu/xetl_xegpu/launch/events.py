@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 from collections import deque
 from contextlib import suppress
-from threading import Lock
 from typing import Any
 
 from xetl.errors import LaunchError
+from xetl.locks import ForkSafeLock
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import PROCESS, Device, dpctl
 
@@ -59,12 +59,12 @@ def wait_for(event: Any, device: Device, doing: str) -> None:
 
 
 _pending: deque[LaunchEvent] = deque()
-_lock = Lock()
+_lock = ForkSafeLock()
 
 
 def keep_until_done(event: LaunchEvent) -> LaunchEvent:
     """Keep the arguments of a launch alive, whatever its caller does with the event."""
-    with _lock:
+    with _lock.held():
         while _pending and _pending[0].done:
             _pending.popleft()
         _pending.append(event)

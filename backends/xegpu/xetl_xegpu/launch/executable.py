@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from xetl.backend import Argument, Artifact, Event, Place
 from xetl.language.signature import Signature
-from xetl.runtime.config import config
 from xetl.runtime.placement import FINISHED
+from xetl.settings import config
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.calling import choose_kernel, ranges, words_of
 from xetl_xegpu.launch.devices import default_queue, dpctl
@@ -65,7 +65,7 @@ class XegpuExecutable:
         if not where.device.reads_host:
             staged = Staged(args, self.facts.stored, where)
             seen = staged.args
-        kernel, reason = choose_kernel(self.facts, seen)
+        kernel, reason = choose_kernel(self.facts, grid, seen)
         if reason is not None:
             _say(f"`{self.facts.name}` runs without block messages: {reason}")
         status = StatusWords(kernel.log, where)

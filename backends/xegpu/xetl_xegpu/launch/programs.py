@@ -7,11 +7,11 @@ built is kept here as long as the process lives.
 from __future__ import annotations
 
 import hashlib
-from threading import Lock
 from typing import Any
 
 from xetl.devices import find_device
 from xetl.errors import LaunchError
+from xetl.locks import ForkSafeLock
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import Device, dpctl
@@ -23,7 +23,7 @@ _WITH_LARGE_GRF = 32
 """Subgroups of a workgroup that fit when each thread has the large registers."""
 
 _built: dict[object, Any] = {}
-_lock = Lock()
+_lock = ForkSafeLock()
 
 
 def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -> Any:
@@ -42,7 +42,7 @@ def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -
     options = _options(facts, place.device)
     digest = hashlib.sha256(spirv).digest()
     key = (digest, options, queue.sycl_context, queue.sycl_device)
-    with _lock:
+    with _lock.held():
         found = _built.get(key)
         if found is None:
             found = _build(spirv, facts, place, options).get_sycl_kernel(name)

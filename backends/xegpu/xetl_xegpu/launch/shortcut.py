@@ -17,7 +17,7 @@ from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.addresses import address_of
-from xetl_xegpu.launch.calling import number_of
+from xetl_xegpu.launch.calling import fits_messages, number_of
 from xetl_xegpu.launch.devices import PROCESS, dpctl
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done, running, wait_for
 from xetl_xegpu.launch.facts import CodeFacts, KernelFacts
@@ -115,7 +115,7 @@ class Shortcuts:
 
         def fast(gx: int, gy: int, gz: int, *objects: Any) -> Any:
             key = read(objects, place)
-            if key is None or PROCESS.is_forked:
+            if key is None or PROCESS.is_forked or not fits_messages((gx, gy, gz)):
                 return _REFUSED
             found = known.get(key)
             if found is None:

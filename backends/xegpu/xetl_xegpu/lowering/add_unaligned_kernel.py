@@ -8,7 +8,7 @@ There is no prefetch in the twin: only messages ask for anything.
 Before: ``gpu.func @f(...) kernel { ... xetile.load_tile ... }``
 After:  the same, and ``gpu.func @f_unaligned(...) kernel attributes {xegpu.no_blocks}``
 
-Left alone: kernels that move no tile of global memory as a block.
+Left alone: kernels that move, or ask for, no tile of global memory as a block.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def wants_blocks(kernel: gpu.FuncOp) -> bool:
 
 
 def _may_be_block(op: Operation) -> bool:
-    if not isinstance(op, LoadTileOp | StoreTileOp):
+    if not isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp):
         return False
     type_ = op.tile.type
     if not isinstance(type_, TileType) or type_.memory_space != GLOBAL:

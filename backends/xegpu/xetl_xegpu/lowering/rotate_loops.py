@@ -17,11 +17,9 @@ After:  ``%n, %r = scf.while (%i = %c0, %x = %a) { ...; %n = %i + %c32
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -30,22 +28,12 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
-from xetl.dialects.base import ints_of
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.record_arguments import (
-    ARGUMENTS,
-    Described,
-    recorded_arguments,
-)
-from xetl_xegpu.lowering.to_xegpu.ranges import Range, Ranges
-from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
-from xetl_xegpu.surface import LIMIT
-
-_EXTENT = Range(1, LIMIT - 1)
-"""Rows and columns of a matrix that block messages move."""
+from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
+from xetl_xegpu.lowering.to_xegpu.ranges import Ranges
 
 
 class RotateLoops(RewritePattern):
@@ -94,28 +82,5 @@ class RotateLoopsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        if ARGUMENTS not in op.attributes:
-            return  # a text of lanes: nobody knows what its arguments are
-        arguments = recorded_arguments(op)
         for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
-            ranges = Ranges(kernel.lanes[0] // simt.SUBGROUP_SIZE)
-            for size in _block_sizes(kernel, arguments):
-                for use in size.uses:
-                    if isinstance(use.operation, arith.IndexCastOp):
-                        ranges.say(use.operation.result, _EXTENT)
-            apply_patterns(kernel, RotateLoops(ranges))
-
-
-def _block_sizes(kernel: simt.FuncOp, arguments: list[Described]) -> Iterator[SSAValue]:
-    """Rows and columns of the arrays that the kernel moves by blocks."""
-    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
-    given = iter(kernel.body.block.args)
-    for number, (kind, sizes, strides, matrix) in enumerate(arguments):
-        next(given)  # the number, or the address
-        if kind != "array":
-            continue
-        extents = {dim: next(given) for dim in sizes}
-        for _ in strides:
-            next(given)
-        if number in moved:
-            yield from (extents[dim] for dim in matrix if dim in extents)
+            apply_patterns(kernel, RotateLoops(kernel_ranges(op, kernel)))

@@ -17,7 +17,7 @@ from xetl.errors import LaunchError
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.emit.words import with_one_hint_each
 
-from .tools import find_spirv_val, need_ocloc, run
+from .tools import find_spirv_tool, need_ocloc, run
 
 DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg"}
 """Our targets, and what the compiler calls the GPU."""
@@ -104,7 +104,7 @@ def validate(spirv: bytes) -> str | None:
     Raises:
         LaunchError: there is no spirv-val.
     """
-    tool = find_spirv_val()
+    tool = find_spirv_tool("spirv-val")
     if tool is None:
         need_ocloc()
         raise LaunchError(

@@ -28,7 +28,7 @@ PACKAGES = (
 )
 """The compiler, the validator, and the libraries they are linked with."""
 
-TOOLS = ("ocloc", "spirv-val", "spirv-dis")
+TOOLS = ("ocloc", "spirv-as", "spirv-val", "spirv-dis")
 
 _SUITE = "sid"
 _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")

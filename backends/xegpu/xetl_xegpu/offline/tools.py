@@ -14,7 +14,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from xetl.errors import LaunchError
-from xetl.runtime.config import config
+from xetl.settings import config
 
 SETUP = "python -m xetl_xegpu.offline.setup"
 """The command that fetches both tools."""
@@ -46,12 +46,12 @@ def find_ocloc() -> Path | None:
     return _on_path("ocloc") or _set_up("ocloc")
 
 
-def find_spirv_val() -> Path | None:
-    """The validator of SPIR-V: beside the compiler, of PATH, or None."""
+def find_spirv_tool(name: str) -> Path | None:
+    """``spirv-val`` or ``spirv-as``: beside the compiler, set up, of PATH, or None."""
     ocloc = find_ocloc()
-    if ocloc is not None and os.access(ocloc.parent / "spirv-val", os.X_OK):
-        return ocloc.parent / "spirv-val"
-    return _set_up("spirv-val") or _on_path("spirv-val")
+    if ocloc is not None and os.access(ocloc.parent / name, os.X_OK):
+        return ocloc.parent / name
+    return _set_up(name) or _on_path(name)
 
 
 def _on_path(name: str) -> Path | None:

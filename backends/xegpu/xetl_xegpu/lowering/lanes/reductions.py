@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import element_type, shape_of, with_element
+from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, vector
-from xetl.transforms.kinds import operation_of, sums_run_in
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.lanes.held import Spread
 from xetl_xegpu.lowering.lanes.state import Lanes

@@ -5,14 +5,15 @@ Where that is enough, nobody has to look at bounds when the kernel runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, gpu
+from xetl.dialects.upstream import arith, gpu, scf
 
 
 class Range(NamedTuple):
@@ -41,18 +42,56 @@ class Ranges:
         """The range of an index; None: nothing is known."""
         if isinstance(value, int):
             return Range(value, value)
-        if value not in self._known:
-            self._known[value] = self._computed(value)
+        todo = [(value, False)]
+        while todo:  # no recursion: programs may be long
+            each, is_ready = todo.pop()
+            if is_ready:
+                self._known[each] = self._computed(each)
+            elif each not in self._known:
+                self._known[each] = None  # what a loop carries may depend on itself
+                todo.append((each, True))
+                todo += [(source, False) for source in _sources(each)]
         return self._known[value]
+
+    def _of_argument(self, value: SSAValue) -> Range | None:
+        """The range of a counter, or of what a loop adds a constant to."""
+        assert isinstance(value, BlockArgument)
+        loop = value.block.parent_op()
+        if not isinstance(loop, scf.ForOp):
+            return None
+        bounds = [self.of(v) for v in (loop.lower_bound, loop.upper_bound, loop.step)]
+        if any(each is None for each in bounds):
+            return None
+        low, high, step = (each for each in bounds if each is not None)
+        if value.index == 0:
+            return Range(low.low, max(high.high - 1, low.low))
+        last = value.block.last_op
+        assert isinstance(last, scf.YieldOp)
+        carried = value.index - 1
+        first = self.of(loop.init_args[carried])
+        following = last.operands[carried].owner
+        if first is None or step.low < 1 or not isinstance(following, arith.AddiOp):
+            return None
+        lhs, rhs = following.operands
+        added = constant_index(rhs if lhs is value else lhs)
+        if value not in (lhs, rhs) or added is None:
+            return None
+        most = added * max(-((low.low - high.high) // step.low), 0)
+        return Range(first.low + min(most, 0), first.high + max(most, 0))
 
     def _computed(self, value: SSAValue) -> Range | None:
         op = value.owner
+        if isinstance(op, Block):
+            found = self._of_argument(value)
+            return found if found is not None and _is_exact(found) else None
+        if isinstance(op, arith.IndexCastOp):
+            return self.of(op.operands[0])
         constant = constant_index(value)
         if constant is not None:
             return Range(constant, constant)
         if isinstance(op, gpu.SubgroupIdOp):
             return Range(0, self._subgroups - 1)
-        if not isinstance(op, Operation) or not isinstance(value.type, IndexType):
+        if not isinstance(value.type, IndexType):
             return None
         if isinstance(op, arith.SelectOp):
             sides = self.of(op.true_value), self.of(op.false_value)
@@ -67,6 +106,15 @@ class Ranges:
         if left is not None and right is not None:
             found = _joined(op, left, right)
         return found if found is not None and _is_exact(found) else None
+
+
+def _sources(value: SSAValue) -> Sequence[SSAValue]:
+    """What the range of a value follows from."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return () if owner.regions else owner.operands
+    loop = owner.parent_op()
+    return loop.operands if isinstance(loop, scf.ForOp) else ()
 
 
 _ANYTHING = Range(0, (1 << 64) - 1)

@@ -13,9 +13,9 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.combining import CombiningKindAttr
+from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp
-from xetl.transforms.kinds import identity_of, operation_of, sums_run_in
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.any_rank import cast_parts, columns_of
 from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened

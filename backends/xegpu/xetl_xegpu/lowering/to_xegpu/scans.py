@@ -9,9 +9,9 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import vector_type
+from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileScanOp
-from xetl.transforms.kinds import identity_of, operation_of, sums_run_in
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened
 from xetl_xegpu.lowering.to_xegpu.lines import assembled, element_line

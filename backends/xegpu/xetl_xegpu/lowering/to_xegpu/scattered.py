@@ -10,8 +10,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.literals import splat_value
+from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name
 from xetl.dialects.upstream import arith
-from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from xetl_xegpu.dialect import (
     AtomicRmwOp,
@@ -85,36 +85,12 @@ def _scatter(c: Converter, op: StoreScatterOp) -> None:
 
 # Atomics ----------------------------------------------------------------------------
 
-_KINDS = {
-    "add": ("addf", "addi"),
-    "mul": ("mulf", "muli"),
-    "assign": ("assign", "assign"),
-    "minimumf": ("minimumf", ""),
-    "maximumf": ("maximumf", ""),
-    "minnumf": ("minnumf", ""),
-    "maxnumf": ("maxnumf", ""),
-    "minsi": ("", "mins"),
-    "maxsi": ("", "maxs"),
-    "minui": ("", "minu"),
-    "maxui": ("", "maxu"),
-    "and": ("", "andi"),
-    "or": ("", "ori"),
-    "xor": ("", "xori"),
-}
-"""For floats and for integers: MLIR's names of atomic operations."""
-
-_KINDS_OF_BITS = {
-    **{"add": "xori", "xor": "xori", "assign": "assign"},
-    **{"mul": "andi", "and": "andi", "minui": "andi", "maxsi": "andi"},
-    **{"or": "ori", "maxui": "ori", "minsi": "ori"},  # as a signed number, 1 is -1
-}
-"""For i1, of which memory holds bytes, 0 or 1: the same on bytes."""
-
 
 def _kind_name(kind: str, element: Attribute) -> str:
-    if integer_width(element) == 1:
-        return _KINDS_OF_BITS[kind]
-    return _KINDS[kind][0 if is_float(element) else 1]
+    """MLIR's name; of i1 memory holds bytes, 0 or 1: the bitwise kind on those."""
+    if integer_width(element) == 1 and kind != "assign":
+        kind = ON_INTEGERS[kind].on_bits
+    return atomic_name(kind, element)
 
 
 def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSAValue:

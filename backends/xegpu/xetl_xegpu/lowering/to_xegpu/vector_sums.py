@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import vector
-from xetl.transforms.kinds import operation_of, sums_run_in
 from xetl_xegpu.lowering.fragments import grid_of, matrix_shape, position
 from xetl_xegpu.lowering.to_xegpu.any_rank import (
     as_rows,

@@ -1,0 +1,61 @@
+"""LLVM's SPIR-V backend, which also runs as a process of its own.
+
+It imports llvmlite only, so that such a process takes 0.1 s.
+
+LLVM has its ways, each found the hard way:
+
+* Which extensions it may use is an option of the process, set once.
+* A target machine that is used again crashes; one that is freed, or whose context or
+  module is, makes later modules wrong. Each emission has its own, and all are kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as _binding
+
+binding: Any = _binding
+
+TRIPLE = "spirv64-unknown-unknown"
+
+KEPT: list[tuple[Any, ...]] = []
+"""Machine, context and module of each emission, which LLVM must not free: 1 MB each."""
+
+
+@cache
+def _initialize(extensions: str) -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    binding.set_option("xetl", f"--spirv-ext={extensions}")
+
+
+def emit(text: str, extensions: str, *, as_text: bool) -> bytes:
+    """The SPIR-V of a checked LLVM module, not yet looked at.
+
+    Args:
+        text: of the module.
+        extensions: as LLVM's option ``--spirv-ext`` has them.
+        as_text: whether assembly is wanted, not a binary module.
+
+    Raises:
+        RuntimeError: LLVM does not read the text.
+    """
+    _initialize(extensions)
+    machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=0)
+    context = binding.create_context()
+    module = binding.parse_assembly(text, context)
+    module.triple, module.data_layout = TRIPLE, str(machine.target_data)
+    module.verify()
+    KEPT.append((machine, context, module))
+    if as_text:
+        return str(machine.emit_assembly(module)).encode()
+    return bytes(machine.emit_object(module))
+
+
+if __name__ == "__main__":
+    given = sys.stdin.buffer.read().decode()
+    found = emit(given, sys.argv[1], as_text=sys.argv[2] == "text")
+    sys.stdout.buffer.write(found)

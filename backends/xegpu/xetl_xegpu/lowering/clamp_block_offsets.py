@@ -1,0 +1,72 @@
+"""clamp-block-offsets: places of blocks fit the 32 bits that messages have for them.
+
+Why: offsets have 64 bits in the language. Cut to 32, one far outside of the matrix may
+lie inside again: wrong numbers would be loaded, others overwritten. A matrix has fewer
+than 2^24 rows and columns, so what is limited to 2^24 on both sides stays outside.
+
+Before: ``simt.block_load %base, %width, %height, %pitch, %x, %y``
+After:  the same of ``arith.minsi(arith.maxsi(%x, -2^24), 2^24)``
+
+Left alone: numbers that are known to fit, such as counters of loops over a matrix, and
+blocks that lanes move, whose places have 64 bits.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xetl.dialects.upstream import arith
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
+from xetl_xegpu.lowering.to_xegpu.ranges import Ranges
+from xetl_xegpu.simt.block_ops import BlockOp
+from xetl_xegpu.surface import LIMIT
+
+_FITS = 1 << 30
+"""Numbers up to here are left alone: what a block adds to them fits 32 bits, too."""
+
+
+class ClampBlockOffsetsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "clamp-block-offsets"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+            ranges = kernel_ranges(op, kernel)
+            clamped: dict[SSAValue, SSAValue] = {}
+            blocks = [each for each in kernel.walk() if isinstance(each, BlockOp)]
+            for block in [each for each in blocks if each.by_lanes is None]:
+                for place in (block.x, block.y):
+                    if not _fits(ranges, place):
+                        at = clamped.setdefault(place, place)
+                        if at is place:
+                            at = clamped[place] = _clamped(place)
+                        block.operands = [
+                            at if each is place else each for each in block.operands
+                        ]
+
+
+def _fits(ranges: Ranges, place: SSAValue) -> bool:
+    found = ranges.of(place)
+    return found is not None and found.low >= -_FITS and found.high <= _FITS
+
+
+def _clamped(place: SSAValue) -> SSAValue:
+    """A place within 2^24 on both sides, computed where the place is."""
+    least, most = (arith.ConstantOp(IntegerAttr(n, i64)) for n in (-LIMIT, LIMIT))
+    lower = arith.MaxsiOp(place, least.result)
+    upper = arith.MinsiOp(lower.result, most.result)
+    owner = place.owner
+    where = (
+        InsertPoint.after(owner)
+        if isinstance(owner, Operation)
+        else InsertPoint.at_start(owner)
+    )
+    Rewriter.insert_op([least, most, lower, upper], where)
+    return upper.result

@@ -1,0 +1,56 @@
+"""Ranges of the numbers in a kernel at stage ``lanes``, with what launches check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from xetl.dialects.base import ints_of
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.record_arguments import (
+    ARGUMENTS,
+    Described,
+    recorded_arguments,
+)
+from xetl_xegpu.lowering.to_xegpu.ranges import Range, Ranges
+from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
+from xetl_xegpu.surface import LIMIT, MOST_PROGRAMS
+
+_EXTENT = Range(1, LIMIT - 1)
+"""Rows and columns of a matrix that block messages move."""
+_PROGRAM = Range(0, MOST_PROGRAMS - 1)
+
+
+def kernel_ranges(module: ModuleOp, kernel: simt.FuncOp) -> Ranges:
+    """Ranges in ``kernel``; a launch checks the matrices that it moves by messages."""
+    subgroups = prod(kernel.lanes) // simt.SUBGROUP_SIZE
+    ranges = Ranges(subgroups)
+    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    for op in kernel.walk():
+        if isinstance(op, simt.SubgroupIdOp):
+            ranges.say(op.result, Range(0, subgroups - 1))
+        elif moved and isinstance(op, simt.GroupIdOp):
+            ranges.say(op.result, _PROGRAM)
+    if moved and ARGUMENTS in module.attributes:  # not in a text of this stage
+        for size in _block_sizes(kernel, moved, recorded_arguments(module)):
+            ranges.say(size, _EXTENT)
+    return ranges
+
+
+def _block_sizes(
+    kernel: simt.FuncOp, moved: Sequence[int], arguments: list[Described]
+) -> Iterator[SSAValue]:
+    """Rows and columns of the arrays that are ``moved`` by blocks."""
+    given = iter(kernel.body.block.args)
+    for number, (kind, sizes, strides, matrix) in enumerate(arguments):
+        next(given)  # the number, or the address
+        if kind != "array":
+            continue
+        extents = {dim: next(given) for dim in sizes}
+        for _ in strides:
+            next(given)
+        if number in moved:
+            yield from (extents[dim] for dim in matrix if dim in extents)
