@@ -1,5 +1,143 @@
-"""What all tests need: the driver of intel-opencl-rt is made known before any runs."""
+"""What all tests need: the driver of intel-opencl-rt, and a choice of targets."""
 
+from __future__ import annotations
+
+import gc
+from collections import Counter
+
+import pytest
+
+from tests.backends.xegpu import device
 from xetl_xegpu.launch import icd
 
 icd.set_up()
+
+TARGETS = ("host", "avx2", "opencl")
+OF_PARAMETERS = {"avx2": "avx2", "opencl": "opencl", "xegpu": "opencl"}
+"""The targets of tests that have such a parameter; others are for the host."""
+ON_A_DEVICE = "xegpu"
+"""The fixture of tests that launch on a device, whatever their parameters."""
+
+
+LARGE_MATRICES = {"backends/xegpu/test_conversion_", "backends/xegpu/emit/"}
+"""Files of other tests whose every cell converts or builds a kernel, by their paths."""
+
+QUICK_SEEDS = 12
+"""How many of a test's random kernels are quick; others are slow tests."""
+
+CHEAP_CASES = {"test_lit", "test_layout", "test_error_pages", "test_wrong_modules"}
+"""Files whose cases are cheap and have little in common."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--targets",
+        default=",".join(TARGETS),
+        help=f"run tests for these only, of {','.join(TARGETS)} (default: all)",
+    )
+    parser.addoption(
+        "--one-of-each",
+        action="store_true",
+        help="run one case of each test, of the lit tests and a few others all",
+    )
+
+
+def wanted_targets(config: pytest.Config) -> set[str]:
+    wanted = set(config.getoption("--targets").split(","))
+    if not wanted <= set(TARGETS):
+        raise pytest.UsageError(f"--targets has some of {','.join(TARGETS)}")
+    return wanted
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    device.is_left_out = "opencl" not in wanted_targets(config)
+
+
+def target_of(item: pytest.Item) -> str:
+    """The target that a test needs, by its parameters and fixtures."""
+    if ON_A_DEVICE in getattr(item, "fixturenames", ()):
+        return "opencl"
+    given = getattr(item, "callspec", None)
+    values = given.params.values() if given is not None else ()
+    found = [OF_PARAMETERS.get(each) for each in values if isinstance(each, str)]
+    return next(filter(None, found), "host")
+
+
+def is_in_matrix(item: pytest.Item) -> bool:
+    """Whether a test repeats what the host's do, or is of a large matrix."""
+    path = item.path.as_posix()
+    is_large = any(f"/tests/{start}" in path for start in LARGE_MATRICES)
+    return is_large or target_of(item) != "host"
+
+
+def values_of(item: pytest.Item) -> set[tuple[str, ...]]:
+    """What each `parametrize` of a test gives this item, with its names."""
+    found: set[tuple[str, ...]] = set()
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        names = names.split(",") if isinstance(names, str) else names
+        given = (item.callspec.params.get(name.strip()) for name in names)
+        found.add((*names, *map(repr, given)))
+    return found
+
+
+def mark_repeated_cells(items: list[pytest.Item]) -> None:
+    """A matrix has each value of each parameter once; other cells are slow tests."""
+    seen: set[tuple[str, ...]] = set()
+    for item in filter(is_in_matrix, items):
+        if item.get_closest_marker("slow"):
+            continue
+        kind = item.nodeid.partition("[")[0], target_of(item)
+        values = {(*kind, *each) for each in values_of(item)}
+        if values and values <= seen:
+            item.add_marker(pytest.mark.slow)
+        seen |= values
+
+
+def mark_later_seeds(items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if given is None or "seed" not in given.params:
+            continue
+        if item.get_closest_marker("slow"):
+            continue
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        if seen[function] > QUICK_SEEDS:
+            item.add_marker(pytest.mark.slow)
+
+
+def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
+    """Whether the options say to run a test; what was seen of each is noted."""
+    if target_of(item) not in wanted_targets(item.config):
+        return False
+    if not item.config.getoption("--one-of-each") or item.path.stem in CHEAP_CASES:
+        return True
+    if item.get_closest_marker("slow"):
+        return False
+    function = item.nodeid.partition("[")[0]
+    is_first = function not in seen
+    seen.add(function)
+    return is_first
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    mark_repeated_cells(items)
+    mark_later_seeds(items)
+    seen: set[str] = set()
+    kept = [item for item in items if is_asked_for(item, seen)]
+    if len(kept) < len(items):
+        left_out = set(items) - set(kept)
+        config.hook.pytest_deselected(
+            items=[each for each in items if each in left_out]
+        )
+        items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: the collector need not look through it again."""
+    gc.collect()
+    gc.freeze()

@@ -1,6 +1,6 @@
 import pytest
 
-from xetl.runtime.config import config
+from xetl.settings import config
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """The AMX emulator from Python: build it, install it, ask what ran.
 
-``emulator()`` gives one `Emulator` a process, or a reason why there is none.
+``emulator()`` gives one `Emulator` a process, or a reason why there is none.  What it
+counts is code of `amx_traps`, on every processor.
 """
 
 from __future__ import annotations
@@ -86,8 +87,6 @@ def build() -> Path | str:
 
 @cache
 def emulator() -> Emulator | str:
-    """The emulator, or why there is none: no compiler, or real AMX that never traps."""
-    if "amx_tile" in Path("/proc/cpuinfo").read_text():
-        return "this processor has AMX: its instructions do not trap"
+    """The emulator, or why there is none: no compiler."""
     built = build()
     return built if isinstance(built, str) else Emulator(built)

@@ -46,8 +46,8 @@ define void @release() {{
 FEATURES = ",+amx-tile,+amx-bf16,+amx-int8,+amx-fp16"
 
 
-@pytest.fixture(scope="module")
-def compiled():
+@pytest.fixture
+def compiled(amx):
     """A function that compiles PRODUCT for one product and gives its functions."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
@@ -59,7 +59,9 @@ def compiled():
             cpu=binding.get_host_cpu_name(),
             features=binding.get_host_cpu_features().flatten() + FEATURES,
         )
-        engine = binding.create_mcjit_compiler(module, machine)
+        code = binding.ObjectFileRef.from_data(machine.emit_object(module))
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        engine.add_object_file(code)
         engine.finalize_object()
         engines.append((engine, machine))
         return lambda name, *types: ctypes.CFUNCTYPE(None, *types)(
@@ -221,3 +223,18 @@ def test_each_thread_has_tiles_of_its_own(amx, compiled):
     assert all(np.array_equal(into, given) for into in found)
     assert [counts["ldtilecfg"] for counts in amx.threads()] == [1, 1, 1]
     assert amx.configured_threads() == before + 2
+
+
+def test_code_traps_on_every_processor(amx, compiled):
+    """Not one C4 of a tile instruction is left, so a processor with AMX counts, too."""
+    functions = compiled("tdpbssd")
+    given, found = config({7: (3, 12)}), np.ones(64, np.uint8)
+    with amx.counting():
+        functions("state", ctypes.c_void_p, ctypes.c_void_p)(
+            given.ctypes.data, found.ctypes.data
+        )
+    assert amx.total() == {"ldtilecfg": 1, "tilezero": 1, "sttilecfg": 1}
+    run_ = functions("run")
+    code = (ctypes.c_uint8 * 64).from_address(ctypes.cast(run_, ctypes.c_void_p).value)
+    assert b"\xc4\xe2\x78\x49" not in bytes(code)
+    assert b"\x06\xe2\x78\x49" in bytes(code)

@@ -11,7 +11,7 @@ import pytest
 
 from xetl.ops import matmul
 from xetl.ops.reuse import _known, reused
-from xetl.runtime.config import config
+from xetl.settings import config
 
 SHAPE = (64, 96)
 

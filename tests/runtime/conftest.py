@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
 
 from xetl import backend as backends
 from xetl.backend import Artifact
+from xetl.language.operation import Function
+from xetl.language.reads import Reads
 from xetl.language.signature import ConstParam, Signature
 from xetl.runtime import choice, executables
+
+
+def read_names(reads: Reads, function: Any) -> None:
+    """Read every name of a function, and of the functions that are found there."""
+    code = getattr(getattr(function, "fn", function), "__code__", None)
+    for name in (*code.co_freevars, *code.co_names) if code else ():
+        try:
+            found = reads.name(function, name)
+        except KeyError:  # an attribute
+            continue
+        if isinstance(found, FunctionType | Function) and found is not function:
+            read_names(reads, found)
 
 
 class FakeExecutable:
@@ -59,9 +74,17 @@ class FakeBackend:
 
     # The compiler is faked, too.
     def compile_kernel(
-        self, fn: Any, signature: Signature, backend: FakeBackend, target: str
+        self,
+        fn: Any,
+        signature: Signature,
+        backend: FakeBackend,
+        target: str,
+        reads: Reads | None = None,
     ) -> Artifact:
         backend.compiled.append((fn.__name__, signature, target))
+        if reads is not None:
+            for each in (fn, *filter(callable, signature.constants.values())):
+                read_names(reads, each)
         return Artifact(b"code", {"stored": backend.stored})
 
     def lower_to_stage(

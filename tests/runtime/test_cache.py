@@ -18,8 +18,8 @@ import pytest
 from xetl.backend import Artifact
 from xetl.errors import CompileError
 from xetl.runtime.cache import DiskCache, disk_cache
-from xetl.runtime.config import config
 from xetl.runtime.kernel import kernel
+from xetl.settings import config
 
 ARTIFACT = Artifact(bytes(range(256)) * 40, {"stored": [2], "compile_ms": 1.5})
 KEY = "0" * 64
@@ -63,6 +63,77 @@ def test_files_of_others_are_ignored(cache: DiskCache) -> None:
     cache.store(KEY, ARTIFACT)
     os.chown(entry(cache), 12345, -1)
     assert cache.load(KEY) is None
+
+
+def test_an_entry_under_the_name_of_another_is_none(cache: DiskCache) -> None:
+    cache.store(KEY, ARTIFACT)
+    entry(cache).rename(cache._path("1" * 64))
+    assert cache.load("1" * 64) is None
+
+
+def test_a_folder_that_others_can_write_by_now_is_not_read(cache: DiskCache) -> None:
+    cache.store(KEY, ARTIFACT)
+    cache.folder.chmod(0o777)
+    assert cache.load(KEY) is None
+    cache.folder.chmod(0o700)
+    assert cache.load(KEY) == ARTIFACT
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give folders away")
+def test_a_folder_of_others_is_not_read(cache: DiskCache) -> None:
+    cache.store(KEY, ARTIFACT)
+    os.chown(cache.folder, 12345, -1)
+    assert cache.load(KEY) is None
+
+
+def in_place(path: Path, kind: str, elsewhere: Path) -> None:
+    """Put something that is no entry where one was."""
+    data = path.read_bytes()
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path, 0o600)
+    elif kind == "folder":
+        path.mkdir(0o700)
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    elif kind == "link":
+        elsewhere.write_bytes(data)
+        elsewhere.chmod(0o600)
+        path.symlink_to(elsewhere)
+    elif kind == "loop":
+        path.symlink_to(path)
+    else:
+        path.write_bytes({"empty": b"", "garbage": os.urandom(999)}[kind])
+        path.chmod(0o600)
+
+
+@pytest.mark.parametrize(
+    "kind", ["fifo", "folder", "socket", "link", "loop", "empty", "garbage"]
+)
+def test_what_is_no_entry_is_a_miss(
+    cache: DiskCache, kind: str, tmp_path: Path
+) -> None:
+    cache.store(KEY, ARTIFACT)
+    path = entry(cache)
+    in_place(path, kind, tmp_path / "elsewhere")
+    done: list[object] = []
+
+    def use() -> None:
+        done.extend([cache.load(KEY), cache.peek(path), len(cache.entries())])
+        cache.store(KEY, ARTIFACT)
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive(), "it hangs"
+    assert done[:2] == [None, {}]
+    assert cache.load(KEY) == (None if kind == "folder" else ARTIFACT)
+
+
+def test_what_is_larger_than_the_cache_may_be_is_not_read(cache: DiskCache) -> None:
+    cache.store(KEY, Artifact(bytes(5000), {}))
+    assert DiskCache(cache.folder, 4000).load(KEY) is None
+    assert cache.load(KEY) is not None
 
 
 def test_a_folder_others_can_write_is_not_used(cache: DiskCache) -> None:

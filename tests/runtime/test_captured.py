@@ -6,6 +6,7 @@ captured globals.
 
 from __future__ import annotations
 
+import math
 import types
 from typing import Any
 
@@ -13,8 +14,12 @@ import numpy as np
 import pytest
 
 from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.frontend import build_module
 from xetl.language import constexpr, f16, f32
-from xetl.runtime.captured import Captured, unchanged_check
+from xetl.language.reads import Reads
+from xetl.language.signature import ArrayParam, Signature
+from xetl.runtime.captured import unchanged_check
 from xetl.runtime.kernel import Kernel, kernel
 
 FACTOR = 2.0
@@ -144,9 +149,10 @@ def test_a_value_that_changes_while_compiling_is_looked_at_again(
     compile_kernel = fake.compile_kernel
 
     def compile_and_change(*args: Any) -> Any:
-        if not fake.compiled:
+        made = compile_kernel(*args)
+        if len(fake.compiled) == 1:
             change(3.0)
-        return compile_kernel(*args)
+        return made
 
     monkeypatch.setattr(fake, "compile_kernel", compile_and_change)
     k[1](np.zeros(3))
@@ -154,6 +160,46 @@ def test_a_value_that_changes_while_compiling_is_looked_at_again(
     change(2.0)
     k[1](np.zeros(3))
     assert len(fake.compiled) == 3  # what was half made for 2.0 was not kept
+
+
+def test_a_value_that_never_rests_is_refused(
+    fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k, change = make(0)
+    compile_kernel = fake.compile_kernel
+
+    def compile_and_change(*args: Any) -> Any:
+        made = compile_kernel(*args)
+        change(len(fake.compiled))
+        return made
+
+    monkeypatch.setattr(fake, "compile_kernel", compile_and_change)
+    with pytest.raises(LaunchError, match="`k` reads changes again") as caught:
+        k[1](np.zeros(3))
+    assert caught.value.code == "X0834"
+
+
+def test_equal_objects_that_differ_in_what_is_read() -> None:
+    class Sizes:
+        def __init__(self, rows: int) -> None:
+            self.rows = rows
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 1
+
+    @xetile.kernel
+    def k(A, sizes: constexpr):
+        xetile.store_tile(
+            xetile.full((16,), sizes.rows, f32), xetile.init_tile(A, [0], (16,))
+        )
+
+    A = np.zeros(16, np.float32)
+    for rows in (1, 2, 1):
+        k[1](A, sizes=Sizes(rows), backend="reference")
+        assert A[0] == rows
 
 
 def test_a_plan_keeps_what_it_was_bound_with(fake: Any) -> None:
@@ -168,10 +214,29 @@ def test_kernels_that_capture_nothing_are_not_asked() -> None:
     assert unchanged_check([]) is None
 
 
-def test_values_made_at_each_look_are_left_out() -> None:
-    class Made:
-        @property
-        def value(self) -> object:
-            return object()
+def test_kernels_that_use_the_language_alone_are_not_asked() -> None:
+    @xetile.kernel
+    def k(A):
+        for i in range(min(2, 3)):
+            a = xetile.load_tile(xetile.init_tile(A, [16 * i], (16,)))
+            rounded = xetile.exp(a) * math.pi + np.pi
+            xetile.store_tile(rounded.to(f32), xetile.init_tile(A, [0], (16,)))
 
-    assert unchanged_check([Captured(Made(), ".value", object())]) is None
+    reads = Reads(k.fn, {})
+    build_module(k.fn, Signature((ArrayParam("A", f32, 1, 0),)), reads=reads)
+    assert [each.key for each in reads.captured] == ["f32"]
+
+
+COUNTED = types.SimpleNamespace(a=1, b=2)
+
+
+def test_the_check_of_four_names_looks_four_times() -> None:
+    reads = Reads(run.fn, {})
+    for name in ("FACTOR", "STEP", "DTYPE", "COUNTED", "FACTOR"):
+        reads.name(run.fn, name)
+    reads.attribute(COUNTED, "a")
+    assert len(reads.captured) == 5
+    unchanged = unchanged_check(reads.captured)
+    assert unchanged is not None
+    assert unchanged.__code__.co_names == ("a", "Exception")
+    assert unchanged()

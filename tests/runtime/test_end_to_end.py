@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from xetl.dialects.parser import parse_module
 from xetl.runtime.cache import DiskCache
 
 KERNEL = """
@@ -173,6 +174,18 @@ def test_dump_prints_also_what_is_in_the_cache(tmp_path: Path) -> None:
     run(tmp_path, script)
     done = start(tmp_path, script, {"XETL_DUMP": "after:cse"})
     assert done.stderr.startswith("// after cse\n")
+
+
+def test_a_dump_asked_for_by_the_setting_is_text_that_reads_back(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "import xetl\nxetl.config.dump = 'after:canonicalize'\nscaled_sum[2](A, B, C)\n"
+    )
+    head, _, text = start(tmp_path, script, {}).stderr.partition("\n")
+    assert head == "// after canonicalize"
+    assert str(parse_module(text)).strip() == text.strip()
+    assert list((tmp_path / "cache").glob("*.xetl"))  # looking keeps what was made
 
 
 def test_a_dump_that_cannot_be_is_said_so(tmp_path: Path) -> None:

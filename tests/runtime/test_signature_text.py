@@ -10,8 +10,8 @@ import pytest
 from xetl.errors import LaunchError
 from xetl.language import constexpr, dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam
-from xetl.runtime.config import no_compile
 from xetl.runtime.kernel import kernel
+from xetl.settings import no_compile
 
 
 def make() -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 import xetl
 from xetl.errors import LaunchError
-from xetl.runtime.config import no_compile
+from xetl.settings import no_compile
 
 TEXT = """
 func.func @k(%a: memref<4x8xf32>, %b: memref<4x8xf32>, %n: i16) {

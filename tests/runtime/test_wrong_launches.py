@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, SyntaxNotSupportedError
 from xetl.language import constexpr
-from xetl.runtime.config import config, no_compile
 from xetl.runtime.kernel import kernel
 from xetl.runtime.parameters import RESERVED
+from xetl.settings import config, no_compile
 
 torch: Any = pytest.importorskip("torch")
 
@@ -98,7 +98,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
      "`add` takes 5 positional arguments, but 6 were given", "`BM`"),
     ("list", lambda: add[1]([1.0], x(), x()), "`A` is a list", "np.asarray(A)"),
     ("text", lambda: add[1](x(), x(), x(), "1.0"), "`alpha` is a str",
-     "annotate `alpha` as constexpr"),
+     "annotate it as constexpr"),
     ("complex number", lambda: add[1](x(), x(), x(), 1j), "`alpha` is a complex",
      "imaginary"),
     ("some object", lambda: add[1](x(), object(), x()), "`B` is a object",
@@ -122,7 +122,8 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
     ("dict as constexpr", lambda: add[1](x(), x(), x(), BM={}),
      "`BM` is a compile-time parameter, but a dict", "hashable"),
     ("read-only output", lambda: add[1](x(), x(), frozen()),
-     "`C` is written by the kernel, but the array is read-only", ""),
+     "`C` is written by the kernel, but the array is read-only",
+     "pass an array that may be written, such as a copy of it"),
     ("broadcast output", lambda: add[1](x(), x(), as_strided(x(), (4, 4), (0, 4))),
      "`C` is written, but some of its elements share memory", "pass a copy"),
     ("overlapping", lambda: add[1](ONE[1:], x(), ONE[:-1]),
@@ -252,3 +253,35 @@ def test_config_wins_over_the_environment(fake: Any) -> None:
     finally:
         del config.backend
     add[1](x(), x(), x())
+
+
+@kernel
+async def asynchronous(X):
+    pass
+
+
+def test_async_functions_are_no_kernels():
+    with pytest.raises(SyntaxNotSupportedError) as caught:
+        asynchronous[1](np.ones(4, np.float32))
+    drawing = str(caught.value)
+    assert caught.value.code == "X0402"
+    assert "async def asynchronous(X):" in drawing
+    assert "^^^^^" in drawing
+    assert "write `def`" in drawing
+
+
+@pytest.mark.parametrize("name", ["backend", "*rest"])
+def test_parameters_that_cannot_be_are_underlined(name):
+    def reserved(X, backend):
+        pass
+
+    def starred(X, *rest):
+        pass
+
+    with pytest.raises(LaunchError) as caught:
+        kernel(reserved if name == "backend" else starred)
+    assert caught.value.code == "X0809"
+    assert caught.value.source_line.strip().startswith("def ")
+    name = name.lstrip("*")
+    assert caught.value.column == caught.value.source_line.rindex(name) + 1
+    assert caught.value.length == len(name)

@@ -11,7 +11,7 @@ import pytest
 
 from xetl.backend import Artifact
 from xetl.runtime.cache import DiskCache
-from xetl.runtime.config import config
+from xetl.settings import config
 
 HERE = Path(__file__).parent
 FILE = HERE / "kernels_for_commands.py"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from xetl.tools.cli import command
 
 
@@ -22,6 +24,19 @@ def test_each_command_is_documented() -> None:
         found = command.get_command(None, name)
         assert found.short_help.endswith("."), name
         assert found.help, name
+
+
+@pytest.mark.parametrize("name", command.list_commands(None))
+def test_help_is_as_it_was_written(xetl: Any, name: str) -> None:
+    """Examples keep their lines, and no mark of click is left."""
+    shown = xetl(name, "--help").stdout
+    assert "\\b" not in shown
+    assert "\b" not in shown
+    found = command.get_command(None, name)
+    lines = [line.strip() for line in (found.callback.__doc__ or "").splitlines()]
+    for line in lines:
+        if line.startswith("xetl "):
+            assert f"\n  {line}\n" in shown
 
 
 def test_misspelt_commands(xetl: Any) -> None:

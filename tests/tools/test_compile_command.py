@@ -157,7 +157,17 @@ def test_the_processor_of_this_machine_is_named(xetl: Any, tmp_path: Path) -> No
     assert any("name a target" in each for each in facts["assumptions"])
 
 
-def test_tiles_ask_for_permission(xetl: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("compile_", "options"),
+    [
+        ("cc", ["-std=c11"]),
+        ("cc", ["-std=gnu11"]),
+        ("c++", ["-std=c++11", "-x", "c++"]),
+    ],
+)
+def test_tiles_ask_for_permission(
+    xetl: Any, tmp_path: Path, compile_: str, options: list[str]
+) -> None:
     signature = "bf16[M,K] bf16[K,N] f32[M,N]"
     compiled(xetl, tmp_path, f"{FILE}:gemm", signature, "--target", "amx")
     header = (tmp_path / "gemm.h").read_text()
@@ -165,8 +175,23 @@ def test_tiles_ask_for_permission(xetl: Any, tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(
         '#include "gemm.h"\nint main(void) { return 0; }\n'
     )
-    command = [compiler("cc"), *STRICT, "-std=gnu11", "main.c", "gemm.o", "-lm"]
+    command = [compiler(compile_), *STRICT, *options, "-Wno-unknown-pragmas"]
+    command += ["main.c", *(["-x", "none"] if "-x" in options else []), "gemm.o", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_permission_is_asked_for_tiles_alone(xetl: Any, tmp_path: Path) -> None:
+    compiled(
+        xetl,
+        tmp_path,
+        f"{FILE}:scale",
+        "f32[M,16] f64 i64 i1 f32[M,16]",
+        "--target",
+        "amx",
+    )
+    header = (tmp_path / "scale.h").read_text()
+    assert "return XETL_ERROR_TILES" not in header
+    assert "XETL_NEEDS_TILES" not in header.split("typedef")[0]
 
 
 def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.tools import machine
 from xetl_cpu import amx, doctor, native, targets
 from xetl_cpu.launch.threads import ThreadLayer
@@ -156,6 +156,7 @@ def test_products_by_a_library(xetl: Any) -> None:
 
 def test_without_the_native_shim(xetl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "xsmm_shim", lambda: None)
+    monkeypatch.setattr(doctor, "system_root", lambda: None)
     (found,) = about("native shim", xetl)
     assert found["state"] == "note"
     assert "libxsmm-dev" in found["fix"]

@@ -17,7 +17,7 @@ NOT_COPIED = (".git", ".venv*", "build", "*.egg-info", "__pycache__", ".*_cache"
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """xetl alone, as `pip install .` leaves it; built from a copy of the checkout."""
-    pytest.importorskip("setuptools", minversion="69")
+    pytest.importorskip("setuptools", minversion="70.1")
     folder = tmp_path_factory.mktemp("installed")
     source = folder / "source"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_COPIED))
@@ -62,3 +62,28 @@ def test_sources_of_the_shim_are_there(installed: Path) -> None:
 @pytest.mark.slow
 def test_the_doctor_sees_the_installation(installed: Path) -> None:
     assert f"in {installed / 'xetl'};" in xetl(installed, "doctor")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_library", [False, True])
+def test_a_wheel_with_a_library_says_for_which_platform(
+    tmp_path: Path, has_library: bool
+) -> None:
+    pytest.importorskip("setuptools", minversion="70.1")
+    source = tmp_path / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_COPIED, "tests"))
+    # In place of CMake: what is built, or not.
+    setup = (source / "setup.py").read_text()
+    library = f"(into / 'lib.so').write_bytes(b'') if {has_library} else 0\n"
+    marker = '    cmake = shutil.which("cmake")\n'
+    assert marker in setup
+    built = f"    {library}    return 'built'\n"
+    (source / "setup.py").write_text(setup.replace(marker, built))
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet"]
+    command += ["--no-build-isolation", "-w", str(tmp_path), str(source)]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=200)
+    (wheel,) = tmp_path.glob("*.whl")
+    tag = wheel.stem.split("-")[2:]
+    assert tag[:2] == ["py3", "none"]
+    assert (tag[2] != "any") is has_library
+    assert tag[2].startswith("linux") or not has_library

@@ -1,13 +1,20 @@
 from collections.abc import Iterator
 
 import pytest
+from launching import needs
 
 from tests.backends.xegpu import device
-
-# The fixture is made in tests/native.
-from tests.native.conftest import amx as amx
-from xetl.runtime.config import config
+from tests.native.amx_emulator import Emulator
+from tests.native.conftest import amx as emulated_amx  # noqa: F401 - a fixture
+from xetl.settings import config
 from xetl_cpu import native
+
+
+@pytest.fixture
+def amx(emulated_amx: Emulator) -> Emulator:  # noqa: F811 - the fixture of this name
+    """The emulator, for kernels; they use the vectors of `amx` targets as well."""
+    needs("amx")
+    return emulated_amx
 
 
 @pytest.fixture(params=["host", "avx2"])

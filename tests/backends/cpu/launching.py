@@ -4,10 +4,21 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
+
+from xetl_cpu.targets import find_target, host_features
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 EPSILON = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
 """Half a unit in the last place of 1."""
+
+
+def needs(target: str) -> None:
+    """Skip a test whose target this processor cannot run; AMX may be emulated."""
+    wanted = {each for each in find_target(target).requires if "amx" not in each}
+    missing = ", ".join(sorted(wanted - host_features()))
+    if missing:
+        pytest.skip(f"this processor cannot run `{target}`: it has no {missing}")
 
 
 def launch(kernel: Any, grid: Any, *args: Any, **constants: Any) -> list[Any]:

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from launching import laid_out
 
+from tests.native.amx_traps import tile_instructions, trapping
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.ops import prepack
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.xetile import constexpr
+from xetl_cpu.build import assemble, assembly
+from xetl_cpu.targets import find_target
 
 BF16 = ml_dtypes.bfloat16
 TILES = {"BM": 64, "BN": 64, "BK": 32}
@@ -156,3 +159,17 @@ def test_an_operand_that_stays_packed(amx, dtype):
     assert np.array_equal(run(amx, a, operand, to), expected)
     b[:] = 0  # only to see which elements are read
     assert np.array_equal(run(amx, a, operand, to), expected)
+
+
+def test_every_tile_instruction_of_a_kernel_traps() -> None:
+    """So a processor that has AMX counts what the others count."""
+    given = [np.zeros((256, 256), BF16)] * 2 + [np.zeros((256, 256), np.float32)]
+    text = gemm.ir("llvm", *given, **TILES, target="amx")
+    target = find_target("amx")
+    with trapping():
+        code = assemble(text, target)
+    real = assemble(text, target)
+    assert len(code) == len(real)
+    changed = [i for i, (one, other) in enumerate(zip(code, real)) if one != other]
+    assert len(changed) == tile_instructions(assembly(text, target)) > 8
+    assert {(code[i], real[i]) for i in changed} == {(0x06, 0xC4)}

@@ -13,7 +13,7 @@ import pytest
 from launching import same, small_integers
 
 from xetl import xetile
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.xetile import constexpr, f32
 
 ROOT = Path(__file__).parents[3]

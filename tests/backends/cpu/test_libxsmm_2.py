@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,9 +21,11 @@ import pytest
 from test_library_calls import gemm
 
 from tests.native import libxsmm_2
-from tests.native.amx_emulator import emulator
 from xetl.errors import LibraryWarning
-from xetl.runtime.config import config
+from xetl.settings import config
+from xetl_cpu import native
+from xetl_cpu.doctor import examine
+from xetl_cpu.library import native_build, serve
 from xetl_cpu.library.native_build import NativeBuildError, shim_with
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
 
@@ -182,11 +185,12 @@ AMX = """
 import ml_dtypes, numpy as np
 from test_library_calls import gemm
 from tests.native.amx_emulator import emulator
+from tests.native.amx_traps import trapping
 amx = emulator()
 rng = np.random.default_rng(0)
 a, b = (rng.integers(-4, 5, (256, 256)).astype(ml_dtypes.bfloat16) for _ in range(2))
 c = np.zeros((256, 256), np.float32)
-with amx.counting():
+with trapping(), amx.counting():
     gemm[4, 4](a, b, c)  # tries the library out, too
 with amx.counting():
     gemm[4, 4](a, b, c)
@@ -199,13 +203,12 @@ print({(each["ldtilecfg"], each["sttilecfg"]) for each in amx.threads()})
 """
 
 
+@pytest.mark.usefixtures("amx")
 def test_tiles_are_set_up_apart_from_products(path: Path) -> None:
     """Each thread once, however many programs: a save, a load, and what was is loaded.
 
     A product that did so itself would give two loads and a save for each call.
     """
-    if isinstance(emulator(), str):
-        pytest.skip(str(emulator()))
     variables = {"LIBXSMM_TARGET": "spr", "XETL_TARGET": "amx", "XETL_XSMM": str(path)}
     assert run(AMX, **variables) == "{(2, 1)}\n"
 
@@ -228,7 +231,7 @@ print(*(f"{one.category.__name__}: {one.message}" for one in caught))
 def test_no_kernel_at_all(stand_in: Path) -> None:
     said = run(CHECKED, XETL_XSMM=str(stand_in), XETL_STAND_IN="null")
     assert said.startswith("LibraryWarning: ")
-    assert "has no kernel for f32 [64, " in said
+    assert "has no kernel for f32 [" in said
 
 
 def test_a_library_that_crashes(stand_in: Path) -> None:
@@ -291,3 +294,39 @@ def test_without_cmake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(NativeBuildError, match="pip install cmake"):
         shim_with(root)
+
+
+# Where it is ------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["include", "include/libxsmm"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A libxsmm 2 with its headers as one or the other version installs them."""
+    made = libxsmm_2.stand_in()
+    if isinstance(made, str):
+        pytest.skip(f"the stand-in cannot be built: {made}")
+    shutil.copytree(made, tmp_path / "root", symlinks=True)
+    headers = tmp_path / "root" / request.param
+    headers.mkdir(exist_ok=True)
+    if headers.name == "libxsmm":
+        (tmp_path / "root" / "include" / "libxsmm.h").rename(headers / "libxsmm.h")
+    return tmp_path / "root"
+
+
+def test_headers_in_a_folder_of_their_own(root: Path) -> None:
+    assert hasattr(ctypes.CDLL(str(shim_with(root))), "xsmm_brgemm_dispatch")
+
+
+def test_one_that_was_installed_after_xetl(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "XSMM_SHIM", tmp_path / "not" / "there.so")
+    monkeypatch.setattr(native, "xsmm_shim", lambda: None)
+    monkeypatch.setattr(native_build, "_SYSTEM", [tmp_path / "nothing", root])
+    monkeypatch.delenv("LIBXSMM_ROOT", raising=False)
+    said = [each.text for each in examine() if each.topic == "native shim"]
+    assert f"a libxsmm is in {root}" in said[0]
+    assert "xsmm_brgemm_dispatch" in serve._open("libxsmm").addresses
+    monkeypatch.setenv("LIBXSMM_ROOT", str(tmp_path / "nothing"))
+    with pytest.raises(UnusableLibraryError):
+        serve._open("libxsmm")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from xetl_cpu import native
+from xetl_cpu.targets import host_features
 
 F32, BF16, BF16_F32 = 1, 2, 258
 BETA_0, NO_RESET, VNNI_B = 4, 64, 2048
@@ -68,6 +69,8 @@ def test_bf16_pairs_are_summed_in_f32(shim, dtype, flags):
     to = {BF16: ml_dtypes.bfloat16, BF16_F32: np.float32}[dtype]
     c = np.full((32, 32), 3, to)
     kernel = dispatch(shim, dtype, 32, 32, 32, (1024, 1024), VNNI_B | flags)
+    if not kernel and "avx512f" not in host_features():
+        pytest.skip("libxsmm 1.17 has no products of bf16 without AVX-512")
     assert kernel
     wanted = (a.astype(np.float32) @ b.astype(np.float32)).sum(0) + (0 if flags else 3)
     invoke(shim, dtype, kernel, a, pairs, c, 3)

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from xetl_cpu import targets
+from xetl_cpu.backend import BACKEND
 from xetl_cpu.targets import (
     TARGETS,
     UnknownTargetError,
@@ -53,6 +54,35 @@ def test_without_cpuinfo_llvm_is_asked(monkeypatch):
     monkeypatch.setattr(targets, "_cpuinfo_flags", list)
     assert "avx2" in host_features()
     host_features.cache_clear()
+
+
+@pytest.fixture
+def new_host(monkeypatch):
+    """A processor with tiles; whether Linux grants them is asked of ``permitted``."""
+
+    def host(permitted):
+        caches = (host_features, targets._host_target)
+        for cached in caches:
+            cached.cache_clear()
+        flags = sorted(TARGETS["amx"].requires)
+        monkeypatch.setattr(targets, "_cpuinfo_flags", lambda: flags)
+        monkeypatch.setattr("xetl_cpu.amx.is_permitted", lambda: permitted)
+        return BACKEND
+
+    yield host
+    host_features.cache_clear()
+    targets._host_target.cache_clear()
+
+
+def test_code_with_tiles_is_for_processes_that_may_use_them(new_host):
+    """One without the permission would die of SIGILL by the code of another."""
+    keys = {}
+    for permitted in (True, False):
+        backend = new_host(permitted)
+        keys[permitted] = backend.cache_key("host")
+        assert find_target("host").has_amx == permitted
+    assert keys[True] != keys[False]
+    assert new_host(True).cache_key("host") == keys[True]
 
 
 def test_an_unknown_target_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def running():
 """
 
 
-def run(script: str, **variables: str) -> str:
+def run(script: str, first: str = "", **variables: str) -> str:
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -50,7 +51,7 @@ def run(script: str, **variables: str) -> str:
     }
     paths = os.pathsep.join([str(HERE), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", LAUNCH + script],
+        [sys.executable, "-c", first + LAUNCH + script],
         env={**kept, "PYTHONPATH": paths, **variables},
         capture_output=True,
         text=True,
@@ -58,6 +59,11 @@ def run(script: str, **variables: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def expected_layer(asked: str) -> str:
+    """TBB makes no threads where there is one CPU."""
+    return "omp" if asked == "tbb" and usable_cpus().count == 1 else asked
 
 
 def test_numba_is_not_imported() -> None:
@@ -97,7 +103,7 @@ for thread in threads: thread.join()
 print(thread_layer().name)
 """
     variables = {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
-    assert run(script, **variables) == layer
+    assert run(script, **variables) == expected_layer(layer)
 
 
 def test_set_num_threads_of_numba_counts() -> None:
@@ -148,6 +154,59 @@ print("done")
     assert run(script, **variables) == "done"
 
 
+@pytest.mark.parametrize("layer", ["omp", "tbb", "workqueue"])
+def test_one_cpu(layer: str) -> None:
+    """More threads than CPUs: threads that come and go, and forks, end."""
+    script = """
+import multiprocessing
+from threading import Thread
+launched = lambda: [launch() for _ in range(20)]
+threads = [Thread(target=launched) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    pool.apply(launch)
+print("done")
+"""
+    pinned = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    variables = {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    assert run(script, first=pinned, **variables) == "done"
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize("layer", ["omp", "tbb", "workqueue"])
+def test_children_of_one_who_used_the_libraries_of_threads(
+    layer: str, method: str
+) -> None:
+    """The parent used them not through us; children run their kernels all the same."""
+    script = f"""
+import ctypes, multiprocessing
+from test_threads import used_elsewhere, launch_in_child
+used_elsewhere()
+context = multiprocessing.get_context("{method}")
+children = [context.Process(target=launch_in_child) for _ in range(2)]
+for child in children: child.start()
+for child in children: child.join(40)
+print([child.exitcode for child in children])
+for child in children: child.kill()
+"""
+    variables = {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    assert run(script, **variables) == "[0, 0]"
+
+
+def used_elsewhere() -> None:
+    """Run a parallel region of libgomp, as many libraries do."""
+    gomp = ctypes.CDLL("libgomp.so.1")
+    harmless = ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p)
+    gomp.GOMP_parallel(harmless, None, 2, 0)
+
+
+def launch_in_child() -> None:
+    """In a child, whatever it has of its parent."""
+    space: dict[str, object] = {}
+    exec(LAUNCH + "launch()", space)
+
+
 def test_fork_after_numba_alone_has_started_the_pool() -> None:
     script = """
 import multiprocessing, numba
@@ -178,7 +237,7 @@ def test_the_layer_that_is_asked_for(asked: str, layer: str) -> None:
         pytest.skip("TBB is not installed")
     script = "launch(); print(thread_layer().name, thread_layer().num_threads())"
     variables = {"NUMBA_THREADING_LAYER": asked, "NUMBA_NUM_THREADS": "2"}
-    assert run(script, **variables) == f"{layer} 2"
+    assert run(script, **variables) == f"{expected_layer(layer)} 2"
 
 
 def test_the_work_queue_is_the_last_choice_and_that_is_said() -> None:

@@ -150,3 +150,104 @@ def wrong_behind_unicode(X: "f32 2"):
 def wrong_array_of_the_host(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     w = v + TABLE  # ERROR: X0303 an operand of `+` must be a vector or a number, not a Python object of type ndarray
+
+
+class Settings:
+    size = 4
+
+    @property
+    def parts(self):
+        return Settings()
+
+    @property
+    def clock(self):
+        return next(TICKS)
+
+    @property
+    def broken(self):
+        return {}["nothing"]
+
+    def __bool__(self):
+        return True
+
+
+TICKS = iter(range(1000))
+SETTINGS = Settings()
+LOOKUP = {"a": 1}
+
+
+def wrong_truth_of_an_object(X: "f32 2"):
+    # CARET: SETTINGS
+    # CHECK: what a Settings means here is known to its own code alone
+    # CHECK: a change would not be noticed
+    # CHECK: use its attributes or elements
+    if SETTINGS:  # ERROR: X0108 `SETTINGS` cannot be read in a kernel
+        v = xetile.zeros((4, 4), f32)
+
+
+def wrong_equality_of_an_object(X: "f32 2"):
+    # CARET: LOOKUP
+    if LOOKUP == 3:  # ERROR: X0108 `LOOKUP` cannot be read in a kernel
+        v = xetile.zeros((4, 4), f32)
+
+
+def wrong_object_in_a_tuple(X: "f32 2"):
+    # CARET: (3, SETTINGS)
+    if 3 in (3, SETTINGS):  # ERROR: X0108 `(3, SETTINGS)` cannot be read in a kernel
+        v = xetile.zeros((4, 4), f32)
+
+
+def wrong_object_looked_for(X: "f32 2"):
+    # CARET: SETTINGS
+    if SETTINGS in (3, 4):  # ERROR: X0108 `SETTINGS` cannot be read in a kernel
+        v = xetile.zeros((4, 4), f32)
+
+
+def wrong_object_as_text(X: "f32 2"):
+    # CARET: SETTINGS
+    xetile.device_print(f"{SETTINGS}")  # ERROR: X0108 `SETTINGS` cannot be read
+
+
+def wrong_object_given_to_str(X: "f32 2"):
+    # CARET: LOOKUP
+    xetile.device_print(str(LOOKUP))  # ERROR: X0108 `LOOKUP` cannot be read
+
+
+def wrong_object_given_to_math(X: "f32 2"):
+    # CARET: SETTINGS
+    x = math.sqrt(SETTINGS)  # ERROR: X0108 `SETTINGS` cannot be read
+
+
+def wrong_object_asserted(X: "f32 2"):
+    # CARET: SETTINGS
+    xetile.static_assert(SETTINGS)  # ERROR: X0108 `SETTINGS` cannot be read
+
+
+def wrong_object_made_at_each_look(X: "f32 2"):
+    # CARET: SETTINGS.parts.size
+    # CHECK: this object of type Settings is made at each look
+    n = SETTINGS.parts.size  # ERROR: X0108 `SETTINGS.parts.size` cannot be read
+
+
+def wrong_value_that_never_rests(X: "f32 2"):
+    # CARET: SETTINGS.clock
+    # CHECK: `SETTINGS.clock` is another value each time
+    n = SETTINGS.clock  # ERROR: X0108 `SETTINGS.clock` cannot be read
+
+
+def wrong_property_that_fails(X: "f32 2"):
+    # CARET: SETTINGS.broken
+    n = SETTINGS.broken  # ERROR: X0307 reading `SETTINGS.broken` failed: 'nothing'
+
+
+class Elements:
+    def __getitem__(self, index):
+        raise RuntimeError("closed")
+
+
+ELEMENTS = Elements()
+
+
+def wrong_element_that_fails(X: "f32 2"):
+    # CARET: ELEMENTS[0]
+    n = ELEMENTS[0]  # ERROR: X0307 reading `ELEMENTS[0]` failed: closed

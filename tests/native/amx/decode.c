@@ -11,10 +11,11 @@ struct vex {
     int vvvv;
 };
 
-/* The three bytes C4, RXB.mmmmm, W.vvvv.L.pp; only map 0F38, W0, 128 bits. */
+/* The three bytes C4, RXB.mmmmm, W.vvvv.L.pp; only map 0F38, W0, 128 bits.
+ * 06 stands for C4 in code that is to trap where there is AMX (amx_traps.py). */
 static int decode_vex(const uint8_t *code, struct vex *found)
 {
-    if (code[0] != 0xC4 || (code[1] & 0x1F) != 2 || (code[2] & 0x84) != 0) {
+    if ((code[0] != 0xC4 && code[0] != 0x06) || (code[1] & 0x1F) != 2 || (code[2] & 0x84) != 0) {
         return 0;
     }
     found->prefix = (enum prefix)(code[2] & 3);

@@ -31,6 +31,13 @@ static struct kernel kernels[KERNELS];
 static int used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Tile instructions on (%rax) and tmm0 with 06 in place of C4: they trap on every
+ * processor, also on those that have AMX, so that the emulator counts them. */
+#define LDTILECFG ".byte 0x06, 0xE2, 0x78, 0x49, 0x00"
+#define STTILECFG ".byte 0x06, 0xE2, 0x79, 0x49, 0x00"
+#define TILEZERO ".byte 0x06, 0xE2, 0x7B, 0x49, 0xC0"
+#define TILERELEASE ".byte 0x06, 0xE2, 0x78, 0x49, 0xC0"
+
 /* All eight tiles with 16 rows of 64 bytes. */
 static const unsigned char whole_tiles[64] = {
     [0] = 1,   [16] = 64, [18] = 64, [20] = 64, [22] = 64, [24] = 64, [26] = 64,
@@ -46,12 +53,12 @@ static int is(const char *variable, const char *value)
 
 static void load_tiles(const void *from)
 {
-    __asm__ volatile("ldtilecfg %0" : : "m"(*(const unsigned char(*)[64])from));
+    __asm__ volatile(LDTILECFG : : "a"(from), "m"(*(const unsigned char(*)[64])from));
 }
 
 static void save_tiles(void *to)
 {
-    __asm__ volatile("sttilecfg %0" : "=m"(*(unsigned char(*)[64])to));
+    __asm__ volatile(STTILECFG : "=m"(*(unsigned char(*)[64])to) : "a"(to));
 }
 
 static float element(const char *at, int64_t index, libxsmm_datatype type)
@@ -138,7 +145,7 @@ static void run(const struct kernel *kernel, const libxsmm_gemm_param *param)
         load_tiles(whole_tiles);
     }
     if (uses_tiles(kernel))
-        __asm__ volatile("tilezero %%tmm0" : :);
+        __asm__ volatile(TILEZERO : :);
     multiply(kernel, param);
     if (own)
         load_tiles(before);
@@ -176,7 +183,7 @@ static void give_back(const libxsmm_tilecfg_state *state)
     if (state)
         load_tiles(state);
     else
-        __asm__ volatile("tilerelease" : :);
+        __asm__ volatile(TILERELEASE : :);
 }
 
 void libxsmm_init(void)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tests.backends.xegpu import device
 from xetl.dialects.parser import make_context, parse_module
 from xetl.runtime.log import LOG_WORDS
 from xetl.transforms.stages import check_stage
 from xetl_xegpu.emit.pipeline import emit
-from xetl_xegpu.launch import icd
 from xetl_xegpu.simt import SIMT
 
 TARGET = "opencl"
@@ -45,7 +45,7 @@ def parsed(text: str) -> ModuleOp:
 
 @cache
 def _queue() -> tuple[Any, Any]:
-    icd.set_up()
+    device.require()
     dpctl = import_module("dpctl")
     program = import_module("dpctl.program")
     return program, dpctl.SyclQueue("opencl:cpu", property="in_order")

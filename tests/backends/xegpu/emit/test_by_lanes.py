@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from xetl import xetile
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.xetile import cdiv, constexpr, f32
 from xetl_xegpu.emit import blocks, by_lanes
 

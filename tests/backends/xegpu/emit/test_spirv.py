@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import struct
 import subprocess
@@ -13,21 +14,39 @@ import pytest
 from tests.backends.xegpu.emit.elementwise import Form, elementwise
 from tests.backends.xegpu.emit.on_opencl import TARGET, kernel, parsed
 from xetl.errors import InternalError
-from xetl_xegpu.emit import spirv
+from xetl_xegpu.emit import llvm_spirv, spirv
+from xetl_xegpu.emit.assembly import problem_with_text
 from xetl_xegpu.emit.pipeline import emit, llvm_text, spirv_text
 from xetl_xegpu.emit.words import instructions, problem_with, result_of
+from xetl_xegpu.offline.tools import SETUP, find_spirv_tool
 
 FORM: Form = ("math.fma %0, %1, %2 : {0}", ("f32",) * 3, "f32")
 TEXT = elementwise("k", FORM, 8)
 
 
-def test_the_text_is_the_module(tmp_path: Path):
+HINTED = """
+      %z = arith.constant 0.0 : f32
+      %v = simt.load %a, %on, %z {l1_hint = "streaming", l3_hint = "cached"} : f32
+      simt.store %v, %a, %on {l1_hint = "write_back", l3_hint = "write_back"} : f32"""
+TEXTS = {"plain": TEXT, "hinted": kernel("k", "%a: i64", HINTED)}
+
+
+def knows_cache_controls(assembler: Path) -> bool:
+    shown = subprocess.run([assembler, "--version"], capture_output=True, text=True)
+    year = re.search(r"SPIRV-Tools v(\d{4})", shown.stdout)
+    return year is not None and int(year[1]) >= 2024
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_text_is_the_module(name: str, tmp_path: Path):
     """`spirv-as` makes of the text what a driver gets."""
-    assembler = shutil.which("spirv-as")
-    if assembler is None:
-        pytest.skip("spirv-as is not installed (Debian: spirv-tools)")
-    module = emit(parsed(TEXT), TARGET).spirv
-    (tmp_path / "k.spvasm").write_text(spirv_text(parsed(TEXT), TARGET))
+    assembler = find_spirv_tool("spirv-as")
+    if assembler is None or (name == "hinted" and not knows_cache_controls(assembler)):
+        pytest.skip(f"there is no spirv-as of 2024 or later: {SETUP}")
+    module = emit(parsed(TEXTS[name]), "pvc").spirv
+    assembly = spirv_text(parsed(TEXTS[name]), "pvc")
+    assert ("CacheControl" in assembly) == (name == "hinted")
+    (tmp_path / "k.spvasm").write_text(assembly)
     version = f"spv{module[6]}.{module[5]}"
     command = [assembler, "--preserve-numeric-ids", "--target-env", version]
     subprocess.run([*command, "k.spvasm", "-o", "k.spv"], cwd=tmp_path, check=True)
@@ -59,15 +78,15 @@ def test_all_emissions_are_alike():
 def test_a_wrong_module_is_emitted_again_elsewhere(monkeypatch: pytest.MonkeyPatch):
     text = llvm_text(parsed(TEXT), TARGET)
     right = spirv.to_spirv(text)
-    monkeypatch.setattr(spirv, "emit_once", lambda _: with_an_id_twice(right))
+    monkeypatch.setattr(spirv, "emit_once", lambda *_: with_an_id_twice(right))
     assert spirv.to_spirv(text) == right
 
 
 def test_a_module_that_stays_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch):
     text = llvm_text(parsed(TEXT), TARGET)
     wrong = with_an_id_twice(spirv.to_spirv(text))
-    monkeypatch.setattr(spirv, "emit_once", lambda _: wrong)
-    monkeypatch.setattr(spirv, "emit_elsewhere", lambda _: wrong)
+    monkeypatch.setattr(spirv, "emit_once", lambda *_: wrong)
+    monkeypatch.setattr(spirv, "emit_elsewhere", lambda *_: wrong)
     with pytest.raises(InternalError, match="defined more than once"):
         spirv.to_spirv(text)
 
@@ -87,6 +106,37 @@ def with_an_id_twice(module: bytes) -> bytes:
         at += words[at] >> 16
     words[labels[-1]] = words[labels[0]]
     return struct.pack(f"<{len(words)}I", *words)
+
+
+def test_a_wrong_text_is_emitted_again_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    text = llvm_text(parsed(TEXT), TARGET)
+    right = spirv.to_assembly(text)
+    wrong = re.sub(r"%\d+ = OpLabel", "%1 = OpLabel", right).encode()
+    monkeypatch.setattr(spirv, "emit_once", lambda *_: wrong)
+    assert problem_with_text(spirv.to_assembly(text)) is None
+    monkeypatch.setattr(spirv, "emit_elsewhere", lambda *_: wrong)
+    with pytest.raises(InternalError, match="%1 is defined more than once"):
+        spirv.to_assembly(text)
+
+
+def test_emissions_beyond_the_limit_leave_nothing_here(monkeypatch: pytest.MonkeyPatch):
+    text = llvm_text(parsed(TEXT), TARGET)
+    first = spirv.to_spirv(text)
+    kept = len(llvm_spirv.KEPT)
+    monkeypatch.setattr(spirv, "_MOST_HERE", kept + 1)
+    assert [spirv.to_spirv(text) for _ in range(4)] == [first] * 4
+    assert problem_with_text(spirv.to_assembly(text)) is None
+    assert len(llvm_spirv.KEPT) == kept + 1
+
+
+def test_lines_of_a_text_are_looked_at():
+    text = spirv_text(parsed(TEXT), TARGET)
+    assert problem_with_text(text) is None
+    again = text.replace("OpFunctionEnd", "%1 = OpUndef %2\nOpFunctionEnd")
+    assert "is defined more than once" in (problem_with_text(again + again) or "")
+    unknown = text.replace("OpFunctionEnd", 'OpName %none "%quoted"\nOpFunctionEnd')
+    assert problem_with_text(unknown) == "%none is not defined"
+    assert problem_with_text(text[: text.rindex("Op")]) == "its end is not there"
 
 
 def test_words_of_a_module_are_looked_at():
@@ -128,7 +178,7 @@ def test_constant_lanes_beside_a_loop_of_compare_and_exchange():
       %y = simt.shuffle %x, %first : f32
       simt.store %y, %status, %on : f32"""
     text = llvm_text(parsed(kernel("k", "%n: i64", body)), TARGET)
-    assert problem_with(spirv.emit_elsewhere(text)) is None
+    assert problem_with(spirv.emit_elsewhere(text, False)) is None
 
 
 def test_another_process_reads_no_modules_of_the_users(tmp_path, monkeypatch):
@@ -136,4 +186,4 @@ def test_another_process_reads_no_modules_of_the_users(tmp_path, monkeypatch):
     (tmp_path / "types.py").write_text("raise ImportError('the user has another')")
     monkeypatch.syspath_prepend(tmp_path)
     text = llvm_text(parsed(kernel("k", "%n: i64", "")), TARGET)
-    assert problem_with(spirv.emit_elsewhere(text)) is None
+    assert problem_with(spirv.emit_elsewhere(text, False)) is None

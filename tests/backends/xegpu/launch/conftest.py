@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.backends.xegpu import device
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl_xegpu.launch import devices, places
 
 Pretend = Callable[..., None]

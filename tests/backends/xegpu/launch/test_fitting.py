@@ -13,7 +13,7 @@ from xetl import xetile
 from xetl.backend import Artifact
 from xetl.errors import LaunchError
 from xetl.language.signature import Signature
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.xetile import wg_map
 from xetl_xegpu.launch import devices
 from xetl_xegpu.launch.executable import XegpuExecutable
@@ -176,3 +176,13 @@ def test_without_dpctl(monkeypatch: pytest.MonkeyPatch) -> None:
         devices.dpctl.__wrapped__()
     assert caught.value.code == "X0830"
     assert "pip install dpctl intel-opencl-rt" in (caught.value.help or "")
+
+
+@xetile.kernel
+def asks_only(A, n):
+    xetile.prefetch_tile(xetile.init_tile(A, [n, 0], (8, 16)))
+
+
+def test_an_array_that_is_only_asked_for_may_be_of_any_rows() -> None:
+    """A prefetch is a message too: rows of 41 bytes take the other kernel."""
+    asks_only[1](np.zeros((7, 41), np.uint8), 0)

@@ -10,7 +10,7 @@ import pytest
 from xetl import ops
 from xetl.errors import LaunchError
 from xetl.runtime import usm
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl_xegpu.launch import devices
 
 

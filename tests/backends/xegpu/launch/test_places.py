@@ -13,7 +13,7 @@ from launched import counting, grid_of, scale
 
 import xetl
 from xetl.errors import LaunchError
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl_xegpu.launch import devices, places
 
 TEXT = """

@@ -12,7 +12,7 @@ from launched import aligned, counting, grid_of, scale
 import xetl
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl.xetile import f32, f64
 
 TARGET = "opencl_fp32"

@@ -58,3 +58,17 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+// Messages that ask for something ahead want aligned rows as much as those that move it.
+
+// CHECK-LABEL: gpu.func @only_asks(
+// CHECK-LABEL: gpu.func @only_asks_unaligned(
+// CHECK-NOT:     prefetch_tile
+gpu.module @m {
+  gpu.func @only_asks(%X: memref<64x64xf32>) kernel {
+    %t = xetile.init_tile %X[0, 0] : memref<64x64xf32> -> !xetile.tile<8x16xf32>
+    xetile.prefetch_tile %t : !xetile.tile<8x16xf32>
+    gpu.return
+  }
+}

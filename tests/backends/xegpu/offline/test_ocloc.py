@@ -6,7 +6,7 @@ import pytest
 
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, KERNEL, MISSPELT, REASON
 from xetl.errors import LaunchError
-from xetl.runtime.config import config
+from xetl.settings import config
 from xetl_xegpu.emit.spirv import to_spirv
 from xetl_xegpu.offline import isa, tools
 from xetl_xegpu.offline.ocloc import (
@@ -51,7 +51,7 @@ def test_what_is_no_spirv_is_refused_by_an_error_of_ours() -> None:
 
 @needs_ocloc
 def test_the_validator_looks_at_modules() -> None:
-    if tools.find_spirv_val() is None:
+    if tools.find_spirv_tool("spirv-val") is None:
         pytest.skip("spirv-val is not installed: apt-get install spirv-tools")
     spirv = to_spirv(KERNEL)
     assert validate(spirv) is None
@@ -65,7 +65,7 @@ def test_without_a_compiler_the_error_says_how_to_get_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("XETL_OCLOC", raising=False)
     assert tools.find_ocloc() is None
-    assert tools.find_spirv_val() is None
+    assert tools.find_spirv_tool("spirv-val") is None
     for ask in (lambda: compile_spirv(b"", "pvc"), lambda: validate(b"")):
         with pytest.raises(LaunchError, match="not installed") as caught:
             ask()

@@ -12,7 +12,6 @@ import ctypes
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -40,6 +39,7 @@ from xetl.devices import find_device
 from xetl.dialects.upstream import arith, gpu, memref, vector
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.emit import builtins
+from xetl_xegpu.emit import spirv as _spirv
 from xetl_xegpu.emit.emitter import declare
 from xetl_xegpu.emit.emulation import define_builtins
 from xetl_xegpu.emit.kernel import text_of
@@ -219,12 +219,7 @@ def builtin_called(symbol: str) -> builtins.Builtin:
 
 def to_spirv(text: str) -> bytes:
     """SPIR-V of LLVM IR, made in another process: LLVM ends it where it cannot."""
-    command = [sys.executable, "-m", "xetl_xegpu.emit.spirv"]
-    done = subprocess.run(
-        command, input=text.encode(), capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    return done.stdout
+    return _spirv.emit_elsewhere(text, as_text=False)
 
 
 # Running it -------------------------------------------------------------------------

@@ -114,6 +114,8 @@ class Writer:
     values: list[Value] = field(default_factory=list[Value])
     indent: int = 1
     count: int = 0
+    shapes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    known: list[Value] = field(default_factory=list[Value])
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
@@ -127,6 +129,7 @@ class Writer:
         value = Value(self.name(), shape, dtype)
         self.write(f"{value.name} = {expression}")
         self.values.append(value)
+        self.known.append(value)
         return value
 
     def clamped(self, expression: str, dtype: str) -> str:
@@ -186,7 +189,10 @@ class Values(Writer):
         return self.any_value(self.random.choice(shapes), value.dtype)
 
     def elementwise(self) -> None:
-        a = self.any_value()
+        self.computed(self.any_value())
+
+    def computed(self, a: Value) -> Value:
+        """Of a value and another one that is broadcast, or of its shape."""
         b = self.partner(a)
         choices = MASKS if a.dtype == "i1" else INTEGER_EXPRESSIONS
         if a.dtype in FLOATS:
@@ -200,7 +206,7 @@ class Values(Writer):
             k=self.random.randrange(bits),
             k1=self.random.choice((1, 2, 3, 7, 16)),
         )
-        self.result(expression, a.shape, a.dtype)
+        return self.result(expression, a.shape, a.dtype)
 
     def mathematics(self) -> None:
         a = self.any_value(None, self.random.choice(("f32", "f64")))

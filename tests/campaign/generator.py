@@ -7,16 +7,11 @@ atomics; or of many at subgroup level, where subgroups meet in shared memory.
 
 from __future__ import annotations
 
-import linecache
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from generated_memory import COMMUTATIVE, Memory
-from generated_values import EXTENTS, FLOATS, INTEGERS, SIGNED, UNSIGNED, Value
-
-from xetl import xetile
+from tests.campaign.edges import Edges
+from tests.campaign.values import EXTENTS, FLOATS, INTEGERS, Value
 
 MODES = ("one", "programs", "one", "subgroups", "one", "programs")
 PLENTY = (*FLOATS, *FLOATS, *FLOATS, *INTEGERS, "i8", "u8")
@@ -25,13 +20,16 @@ STATEMENTS = [
     *(["loaded", "reduce", "saved", "conversion", "product"] * 2),
     *("mathematics", "integer_mathematics", "mask", "mask", "promotion", "signs"),
     *("scan", "used_up", "transpose", "reshape", "rank", "gather", "scatter"),
-    *("atomic", "shared", "moved", "gemm", "scalar", "shelved", "walked", "packed"),
+    *("atomic", "shared", "moved", "scalar", "shelved", "walked", "packed"),
+    *(["direct"] * 5),
+    *(["nested", "prefetch", "gemm"] * 2),
+    *("far", "scalars", "carries"),
 ]
 CONTROL = ("loop", "branch", "repeat")
 
 
 @dataclass
-class Generator(Memory):
+class Generator(Edges):
     """Writes one kernel; here are its control flow and its frame."""
 
     extents: Sequence[int] = EXTENTS
@@ -39,7 +37,7 @@ class Generator(Memory):
     def generate(self, statements: int) -> str:
         r, c, k = (self.random.choice(self.extents) for _ in range(3))
         self.shapes = [(r, c), (r, c), (c, r), (r, 1), (1, c), (r, k), (k, c)]
-        self.frame(r, c)
+        self.place(r, c)
         self.load((r, c))
         for number in range(statements):
             self.statement()
@@ -50,14 +48,24 @@ class Generator(Memory):
                 self.write(f"if {self.random.choice(kinds)}:")
                 self.write("    return")
         if self.mode == "one":
-            for value in self.values[-3:]:
+            for value in self.values[-self.random.randrange(1, 4) :]:
                 self.store(value)
         else:
             self.own()
         head = "def generated(X, Y, Z, W, V, U, n):"
-        return "\n".join([head, *self.lines]) + "\n"
+        return "\n".join([head, *self.frame(r, c), *self.lines]) + "\n"
 
-    def frame(self, r: int, c: int) -> None:
+    def place(self, r: int, c: int) -> None:
+        """Where the program's, or the subgroup's, part of Z begins."""
+        row = f"xetile.program_id(0) * {r}"
+        if self.mode == "subgroups":
+            self.write("me = xetile.subgroup_id()")
+            row = f"(xetile.program_id(0) * 4 + me) * {r}"
+        if self.mode != "one":
+            self.write(f"row, col = {row}, xetile.program_id(1) * {c}")
+
+    def frame(self, r: int, c: int) -> list[str]:
+        """The helpers that the lines call, and the memory they share."""
         chosen = self.random.choice(
             (
                 "xetile.where(a < b, a, b)",
@@ -65,21 +73,19 @@ class Generator(Memory):
                 "a + b if n > 1 else a - b",
             )
         )
-        self.write("def helper(a, b):")
-        self.write(f"    return {chosen}")
-        self.write("small = lambda a: xetile.minimum(xetile.maximum(a, 0), 8)")
-        if self.mode != "subgroups":
-            whole = f"xetile.init_tile(room, [0, 0], {(r, c)})"
-            self.write(f"room = xetile.slm({(r, c)}, xetile.f32)")
-            self.write(f"xetile.store_tile(xetile.zeros({(r, c)}), {whole})")
-            self.write("xetile.barrier()")
-        if self.mode == "one":
-            return
-        row = f"xetile.program_id(0) * {r}"
-        if self.mode == "subgroups":
-            self.write("me = xetile.subgroup_id()")
-            row = f"(xetile.program_id(0) * 4 + me) * {r}"
-        self.write(f"row, col = {row}, xetile.program_id(1) * {c}")
+        whole = f"xetile.init_tile(room, [0, 0], {(r, c)})"
+        parts = {
+            "helper(": ["def helper(a, b):", f"    return {chosen}"],
+            "small(": ["small = lambda a: xetile.minimum(xetile.maximum(a, 0), 8)"],
+            "room": [
+                f"room = xetile.slm({(r, c)}, xetile.f32)",
+                f"xetile.store_tile(xetile.zeros({(r, c)}), {whole})",
+                "xetile.barrier()",
+            ],
+        }
+        text = "\n".join(self.lines)
+        used = [lines for word, lines in parts.items() if word in text]
+        return ["    " + line for lines in used for line in lines]
 
     def statement(self) -> None:
         kinds = list(STATEMENTS)
@@ -164,46 +170,3 @@ class Generator(Memory):
             if value.dtype in FLOATS:
                 text = self.clamped(text, value.dtype)
             self.write(f"{value.name} = {text}")
-
-
-def types(seed: int) -> dict[str, str]:
-    """The element type of each array of a seed's kernel."""
-    rng = random.Random(seed)
-    found = {name: rng.choice(PLENTY) for name in "XYZV"}
-    found["W"] = rng.choice((*PLENTY, "i1"))
-    found["U"] = rng.choice(("f32", "f64", *SIGNED[2:], *UNSIGNED[2:]))
-    if seed % 10 == 0:  # the very same view twice
-        found["Y"] = found["X"]
-    return found
-
-
-def mode(seed: int) -> str:
-    return MODES[seed % len(MODES)]
-
-
-def random_kernel(
-    seed: int, statements: int = 10, largest: int = EXTENTS[-1]
-) -> tuple[Any, str]:
-    """A kernel and its source, which tracebacks and the front end can read.
-
-    Args:
-        seed: of the choices.
-        statements: how many.
-        largest: extent of values.
-    """
-    rng = random.Random(seed)
-    extents = [each for each in EXTENTS if each <= largest]
-    make = Generator(rng, mode=mode(seed), dtypes=types(seed), extents=extents)
-    atomics = COMMUTATIVE[:3] if make.dtypes["U"] in FLOATS else COMMUTATIVE
-    make.kind = rng.choice(atomics)
-    source = make.generate(statements)
-    return compiled(source, f"<kernel {seed}>", make.mode), source
-
-
-def compiled(source: str, file: str, mode: str) -> Any:
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    names: dict[str, Any] = {"xetile": xetile}
-    exec(compile(source, file, "exec"), names)
-    if mode == "subgroups":
-        return xetile.kernel(subgroups=[2, 2])(names["generated"])
-    return xetile.kernel(names["generated"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from generated_values import (
+from tests.campaign.values import (
     ACCUMULATORS,
     FLOATS,
     INTEGERS,
@@ -24,8 +24,8 @@ class Memory(Values):
 
     mode: str = "one"
     dtypes: dict[str, str] = field(default_factory=dict[str, str])
-    shapes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     kind: str = "add"
+    turned: bool = False
     leaving: bool = False
 
     def offset(self) -> str:
@@ -50,11 +50,12 @@ class Memory(Values):
         if not names:
             return None
         name = self.random.choice(names)
-        indices = ["0", "1", "n", "n + 1", "2"]
+        size = f"{name}.shape[0]"
+        indices = ["0", "1", "n", "n + 1", "-1", f"n % {size}", f"(n + 1) % {size}"]
         text = name
         for _ in range(RANKS[name] - rank):
             text += f"[{self.random.choice(indices)}]"
-        if rank == 2 and self.random.random() < 0.2:
+        if rank == 2 and self.random.random() < 0.3:
             text += ".T"
         return text
 
@@ -83,19 +84,23 @@ class Memory(Values):
 
     def store(self, value: Value | None = None) -> None:
         value = value or self.any_value()
-        base = self.base(len(value.shape), None, stored=True)
+        rank, alike = len(value.shape), value.dtype in self.dtypes.values()
+        dtype = value.dtype if alike and self.random.random() < 0.5 else None
+        base = self.base(rank, dtype, stored=True)
         if base is not None:
             cast = self.converted(value, self.dtypes[base[0]])
             self.write(f"xetile.store_tile({cast}, {self.tile(base, value.shape)})")
 
-    def own(self) -> None:
+    def own(self, value: Value | None = None) -> None:
         """Store to the part of a program, and load it again."""
         r, c = self.shapes[0]
-        value = self.any_value((r, c))
-        base, place = self.random.choice((("Z", "row, col"), ("Z.T", "col, row")))
-        shape = (r, c) if base == "Z" else (c, r)
+        alike = self.dtypes["Z"] if self.random.random() < 0.5 else None
+        value = value or self.any_value((r, c), alike)
+        flat, over = ("Z.T", "Z") if self.turned else ("Z", "Z.T")
+        base, place = self.random.choice(((flat, "row, col"), (over, "col, row")))
+        shape = (r, c) if base == flat else (c, r)
         cast = self.converted(value, self.dtypes["Z"])
-        cast = cast if base == "Z" else f"({cast}).T"
+        cast = cast if base == flat else f"({cast}).T"
         tile = self.name("t")
         self.write(f"{tile} = xetile.init_tile({base}, [{place}], {shape})")
         self.write(f"xetile.store_tile({cast}, {tile})")
@@ -303,6 +308,8 @@ class Memory(Values):
         """A K loop over arrays, any of them transposed or converted."""
         (m, n), k = self.random.choice(self.shapes), self.random.choice((1, 8, 17, 32))
         bases = [self.base(2, None) or "X" for _ in range(2)]
+        if self.random.random() < 0.3:
+            bases[1] = f"W[(n + {self.random.randrange(3)}) % W.shape[0]]"
         types = [self.dtypes[base[0]] for base in bases]
         pair = types[0] if types[0] in ACCUMULATORS else "f32"
         other = types[1] if {pair, types[1]} <= {"i8", "u8"} else pair
@@ -318,6 +325,8 @@ class Memory(Values):
         self.write(f"for {counter} in range({start}, {extent}, {step}):")
         self.indent += 1
         outside, names = list(self.values), list[str]()
+        if self.random.random() < 0.4:
+            self.write(f"xetile.prefetch_tile({self.tile(bases[0], (m, k))})")
         for base, dtype, place, shape in (
             (bases[0], pair, (row, counter), (m, k)),
             (bases[1], other, (counter, col), (k, n)),

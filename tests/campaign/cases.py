@@ -1,0 +1,179 @@
+"""What a seed stands for: a kernel as text, the arrays it gets, where it runs."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.campaign.generator import MODES, PLENTY, Generator
+from tests.campaign.memory import COMMUTATIVE, RANKS
+from tests.campaign.values import EXTENTS, FLOATS, NUMPY, SIGNED, UNSIGNED, Value
+
+BF16: Any = np.dtype(ml_dtypes.bfloat16)
+NUMPY_TYPES = NUMPY | {"f16": "float16", "f32": "float32", "f64": "float64"}
+LAYOUTS = ("rows", "rows", "columns", "sliced", "backwards")
+GRIDS = {"one": (1, 1), "programs": (3, 4), "subgroups": (2, 3)}
+TARGETS = {"cpu": ("host", "host", "avx2"), "xegpu": ("opencl",)}
+LARGEST = {"cpu": (17, 33, EXTENTS[-1]), "xegpu": (17, 17, 33)}
+"""A subgroup holds values as a whole: of 70 rows OpenCL's driver builds for minutes."""
+STATEMENTS = (1, 2, 3, 4, 6)
+_files = count()
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument: small numbers and a few of any size, in memory in some order.
+
+    ``fill`` seeds the elements; None: all are 1.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    layout: str = "rows"
+    fill: int | None = None
+
+    def build(self) -> Any:
+        kind: Any = BF16 if self.dtype == "bf16" else np.dtype(NUMPY_TYPES[self.dtype])
+        if self.fill is None:
+            return laid_out(np.ones(self.shape, kind), self.layout)
+        rng = np.random.default_rng(self.fill)
+        least = 0 if kind.kind == "u" else -4
+        found = rng.integers(least, 5, self.shape).astype(kind)
+        if kind.kind in "iu" and found.size and rng.random() < 0.5:
+            info = np.iinfo(kind)
+            wild = rng.integers(info.min, info.max, self.shape, kind, endpoint=True)
+            wild[rng.random(self.shape) < 0.3] = info.min  # which -1 divides
+            found = np.where(rng.random(self.shape) < 0.1, wild, found)
+            found.flat[0], found.flat[-1] = info.min, info.max
+        return laid_out(found, self.layout)
+
+
+def laid_out(array: Any, layout: str) -> Any:
+    """The same elements in an array of other strides; ``equal``: rows all the same."""
+    if layout == "rows":
+        return np.ascontiguousarray(array)
+    if layout == "columns":
+        return np.asfortranarray(array)
+    if layout == "backwards":
+        turned = tuple(slice(None, None, -1) for _ in array.shape)
+        return np.ascontiguousarray(array[turned])[turned]
+    if layout == "equal":
+        return np.broadcast_to(array[:1], array.shape)
+    room = np.zeros([2 * n for n in array.shape], array.dtype)
+    view = room[tuple(slice(None, None, 2) for _ in array.shape)]
+    view[...] = array
+    return view
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, its arguments and its place: all that a worker process needs.
+
+    ``numbers`` are the values of ``n`` it runs with, ``variables`` those of the source
+    with a known shape and type; ``same`` gives X for Y too, the very same view.
+    """
+
+    source: str
+    mode: str
+    arrays: Mapping[str, Array]
+    numbers: tuple[int, ...]
+    backend: str
+    target: str
+    grid: tuple[int, ...]
+    same: bool = False
+    variables: Mapping[str, Value] | None = None
+
+    def parameters(self) -> list[str]:
+        function = ast.parse(self.source).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        return [each.arg for each in function.args.args]
+
+    def arguments(self, n: int) -> list[Any]:
+        """New arrays, in the order of the parameters."""
+        found = {name: array.build() for name, array in self.arrays.items()}
+        if self.same and "X" in found:
+            found["Y"] = found["X"]
+        return [n if name == "n" else found[name] for name in self.parameters()]
+
+    def kernel(self) -> Any:
+        """A kernel whose source tracebacks and the front end can read."""
+        from xetl import xetile  # noqa: PLC0415 -- the runner itself compiles nothing
+
+        file = f"<kernel {next(_files)}>"
+        lines = self.source.splitlines(True)
+        linecache.cache[file] = (len(self.source), None, lines, file)
+        names: dict[str, Any] = {"xetile": xetile}
+        exec(compile(self.source, file, "exec"), names)
+        if self.mode == "subgroups":
+            return xetile.kernel(subgroups=[2, 2])(names["generated"])
+        return xetile.kernel(names["generated"])
+
+    def text(self) -> str:
+        """The case as a person reads it."""
+        arrays = [f"#   {name}: {array}" for name, array in self.arrays.items()]
+        head = f"# {self.backend}, target {self.target}, grid {self.grid}, n in "
+        head += f"{self.numbers}" + (", Y is X" if self.same else "")
+        kind = "@xetile.kernel"
+        kind += "(subgroups=[2, 2])" if self.mode == "subgroups" else ""
+        return "\n".join([head, *arrays, kind, self.source])
+
+
+def types(rng: random.Random) -> dict[str, str]:
+    """The element type of each array; of half of all kernels, two at most."""
+    pair = rng.choice((rng.sample(PLENTY, 2), ("i8", "u8"), ("i32", "f32")))
+    some = rng.choice((PLENTY, pair))
+    found = {name: rng.choice(some) for name in "XYZV"}
+    found["W"] = rng.choice(some) if rng.random() < 0.9 else "i1"
+    found["U"] = rng.choice(("f32", "f64", *SIGNED[2:], *UNSIGNED[2:]))
+    return found
+
+
+def arrays(
+    rng: random.Random, dtypes: Mapping[str, str], mode: str
+) -> dict[str, Array]:
+    """Of any extents, 0 and 1 as well."""
+    found: dict[str, Array] = {}
+    for name, rank in RANKS.items():
+        odd = rng.random() < 0.2
+        shape = [
+            rng.choice((0, 1, 1, 2, 3)) if odd else rng.randrange(2, 50)
+            for _ in range(rank)
+        ]
+        if rank == 3:
+            shape[0] = rng.choice((1, 2, 3))
+        layout = rng.choice(LAYOUTS)
+        if mode != "one" and name in "XYWV" and rng.random() < 0.05:
+            layout = "equal"
+        found[name] = Array(dtypes[name], tuple(shape), layout, rng.getrandbits(32))
+    return found
+
+
+def of_seed(seed: int, backend: str = "cpu", target: str | None = None) -> Case:
+    """The case of a seed: always the same one, whatever ran before."""
+    rng = random.Random(seed)
+    mode, dtypes, same = rng.choice(MODES), types(rng), rng.random() < 0.1
+    if same:
+        dtypes["Y"] = dtypes["X"]
+    largest = rng.choice(LARGEST[backend])
+    extents = [each for each in EXTENTS if each <= largest]
+    make = Generator(rng, mode=mode, dtypes=dtypes, extents=extents)
+    atomics = COMMUTATIVE[:3] if dtypes["U"] in FLOATS else COMMUTATIVE
+    make.kind, make.turned = rng.choice(atomics), rng.random() < 0.3
+    source = make.generate(rng.choice(STATEMENTS))
+    found = arrays(rng, dtypes, mode)
+    if same:
+        found["Y"] = found["X"]
+    numbers = tuple(rng.sample(range(4), 2))
+    target = target or rng.choice(TARGETS[backend])
+    variables = {value.name: value for value in make.known}
+    return Case(
+        source, mode, found, numbers, backend, target, GRIDS[mode], same, variables
+    )

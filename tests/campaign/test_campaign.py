@@ -1,0 +1,172 @@
+"""The campaign of random kernels finds faults of every kind, and makes them small."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.backends.xegpu import device
+from tests.campaign import worker as workers
+from tests.campaign.__main__ import main
+from tests.campaign.cases import BF16, Array, Case, of_seed
+from tests.campaign.check import Fault, check, difference
+from tests.campaign.shrink import Shrinker
+from tests.campaign.worker import Worker
+
+ADD = """
+def generated(X, Y, n):
+    a = xetile.load_tile(xetile.init_tile(X, [0, 0], (4, 4)))
+    for i in range(n):
+        xetile.store_tile(a + i, xetile.init_tile(Y, [0, 0], (4, 4)))
+"""
+
+
+def case(source: str) -> Case:
+    arrays = {name: Array("i32", (4, 4), fill=3) for name in "XY"}
+    return Case(source.strip() + "\n", "one", arrays, (2, 3), "cpu", "host", (1, 1))
+
+
+def test_a_seed_is_one_case() -> None:
+    assert of_seed(7) == of_seed(7)
+    assert of_seed(7) != of_seed(8)
+
+
+WRITTEN = {
+    "a transposed output": r"store_tile\(.*init_tile\(\w(\[.*?\])?\.T",
+    "a divisor that is computed": r" // \(v\d+ [-+&^*%]",
+    "modulo by a reduction": r" % xetile\.tile_reduce",
+    "a scalar divided by an element": r"q\d+ = .* // [XY]\[",
+    "scatter": "store_scatter",
+    "gather": "load_gather",
+    "atomics": "atomic_rmw_tile",
+    "a far prefetch": r"prefetch_tile\(.*(1000000|<< 3)",
+    "a far load": r"load_tile\(.*(1000000|<< 3)",
+    "a far store": r"store_tile\(.*(1000000|<< 3)",
+    "several carried values": r"v\d+, v\d+, v\d+ = v\d+, v\d+, ",
+    "broadcasts": "tile_broadcast",
+    "products": "tile_mma",
+}
+
+
+def test_everything_is_written_that_should_be() -> None:
+    cases = [of_seed(seed) for seed in range(1500)]
+    text = "\n".join(each.source for each in cases)
+    assert not [name for name, form in WRITTEN.items() if not re.search(form, text)]
+    arrays = [array for each in cases for array in each.arrays.values()]
+    assert {array.dtype for array in arrays} > {"f16", "bf16", "i8", "u8", "u32", "i64"}
+    assert {(0, 1), (1, 1), (1, 0)} < {array.shape for array in arrays}
+    layouts = {"rows", "columns", "sliced", "backwards", "equal"}
+    assert {array.layout for array in arrays} == layouts
+    assert {each.mode for each in cases} == {"one", "programs", "subgroups"}
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns", "sliced", "backwards"])
+def test_layouts_hold_the_same_elements(layout: str) -> None:
+    array = Array("i16", (3, 5), "rows", fill=1)
+    found = replace(array, layout=layout).build()
+    np.testing.assert_array_equal(found, array.build())
+
+
+def test_differences() -> None:
+    nan = np.array([1, np.nan], np.float32)
+    assert difference(nan, nan.copy()) == ""
+    assert "at (1,) nan instead of 2.0" in difference(nan, np.array([1, 2], np.float32))
+    assert difference(nan.astype(BF16), nan.astype(BF16)) == ""
+    assert difference(np.arange(3), np.array([0, 1, 3])).startswith("1 elements")
+
+
+FAULTS = {
+    "SIGFPE": "import os, signal\nos.kill(os.getpid(), signal.SIGFPE)",
+    "exit code 3": "import os\nos._exit(3)",
+    "hang": "while True: pass",
+    "reference: KeyError": "{}[1]",
+    "reference: X0101": "",
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_whatever_happens_is_a_fault(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = case(FAULTS[kind] + ADD.replace("a + i", "b"))
+    monkeypatch.setitem(workers.SECONDS, "cpu", 2.0 if kind == "hang" else 60.0)
+    with Worker() as worker:
+        fault = worker.run(bad)
+        assert fault is not None
+        assert fault.kind == kind
+        monkeypatch.undo()
+        assert worker.run(case(ADD)) is None
+
+
+def test_warnings_are_faults() -> None:
+    text = "import warnings\nwarnings.warn('slow', RuntimeWarning)"
+    fault = check(case(text + ADD))
+    assert fault is not None
+    assert "RuntimeWarning" in fault.kind
+
+
+def test_what_nobody_wrote_is_no_fault() -> None:
+    """Strict checks keep shrunk kernels free of what gives any result."""
+    room = "    s = xetile.slm((4, 4), xetile.i32)\n"
+    room += "    b = xetile.load_tile(xetile.init_tile(s, [0, 0], (4, 4)))\n"
+    text = ADD.replace("    for", room + "    for").replace("a + i", "b + i")
+    fault = check(case(text), strict=True)
+    assert fault is not None
+    assert fault.kind.startswith("reference: X08")
+
+
+def test_shrinking_keeps_the_fault_and_nothing_else() -> None:
+    """Of a long kernel with one division in a loop, that line is left."""
+    division = r"\n {8}v\d+ = .*v\d+ % v\d+"
+    found = [each for each in map(of_seed, range(2000)) if each.source.count("\n") > 15]
+    long = next(each for each in found if re.search(division, each.source))
+
+    def run(tried: Case, strict: bool) -> Fault | None:
+        compile(tried.source, "", "exec")
+        return Fault("SIGFPE") if re.search(r"v\d+ % v\d+", tried.source) else None
+
+    shrunk = Shrinker(long, Fault("SIGFPE"), run, tries=5000).shrink()
+    lines = shrunk.source.splitlines()
+    assert len(lines) == 2, shrunk.source
+    assert re.fullmatch(r" +v\d+ = v\d+ % v\d+", lines[1])
+    assert len(shrunk.numbers) == 1
+    assert shrunk.grid == (1, 1)
+    assert not shrunk.arrays
+
+
+def test_shrinking_runs_real_kernels() -> None:
+    """A kernel that the front end refuses, with what it does not need."""
+    wrong = ADD.replace("a + i", "(a + i) * 2 + a.to(xetile.f32)")
+    with Worker() as worker:
+        fault = worker.run(case(wrong))
+        assert fault is not None
+        assert fault.kind.startswith("reference: X")
+        shrunk = Shrinker(case(wrong), fault, worker.run).shrink()
+        assert worker.run(shrunk) is not None
+    assert len(shrunk.source) < len(wrong) - 20
+
+
+def test_the_runner_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ["--log", str(tmp_path / "log"), "--jobs", "2"]
+    assert main(["--seeds", "0:4", *log]) == 0
+    assert "4 kernels" in capsys.readouterr().out
+    assert main(["--seeds", "0:6", *log]) == 0
+    assert "2 kernels" in capsys.readouterr().out
+    (tmp_path / "log").write_text("0 SIGFPE\n1 -\n")
+    assert main(["--seeds", "0:2", *log]) == 1
+    assert "1 faults {'SIGFPE': 1}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "kernels"), [("cpu", 400), ("xegpu", 40)])
+def test_fresh_kernels(
+    backend: str, kernels: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other ones each time: the report names their seeds."""
+    device.require(backend)
+    code = main(["--backend", backend, "--fresh", str(kernels), "--jobs", "2"])
+    assert code == 0, capsys.readouterr().out

@@ -1,0 +1,81 @@
+"""A process that runs cases, and is started anew when one of them ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from types import TracebackType
+
+from tests.campaign.cases import Case
+from tests.campaign.check import Fault, check
+
+SECONDS = {"cpu": 60.0, "xegpu": 180.0}
+"""What a case may take; the compilers of devices take their time."""
+CASES = 400
+"""What a process runs at most: machine code is kept as long as its kernel."""
+
+
+def serve(pipe: Connection) -> None:
+    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        while True:
+            pipe.send(check(*pipe.recv()))
+
+
+class Worker:
+    """Runs one case at a time; whatever happens to the process is a fault of it."""
+
+    def __init__(self) -> None:
+        self._process: SpawnProcess | None = None
+        self._pipe: Connection | None = None
+        self._cases = 0
+
+    def run(self, case: Case, strict: bool = False) -> Fault | None:
+        """What is wrong with a case, or None."""
+        process, pipe = self._process, self._pipe
+        if process is None or pipe is None or self._cases >= CASES:
+            process, pipe = self._start()
+        self._cases += 1
+        pipe.send((case, strict))
+        seconds = SECONDS[case.backend]
+        if not pipe.poll(seconds):
+            self.close()
+            return Fault("hang", f"no result after {seconds:.0f} s")
+        try:
+            return pipe.recv()
+        except (EOFError, ConnectionResetError):
+            process.join()
+            code = process.exitcode or 0
+            self.close()
+            name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            return Fault(name, "the process has ended")
+
+    def close(self) -> None:
+        if self._process is not None and self._pipe is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+        self._process = self._pipe = None
+
+    def _start(self) -> tuple[SpawnProcess, Connection]:
+        self.close()
+        context = multiprocessing.get_context("spawn")
+        pipe, theirs = context.Pipe()
+        process = context.Process(target=serve, args=(theirs,), daemon=True)
+        process.start()
+        theirs.close()
+        self._process, self._pipe, self._cases = process, pipe, 0
+        return process, pipe
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

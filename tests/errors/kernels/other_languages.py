@@ -1,0 +1,86 @@
+"""What those write who come from Triton or NumPy."""
+
+import numpy as np
+
+from xetl import xetile
+
+TABLE = np.arange(4)
+NOTHING = None
+
+
+@xetile.kernel
+def launched(X):
+    pass
+
+
+def wrong_kernel_call(X: "f32 2"):
+    launched(X)  # ERROR: X0103 `launched` is a kernel: only the host launches it
+    # CARET: launched
+    # CHECK: @xetile.function
+
+
+def wrong_rand(X: "f32 2"):
+    xetile.rand(0)  # ERROR: X0102 `xetile` has no attribute `rand`
+    # CHECK: there are no random numbers
+
+
+def wrong_sort(X: "f32 2"):
+    xetile.sort(X)  # ERROR: X0102 `xetile` has no attribute `sort`
+    # CHECK: there is no sorting
+
+
+def wrong_compare_and_swap(X: "f32 2"):
+    xetile.atomic_cas(X)  # ERROR: X0102 `xetile` has no attribute `atomic_cas`
+    # CHECK: there is no compare and swap
+
+
+def wrong_dot(X: "f32 2"):
+    xetile.dot(X, X)  # ERROR: X0102 `xetile` has no attribute `dot`
+    # CHECK: use xetile.tile_mma, or `a @ b`
+
+
+def wrong_load(X: "f32 2"):
+    xetile.load(X)  # ERROR: X0102 `xetile` has no attribute `load`
+    # CHECK: use xetile.load_tile
+
+
+def wrong_module(X: "f32 2"):
+    tl.load(X)  # ERROR: X0101 `tl` is not defined
+    # CHECK: from xetl import xetile
+
+
+def wrong_function_of_numpy(X: "f32 2"):
+    np.concatenate(X)  # ERROR: X0106 `np.concatenate` is a function of the host
+    # CHECK: tiles are not joined or split
+
+
+def wrong_array_outside(X: "f32 2"):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 8)))
+    v + TABLE  # ERROR: X0303 an operand of `+` must be a vector or a number, not a Python object of type ndarray
+    # CARET: TABLE
+    # CHECK: pass it to the kernel as an argument
+
+
+def wrong_none(X: "f32 2"):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 8)))
+    v + NOTHING  # ERROR: X0303 an operand of `+` must be a vector or a number, not the constant None
+    # CARET: NOTHING
+    # CHECK: test `is None` first
+
+
+def wrong_float_offset(X: "f32 2"):
+    xetile.init_tile(X, [0, 1.5], (8, 8))  # ERROR: X0305 `offsets` of `init_tile` must hold ints
+    # CARET: 1.5
+    # CHECK: `//` divides to an int
+
+
+def wrong_mask_shape(X: "f32 1"):
+    tile = xetile.init_tile(X, xetile.arange(16))
+    xetile.load_gather(tile, xetile.arange(8) > 3)  # ERROR: X0208 the mask has shape (8,), the tile (16,)
+    # CARET: xetile.arange(8) > 3
+    # CHECK: compare the indices
+
+
+def wrong_number_for_an_array(X: "f32 2", dst: "i64"):
+    xetile.zeros((8, 8), dst.dtype)  # ERROR: X0102 `dst` has no attribute `dtype`
+    # CHECK: pass an array
