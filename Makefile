@@ -1,11 +1,11 @@
-# demo | test | test-slow | bench | lint | docs: each sets up what it needs in .venv; no root.
+# demo | check | test | test-slow | bench | lint | docs: each sets up what it needs in .venv; no root.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := setup.cfg setup.py pyproject.toml CMakeLists.txt
 
-.PHONY: demo test test-slow bench lint docs clean
+.PHONY: demo check test test-slow bench lint docs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -28,6 +28,13 @@ $(VENV)/.test: $(BIN)/python $(SOURCES)
 
 demo: $(VENV)/.demo
 	@$(BIN)/python tutorials/demo_digits.py
+
+# While developing: the lints, and one case of each test that needs no OpenCL device;
+# `make test` has what Intel's offline compiler makes, and the scripts that users run.
+NOT_CHECKED := tests/backends/xegpu/offline tests/test_demo.py tests/test_tutorials.py
+check: lint
+	$(BIN)/python -m pytest -n auto -m 'not slow' --targets host --one-of-each \
+	  $(addprefix --ignore=,$(NOT_CHECKED)) $(PYTEST_ARGS)
 
 test: lint
 	$(BIN)/python -m pytest -n auto -m 'not slow' $(PYTEST_ARGS)

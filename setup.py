@@ -6,9 +6,11 @@ The native parts (backends/*/native) are optional. What became of them is writte
 
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOTS = {
@@ -74,10 +76,26 @@ class BuildPy(build_py):
         (into / "STATUS").write_text(status + "\n")
 
 
+class BdistWheel(bdist_wheel):
+    """``bdist_wheel``, whose result says so if it is for one kind of machine."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Any Python, and any platform unless a library was built."""
+        built = self.get_finalized_command("build").build_lib
+        if not list(Path(built).glob("xetl_cpu/_native/*.so")):
+            return super().get_tag()
+        platform = self.plat_name or sysconfig.get_platform()
+        return "py3", "none", platform.replace("-", "_").replace(".", "_")
+
+
 packages: list[str] = []
 package_dir: dict[str, str] = {}
 for name, root in ROOTS.items():
     packages += find_packages(root, include=[name, f"{name}.*"])
     package_dir[name] = f"{root}/{name}".removeprefix("./")
 
-setup(packages=packages, package_dir=package_dir, cmdclass={"build_py": BuildPy})
+setup(
+    packages=packages,
+    package_dir=package_dir,
+    cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel},
+)
