@@ -61,7 +61,8 @@ def emit_elsewhere(text: str, as_text: bool) -> bytes:
     )
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise InternalError(f"LLVM's SPIR-V backend failed: {' '.join(last)}")
+        what = "does not read a kernel" if done.returncode == 1 else "ended its process"
+        raise InternalError(f"LLVM {what}: {' '.join(last)}")
     return done.stdout
 
 

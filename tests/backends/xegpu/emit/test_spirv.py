@@ -91,9 +91,10 @@ def test_a_module_that_stays_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch):
         spirv.to_spirv(text)
 
 
-def test_text_that_llvm_does_not_read_is_an_error():
+@pytest.mark.parametrize("emit", [spirv.emit_once, spirv.emit_elsewhere])
+def test_text_that_llvm_does_not_read_is_an_error(emit: spirv.Emit):
     with pytest.raises(InternalError, match="LLVM does not read a kernel"):
-        spirv.to_spirv("define nonsense")
+        emit("define nonsense", False)
 
 
 def with_an_id_twice(module: bytes) -> bytes:

@@ -142,6 +142,6 @@ def test_tiles_are_asked_for_with_hints(target: str, dtype: str) -> None:
     }}"""
     module, _ = load_mlir(text)["asks"].for_any_arguments()
     module = lowered_module(module, find_backend("xegpu"), target)
-    (seen,) = compiled(module, target).values()
+    seen = compiled(module, target)["asks"]
     assert seen.found == seen.planned
     assert seen.found.prefetches == 2 * {"i8": 2, "f16": 2, "f32": 4}[dtype]
