@@ -1,0 +1,1 @@
+"""Questions about operations and values that several passes ask."""

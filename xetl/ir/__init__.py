@@ -1,0 +1,1 @@
+"""Parts that every pass uses to build and convert operations."""

@@ -1,0 +1,220 @@
+"""The builder: it inserts operations at a point and folds arithmetic on indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+from xdsl.dialects.builtin import IndexType, LocationAttr, UnknownLoc
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from xetl.dialects.base import Index
+from xetl.dialects.literals import make_splat
+from xetl.dialects.upstream import arith, scf
+
+OpT = TypeVar("OpT", bound=Operation)
+T = TypeVar("T")
+
+
+class Builder:
+    """Inserts operations one after the other at a point.
+
+    Index arithmetic takes Python integers and values of type `index`.  What it can
+    compute from integers stays an integer: no operation is inserted for it.  Divisions
+    and remainders expect operands that are not negative.
+
+    Args:
+        point: operations are inserted here.
+        location: inserted operations without a location get it; None: they get none.
+        rewriter: is told of each insertion, so that its worklist and listeners see it.
+    """
+
+    def __init__(
+        self,
+        point: InsertPoint,
+        location: LocationAttr | None = None,
+        rewriter: PatternRewriter | None = None,
+    ) -> None:
+        self.point = point
+        self.location = location
+        self._rewriter = rewriter
+        self._computed: dict[Hashable, Any] = {}
+
+    # Where operations go --------------------------------------------------------------
+
+    @classmethod
+    def before(cls, op: Operation) -> Self:
+        """A builder that inserts before ``op``, with its location."""
+        return cls(InsertPoint.before(op), op.location)
+
+    @classmethod
+    def after(cls, value: Operation | SSAValue) -> Self:
+        """A builder that inserts directly after an operation.
+
+        Of a value that is the operation which defines it; of a block argument
+        it is the start of the block.
+        """
+        owner = value.owner if isinstance(value, SSAValue) else value
+        if isinstance(owner, Block):
+            return cls(InsertPoint.at_start(owner))
+        return cls(InsertPoint.after(owner), owner.location)
+
+    @classmethod
+    def at_end(cls, block: Block, location: LocationAttr | None = None) -> Self:
+        """A builder that appends to ``block``."""
+        return cls(InsertPoint.at_end(block), location)
+
+    def move_before(self, op: Operation) -> None:
+        """Insert before ``op`` from now on, with its location."""
+        self.point = InsertPoint.before(op)
+        self.location = op.location
+
+    @contextmanager
+    def at(self, point: InsertPoint) -> Generator[None]:
+        """Insert at ``point`` for the duration of a ``with`` statement."""
+        previous, self.point = self.point, point
+        try:
+            yield
+        finally:
+            self.point = previous
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Append to ``block`` for the duration of a ``with`` statement."""
+        with self.at(InsertPoint.at_end(block)):
+            yield
+
+    # Operations -----------------------------------------------------------------------
+
+    def add(self, op: OpT) -> OpT:
+        """Insert an operation and return it."""
+        if self.location is not None:
+            for each in op.walk() if op.regions else (op,):
+                if isinstance(each.location, UnknownLoc):
+                    each.location = self.location
+        point = self.point
+        if self._rewriter is not None:
+            self._rewriter.insert(op, point)
+        elif point.insert_before is None:
+            point.block.add_op(op)
+        else:
+            point.block.insert_op_before(op, point.insert_before)
+        return op
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Insert an operation and return its first result."""
+        return self.add(op).results[0]
+
+    def once(self, key: Hashable, make: Callable[[Self], T]) -> T:
+        """Return what ``make`` builds; it is called once for each key."""
+        if key not in self._computed:
+            self._computed[key] = make(self)
+        return self._computed[key]
+
+    # Constants and index arithmetic ---------------------------------------------------
+
+    def constant(self, number: int | float, type_: Attribute) -> SSAValue:
+        """A constant of a scalar type, or a vector with this number everywhere."""
+        return self.insert(arith.ConstantOp(make_splat(number, type_), type_))
+
+    def index(self, index: Index) -> SSAValue:
+        """``index`` as a value."""
+        if isinstance(index, int):
+            return self.insert(arith.ConstantOp.index(index))
+        return index
+
+    def pure(self, make: Callable[..., Operation], *operands: Index) -> SSAValue:
+        """The result of an operation without effects on indices.
+
+        All arithmetic of this class goes through here: a subclass that overrides it can
+        reuse or hoist operations.
+        """
+        return self.insert(make(*[self.index(each) for each in operands]))
+
+    def plus(self, left: Index, right: Index) -> Index:
+        """``left + right``."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if _is(left, 0):
+            return right
+        return left if _is(right, 0) else self.pure(arith.AddiOp, left, right)
+
+    def minus(self, left: Index, right: Index) -> Index:
+        """``left - right``."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left - right
+        return left if _is(right, 0) else self.pure(arith.SubiOp, left, right)
+
+    def times(self, left: Index, right: Index) -> Index:
+        """``left * right``."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left * right
+        if _is(left, 0) or _is(right, 0):
+            return 0
+        if _is(left, 1):
+            return right
+        return left if _is(right, 1) else self.pure(arith.MuliOp, left, right)
+
+    def divided(self, left: Index, right: Index) -> Index:
+        """``left / right``, rounded down."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left // right
+        return left if _is(right, 1) else self.pure(arith.DivuiOp, left, right)
+
+    def ceil_divided(self, left: Index, right: int) -> Index:
+        """``left / right``, rounded up."""
+        return self.divided(left if right == 1 else self.plus(left, right - 1), right)
+
+    def remainder(self, left: Index, right: Index) -> Index:
+        """``left`` modulo ``right``."""
+        if isinstance(left, int) and isinstance(right, int):
+            return left % right
+        return 0 if _is(right, 1) else self.pure(arith.RemuiOp, left, right)
+
+    def rounded_up(self, extent: Index, step: int) -> Index:
+        """The next multiple of ``step``."""
+        return self.times(self.ceil_divided(extent, step), step)
+
+    def minimum(self, left: Index, right: Index) -> Index:
+        """The smaller of two signed indices."""
+        if isinstance(left, int) and isinstance(right, int):
+            return min(left, right)
+        return self.pure(arith.MinsiOp, left, right)
+
+    def maximum(self, left: Index, right: Index) -> Index:
+        """The larger of two signed indices."""
+        if isinstance(left, int) and isinstance(right, int):
+            return max(left, right)
+        return self.pure(arith.MaxsiOp, left, right)
+
+    def compare(self, predicate: str, left: Index, right: Index) -> SSAValue:
+        """The i1 that `arith.cmpi` computes."""
+        op = arith.CmpiOp(predicate, self.index(left), self.index(right))
+        return self.insert(op)
+
+    def select(self, condition: SSAValue, yes: Index, no: Index) -> SSAValue:
+        """One of two indices."""
+        return self.pure(arith.SelectOp, condition, yes, no)
+
+    # Control flow ---------------------------------------------------------------------
+
+    def for_loop(
+        self, lower: Index, upper: Index, step: Index, inits: Sequence[SSAValue] = ()
+    ) -> scf.ForOp:
+        """Insert an empty loop that carries ``inits``; the caller adds its yield."""
+        lower, upper, step = map(self.index, (lower, upper, step))
+        block = Block(arg_types=[IndexType(), *(value.type for value in inits)])
+        return self.add(scf.ForOp(lower, upper, step, list(inits), Region(block)))
+
+    def when(self, condition: SSAValue) -> Self:
+        """Insert ``scf.if`` without results; returns a builder for its inside."""
+        end = scf.YieldOp()
+        self.add(scf.IfOp(condition, [], Region(Block([end]))))
+        return type(self)(InsertPoint.before(end), self.location)
+
+
+def _is(index: Index, number: int) -> bool:
+    return isinstance(index, int) and index == number
