@@ -1,10 +1,11 @@
-"""The native entry agrees with the general road: on what it takes, and on the slots."""
+"""The native entry agrees with the general path: on what it takes, and on the slots."""
 
 from __future__ import annotations
 
 import gc
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -15,13 +16,13 @@ from hypothesis import strategies as st
 from native_kernels import SCALE, SCRATCH, TEAM, image_of
 from numpy.lib.stride_tricks import as_strided
 
-from xetl.errors import LaunchError
+from xetl.errors import InternalError, LaunchError
 from xetl.language import dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
 from xetl.runtime.specialize import Specialization, specialize
-from xetl_cpu.launch import fastcall, make_entry
+from xetl_cpu.launch import entry, fastcall
 from xetl_cpu.launch.executable import CpuExecutable
 from xetl_cpu.launch.threads import thread_layer
 
@@ -328,9 +329,32 @@ def test_no_reference_is_lost_or_gained() -> None:
     assert max(abs(x - y) for x, y in zip(before, after)) < 20
 
 
-def test_the_code_is_what_the_emitter_makes() -> None:
-    is_same = make_entry.FILE.read_text() == make_entry.entry_module()
-    assert is_same, "run `python -m xetl_cpu.launch.make_entry`"
+def test_the_entry_is_built_once_and_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XETL_CACHE_DIR", str(tmp_path))
+    fastcall._entry.cache_clear()
+    assert scaling()(1, 1, 1, f4(), f4(), 1.0) == 0
+    (kept,) = tmp_path.glob("cpu-entry-*")
+    monkeypatch.setattr(entry, "build_entry", None)
+    fastcall._entry.cache_clear()
+    assert scaling()(1, 1, 1, f4(), f4(), 1.0) == 0
+    kept.unlink()
+    fastcall._entry.cache_clear()
+
+
+@pytest.mark.parametrize("error", [ImportError, OSError, RuntimeError, InternalError])
+def test_where_the_entry_cannot_be_built_there_is_no_fast_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[Exception]
+) -> None:
+    def fail() -> None:
+        raise error("no LLVM")
+
+    monkeypatch.setenv("XETL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(entry, "build_entry", fail)
+    fastcall._entry.cache_clear()
+    assert scaling() is None
+    fastcall._entry.cache_clear()
 
 
 def test_all_kernels_share_the_entry() -> None:
@@ -369,6 +393,6 @@ def test_layouts_hold_here() -> None:
     assert fastcall._LAYOUTS_HOLD
 
 
-def test_without_them_there_is_no_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_them_there_is_no_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastcall, "_LAYOUTS_HOLD", False)
     assert scaling() is None

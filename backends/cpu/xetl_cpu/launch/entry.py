@@ -3,13 +3,13 @@
 One function serves all kernels: it walks the table that `launch/fastcall.py` made. As a
 builtin it is called ``(self, objects, count)``, holding Python's lock; ``self`` is the
 table. It returns the int 0 when the kernel has run, and 1, with nothing written, when
-anything is not as the table says or merely unusual: the slow road is general.
+anything is not as the table says or merely unusual: the slow path is general.
 
     objects   grid x, y, z, then one for each parameter; constants at the end may miss
     check     type, dtype, rank, which stride is 1, alignment, writeable, overlap
     run       with the lock released
 
-`make_entry.py` makes machine code of it, once and for all processes.
+`fastcall` keeps the machine code in the disk cache.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xetl_cpu.build import assemble
+from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.slots import (
     GRID,
@@ -29,6 +31,7 @@ from xetl_cpu.launch.slots import (
     WORKSPACE_BYTES,
 )
 from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, store
+from xetl_cpu.targets import find_target
 
 _PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
@@ -36,13 +39,14 @@ Builder = Any
 Value = Any
 
 
-def entry_text() -> str:
-    """The LLVM IR of `xetl_entry`."""
+def build_entry() -> Image:
+    """The machine code of `xetl_entry`, for any processor that has a target."""
     module = ir.Module(layout.ENTRY)
     array = _emit_array(module)
     overlap = _emit_overlap(module)
     _emit_entry(module, array, overlap)
-    return str(module)
+    code = assemble(str(module), find_target("avx2"))
+    return build_image(code, [layout.ENTRY])
 
 
 class _Code:

@@ -2,16 +2,18 @@
 
 `xetl_entry` (emitted by `entry.py`) is a function as CPython calls builtins: it
 reads grid, arrays and numbers out of the objects themselves, checks them against a
-table and runs the kernel. This module makes the table and the builtin; it needs no
-LLVM, for the code of the entry is kept as bytes (`entry_code.py`). The layouts it
-relies on (of NumPy's arrays, and of CPython's floats and bytes) are stable but not
-promised, so they are tried at import; where one differs there is no fast road.
+table and runs the kernel. This module makes the table and the builtin. The code of the
+entry is built once and then kept in the disk cache, so that a process which finds its
+kernels there loads no LLVM. The layouts it relies on (of NumPy's arrays, and of
+CPython's floats and bytes) are stable but not promised, so they are tried at import.
+Where one differs, or the entry cannot be built, there is no fast path.
 """
 
 from __future__ import annotations
 
-import binascii
 import ctypes
+import hashlib
+import importlib
 import struct
 import sys
 from collections.abc import Callable, Collection
@@ -20,9 +22,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from xetl.backend import Artifact
+from xetl.errors import InternalError
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.runtime.cache import disk_cache
+from xetl.runtime.sources import stamp
 from xetl_cpu.image import Image, LoadedImage, load_image
-from xetl_cpu.launch import entry_code, workspace
+from xetl_cpu.launch import workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.launch.threads import (
     FAST_LAUNCHES,
@@ -100,9 +106,11 @@ def make_fast(
     records, slots = _records(signature, stored)
     if slots > _MOST_SLOTS:
         return None
+    entry = _entry()
+    if entry is None:
+        return None
     words = [kernel, ctypes.addressof(_process), len(signature.params), slots]
     words += [word for record in records for word in record]
-    entry = _entry()
     method = _MethodDef(b"launch", entry[ENTRY], _METH_FASTCALL, None)
     # The builtin keeps its "self", here the table, and its "module", here all else
     # that is needed: also the constants, which are known by their addresses.
@@ -114,9 +122,21 @@ def make_fast(
 
 
 @cache
-def _entry() -> LoadedImage:
-    """The entry of all kernels of this process."""
-    return load_image(Image.from_bytes(binascii.a2b_base64(entry_code.IMAGE)))
+def _entry() -> LoadedImage | None:
+    """The entry of all kernels of this process; None if it cannot be built."""
+    key = f"cpu-entry-{hashlib.sha256(stamp('xetl_cpu').encode()).hexdigest()}"
+    disk = disk_cache()
+    kept = None if disk is None else disk.load(key)
+    if kept is not None:
+        return load_image(Image.from_bytes(kept.payload))
+    try:
+        # It brings LLVM, which a process with a warm cache need not load.
+        image = importlib.import_module("xetl_cpu.launch.entry").build_entry()
+    except (ImportError, OSError, RuntimeError, InternalError):
+        return None
+    if disk is not None:
+        disk.store(key, Artifact(image.to_bytes(), {}))
+    return load_image(image)
 
 
 def publish(layer: ThreadLayer) -> None:
