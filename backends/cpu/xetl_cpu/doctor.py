@@ -12,8 +12,7 @@ from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.settings import config
 from xetl_cpu import amx, native
-from xetl_cpu.launch.thread_limits import allowed_threads
-from xetl_cpu.launch.thread_pools import WORKQUEUE
+from xetl_cpu.launch.thread_pools import WORKQUEUE, allowed_threads
 from xetl_cpu.launch.threads import ThreadLayer, thread_layer
 from xetl_cpu.library.native_build import system_root
 from xetl_cpu.library.serve import UnusableLibraryError, find_library

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_harness import compile_functions, fenced
 
-from xetl_cpu.microkernels import choose_blocking, low_blocks
-from xetl_cpu.microkernels.low_blocks import emit_low_gemm, is_low
-from xetl_cpu.microkernels.skinny import MOST_ROWS, emit_skinny_gemm, is_skinny
+from xetl_cpu.microkernels import choose_blocking, small_m_gemm
+from xetl_cpu.microkernels.gemv import MOST_ROWS, emit_skinny_gemm, is_skinny
+from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm, is_low
 from xetl_cpu.targets import find_target
 
 NUMPY = {
@@ -82,7 +82,7 @@ LOW_CASES = [
 @cache
 def low_gemm(target_name, dtype):
     target = find_target(target_name)
-    blocking = choose_blocking(target, dtype, low_blocks.MOST_ROWS, 70)
+    blocking = choose_blocking(target, dtype, small_m_gemm.MOST_ROWS, 70)
     [gemm] = compile_functions(
         target, [lambda module: emit_low_gemm(module, target, blocking)]
     )
@@ -91,7 +91,7 @@ def low_gemm(target_name, dtype):
 
 @pytest.mark.parametrize(("target_name", "dtype"), LOW_CASES)
 @given(
-    rows=st.integers(1, low_blocks.MOST_ROWS), n=sizes, k=st.integers(0, 70),
+    rows=st.integers(1, small_m_gemm.MOST_ROWS), n=sizes, k=st.integers(0, 70),
     pads=st.tuples(st.integers(0, 5), st.integers(0, 5)), seed=st.integers(0, 99),
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
@@ -116,9 +116,9 @@ def test_which_blocks_are_low():
     target = find_target("avx512_bf16")
     for dtype in ("f32", "f64", "bf16"):
         assert is_low(choose_blocking(target, dtype, MOST_ROWS + 1, 256))
-        assert is_low(choose_blocking(target, dtype, low_blocks.MOST_ROWS, 256))
+        assert is_low(choose_blocking(target, dtype, small_m_gemm.MOST_ROWS, 256))
         assert not is_low(choose_blocking(target, dtype, MOST_ROWS, 256))
-        most = low_blocks.MOST_ROWS + 1
+        most = small_m_gemm.MOST_ROWS + 1
         assert not is_low(choose_blocking(target, dtype, most, 256))
     # Rows of B in a block have 512 bytes at least.
     assert is_low(choose_blocking(target, "f32", 16, 128))

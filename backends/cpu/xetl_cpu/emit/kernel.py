@@ -11,7 +11,8 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type, ModuleOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.dialects.llvm import IntToPtrOp, LLVMPointerType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
@@ -19,7 +20,17 @@ from xetl.codegen.division import check_divisions
 from xetl.codegen.emitter import Emitter, Strided, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
-from xetl.codegen.types import F32, F64, I1, I8, I64, PTR, byte_width, memory_type
+from xetl.codegen.types import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I64,
+    PTR,
+    byte_width,
+    llvm_type,
+    memory_type,
+)
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
@@ -28,10 +39,10 @@ from xetl.dialects.upstream.xegpu_fence import FenceOp
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
 from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
-from xetl_cpu.emit import calls, products
+from xetl_cpu.emit import products
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
-from xetl_cpu.llvm import define
+from xetl_cpu.llvm import VOID, declare, define
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 
@@ -246,6 +257,24 @@ def _fence(em: KernelEmitter, op: FenceOp) -> None:
     em.builder.fence("acq_rel")
 
 
+def _c_type(type_: Attribute) -> Any:
+    return PTR if isinstance(type_, LLVMPointerType) else llvm_type(type_)
+
+
+def _call(em: Any, op: func.CallOp) -> None:
+    name = op.callee.root_reference.data
+    result = _c_type(op.results[0].type) if op.results else VOID
+    types = [_c_type(value.type) for value in op.operands]
+    function = declare(em.module, name, result, types)
+    called = em.builder.call(function, em.all(op.operands))
+    if op.results:
+        em.set(op.results[0], called)
+
+
+def _int_to_ptr(em: Any, op: IntToPtrOp) -> None:
+    em.set(op.output, em.builder.inttoptr(em.get(op.input), PTR))
+
+
 _TABLE: dict[Any, Any] = {
     **arith.TABLE,
     **math.TABLE,
@@ -253,7 +282,8 @@ _TABLE: dict[Any, Any] = {
     **vector.TABLE,
     **memref.TABLE,
     **products.TABLE,
-    **calls.TABLE,
+    func.CallOp: _call,
+    IntToPtrOp: _int_to_ptr,
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     ViewAddressOp: _view_address,

@@ -15,21 +15,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.codegen.division import or_one
-from xetl.codegen.emitter import constant
+from xetl.codegen.emitter import Emitter, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
-from xetl.codegen.types import I8, I64, PTR
-from xetl.dialects.upstream import scf
-from xetl_cpu.dialect import IsNewOp, ThreadCountOp, ThreadNumberOp, ThreadTilesOp
+from xetl.dialects.kinds_of_types import is_integer_attr
+from xetl.dialects.upstream import arith, func, scf
+from xetl_cpu.dialect import (
+    BlockGemmOp,
+    IsNewOp,
+    PackAOp,
+    PackBOp,
+    ThreadCountOp,
+    ThreadNumberOp,
+    ThreadTilesOp,
+)
 from xetl_cpu.emit.kernel import KernelEmitter
-from xetl_cpu.emit.thread_tiles import give_back_tiles, set_up_tiles
-from xetl_cpu.emit.work import SMALL, nanoseconds
 from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
-from xetl_cpu.llvm import VOID, counted_loop, define, minimum
+from xetl_cpu.llvm import (
+    I8,
+    I64,
+    PTR,
+    VOID,
+    counted_loop,
+    declare,
+    define,
+    minimum,
+    stack_array,
+)
+from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.xsmm.flags import DATA_TYPES
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
 _HEADER = 64
@@ -269,3 +287,79 @@ TABLE: dict[Any, Any] = {
     ThreadNumberOp: _thread_number,
     IsNewOp: _is_new,
 }
+
+
+_INVOKE = "xsmm_intel_amx_tile_config_invoke"
+_STATE_BYTES = 64
+
+
+def set_up_tiles(em: Emitter, op: ThreadTilesOp) -> Any:
+    """Before a thread's first trip; gives what `give_back_tiles` wants to know."""
+    if op.library is None:
+        emit_configure(em.builder)
+        return None
+    state = stack_array(em.builder, I8, _STATE_BYTES)
+    state.align = _STATE_BYTES
+    _invoke(em, em.get(op.setup), state)
+    return state
+
+
+def give_back_tiles(em: Emitter, op: ThreadTilesOp, state: Any) -> None:
+    """Behind a thread's last trip."""
+    if op.library is None:
+        emit_release(em.builder)
+    else:
+        _invoke(em, em.get(op.reset), state)
+
+
+def _invoke(em: Emitter, kernel: Any, state: Any) -> None:
+    """A kernel of the library: it saves to the state, or restores from it."""
+    function = declare(em.module, _INVOKE, VOID, [I64, I64, PTR, I64])
+    data_type = constant(DATA_TYPES["bf16"])
+    em.builder.call(function, [data_type, kernel, state, constant(0)])
+
+
+SMALL = 20_000
+"""Nanoseconds of work that one thread does alone."""
+
+_UNKNOWN_TRIPS = 8
+_UNKNOWN_DEPTH = 128
+_GEMM_PER_NS = 200
+_PACK_PER_NS = 4
+_CALL = 1000
+"""Of a library, for the product of a panel."""
+
+
+def nanoseconds(block: Block) -> int:
+    """Estimated time of one execution of a block: a vector operation is 1 ns."""
+    return sum(_cost(op) for op in block.ops)
+
+
+def _cost(op: Operation) -> int:
+    if isinstance(op, scf.ForOp):
+        return _trips(op) * nanoseconds(op.body.block)
+    if isinstance(op, BlockGemmOp):
+        m, n, _ = op.user_tile()
+        return 2 * m * n * _UNKNOWN_DEPTH // _GEMM_PER_NS
+    if isinstance(op, func.CallOp):
+        return _CALL
+    if isinstance(op, PackAOp | PackBOp):
+        m, n, _ = op.user_tile()
+        return (m if isinstance(op, PackAOp) else n) * _UNKNOWN_DEPTH // _PACK_PER_NS
+    inside = [nanoseconds(b) for region in op.regions for b in region.blocks]
+    return max(inside, default=0 if isinstance(op, arith.ConstantOp) else 1)
+
+
+def _trips(loop: scf.ForOp) -> int:
+    bounds = [_constant(loop.operands[i]) for i in range(3)]
+    lower, upper, step = bounds
+    if lower is None or upper is None or step is None or step <= 0:
+        return _UNKNOWN_TRIPS
+    return max(0, -(-(upper - lower) // step))
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and is_integer_attr(owner.value):
+        return owner.value.value.data
+    return None

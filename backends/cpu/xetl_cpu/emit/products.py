@@ -28,8 +28,8 @@ from xetl_cpu.microkernels import (
 )
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.microkernels.elements import bits_of
-from xetl_cpu.microkernels.low_blocks import emit_low_gemm
-from xetl_cpu.microkernels.skinny import emit_skinny_gemm, is_skinny
+from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
+from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
 from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
 Blocked = PackAOp | PackBOp | BlockGemmOp | SkinnyGemmOp

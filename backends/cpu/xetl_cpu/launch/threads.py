@@ -24,10 +24,10 @@ from functools import cache
 
 from xetl.errors import ThreadLayerWarning
 from xetl.locks import ForkSafeLock
-from xetl_cpu.launch.thread_limits import allowed_threads
 from xetl_cpu.launch.thread_pools import (
     WORKQUEUE,
     address,
+    allowed_threads,
     load_pool,
     may_start,
     openmp_limit,

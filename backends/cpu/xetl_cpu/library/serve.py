@@ -8,8 +8,9 @@
 | a path                | calls of the library there: of one with these functions,   |
 |                       | or of a libxsmm (its folder, or its file)                  |
 
-A library is tried out (`xetl_cpu.library.trial`) before it is trusted: numbers of flags
-differ between versions of libxsmm, and a wrong one is no error there but wrong numbers.
+A library is tried out (`xetl_cpu.library.validate_library`) before it is trusted:
+numbers of flags differ between versions of libxsmm, and a wrong one is no error there
+but wrong numbers.
 """
 
 from __future__ import annotations
@@ -120,5 +121,5 @@ def _root_of_libxsmm(path: Path) -> Path | None:
 
 def why_not_trusted(library: Library) -> str | None:
     """Why a library is not to be used, if it is not."""
-    trial = importlib.import_module("xetl_cpu.library.trial")
+    trial = importlib.import_module("xetl_cpu.library.validate_library")
     return trial.why_not_trusted(library)

@@ -52,7 +52,7 @@ from xetl_cpu.lowering.affine import constant_of, is_defined_outside
 from xetl_cpu.lowering.loops.build import Build, at_end, before
 from xetl_cpu.lowering.packing.bounds import copier
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
-from xetl_cpu.lowering.raising.pruning import prune_loop
+from xetl_cpu.lowering.pruning import prune_loop
 
 _LEAST = 16
 """Rows or columns that must multiply an operand."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
@@ -43,32 +43,41 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.errors import InternalError
-from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp
+from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
 from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
-from xetl_cpu.lowering.loops.build import Index, before
+from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
-from xetl_cpu.lowering.loops.hazards import snapshot_loads_before
-from xetl_cpu.lowering.loops.logging import log
-from xetl_cpu.lowering.loops.materialize import materialize, materialize_cast
-from xetl_cpu.lowering.loops.matmul import lower_brgemm
-from xetl_cpu.lowering.loops.plain_products import lower_mma
-from xetl_cpu.lowering.loops.policy import is_coordinate_swap, is_free, wants_buffer
-from xetl_cpu.lowering.loops.reductions import reduce_tile
-from xetl_cpu.lowering.loops.reshape import reshape
-from xetl_cpu.lowering.loops.scans import scan_tile
-from xetl_cpu.lowering.loops.sinks import (
-    extract,
-    store_scatter,
-    store_tile,
+from xetl_cpu.lowering.loops.materialization import (
+    is_coordinate_swap,
+    is_free,
+    materialize,
+    materialize_cast,
+    wants_buffer,
 )
+from xetl_cpu.lowering.loops.matmul import lower_brgemm
+from xetl_cpu.lowering.loops.memory_dependences import snapshot_loads_before
+from xetl_cpu.lowering.loops.plain_products import lower_mma
+from xetl_cpu.lowering.loops.reductions import reduce_tile
+from xetl_cpu.lowering.loops.scans import scan_tile
 from xetl_cpu.lowering.loops.state import (
+    Buffer,
     ScatterTile,
+    Shape,
     State,
     TileAt,
     matrix_of,
+    reinterpret,
+    shape_of,
     view_address,
+)
+from xetl_cpu.lowering.loops.stores import (
+    element_of,
+    extract,
+    store_scatter,
+    store_tile,
+    write,
 )
 from xetl_cpu.lowering.tiles import may_write
 from xetl_cpu.targets import find_target
@@ -253,8 +262,42 @@ def _shape_cast(state: State, op: vector.ShapeCastOp) -> None:
     if is_coordinate_swap(op):
         _value(state, op)
         return
-    state.buffers[op.result] = reshape(state, op)
+    state.buffers[op.result] = _reshape(state, op)
     state.dead.append(op)
+
+
+def _log(state: State, op: PrintOp | AssertOp) -> None:
+    """One ``cpu.log`` for each."""
+    values = [_in_memory(state, value, op) for value in op.arguments]
+    types: list[Attribute] = [value.type for value in op.arguments]
+    condition = op.condition if isinstance(op, AssertOp) else None
+    new = LogOp(op.template, condition, values, types, op.properties.get("unsigned"))
+    new.location = op.location
+    before(op).emit(new)
+
+
+def _in_memory(state: State, value: SSAValue, op: PrintOp | AssertOp) -> SSAValue:
+    return materialize(state, value, op).memref if is_vector(value.type) else value
+
+
+def _reshape(state: State, op: vector.ShapeCastOp) -> Buffer:
+    """The result of a reshape as a second view of its source's scratch.
+
+    Rows are written in order and without padding; the last vector of a row spills
+    into the next row, which is written after it, and at the end into the slack.
+    """
+    source, result = op.operands[0], op.results[0]
+    rows, cols = shape_of(source)
+    flat = state.scratch_memref([rows * cols + state.lanes], element_of(source))
+    build = before(op)
+    write(state, source, _view(build, flat, (rows, cols)), op)
+    return _view(build, flat, shape_of(result))
+
+
+def _view(build: Build, flat: SSAValue, shape: Shape) -> Buffer:
+    if shape[1] == 1:
+        return Buffer(flat, shape)
+    return Buffer(reinterpret(build, flat, 0, shape, (shape[1], 1)), shape)
 
 
 _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
@@ -269,8 +312,8 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     LoadTileOp: _load,
     StoreTileOp: _sink(store_tile),
     StoreScatterOp: _sink(store_scatter),
-    PrintOp: _sink(log),
-    AssertOp: _sink(log),
+    PrintOp: _sink(_log),
+    AssertOp: _sink(_log),
     TileScanOp: _sink(scan_tile),
     AtomicRmwTileOp: _sink(atomic_rmw),
     TileReduceOp: _sink(reduce_tile),

@@ -25,26 +25,28 @@ number times the tile, or that no two programs share; those are packed chunk by 
 each program.
 
 On memrefs, both operands of a `linalg.matmul` are packed into ``blocks`` of m, n and k:
-linalg/packing.py.
+linalg_blocking.py.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
-from xetl.dialects.upstream import func, scf
+from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.state import static_strides
-from xetl_cpu.lowering.packing.groups import form_groups, group_size
 from xetl_cpu.lowering.packing.panels import (
     Packing,
     emit_packing,
@@ -56,7 +58,7 @@ from xetl_cpu.lowering.packing.panels import (
 from xetl_cpu.lowering.packing.plans import plan_or_say_why
 from xetl_cpu.lowering.packing.rows import RowCopy, emit_rows, reserve_rows
 from xetl_cpu.microkernels import choose_blocking
-from xetl_cpu.microkernels.skinny import is_skinny
+from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.targets import Target, find_target
 
 
@@ -76,7 +78,7 @@ class PackOperandsPass(ModulePass):
             _pack_for_programs(function, machine)
         for matmul in [o for o in op.walk() if o.name == "linalg.matmul"]:
             # Only then: importing `linalg` takes as long as a small compilation.
-            linalg = importlib.import_module("xetl_cpu.lowering.linalg.packing")
+            linalg = importlib.import_module("xetl_cpu.lowering.linalg_blocking")
             linalg.pack_matmul(matmul, self.blocks)
 
 
@@ -173,3 +175,72 @@ def _stays(op: BrgemmTileOp, target: Target) -> bool:
         return False
     remark(op, "packing", "b is not packed: few rows are multiplied by it")
     return True
+
+
+_BYTES = 4 << 20
+"""Of packed operands in a group: the part of a shared cache that a launch may take."""
+
+_PROGRAMS = 64
+"""At least, in a group: enough for threads to share."""
+
+
+@dataclass
+class Group:
+    """A serial loop around the loop over programs.
+
+    Attributes:
+        extent: how many numbers along the axis are in this group.
+        build: where the group's packing goes.
+        ahead: where the packing for all groups goes.
+    """
+
+    extent: Index
+    build: Build
+    ahead: Build
+
+
+def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
+    """Let programs run in groups of ``size`` numbers along an axis of the grid."""
+    build = before(loop)
+    number, grid = loop.body.block.args[axis], loop.upper_bounds[axis]
+    body = Block(arg_types=[IndexType()])
+    (first,) = body.args
+    first.name_hint = "first_of_group"
+    end = scf.YieldOp()
+    body.add_op(end)
+    zero, step = build.value(0), build.value(size)
+    group = scf.ForOp(zero, grid, step, [], Region(body))
+    group.location = loop.location
+    build.emit(group)
+    loop.detach()
+    body.insert_op_before(loop, end)
+    inside = before(loop)
+    extent = inside.minimum(inside.sub(grid, first), size)
+    loop.operands[len(loop.upper_bounds) + axis] = inside.value(extent)
+    top = loop.body.block.first_op
+    assert top is not None
+    place = arith.AddiOp(first, number)
+    Build(InsertPoint.before(top)).emit(place)
+    number.replace_uses_with_if(place.result, lambda use: use.operation is not place)
+    return Group(extent, inside, before(group))
+
+
+def group_size(loop: scf.ParallelOp, axis: int, packings: Sequence[Packing]) -> Index:
+    """Numbers along the axis that a group has, at least one, before the programs.
+
+    So many matrices as fit the caches, but enough programs for all threads.
+    """
+    build = before(loop)
+    taken: Index = 1
+    for packing in [one for one in packings if one.shared is None]:
+        size = build.mul(packing.elements(build), packing.blocking.compute_bytes)
+        taken = build.add(taken, size)
+    programs: Index = 1
+    for other, extent in enumerate(loop.upper_bounds):
+        programs = programs if other == axis else build.mul(programs, extent)
+    fitting, needed = (
+        build.insert(arith.DivuiOp(build.value(many), build.value(each)))
+        for many, each in ((_BYTES, taken), (_PROGRAMS, build.maximum(programs, 1)))
+    )
+    size = build.minimum(build.maximum(fitting, needed), loop.upper_bounds[axis])
+    return build.maximum(size, 1)

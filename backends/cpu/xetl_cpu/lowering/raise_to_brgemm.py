@@ -21,7 +21,7 @@ Left alone: element types without a micro-kernel, operands that are computed in 
 loop or may be written there, accumulators that are used between the steps, tiles whose
 offset may be negative, other padding than 0.
 
-On memrefs, a batch-reduce `linalg.generic` becomes ``xsmm.brgemm``: linalg/raising.py.
+On memrefs, a batch-reduce `linalg.generic` becomes ``xsmm.brgemm``: linalg_raising.py.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import LoadTileOp, TileMmaOp, TileTransposeOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.affine import dominates
-from xetl_cpu.lowering.demand import Demand, demanded_extent
-from xetl_cpu.lowering.linalg.raising import GENERIC, raise_generic
-from xetl_cpu.lowering.raising.accumulations import (
+from xetl_cpu.lowering.accumulations import (
     Accumulation,
     NotRaisedError,
+    Operand,
     accumulation_of,
     chain_of,
 )
-from xetl_cpu.lowering.raising.pruning import prune_loop
-from xetl_cpu.lowering.raising.streams import Operand
+from xetl_cpu.lowering.affine import dominates
+from xetl_cpu.lowering.demand import Demand, demanded_extent
+from xetl_cpu.lowering.linalg_raising import GENERIC, raise_generic
+from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import is_streamable, loads_zero_padded, writes_between
 
 _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": "i32"}

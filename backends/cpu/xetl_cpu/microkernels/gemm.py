@@ -33,15 +33,9 @@ from xetl_cpu.llvm import (
     minimum,
     offset,
 )
-from xetl_cpu.microkernels.ahead import (
-    Strip,
-    next_panel,
-    next_rows,
-    or_next_pieces,
-)
 from xetl_cpu.microkernels.amx import emit_amx_block_gemm
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.finishing import (
+from xetl_cpu.microkernels.epilogue import (
     Output,
     StripRows,
     finish,
@@ -54,6 +48,12 @@ from xetl_cpu.microkernels.parameters import (
     LATER_PARAMETERS,
     OUTPUT_PARAMETERS,
     START_PARAMETERS,
+)
+from xetl_cpu.microkernels.prefetch import (
+    Strip,
+    next_panel,
+    next_rows,
+    or_next_pieces,
 )
 from xetl_cpu.microkernels.register_tile import RegisterTile
 from xetl_cpu.targets import Target

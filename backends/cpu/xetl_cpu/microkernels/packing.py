@@ -6,6 +6,8 @@ pieces, not a panel's width of each.  Measured at 128 x 4096 x 4096, where packi
 a third of the time: 14 % faster in f32, 7 % in bf16.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 from xetl_cpu.llvm import (
@@ -26,11 +28,16 @@ from xetl_cpu.llvm import (
     prefetch,
 )
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.copying import CopyKind, emit_block_copy
+from xetl_cpu.microkernels.copy_block import (
+    Block,
+    CopyKind,
+    define_copy,
+    emit_copy_elements,
+)
+from xetl_cpu.microkernels.copy_columns import emit_copy_columns, transposes
+from xetl_cpu.microkernels.copy_rows import emit_copy_rows
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
-
-__all__ = ["emit_pack_a", "emit_pack_b"]
 
 _ROWS = 8
 """Of B that all panels take before the next ones; a multiple of every ``k_pack``."""
@@ -157,3 +164,43 @@ def emit_pack_a(
     builder.call(copy, list(function.args))
     builder.ret_void()
     return function
+
+
+def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
+    """Get or create the copy; its arguments are ``block.PARAMS``.
+
+    Strides are in source elements and may be 0 or negative; ``ldd`` in groups.  Where
+    ``kind.unit`` says which stride is 1, it is not looked at.
+    """
+    if kind.unit == "minor":
+        return emit_copy_rows(module, target, kind)
+    if kind.unit == "major" and transposes(target, kind):
+        return emit_copy_columns(module, target, kind)
+    function, builder = define_copy(module, target, kind, "any")
+    if builder is not None:
+        _choose(builder, Block(builder, target, kind, *function.args))
+    return function
+
+
+def _choose(builder: Builder, block: Block) -> None:
+    """Take the fastest road the strides allow."""
+    module, target, kind = builder.module, block.target, block.kind
+    arguments = list(builder.function.args)
+    is_rows = builder.icmp_signed("==", block.stride_minor, const(I64, 1))
+    with builder.if_then(is_rows):
+        builder.call(emit_copy_rows(module, target, kind), arguments)
+        builder.ret_void()
+    if transposes(target, kind):
+        _try_columns(block, arguments)
+    zero = const(I64, 0)
+    block.copy_elements(emit_copy_elements, zero, block.groups, zero, block.minor)
+    builder.ret_void()
+
+
+def _try_columns(block: Block, arguments: list[Value]) -> None:
+    builder = block.builder
+    is_columns = builder.icmp_signed("==", block.stride_major, const(I64, 1))
+    with builder.if_then(is_columns):
+        columns = emit_copy_columns(builder.module, block.target, block.kind)
+        builder.call(columns, arguments)
+        builder.ret_void()

@@ -21,8 +21,8 @@ from xetl_cpu.llvm import (
     splat,
     vector,
 )
-from xetl_cpu.microkernels.ahead import Ahead
 from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.prefetch import Ahead
 
 __all__ = ["RegisterTile"]
 

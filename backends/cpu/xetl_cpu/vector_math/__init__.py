@@ -1,8 +1,81 @@
-"""Elementary functions on vectors, of our own making: no libm is called.
+"""Elementary functions on vectors, emitted as LLVM functions: no libm is called.
 
 Errors are stated in units in the last place (ulp) of the true result.
 """
 
-from xetl_cpu.vector_math.emit import FUNCTIONS, emit_math
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["FUNCTIONS", "emit_math"]
+from xetl_cpu.llvm import Builder, Function, Module, Value, define, ir, shuffle
+from xetl_cpu.targets import Target
+from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, tanh
+from xetl_cpu.vector_math.lanes import FORMATS, Lanes
+from xetl_cpu.vector_math.trigonometry import cos, sin
+
+
+def _rsqrt(lanes: Lanes, x: Value) -> Value:
+    """Within 2 ulp: two correctly rounded operations."""
+    return lanes.div(1.0, lanes.sqrt(x))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cos": cos,
+    "erf": erf,
+    "exp": exp,
+    "exp2": exp2,
+    "log": log,
+    "log2": log2,
+    "pow": power,
+    "rsqrt": _rsqrt,
+    "sin": sin,
+    "tanh": tanh,
+}
+"""The formulas by name; each takes the lanes and one value (``pow``: two)."""
+
+
+def emit_math(
+    module: Module, target: Target, name: str, dtype: str, lanes: int
+) -> Function:
+    """Get or create ``<lanes x dtype> name(<lanes x dtype>)``; ``pow`` takes two.
+
+    One lane means scalars.  Any power of two may be asked for: more lanes than a
+    register holds are done register by register.
+
+    Args:
+        module: where the function goes; it is internal and always inlined.
+        target: what it may use.
+        name: a key of ``FUNCTIONS``.
+        dtype: ``f32`` or ``f64``.
+        lanes: a power of two.
+    """
+    label = f"xetl_{name}_{dtype}x{lanes}_{target.name}"
+    known = module.globals.get(label)
+    if known is not None:
+        return known
+    form = FORMATS[dtype]
+    inputs = ("x", "y") if name == "pow" else ("x",)
+    plan = Lanes(None, target, form, lanes)
+    params = [(each, plan.type) for each in inputs]
+    function = define(module, label, plan.type, params)
+    function.attributes.add("alwaysinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    arguments = list(function.args)
+    if lanes > target.lanes(dtype):
+        half = emit_math(module, target, name, dtype, lanes // 2)
+        builder.ret(_halves(builder, half, arguments))
+    else:
+        formula = FUNCTIONS[name]
+        builder.ret(formula(Lanes(builder, target, form, lanes), *arguments))
+    return function
+
+
+def _halves(builder: Builder, half: Function, arguments: list[Value]) -> Value:
+    """Call ``half`` on both halves of the arguments."""
+    count = arguments[0].type.count
+    results: list[Value] = []
+    for start in (0, count // 2):
+        lanes = range(start, start + count // 2)
+        parts = [shuffle(builder, value, value, lanes) for value in arguments]
+        results.append(builder.call(half, parts))
+    low, high = results
+    return shuffle(builder, low, high, range(count))

@@ -10,7 +10,6 @@ from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, scatter_lanes
 from xetl_cpu.lowering.loops.nest import open_nest
-from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -18,6 +17,7 @@ from xetl_cpu.lowering.loops.state import (
     TileAt,
     shape_of,
 )
+from xetl_cpu.lowering.loops.stores import element_of, write
 
 
 def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:

@@ -20,7 +20,6 @@ from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
 from xetl_cpu.lowering.affine import constant_of, is_non_negative
 from xetl_cpu.lowering.loops.build import Build, before
-from xetl_cpu.lowering.loops.sinks import element_of
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -29,6 +28,7 @@ from xetl_cpu.lowering.loops.state import (
     TileAt,
     shape_of,
 )
+from xetl_cpu.lowering.loops.stores import element_of
 
 
 @dataclass

@@ -18,9 +18,9 @@ from xetl_cpu.lowering.loops.carried import (
     stays_in_matrix,
 )
 from xetl_cpu.lowering.loops.matmul import accumulator
-from xetl_cpu.lowering.loops.reads import reads_elsewhere
-from xetl_cpu.lowering.loops.sinks import element_of, write
+from xetl_cpu.lowering.loops.memory_dependences import reads_elsewhere
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+from xetl_cpu.lowering.loops.stores import element_of, write
 
 LowerBlock = Callable[[State, Block], None]
 

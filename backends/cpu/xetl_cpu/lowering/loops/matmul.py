@@ -9,7 +9,8 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, scf
-from xetl.dialects.xetile import TileType
+from xetl.dialects.xetile import StoreTileOp, TileType
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BrgemmTileOp,
@@ -19,12 +20,16 @@ from xetl_cpu.dialect import (
     PackBOp,
     element_attribute,
 )
-from xetl_cpu.lowering.loops import skinny
+from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.loops.build import Build, Index, before
-from xetl_cpu.lowering.loops.direct import take_store
-from xetl_cpu.lowering.loops.materialize import materialize
-from xetl_cpu.lowering.loops.plain_products import zeros
-from xetl_cpu.lowering.loops.sinks import write
+from xetl_cpu.lowering.loops.materialization import materialize
+from xetl_cpu.lowering.loops.memory_dependences import snapshot_loads_before
+from xetl_cpu.lowering.loops.plain_products import (
+    all_exist,
+    may_stream,
+    multiply_in_place,
+    zeros,
+)
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Factor,
@@ -33,9 +38,11 @@ from xetl_cpu.lowering.loops.state import (
     TileAt,
     reinterpret,
 )
+from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.tiles import may_alias, tile_root
 from xetl_cpu.microkernels import Blocking, choose_blocking
-from xetl_cpu.microkernels.low_blocks import is_low
-from xetl_cpu.microkernels.skinny import is_skinny
+from xetl_cpu.microkernels.gemv import is_skinny
+from xetl_cpu.microkernels.small_m_gemm import is_low
 
 _LDA_PADDING = 16
 """Elements added to a row of packed A: rows a power of two apart share cache sets."""
@@ -81,10 +88,10 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         packed, build = _branches(build, op.is_packed)
         product.emit(packed, is_packed=True)
         is_packed = False
-    if not is_packed and skinny.may_stream(blocking, a, b):
-        there = skinny.exist(build, a, b, extents)
+    if not is_packed and may_stream(blocking, a, b):
+        there = all_exist(build, a, b, extents)
         in_place, build = _branches(build, there)
-        skinny.multiply(in_place, op, a, b, extents, result)
+        multiply_in_place(in_place, op, a, b, extents, result)
     product.emit(build, is_packed=is_packed)
 
 
@@ -410,3 +417,56 @@ def _branches(build: Build, condition: SSAValue) -> tuple[Build, Build]:
         block.add_op(end)
     build.emit(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
     return Build(InsertPoint.before(ends[0])), Build(InsertPoint.before(ends[1]))
+
+
+_ROUNDED = ("f16", "bf16")
+
+
+def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | None:
+    """The tile that the result is stored to, if the micro-kernel can do it.
+
+    Then the store is done, too: nothing is left to do when it is met.
+    """
+    store = _store_behind(op)
+    if store is None or not _is_converted(store, op, blocking, state):
+        return None
+    tile = state.tiles[store.tile]
+    if not isinstance(tile, TileAt) or not tile.non_negative:
+        return None
+    if not tile.matrix.is_contiguous() or _is_read(op, store):
+        return None
+    snapshot_loads_before(state, store, at=op)
+    state.stored.add(store)
+    remark(op, "store", "the result is stored from registers")
+    return tile
+
+
+def _store_behind(op: BrgemmTileOp) -> StoreTileOp | None:
+    """The only reader, right behind the product or behind the cast between them."""
+    way = way_to_store(op)
+    if way is None or op.rows is None or op.cols is None:
+        return None
+    before, store = way
+    followed = zip(before, [*before[1:], store])
+    return store if all(one.next_op is other for one, other in followed) else None
+
+
+def _is_converted(
+    store: StoreTileOp, op: BrgemmTileOp, blocking: Blocking, state: State
+) -> bool:
+    """Whether the micro-kernel has the conversion to what is stored."""
+    source, to = (str(element_of(value)) for value in (op.result, store.value))
+    if source != blocking.arithmetic.accumulator:
+        return False
+    if to == "bf16" and not state.target.has_bf16_dot:
+        return False
+    return to == source or (source == "f32" and to in _ROUNDED)
+
+
+def _is_read(op: BrgemmTileOp, store: StoreTileOp) -> bool:
+    """Whether the product may still read what it has stored already."""
+    to = tile_root(store.tile)
+    return any(
+        isinstance(value.type, TileType) and may_alias(tile_root(value), to)
+        for value in (op.a, op.b)
+    )

@@ -1,4 +1,8 @@
-"""Products of element types without a micro-kernel, as plain loops."""
+"""Products that need no packed operands.
+
+Element types that no micro-kernel takes are multiplied by plain loops; products of a
+few rows read B where it is, if strides and types allow it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,16 @@ from xdsl.ir import SSAValue
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp
-from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.build import before
+from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
+from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
-from xetl_cpu.lowering.loops.materialize import materialize
+from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import open_nest
-from xetl_cpu.lowering.loops.sinks import element_of, write
-from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+from xetl_cpu.lowering.loops.state import Buffer, Factor, State, shape_of
+from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.gemv import is_skinny
+from xetl_cpu.microkernels.small_m_gemm import is_low
 
 
 def lower_mma(state: State, op: TileMmaOp) -> None:
@@ -85,3 +92,41 @@ def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
     before(op).emit(splat)
     state.dead.append(splat)
     return splat.result
+
+
+def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
+    """Whether strides and types allow to leave both operands where they are."""
+    if not a.matrix.is_contiguous():
+        return False
+    along_n = b.matrix.is_contiguous()
+    if is_skinny(blocking):
+        return along_n or b.matrix.transposed().is_contiguous()
+    return along_n and is_low(blocking)
+
+
+def all_exist(
+    build: Build, a: Factor, b: Factor, extents: tuple[Index, ...]
+) -> SSAValue:
+    """Whether all of both operands is there: nothing of (rows, k, cols) is padding."""
+    rows, k, cols = extents
+    pairs = ((a.rows, rows), (a.cols, k), (b.rows, k), (b.cols, cols))
+    tests = [build.compare("sge", have, wanted) for have, wanted in pairs]
+    found, *others = tests
+    for other in others:
+        found = build.insert(arith.AndiOp(found, other))
+    return found
+
+
+def multiply_in_place(
+    build: Build,
+    op: BrgemmTileOp,
+    a: Factor,
+    b: Factor,
+    extents: tuple[Index, ...],
+    result: Buffer,
+) -> None:
+    """The whole product in one call."""
+    rows, k, cols = extents
+    left = [a.matrix.memref, *map(build.value, (a.row, a.col, rows, k))]
+    right = [b.matrix.memref, *map(build.value, (b.row, b.col, cols))]
+    build.emit(SkinnyGemmOp(op.user_tile(), [*left, *right, result.memref]))

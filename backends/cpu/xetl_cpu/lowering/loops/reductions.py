@@ -1,21 +1,26 @@
-"""Reductions of rows and of columns into buffers."""
+"""Reductions along a dimension."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import VectorType, f32
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    VectorType,
+    f32,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import integer_width, is_vector
+from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileReduceOp
-from xetl_cpu.lowering.loops.build import before
-from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
-from xetl_cpu.lowering.loops.combine import Combine
+from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import Nest
-from xetl_cpu.lowering.loops.sinks import element_of, write
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
 
 
 def reduce_tile(state: State, op: TileReduceOp) -> None:
@@ -153,3 +158,41 @@ def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
     return build.insert(
         vector.LoadOp(buffer.memref, values, VectorType(element, [at.lanes]))
     )
+
+
+class Combine:
+    """The operation of a reduction and its identity; narrow floats go through f32."""
+
+    def __init__(self, kind: str, element: Attribute) -> None:
+        narrow = isinstance(element, Float16Type | BFloat16Type)
+        self.narrow = element if narrow else None
+        self.element: Attribute = f32 if narrow else element
+        if integer_width(element) == 1:
+            kind = ON_INTEGERS[kind].on_bits
+        self.kind = kind
+
+    def widen(self, build: Build, value: SSAValue) -> SSAValue:
+        """The value as it is accumulated."""
+        if self.narrow is None:
+            return value
+        type_ = value.type
+        to = VectorType(f32, type_.get_shape()) if is_vector(type_) else f32
+        return build.insert(arith.ExtfOp(value, to))
+
+    def narrow_back(self, build: Build, value: SSAValue) -> SSAValue:
+        """The accumulated value rounded once to the type of the result."""
+        if self.narrow is None:
+            return value
+        type_ = value.type
+        to: Attribute = self.narrow
+        if is_vector(type_):
+            to = VectorType(to, type_.get_shape())
+        return build.insert(arith.TruncfOp(value, to))
+
+    def apply(self, build: Build, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Left combined with right."""
+        return build.insert(operation_of(self.kind, self.element)(left, right))
+
+    def identity(self) -> float:
+        """The value that changes nothing."""
+        return identity_of(self.kind, self.element)

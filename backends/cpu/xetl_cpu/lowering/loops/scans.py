@@ -10,13 +10,12 @@ from xdsl.ir import SSAValue
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
 from xetl_cpu.lowering.loops.build import before
-from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
-from xetl_cpu.lowering.loops.combine import Combine
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
-from xetl_cpu.lowering.loops.materialize import materialize
+from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import open_nest
-from xetl_cpu.lowering.loops.sinks import element_of
+from xetl_cpu.lowering.loops.reductions import Combine
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put
 
 
 def scan_tile(state: State, op: TileScanOp) -> None:

@@ -18,15 +18,18 @@ from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp
 from xetl_cpu.dialect import (
     BrgemmTileOp,
+    FibersOp,
+    IsNewOp,
     PackBOp,
     PackedMemoryOp,
+    ThreadCountOp,
+    ThreadNumberOp,
     UserTile,
     element_attribute,
 )
 from xetl_cpu.lowering.affine import multiple_of
 from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
-from xetl_cpu.lowering.packing import by_thread
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
 from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
 from xetl_cpu.lowering.tiles import tile_sizes
@@ -169,11 +172,11 @@ def reserve(
     element = element_attribute(packing.blocking.compute)
     type_ = MemRefType(element, [DYNAMIC_INDEX])
     plan, count = packing.plan, build.value(size)
-    if may_pack_by_thread and by_thread.may_pack(plan, packing.loop):
+    if may_pack_by_thread and can_pack_by_thread(plan, packing.loop):
         each = packing.tile_elements(build)
         extents = (packing.tiles, each)
-        is_better = by_thread.is_better(plan, packing.loop, extents, build)
-        own_size = by_thread.own_elements(is_better, each, size, build)
+        is_better = pays_by_thread(plan, packing.loop, extents, build)
+        own_size = own_elements(is_better, each, size, build)
         packing.by_thread = is_better
     own_count = build.value(own_size)
     argument = plan.argument() if may_bring and plan.may_be_brought() else None
@@ -225,7 +228,7 @@ def read_packed(packing: Packing) -> None:
         number = build.minimum(number, build.sub(packing.tiles, 1))
     if packing.by_thread is not None:
         tile = number
-        inside, number = by_thread.when_met_first(packing.by_thread, tile, build)
+        inside, number = when_met_first(packing.by_thread, tile, build)
         _emit_tile(packing, tile, number, inside)
     if plan.batch is not None:
         matrix = packing.loop.body.block.args[plan.batch]
@@ -361,3 +364,62 @@ def _source(init: InitTileOp, plan: Plan, build: Build) -> Matrix:
     """The operand as a (k, n) matrix."""
     matrix = matrix_of(init, build)
     return matrix.transposed() if plan.n_dim == 0 else matrix
+
+
+_SMALL = 1 << 17
+"""Elements of a tile, packed in 6 us: as long as a thread would wait for others."""
+
+
+def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
+    """Whether a tile of B is that of a program's number, and a matter of one thread."""
+    tile = plan.tile
+    if plan.step is not None or plan.batch is not None:
+        return False
+    is_number = tile is None or tile.block is loop.body.block
+    return is_number and not any(isinstance(op, FibersOp) for op in loop.walk())
+
+
+def pays_by_thread(
+    plan: Plan,
+    loop: scf.ParallelOp,
+    extents: tuple[Index, Index],
+    build: Build,
+) -> SSAValue:
+    """Whether threads meet tiles in order, and each has one, or packs it in no time.
+
+    With fewer tiles than threads several pack the same, which pays if tiles are small.
+    The last axis of the grid grows slowest: if that counts the tiles, their programs
+    follow each other. ``extents``: how many tiles there are, elements of each.
+    """
+    tiles, elements = extents
+    slower: Index = 1
+    if plan.tile is not None:
+        for extent in loop.upper_bounds[plan.tile.index + 1 :]:
+            slower = build.mul(slower, extent)
+    enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
+    is_small = build.compare("sle", elements, _SMALL)
+    is_cheap = build.insert(arith.OriOp(enough, is_small))
+    in_order = build.compare("eq", slower, 1)
+    return build.insert(arith.AndiOp(in_order, is_cheap))
+
+
+def own_elements(
+    by_thread: SSAValue, tile_elements: Index, otherwise: Index, build: Build
+) -> Index:
+    """Of the memory: a tile for each thread, or what all programs share."""
+    threads = build.insert(ThreadCountOp())
+    return build.select(by_thread, build.mul(threads, tile_elements), otherwise)
+
+
+def when_met_first(
+    by_thread: SSAValue, number: Index, build: Build
+) -> tuple[Build, SSAValue]:
+    """Where a program packs its tile if its thread has not done so yet, and where to.
+
+    Returns that place, and the number of the tile in the packed memory.
+    """
+    thread = build.insert(ThreadNumberOp())
+    mine = build.select(by_thread, thread, number)
+    inside = build.when(by_thread)
+    is_new = inside.insert(IsNewOp(inside.value(number)))
+    return inside.when(is_new), mine

@@ -23,7 +23,7 @@ from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.packing.bounds import has_bound, is_counter, sources_of
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking
-from xetl_cpu.microkernels.low_blocks import is_low
+from xetl_cpu.microkernels.small_m_gemm import is_low
 
 _Fact = Index | str | None
 

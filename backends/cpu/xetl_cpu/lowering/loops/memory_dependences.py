@@ -1,4 +1,8 @@
-"""Loads that would see a store which the program put behind them."""
+"""Loads that a later store would change, and what a value reads.
+
+A load is evaluated where its value is read, which may be after a store that the program
+puts behind it. Such loads are done before the store.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,17 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadGatherOp,
     LoadTileOp,
     StoreTileOp,
+    TileConvLayoutOp,
     UpdateTileOffsetOp,
 )
-from xetl_cpu.lowering.loops.materialize import materialize
-from xetl_cpu.lowering.loops.reads import leaves
-from xetl_cpu.lowering.loops.state import State
+from xetl_cpu.lowering.loops.materialization import materialize
+from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
 
 _TILE_MAKERS = (InitTileOp, UpdateTileOffsetOp)
@@ -91,3 +96,58 @@ def _is_update_in_place(
 
 def _only_reader(state: State, value: SSAValue, store: Operation) -> bool:
     return not any(_acts(reader) for reader in _readers(state, value, store))
+
+
+def leaves(state: State, value: SSAValue) -> Iterator[tuple[SSAValue, bool]]:
+    """Values read to compute ``value``: loads and values in buffers.
+
+    With each: whether its element (i, j) is read only for element (i, j); twice if both
+    is the case.
+    """
+    waiting = [(value, True)]
+    seen = set(waiting)
+    while waiting:
+        each, same_place = waiting.pop()
+        op = each.owner
+        if not is_vector(each.type):
+            continue
+        if each in state.buffers or not isinstance(op, Operation):
+            yield each, same_place
+            continue
+        if isinstance(op, LoadTileOp):
+            yield each, same_place
+            continue
+        keeps = same_place and _is_elementwise(op)
+        parts = [(operand, keeps) for operand in op.operands]
+        if isinstance(op, LoadGatherOp):
+            yield each, False
+            tile = state.tiles[op.tile]
+            assert isinstance(tile, ScatterTile)
+            parts.append((tile.indices, same_place))
+        parts = [part for part in parts if part not in seen]
+        seen.update(parts)
+        waiting += parts
+
+
+def _is_elementwise(op: Operation) -> bool:
+    return op.name.startswith(("arith.", "math.", "vector.fma")) or isinstance(
+        op, TileConvLayoutOp | LoadGatherOp
+    )
+
+
+def reads_elsewhere(
+    state: State, value: SSAValue, own: Buffer, targets: list[Buffer]
+) -> bool:
+    """True if writing ``value`` to ``own`` element by element could go wrong.
+
+    That is: it reads another buffer that is being assigned, or its own at other
+    elements than the one it writes.
+    """
+    for leaf, same_place in leaves(state, value):
+        buffer = state.buffers.get(leaf)
+        if buffer is None:
+            continue
+        for target in targets:
+            if buffer.memref is target.memref and (target is not own or not same_place):
+                return True
+    return False

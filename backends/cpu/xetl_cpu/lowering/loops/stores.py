@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -11,7 +11,6 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl_cpu.lowering.loops.build import Build, Index, before
-from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
 from xetl_cpu.lowering.loops.evaluate import (
     COLUMNS,
     At,
@@ -145,3 +144,65 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     value = ev.eval(op.value, at)
     build.emit(vector.ScatterOp(tile.memref, [build.value(0)], indices, mask, value))
     nest.close()
+
+
+Body = Callable[[Evaluator, Sequence[SSAValue]], list[SSAValue]]
+"""Writes the code of one chunk; takes and returns what the inner loop carries."""
+
+
+def over_chunks(
+    state: State,
+    op: Operation,
+    extents: tuple[Index, Index],
+    body: Body,
+    limit: Index | None = None,
+    inits: Sequence[SSAValue] = (),
+    step: int = 0,
+) -> Nest:
+    """Run ``body`` for all rows and chunks of columns, in front of ``op``.
+
+    Where every access is inside its matrix the inner loop runs without masks; a
+    second loop with masks does the rest of the row. ``limit``: how far the body
+    itself may go without masks. ``inits``: what the inner loop carries.
+    Returns the nest of the last inner loop, with both loops ended.
+    """
+    step = step or state.lanes
+    outer, inner = extents
+    nest = open_nest(op, outer, inner, step, inits)
+    ev = Evaluator(state, nest, whole=True)
+    if limit is not None:
+        ev.limits["body"] = limit
+    nest.end_inner(body(ev, nest.carried))
+    if ev.limits:
+        nest = _mask_the_rest(state, nest, ev, inner, step, body)
+    nest.end_outer()
+    return nest
+
+
+def _mask_the_rest(
+    state: State, nest: Nest, ev: Evaluator, inner: Index, step: int, body: Body
+) -> Nest:
+    """Cut the first loop where a limit ends it; go on with masks from there."""
+    build = before(nest.loop)
+    full = inner
+    for limit in ev.limits.values():
+        full = build.minimum(full, limit)
+    full = build.maximum(full, 0)
+    steps = build.insert(arith.DivuiOp(build.value(full), build.value(step)))
+    cut = build.value(build.mul(steps, step))
+    nest.loop.operands[1] = cut
+    rest = nest.rest(cut, inner, step)
+    rest.end_inner(body(Evaluator(state, rest), rest.carried))
+    return rest
+
+
+def chunk_at(ev: Evaluator) -> At:
+    """The chunk of the current trip."""
+    return At(ev.nest.outer, ev.nest.inner, COLUMNS, ev.state.lanes)
+
+
+def put(ev: Evaluator, value: SSAValue, to: Buffer, at: At) -> None:
+    """Store a whole vector to a buffer, whose rows are padded for that."""
+    build = ev.nest.places[2]
+    indices = [at.row] if to.is_column else [at.row, at.col]
+    build.emit(vector.StoreOp(value, to.memref, [build.value(i) for i in indices]))

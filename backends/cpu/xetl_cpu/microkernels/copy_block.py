@@ -1,4 +1,20 @@
-"""What the three roads share: the function's arguments and its address arithmetic."""
+"""Copies of a strided 2-D block that convert its elements: what all of them share.
+
+The block is ``major x minor`` elements.  ``group`` majors lie together in the result:
+
+    dst[major / group][minor][group]        rows of groups ``ldd * group`` apart
+
+and what is outside ``valid_major x valid_minor`` becomes zero.  There are three copies:
+
+* ``copy_rows.py``     the minor stride is 1: copies vectors (interleaves a group)
+* ``copy_columns.py``  the major stride is 1: squares of 32-bit elements or groups are
+                       transposed in registers
+* `emit_copy_elements` any strides: element by element
+
+Edges are masked on AVX-512; elsewhere they are copied element by element.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,6 +29,7 @@ from xetl_cpu.llvm import (
     Module,
     Value,
     const,
+    counted_loop,
     define,
     ir,
     lane_mask,
@@ -26,8 +43,6 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.microkernels.elements import bits_of, convert
 from xetl_cpu.targets import Target
-
-__all__ = ["PARAMS", "Block", "CopyKind", "all_if", "define_copy", "groups_of"]
 
 PARAMS = (
     ("src", PTR),
@@ -116,7 +131,7 @@ class Block:
     dst: Value
     ldd: Value
 
-    def with_unit_stride(self, unit: Literal["major", "minor"]) -> "Block":
+    def with_unit_stride(self, unit: Literal["major", "minor"]) -> Block:
         """The same with one stride a constant 1."""
         return replace(self, **{f"stride_{unit}": const(I64, 1)})
 
@@ -190,3 +205,46 @@ class Block:
         given += [self.valid_major, self.valid_minor, self.dst, self.ldd]
         given += [group, group_stop, minor, minor_stop]
         self.builder.call(function, given)
+
+
+_BOUNDS = ("group", "group_stop", "minor", "minor_stop")
+
+
+def emit_copy_elements(module: Module, target: Target, kind: CopyKind) -> Function:
+    """Get or create the copy of the part from (group, minor) up to the stops."""
+    kind = replace(kind, minor=0, unit=None)
+    params = (*PARAMS[:5], ("dst", PTR), ("ldd", I64), *((x, I64) for x in _BOUNDS))
+    function, builder = define_copy(module, target, kind, "elements", params)
+    if builder is None:
+        return function
+    none = const(I64, 0)
+    values: list[Value] = list(function.args)
+    given = [*values[:5], none, none, *values[5:7]]
+    group0, group_stop, minor0, minor_stop = values[7:]
+    block = Block(builder, target, kind, *given)
+    with (
+        counted_loop(builder, group_stop, start=group0) as group,
+        counted_loop(builder, minor_stop, start=minor0) as minor,
+    ):
+        for part in range(kind.group):
+            _copy_element(block, group.index, minor.index, part)
+    builder.ret_void()
+    return function
+
+
+def _copy_element(block: Block, group: Value, minor: Value, part: int) -> None:
+    """Copy the element, or put a zero where it is not valid."""
+    builder = block.builder
+    major = builder.add(block.first_major(group), const(I64, part))
+    is_valid = builder.and_(
+        builder.icmp_signed("<", major, block.valid_major),
+        builder.icmp_signed("<", minor, block.valid_minor),
+    )
+    before = builder.block
+    with builder.if_then(is_valid):
+        value = block.load(block.source_at(major, minor), 1, None)
+        inside = builder.block
+    phi = builder.phi(value.type)
+    phi.add_incoming(const(value.type, 0), before)
+    phi.add_incoming(value, inside)
+    block.store(phi, offset(builder, block.result_at(group, minor), value.type, part))

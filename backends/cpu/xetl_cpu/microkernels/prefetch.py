@@ -32,8 +32,6 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.microkernels.blocking import Blocking
 
-__all__ = ["Ahead", "Strip", "next_panel", "next_rows", "or_next_pieces"]
-
 _BYTE = ir.IntType(8)
 
 _MOST_PIECES = 4

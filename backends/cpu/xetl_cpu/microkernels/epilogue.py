@@ -1,5 +1,7 @@
 """Where the sums of a register tile go: to C in scratch, or to the user's matrix."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from xetl_cpu.llvm import (
@@ -21,8 +23,6 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.elements import bits_of, convert
-
-__all__ = ["Output", "StripRows", "finish", "prefetch_c", "store_sums", "with_c"]
 
 
 @dataclass

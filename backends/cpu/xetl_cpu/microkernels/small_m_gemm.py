@@ -40,11 +40,9 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
-from xetl_cpu.microkernels.skinny import is_skinny
 from xetl_cpu.targets import Target
-
-__all__ = ["MOST_ROWS", "emit_low_gemm", "is_low"]
 
 MOST_ROWS = 32
 """More rows of C than these do not stay in the first cache, 256 columns wide."""

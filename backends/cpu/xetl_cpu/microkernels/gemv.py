@@ -41,8 +41,6 @@ from xetl_cpu.microkernels.elements import bits_of, convert
 from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
 from xetl_cpu.targets import Target
 
-__all__ = ["MOST_ROWS", "emit_skinny_gemm", "is_skinny"]
-
 MOST_ROWS = 4
 _DTYPES = ("f32", "f64", "bf16", "f16")
 _COLUMNS = 4

@@ -1,5 +1,7 @@
 """The row road: the minor stride is 1, so vectors are copied as they are."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from xetl_cpu.llvm import (
@@ -15,18 +17,16 @@ from xetl_cpu.llvm import (
     minimum,
     vector,
 )
-from xetl_cpu.microkernels.copying.block import (
+from xetl_cpu.microkernels.copy_block import (
     Block,
     CopyKind,
     all_if,
     define_copy,
+    emit_copy_elements,
     groups_of,
 )
-from xetl_cpu.microkernels.copying.elements import emit_copy_elements
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
-
-__all__ = ["emit_copy_rows"]
 
 
 def emit_copy_rows(module: Module, target: Target, kind: CopyKind) -> Function:

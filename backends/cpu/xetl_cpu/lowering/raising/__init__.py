@@ -1,1 +1,0 @@
-"""Parts of `raise-to-brgemm`: operands, accumulations, what is left of a loop."""

@@ -1,0 +1,253 @@
+"""exp, log, pow and erf, and what is made of them.
+
+exp, exp2, tanh   2**n times a polynomial on half a binary order
+log, log2         the exponent, and a series on sqrt(1/2) to sqrt(2)
+pow               2**(y log2(x)), with more digits in the exponent than the result has
+erf               an odd polynomial near 0, one minus the complement further out
+"""
+
+from __future__ import annotations
+
+from math import inf, nan, sqrt
+from struct import pack, unpack
+
+from xetl_cpu.llvm import Value
+from xetl_cpu.vector_math.coefficients import (
+    ERF_END,
+    ERF_PIECES,
+    ERF_SMALL,
+    ERF_STEPS,
+    ERFC_F64,
+    EXP,
+    EXP2,
+    LN2_PARTS,
+    LOG1P_F32,
+    LOG2E,
+    LOG2E_LOW,
+    LOG_ERFC_F32,
+    LOG_RATIO_F64,
+)
+from xetl_cpu.vector_math.lanes import FORMATS, FloatFormat, Lanes
+
+# Below the first all is 0, above the second all is infinite.
+_EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+_EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
+_TANH_IS_ONE = {"f32": 10.0, "f64": 20.0}
+
+
+def exp(lanes: Lanes, x: Value) -> Value:
+    """Within 2 ulp; overflows to infinity, underflows through subnormals to 0."""
+    name = lanes.format.name
+    x = lanes.clamp(x, *_EXP_RANGE[name])
+    n, r = _reduce(lanes, x)
+    return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n)
+
+
+def exp2(lanes: Lanes, x: Value) -> Value:
+    """Within 2 ulp; exact for integers."""
+    name = lanes.format.name
+    x = lanes.clamp(x, *_EXP2_RANGE[name])
+    n = lanes.round(x)
+    r = lanes.sub(x, n)
+    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2[name])), n)
+
+
+def tanh(lanes: Lanes, x: Value) -> Value:
+    """Within 4 ulp: e / (e + 2) with e = exp(2 |x|) - 1, which is accurate near 0."""
+    name = lanes.format.name
+    size = lanes.absolute(x)
+    limit = _TANH_IS_ONE[name]
+    size = lanes.select(lanes.compare(">", size, limit), limit, size)
+    n, r = _reduce(lanes, lanes.add(size, size))
+    fraction = lanes.fma(lanes.mul(r, r), lanes.polynomial(r, EXP[name]), r)
+    power = lanes.power_of_two(n)
+    e = lanes.fma(power, fraction, lanes.sub(power, 1.0))
+    return lanes.copysign(lanes.div(e, lanes.add(e, 2.0)), x)
+
+
+def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
+    """Split x into n ln(2) + r, where r is at most ln(2) / 2 in size."""
+    high, low = LN2_PARTS[lanes.format.name]
+    n = lanes.round(lanes.mul(x, LOG2E))
+    r = lanes.fma(n, -high, x)
+    return n, lanes.fma(n, -low, r)
+
+
+def log(lanes: Lanes, x: Value) -> Value:
+    """Within 3 ulp, subnormals included; -inf of 0, NaN of negatives."""
+    exponent, m = split(lanes, x)
+    high, low = LN2_PARTS[lanes.format.name]
+    result = lanes.fma(exponent, low, _log_near_one(lanes, m))
+    return _log_special(lanes, x, lanes.fma(exponent, high, result))
+
+
+def log2(lanes: Lanes, x: Value) -> Value:
+    """Within 4 ulp; exact for powers of two; special values as for ``log``."""
+    exponent, m = split(lanes, x)
+    result = lanes.fma(_log_near_one(lanes, m), LOG2E, exponent)
+    return _log_special(lanes, x, result)
+
+
+def split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
+    """(e, m) with x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for finite x > 0."""
+    form, builder = lanes.format, lanes.builder
+    up = form.fraction + 1
+    is_subnormal = lanes.compare("<", x, 2.0 ** (1 - form.bias))
+    bias = lanes.select(is_subnormal, float(form.bias + up), float(form.bias))
+    x = lanes.select(is_subnormal, lanes.mul(x, 2.0**up), x)
+    half = _sqrt_half_bits(form)
+    # Moved up so that the exponent field steps at sqrt(2), not at 2.
+    moved = builder.add(lanes.bits(x), lanes.integer(form.one - half))
+    field = builder.lshr(moved, lanes.integer(form.fraction))
+    fraction = builder.and_(moved, lanes.integer((1 << form.fraction) - 1))
+    m = lanes.from_bits(builder.add(fraction, lanes.integer(half)))
+    # A small integer put into the low bits of 2**fraction is a float at once.
+    base = (form.bias + form.fraction) << form.fraction
+    whole = lanes.from_bits(builder.or_(field, lanes.integer(base)))
+    exponent = lanes.sub(lanes.sub(whole, 2.0**form.fraction), bias)
+    return exponent, m
+
+
+def _sqrt_half_bits(form: FloatFormat) -> int:
+    layout = ("<f", "<I") if form.bits == 32 else ("<d", "<Q")
+    return unpack(layout[1], pack(layout[0], sqrt(0.5)))[0]
+
+
+def _log_near_one(lanes: Lanes, m: Value) -> Value:
+    """log(m) for sqrt(1/2) <= m <= sqrt(2), relative error about an ulp."""
+    f = lanes.sub(m, 1.0)
+    if lanes.format.bits == 32:
+        square = lanes.mul(f, f)
+        tail = lanes.mul(lanes.polynomial(f, LOG1P_F32), f)
+        return lanes.fma(square, lanes.add(tail, -0.5), f)
+    s = lanes.div(f, lanes.add(f, 2.0))
+    z = lanes.mul(s, s)
+    tail = lanes.mul(lanes.polynomial(z, LOG_RATIO_F64), z)
+    return lanes.fma(s, tail, lanes.add(s, s))
+
+
+def _log_special(lanes: Lanes, x: Value, result: Value) -> Value:
+    result = lanes.select(lanes.compare("==", x, inf), inf, result)
+    result = lanes.select(lanes.compare("==", x, 0.0), -inf, result)
+    return lanes.select(lanes.compare(">=", x, 0.0), result, nan)
+
+
+def power(lanes: Lanes, x: Value, y: Value) -> Value:
+    """Within 1 ulp in f32, 16 ulp in f64; special values as C's ``pow``."""
+    size = lanes.absolute(x)
+    raise_ = _power_f32 if lanes.format.bits == 32 else _power_f64
+    return _power_special(lanes, x, y, raise_(lanes, size, y))
+
+
+def _power_f32(lanes: Lanes, x: Value, y: Value) -> Value:
+    builder = lanes.builder
+    wide = Lanes(builder, lanes.target, FORMATS["f64"], lanes.count)
+    x, y = (builder.fpext(value, wide.type) for value in (x, y))
+    result = exp2(wide, wide.mul(y, log2(wide, x)))
+    return builder.fptrunc(result, lanes.type)
+
+
+def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
+    high, low = _log2_pair(lanes, x)
+    exponent = lanes.mul(y, high)
+    rest = lanes.fma(y, high, lanes.mul(exponent, -1.0))
+    rest = lanes.fma(y, low, rest)
+    # Out of range (or NaN) there is no rest: it would be infinity minus infinity.
+    is_normal = lanes.compare("<", lanes.absolute(exponent), 1100.0)
+    rest = lanes.select(is_normal, rest, 0.0)
+    exponent = lanes.clamp(exponent, -1100.0, 1100.0)
+    n = lanes.round(exponent)
+    r = lanes.add(lanes.sub(exponent, n), rest)
+    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2["f64"])), n)
+
+
+def _log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:
+    """log2(x) as the sum of two, for x >= 0; the second is rubbish for 0 and inf."""
+    exponent, m = split(lanes, x)
+    high, low = _log_pair_near_one(lanes, m)
+    scaled = lanes.mul(high, LOG2E)
+    rest = lanes.fma(high, LOG2E, lanes.mul(scaled, -1.0))
+    rest = lanes.add(rest, lanes.fma(high, LOG2E_LOW, lanes.mul(low, LOG2E)))
+    total = lanes.add(exponent, scaled)
+    rest = lanes.add(rest, lanes.sub(scaled, lanes.sub(total, exponent)))
+    total = lanes.select(lanes.compare("==", x, inf), inf, total)
+    total = lanes.select(lanes.compare("==", x, 0.0), -inf, total)
+    return lanes.select(lanes.compare(">=", x, 0.0), total, nan), rest
+
+
+def _log_pair_near_one(lanes: Lanes, m: Value) -> tuple[Value, Value]:
+    """log(m) for sqrt(1/2) <= m <= sqrt(2); the quotient s is carried as two."""
+    f = lanes.sub(m, 1.0)
+    divisor = lanes.add(f, 2.0)
+    divisor_rest = lanes.sub(f, lanes.sub(divisor, 2.0))
+    s = lanes.div(f, divisor)
+    minus_s = lanes.mul(s, -1.0)
+    left = lanes.fma(minus_s, divisor, f)
+    left = lanes.fma(minus_s, divisor_rest, left)
+    s_rest = lanes.div(left, divisor)
+    z = lanes.mul(s, s)
+    tail = lanes.mul(lanes.polynomial(z, LOG_RATIO_F64), z)
+    twice = lanes.add(s, s)
+    rest = lanes.fma(s, tail, lanes.add(s_rest, s_rest))
+    total = lanes.add(twice, rest)
+    return total, lanes.sub(rest, lanes.sub(total, twice))
+
+
+def _power_special(lanes: Lanes, x: Value, y: Value, result: Value) -> Value:
+    """Put in the sign and C's special cases; ``result`` is ``|x| ** y``."""
+    builder = lanes.builder
+    half = lanes.mul(y, 0.5)
+    is_integer = lanes.compare("==", lanes.round(y), y)
+    is_odd = builder.and_(is_integer, lanes.compare("!=", lanes.round(half), half))
+    result = lanes.select(is_odd, lanes.copysign(result, x), result)
+    is_negative = builder.and_(lanes.compare("<", x, 0.0), lanes.compare(">", x, -inf))
+    has_no_value = builder.and_(is_negative, builder.not_(is_integer))
+    result = lanes.select(has_no_value, nan, result)
+    is_endless = lanes.compare("==", lanes.absolute(y), inf)
+    is_minus_one = builder.and_(lanes.compare("==", x, -1.0), is_endless)
+    is_one = builder.or_(lanes.compare("==", x, 1.0), is_minus_one)
+    is_one = builder.or_(is_one, lanes.compare("==", y, 0.0))
+    return lanes.select(is_one, 1.0, result)
+
+
+_SMALL = {"f32": 0.9, "f64": 1.0}
+_IS_ONE = {"f32": 4.0, "f64": 6.0}
+
+
+def erf(lanes: Lanes, x: Value) -> Value:
+    """Within 4 ulp."""
+    if lanes.has_lookup():
+        return _by_pieces(lanes, x)
+    name = lanes.format.name
+    size = lanes.absolute(x)
+    inner = lanes.mul(x, lanes.polynomial(lanes.mul(x, x), ERF_SMALL[name]))
+    limit = _IS_ONE[name]
+    size = lanes.select(lanes.compare(">", size, limit), limit, size)
+    complement = _erfc_f32 if name == "f32" else _erfc_f64
+    outer = lanes.copysign(lanes.sub(1.0, complement(lanes, size)), x)
+    return lanes.select(lanes.compare("<", size, _SMALL[name]), inner, outer)
+
+
+def _by_pieces(lanes: Lanes, x: Value) -> Value:
+    """The product of x and erf(x) / x, which is even; in the last piece it gives 1."""
+    size = lanes.absolute(x)
+    size = lanes.select(lanes.compare(">", size, ERF_END), ERF_END, size)
+    moved = lanes.fma(size, ERF_STEPS, lanes.format.magic)
+    piece = lanes.bits(moved)
+    number = lanes.sub(lanes.format.magic, moved)
+    t = lanes.fma(size, ERF_STEPS, number)
+    *others, quotient = (lanes.lookup(table, piece) for table in ERF_PIECES)
+    for coefficient in reversed(others):
+        quotient = lanes.fma(quotient, t, coefficient)
+    return lanes.copysign(lanes.mul(size, quotient), x)
+
+
+def _erfc_f32(lanes: Lanes, x: Value) -> Value:
+    return exp(lanes, lanes.polynomial(x, LOG_ERFC_F32))
+
+
+def _erfc_f64(lanes: Lanes, x: Value) -> Value:
+    above = lanes.add(x, 3.0)
+    u = lanes.div(lanes.sub(x, 3.0), above)
+    decay = exp(lanes, lanes.mul(lanes.mul(x, -1.0), x))
+    return lanes.div(lanes.mul(decay, lanes.polynomial(u, ERFC_F64)), above)
