@@ -30,7 +30,7 @@ from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.language.distribution import Layout, problem_with, rounds, spreads
 from xetl.transforms.subgroups.guarding import guarded
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 from xetl_reference.run import run_module
 
 ELEMENTS = {
@@ -101,8 +101,8 @@ def _kernel(x, like, source, target, move, slm_limit):
     head = Block(arg_types=memory)
     last = gpu.ReturnOp()
     head.add_op(last)
-    team = Team(head, source.subgroups, slm_limit)
-    team.at(last)
+    team = Subgroups(head, source.subgroups, slm_limit)
+    team.move_before(last)
     parts = [
         team.add(LoadTileOp(tile)).result
         for tile in _tiles(team, head.args[0], x.shape, source)
@@ -113,7 +113,7 @@ def _kernel(x, like, source, target, move, slm_limit):
     body = Block(arg_types=[IndexType(), *(value.type for value in zeros)])
     with team.inside(body):
         team.add(scf.YieldOp(*move(team, parts)))
-    bounds = [team.index(0), team.index(2), team.index(1)]
+    bounds = [team.head_constant(0), team.head_constant(2), team.head_constant(1)]
     results = team.add(scf.ForOp(*bounds, zeros, Region(body))).results
 
     def store():

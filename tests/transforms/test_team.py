@@ -17,7 +17,7 @@ from xdsl.ir import Block, Region
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS
 from xetl.dialects.upstream import arith, gpu, memref
 from xetl.language.distribution import Layout, is_first_owner, origins, rounds
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 from xetl_reference.run import run_module
 
 SLM = IntegerAttr(3, i64)
@@ -39,16 +39,16 @@ def answers(layout: Layout) -> np.ndarray:
     parts = int(np.prod(rounds(SHAPE, layout)))
     type_ = MemRefType(IndexType(), [layout.subgroups, 1 + 2 * parts])
     block = Block([gpu.ReturnOp()], arg_types=[type_])
-    team = Team(block, layout.subgroups, slm_limit=1024)
-    team.at(block.last_op)
+    team = Subgroups(block, layout.subgroups, slm_limit=1024)
+    team.move_before(block.last_op)
     first = team.first_owner(SHAPE, layout)
     if first is None:
         first = team.add(arith.ConstantOp(IntegerAttr(1, i1))).result
     found = [team.add(arith.IndexCastuiOp(first, IndexType())).result]
     for part in range(parts):
-        found += map(team.place.value, team.origin(SHAPE, layout, part))
+        found += map(team.index, team.origin(SHAPE, layout, part))
     for column, value in enumerate(found):
-        at = [team.identity, team.index(column)]
+        at = [team.identity, team.head_constant(column)]
         team.add(memref.StoreOp(value, block.args[0], at))
     kernel = gpu.FuncOp("k", Region(block))
     kernel.attributes[LEVEL] = StringAttr(SUBGROUP)
@@ -71,11 +71,11 @@ def test_a_subgroup_knows_its_parts(layout):
 def test_all_share_the_largest_scratch():
     """Who has asked for less sees the larger one."""
     block = Block([gpu.ReturnOp()])
-    team = Team(block, 4, slm_limit=1024)
-    team.at(block.last_op)
+    team = Subgroups(block, 4, slm_limit=1024)
+    team.move_before(block.last_op)
     small = team.scratch(100)
     view = team.add(
-        memref.ViewOp(small, team.index(0), [], MemRefType(i64, [4], memory_space=SLM))
+        memref.ViewOp(small, team.head_constant(0), [], MemRefType(i64, [4], memory_space=SLM))
     )
     large = team.scratch(200)
     assert team.scratch(150) is large

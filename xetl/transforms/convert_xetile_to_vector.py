@@ -33,14 +33,14 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     TileUnpackOp,
 )
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
-from xetl.transforms.subgroups.place import Place
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl.transforms.vectors import computing, families
 from xetl.transforms.vectors.accessing import replace_access
 from xetl.transforms.vectors.moving import Descriptors, replace_tiles
 
-_RULES: dict[type[Operation], Callable[[Any, Place], SSAValue]] = {
+_RULES: dict[type[Operation], Callable[[Any, Builder], SSAValue]] = {
     TileMmaOp: computing.multiply,
     TileTransposeOp: computing.transpose,
     TileBroadcastOp: computing.broadcast,
@@ -70,7 +70,7 @@ def _convert(function: Operation) -> None:
         if rule is None or _stays(op, computing.problem_with(op)):
             continue
         assert op.parent is not None
-        new = rule(op, Place(op.parent, op, op.location))
+        new = rule(op, Builder.before(op))
         new.name_hint = op.results[0].name_hint
         op.results[0].replace_all_uses_with(new)
         op.detach()

@@ -89,7 +89,7 @@ from xetl.transforms.subgroups.reshaping import (
     distribute_transpose,
 )
 from xetl.transforms.subgroups.slicing import ELEMENTWISE
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 MOST_SCRATCH = 1 << 16
 """Bytes: a larger exchange goes in rounds, rather than keep others from the memory."""
@@ -218,7 +218,7 @@ class DistributeToSubgroupsPass(ModulePass):
         rows, columns = subgroups_of(body)
         left = self.slm_limit - sum(map(shared_bytes, _allocations(body)))
         scratch = max(LEAST_SCRATCH, min(left, MOST_SCRATCH))
-        team = Team(body.blocks[0], rows * columns, scratch)
+        team = Subgroups(body.blocks[0], rows * columns, scratch)
         distributor = Distributor(team, _rule_of)
         for block in body.blocks:
             distributor.run(block)

@@ -16,14 +16,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.upstream.memref import GlobalOp
-from xetl.dialects.verify import LocatedVerifyException
 from xetl.transforms.forms import affine_values, loads, memory, numbers, vectors
-from xetl.transforms.forms.steps import Rule
-from xetl.transforms.rewriting import apply_patterns
+from xetl.transforms.rewriting import Rule, apply_rules
 
 _RULES: dict[type[Operation], Rule] = {
     **affine_values.RULES,
@@ -34,22 +30,6 @@ _RULES: dict[type[Operation], Rule] = {
 }
 
 
-class ExpandForm(RewritePattern):
-    """Replace an operation by what its rule writes down."""
-
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        """Replace ``op`` if there is a rule for it."""
-        rule = _RULES.get(type(op))
-        if rule is None:
-            return
-        try:
-            expansion = rule(op)
-        except VerifyException as error:
-            raise LocatedVerifyException(op, str(error)) from None
-        if expansion is not None:
-            rewriter.replace(op, list(expansion.operations), list(expansion.values))
-
-
 class ExpandFormsPass(ModulePass):
     """See the module docstring."""
 
@@ -57,7 +37,7 @@ class ExpandFormsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        apply_patterns(op, ExpandForm())
+        apply_rules(op, _RULES)
         for unread in [each for each in op.walk() if isinstance(each, GlobalOp)]:
             unread.detach()
             unread.erase()

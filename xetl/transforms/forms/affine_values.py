@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -17,64 +16,49 @@ from xdsl.ir.affine import (
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.upstream import affine, arith
-from xetl.transforms.forms.steps import Expansion, Rule, Steps
+from xetl.ir.builder import Builder
+from xetl.transforms.rewriting import Rule, Values
+
+AffineOp: TypeAlias = affine.ApplyOp | affine.MinOp | affine.MaxOp
 
 
-class _Evaluation:
-    """Writes down the value of an expression."""
-
-    def __init__(
-        self, dimensions: Sequence[SSAValue], symbols: Sequence[SSAValue]
-    ) -> None:
-        self.steps = Steps()
-        self._dimensions = dimensions
-        self._symbols = symbols
-
-    def value(self, expression: AffineExpr) -> SSAValue:
-        """The value of an expression."""
-        if isinstance(expression, AffineDimExpr):
-            return self._dimensions[expression.position]
-        if isinstance(expression, AffineSymExpr):
-            return self._symbols[expression.position]
-        if isinstance(expression, AffineConstantExpr):
-            return self.steps.number(expression.value, IndexType())
-        if not isinstance(expression, AffineBinaryOpExpr):
-            raise VerifyException(
-                f"an affine expression of an unknown kind: {expression}"
-            )
-        left, right = self.value(expression.lhs), self.value(expression.rhs)
-        return self._binary(expression.kind, left, right)
-
-    def _binary(
-        self, kind: AffineBinaryOpKind, left: SSAValue, right: SSAValue
-    ) -> SSAValue:
-        add = self.steps.add
-        if kind is AffineBinaryOpKind.Add:
-            return add(arith.AddiOp(left, right))
-        if kind is AffineBinaryOpKind.Mul:
-            return add(arith.MuliOp(left, right))
-        if kind is AffineBinaryOpKind.CeilDiv:
-            return add(arith.CeildivsiOp(left, right))
-        quotient = add(arith.FloordivsiOp(left, right))
-        if kind is AffineBinaryOpKind.FloorDiv:
-            return quotient
-        # `mod` is never negative: what flooring leaves over.
-        return add(arith.SubiOp(left, add(arith.MuliOp(quotient, right))))
+def _evaluate(b: Builder, op: AffineOp, expression: AffineExpr) -> SSAValue:
+    """The value of an expression of the map of ``op``."""
+    if isinstance(expression, AffineDimExpr):
+        return op.dimensions[expression.position]
+    if isinstance(expression, AffineSymExpr):
+        return op.symbols[expression.position]
+    if isinstance(expression, AffineConstantExpr):
+        return b.index(expression.value)
+    if not isinstance(expression, AffineBinaryOpExpr):
+        raise VerifyException(f"an affine expression of an unknown kind: {expression}")
+    left = _evaluate(b, op, expression.lhs)
+    right = _evaluate(b, op, expression.rhs)
+    if expression.kind is not AffineBinaryOpKind.Mod:
+        return b.insert(_BINARY[expression.kind](left, right))
+    # `mod` is never negative: what flooring leaves over.
+    quotient = b.insert(arith.FloordivsiOp(left, right))
+    return b.insert(arith.SubiOp(left, b.insert(arith.MuliOp(quotient, right))))
 
 
-def _apply(op: affine.ApplyOp) -> Expansion:
-    evaluation = _Evaluation(op.dimensions, op.symbols)
-    found = evaluation.value(op.map.data.results[0])
-    return evaluation.steps.done(found)
+_BINARY = {
+    AffineBinaryOpKind.Add: arith.AddiOp,
+    AffineBinaryOpKind.Mul: arith.MuliOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeildivsiOp,
+    AffineBinaryOpKind.FloorDiv: arith.FloordivsiOp,
+}
 
 
-def _extreme(op: affine.MinOp | affine.MaxOp) -> Expansion:
-    evaluation = _Evaluation(op.dimensions, op.symbols)
+def _apply(b: Builder, op: affine.ApplyOp) -> Values:
+    return [_evaluate(b, op, op.map.data.results[0])]
+
+
+def _extreme(b: Builder, op: affine.MinOp | affine.MaxOp) -> Values:
     choose = arith.MinsiOp if isinstance(op, affine.MinOp) else arith.MaxsiOp
-    found, *others = [evaluation.value(each) for each in op.map.data.results]
+    found, *others = [_evaluate(b, op, each) for each in op.map.data.results]
     for other in others:
-        found = evaluation.steps.add(choose(found, other))
-    return evaluation.steps.done(found)
+        found = b.insert(choose(found, other))
+    return [found]
 
 
 RULES: dict[type[Operation], Rule] = {

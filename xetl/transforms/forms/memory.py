@@ -10,24 +10,24 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_dense
 from xetl.dialects.literals import with_type
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.transforms.forms.steps import Expansion, Rule, Steps
+from xetl.ir.builder import Builder
+from xetl.transforms.rewriting import Rule, Values
 
 
-def _get_global(op: memref.GetGlobalOp) -> Expansion:
+def _get_global(b: Builder, op: memref.GetGlobalOp) -> Values:
     wanted = op.symbol.root_reference
     named = [each for each in _globals_around(op) if each.sym_name == wanted]
     value = named[0].initial_value if named else None
     type_ = memref_type(op.result)
     if not named or named[0].constant is None or not is_dense(value):
         raise VerifyException(f"`{wanted.data}` is no constant of the module")
-    steps = Steps()
     full = VectorType(type_.element_type, type_.get_shape())
-    constant = steps.add(arith.ConstantOp(with_type(value, full), full))
-    memory = steps.add(memref.AllocaOp(type_))
-    zero = steps.number(0, IndexType())
+    constant = b.insert(arith.ConstantOp(with_type(value, full), full))
+    memory = b.insert(memref.AllocaOp(type_))
+    zero = b.constant(0, IndexType())
     rank = type_.get_num_dims()
-    write = vector.TransferWriteOp(constant, memory, [zero] * rank)
-    return Expansion([*steps.operations, write], [memory])
+    b.add(vector.TransferWriteOp(constant, memory, [zero] * rank))
+    return [memory]
 
 
 def _globals_around(op: Operation) -> list[memref.GlobalOp]:

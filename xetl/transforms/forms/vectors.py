@@ -13,92 +13,85 @@ from xetl.dialects.combining import CombiningKindAttr
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import is_float
-from xetl.transforms.forms.steps import Expansion, Rule, Steps
+from xetl.ir.builder import Builder
+from xetl.transforms.rewriting import Rule, Values
 
 
-def _column(steps: Steps, value: SSAValue) -> SSAValue:
+def _column(b: Builder, value: SSAValue) -> SSAValue:
     """``v[..., None]``."""
     type_ = vector_type(value)
     shape = [*type_.get_shape(), 1]
-    return steps.add(vector.ShapeCastOp(value, VectorType(type_.element_type, shape)))
+    return b.insert(vector.ShapeCastOp(value, VectorType(type_.element_type, shape)))
 
 
-def _interleave(op: vector.InterleaveOp) -> Expansion:
-    steps = Steps()
+def _interleave(b: Builder, op: vector.InterleaveOp) -> Values:
     type_ = vector_type(op.lhs)
     pairs = VectorType(type_.element_type, [*type_.get_shape(), 2])
-    whole: SSAValue = steps.number(0, pairs)
+    whole: SSAValue = b.constant(0, pairs)
     for place, side in enumerate((op.lhs, op.rhs)):
         offsets = [0] * type_.get_num_dims() + [place]
-        column = _column(steps, side)
-        whole = steps.add(vector.InsertStridedSliceOp(column, whole, offsets))
-    return steps.done(steps.add(vector.ShapeCastOp(whole, op.result.type)))
+        column = _column(b, side)
+        whole = b.insert(vector.InsertStridedSliceOp(column, whole, offsets))
+    return [b.insert(vector.ShapeCastOp(whole, op.result.type))]
 
 
-def _deinterleave(op: vector.DeinterleaveOp) -> Expansion:
-    steps = Steps()
+def _deinterleave(b: Builder, op: vector.DeinterleaveOp) -> Values:
     half = op.results[0].type
     assert is_vector(half)
     shape = half.get_shape()
     pairs = VectorType(half.element_type, [*shape, 2])
-    whole = steps.add(vector.ShapeCastOp(op.source, pairs))
+    whole = b.insert(vector.ShapeCastOp(op.source, pairs))
     found: list[SSAValue] = []
     for place in (0, 1):
         offsets = [0] * len(shape) + [place]
         part = vector.ExtractStridedSliceOp(whole, offsets, [*shape, 1])
-        found.append(steps.add(vector.ShapeCastOp(steps.add(part), half)))
-    return steps.done(*found)
+        found.append(b.insert(vector.ShapeCastOp(b.insert(part), half)))
+    return [*found]
 
 
-def _outerproduct(op: vector.OuterproductOp) -> Expansion:
+def _outerproduct(b: Builder, op: vector.OuterproductOp) -> Values:
     kind = op.kind
     if isinstance(kind, CombiningKindAttr) and kind.kind != "add":
         raise VerifyException(f"an outer product is added, not `{kind.kind}`")
-    steps, type_ = Steps(), op.result.type
-    left = op.lhs if not is_vector(op.rhs.type) else _column(steps, op.lhs)
-    left = steps.add(vector.BroadcastOp(left, type_))
-    right = steps.add(vector.BroadcastOp(op.rhs, type_))
+    type_ = op.result.type
+    left = op.lhs if not is_vector(op.rhs.type) else _column(b, op.lhs)
+    left = b.insert(vector.BroadcastOp(left, type_))
+    right = b.insert(vector.BroadcastOp(op.rhs, type_))
     floats = is_float(type_)
     times = arith.MulfOp if floats else arith.MuliOp
     plus = arith.AddfOp if floats else arith.AddiOp
-    found = steps.add(times(left, right))
+    found = b.insert(times(left, right))
     if op.acc is not None:
-        found = steps.add(plus(found, op.acc))
-    return steps.done(found)
+        found = b.insert(plus(found, op.acc))
+    return [found]
 
 
-def _splat(op: vector.SplatOp) -> Expansion:
-    steps = Steps()
-    return steps.done(steps.add(vector.BroadcastOp(op.input, op.result.type)))
+def _splat(b: Builder, op: vector.SplatOp) -> Values:
+    return [b.insert(vector.BroadcastOp(op.input, op.result.type))]
 
 
-def _position(steps: Steps, given: SSAValue | None) -> list[SSAValue | int]:
+def _position(b: Builder, given: SSAValue | None) -> list[SSAValue | int]:
     if given is None:
         return []
     if isinstance(given.type, IndexType):
         return [given]
-    return [steps.add(arith.IndexCastOp(given, IndexType()))]
+    return [b.insert(arith.IndexCastOp(given, IndexType()))]
 
 
-def _extractelement(op: vector.ExtractelementOp) -> Expansion:
-    steps = Steps()
-    place = _position(steps, op.position)
-    return steps.done(steps.add(vector.ExtractOp(op.vector, place)))
+def _extractelement(b: Builder, op: vector.ExtractelementOp) -> Values:
+    place = _position(b, op.position)
+    return [b.insert(vector.ExtractOp(op.vector, place))]
 
 
-def _insertelement(op: vector.InsertelementOp) -> Expansion:
-    steps = Steps()
-    place = _position(steps, op.position)
-    return steps.done(steps.add(vector.InsertOp(op.source, op.dest, place)))
+def _insertelement(b: Builder, op: vector.InsertelementOp) -> Values:
+    place = _position(b, op.position)
+    return [b.insert(vector.InsertOp(op.source, op.dest, place))]
 
 
-def _to_elements(op: vector.ToElementsOp) -> Expansion:
-    steps = Steps()
+def _to_elements(b: Builder, op: vector.ToElementsOp) -> Values:
     type_: VectorType[Attribute] = vector_type(op.source)
     places = product(*map(range, type_.get_shape()))
-    return steps.done(
-        *[steps.add(vector.ExtractOp(op.source, list(place))) for place in places]
-    )
+    return [*[b.insert(vector.ExtractOp(op.source, list(place))) for place in places]]
 
 
 RULES: dict[type[Operation], Rule] = {

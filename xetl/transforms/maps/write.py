@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import (
@@ -26,6 +25,7 @@ from xetl.dialects.xetile import (
     layout_of,
     tile_type,
 )
+from xetl.ir.builder import Builder
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.maps.graph import Graph, Node, can_retile
 from xetl.transforms.maps.layouts import is_whole, plain, same_owners
@@ -253,14 +253,8 @@ def _again(value: SSAValue) -> SSAValue:
 
 
 def _behind(value: SSAValue, new: Operation, user: Operation | None = None) -> SSAValue:
-    """Put an operation right behind where ``value`` comes from; its first result."""
-    owner = value.owner
-    if isinstance(owner, Operation):
-        new.location = owner.location
-        place = InsertPoint.after(owner)
-    else:
-        place = InsertPoint.at_start(owner)
-    if user is not None:
-        new.location = user.location
-    Rewriter.insert_op(new, place)
-    return new.results[0]
+    """Insert an operation after the definition of ``value``; its first result."""
+    place = value.owner if user is None else user
+    if isinstance(place, Operation):
+        new.location = place.location
+    return Builder.after(value).insert(new)

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType, UpdateTileOffsetOp
+from xetl.ir.builder import Builder, OpT
 from xetl.transforms.effects import is_pure
 
 Offsets = tuple[Index, ...]
@@ -48,14 +49,15 @@ class MovingTile:
             type_: of the new tile: shape and element as they are.
             point: in front of the loop, or in its body.
         """
-        emit = _Emitter(point, {self.loop.body.block.args[0]: counter}, self.loop)
-        start = emit.copied_operands(self.start)
+        build = _CopyBuilder(point, counter, self.loop)
+        start = build.copied(self.start)
         *leading, row, column = start.mixed_offsets
-        place = [emit.plus(row, self.moved[0]), emit.plus(column, self.moved[1])]
+        place = [build.plus(row, self.moved[0]), build.plus(column, self.moved[1])]
         if self.per_step is not None:
-            gone = emit.minus(counter, self.loop.lower_bound)
-            steps = (emit.times(gone, each) for each in self.per_step)
-            place = [emit.plus(*pair) for pair in zip(place, steps)]
+            lower = constant_index(self.loop.lower_bound)
+            gone = build.minus(counter, 0 if lower == 0 else self.loop.lower_bound)
+            steps = (build.times(gone, each) for each in self.per_step)
+            place = [build.plus(*pair) for pair in zip(place, steps)]
         made = InitTileOp(
             start.source,
             (*leading, *place),
@@ -63,7 +65,7 @@ class MovingTile:
             start.mixed_sizes,
             start.mixed_strides,
         )
-        return emit.add(made).results[0]
+        return build.insert(made)
 
 
 def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
@@ -140,31 +142,25 @@ def _computed_in(body: Block, op: Operation) -> list[Operation] | None:
     return found
 
 
-class _Emitter:
-    """New operations at a point; numbers that are known are not computed.
+class _CopyBuilder(Builder):
+    """A builder that copies operations out of the body of a loop.
 
     Args:
-        point: where they are put.
-        known: values that take the place of others.
+        point: where it inserts.
+        counter: takes the place of the counter of the loop.
         loop: from whose body operations may have to be copied.
     """
 
-    def __init__(
-        self, point: InsertPoint, known: dict[SSAValue, SSAValue], loop: scf.ForOp
-    ) -> None:
-        self._point = point
-        self._known = known
-        self._loop = loop
+    def __init__(self, point: InsertPoint, counter: SSAValue, loop: scf.ForOp) -> None:
+        super().__init__(point, loop.location)
+        self._body = loop.body.block
+        self._known: dict[SSAValue, SSAValue] = {self._body.args[0]: counter}
 
-    def add(self, op: Operation) -> Operation:
-        """Insert an operation; it is where the loop is for the user."""
-        op.location = self._loop.location
-        Rewriter.insert_op(op, self._point)
-        return op
-
-    def copied_operands(self, op: InitTileOp) -> InitTileOp:
-        """The same operation, not inserted, with all that it needs at the point."""
+    def copied(self, op: OpT) -> OpT:
+        """A copy of ``op``, not inserted, after copies of all that it needs."""
         copy = op.clone()
+        # The user finds the loop in a message, not a line that stands elsewhere.
+        copy.location = self.location or copy.location
         for index, operand in enumerate(op.operands):
             copy.operands[index] = self._at_point(operand)
         return copy
@@ -173,39 +169,8 @@ class _Emitter:
         if value in self._known:
             return self._known[value]
         op = value.owner
-        if isinstance(op, Block) or op.parent is not self._loop.body.block:
+        if isinstance(op, Block) or op.parent is not self._body:
             return value
-        copy = op.clone()
-        for index, operand in enumerate(op.operands):
-            copy.operands[index] = self._at_point(operand)
-        self.add(copy)
+        copy = self.add(self.copied(op))
         self._known.update(zip(op.results, copy.results))
         return self._known[value]
-
-    def plus(self, left: Index, right: Index) -> Index:
-        """A sum."""
-        if isinstance(left, int) and isinstance(right, int):
-            return left + right
-        if 0 in (left, right):
-            return right if left == 0 else left
-        return self.add(arith.AddiOp(*self._values(left, right))).results[0]
-
-    def minus(self, left: SSAValue, right: SSAValue) -> SSAValue:
-        """A difference."""
-        if constant_index(right) == 0:
-            return left
-        return self.add(arith.SubiOp(left, right)).results[0]
-
-    def times(self, value: SSAValue, factor: int) -> Index:
-        """A multiple."""
-        if factor in (0, 1):
-            return value if factor else 0
-        return self.add(arith.MuliOp(*self._values(value, factor))).results[0]
-
-    def _values(self, *given: Index) -> list[SSAValue]:
-        return [
-            self.add(arith.ConstantOp.index(each)).results[0]
-            if isinstance(each, int)
-            else each
-            for each in given
-        ]

@@ -134,7 +134,7 @@ def _end(d: Distributor, block: Block, layouts: Layouts) -> None:
     """Let the last operation of a block give parts."""
     last = block.last_op
     assert isinstance(last, scf.YieldOp | scf.ConditionOp)
-    d.team.at(last)
+    d.team.move_before(last)
     flat = _flat(d, last.arguments, layouts)
     if isinstance(last, scf.ConditionOp):
         d.team.add(scf.ConditionOp(last.condition, *flat))

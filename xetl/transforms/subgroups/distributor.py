@@ -26,7 +26,7 @@ from xetl.transforms.subgroups.parts import (
     shape_of,
 )
 from xetl.transforms.subgroups.slicing import derived_parts
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 Rule: TypeAlias = Callable[["Distributor", Any], None]
 """Replaces an operation, by what it adds and what it gives to `Distributor.give`."""
@@ -41,7 +41,9 @@ class Distributor:
             has regions or ends a block; None: it stays.
     """
 
-    def __init__(self, team: Team, rule_of: Callable[[Operation], Rule | None]) -> None:
+    def __init__(
+        self, team: Subgroups, rule_of: Callable[[Operation], Rule | None]
+    ) -> None:
         self.team = team
         self._rule_of = rule_of
         self._parts: dict[SSAValue, list[SSAValue]] = {}
@@ -53,7 +55,7 @@ class Distributor:
     def run(self, block: Block) -> None:
         """Replace all operations of a block that need it."""
         for op in list(block.ops):
-            self.team.at(op)
+            self.team.move_before(op)
             rule = self._rule_of(op)
             if rule is None:
                 keep_without_maps(op)

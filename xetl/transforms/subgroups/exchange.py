@@ -35,11 +35,11 @@ from xetl.transforms.subgroups.stored import (
     stored_type,
     to_stored,
 )
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 
 def convert_layout(
-    team: Team,
+    team: Subgroups,
     parts: Sequence[SSAValue],
     shape: Sequence[int],
     element: Attribute,
@@ -67,13 +67,16 @@ def convert_layout(
 
 
 def share(
-    team: Team, parts: Sequence[SSAValue], shape: Sequence[int], layout: Layout
+    team: Subgroups,
+    parts: Sequence[SSAValue],
+    shape: Sequence[int],
+    layout: Layout,
 ) -> list[SSAValue]:
     """What the first owner of each sub-tile has, for all who share it.
 
     Args:
         team: as for `convert_layout`.
-        parts: in a first owner (`Team.first_owner`) its sub-tiles; in others anything.
+        parts: its sub-tiles in a first owner (`Subgroups.first_owner`).
         shape: rows and columns of the whole value.
         layout: how it is spread.
     """
@@ -86,7 +89,7 @@ def share(
 
 
 def _assembled(
-    team: Team,
+    team: Subgroups,
     parts: Sequence[SSAValue],
     slices: Sequence[Slice],
     type_: VectorType[Attribute],
@@ -95,24 +98,24 @@ def _assembled(
     blocks = [_block(team, parts[each.source], each) for each in slices]
     if len(blocks) == 1:
         return blocks[0]
-    whole: SSAValue = team.add(arith.ConstantOp(make_splat(0, type_), type_)).result
+    whole: SSAValue = team.insert(arith.ConstantOp(make_splat(0, type_), type_))
     for block, each in zip(blocks, slices):
-        whole = team.add(vector.InsertStridedSliceOp(block, whole, each.at)).result
+        whole = team.insert(vector.InsertStridedSliceOp(block, whole, each.at))
     return whole
 
 
-def _block(team: Team, part: SSAValue, block: Slice) -> SSAValue:
+def _block(team: Subgroups, part: SSAValue, block: Slice) -> SSAValue:
     if vector_type(part).get_shape() == block.size:
         return part
     taken = vector.ExtractStridedSliceOp(part, block.origin, block.size)
-    return team.add(taken).result
+    return team.insert(taken)
 
 
 # Through memory ---------------------------------------------------------------------
 
 
 def _through_memory(
-    team: Team,
+    team: Subgroups,
     parts: Sequence[SSAValue],
     shape: Sequence[int],
     source: Layout,
@@ -136,7 +139,7 @@ def _through_memory(
 
 
 def reduce_across(
-    team: Team,
+    team: Subgroups,
     kind: str,
     parts: Sequence[SSAValue],
     shape: Sequence[int],
@@ -173,7 +176,7 @@ def reduce_across(
     wanted = Layout(target.sg_layout, tuple(data), order=target.order)
     running = element_type(own[0].type)
     fetched = convert_layout(team, own, partial.shape, running, partial.layout, wanted)
-    reduced = [team.add(TileReduceOp(kind, part, dims)).result for part in fetched]
+    reduced = [team.insert(TileReduceOp(kind, part, dims)) for part in fetched]
     return [narrowed(team, part, element) for part in reduced]
 
 
@@ -196,7 +199,7 @@ def _partial(shape: Sequence[int], source: Layout, dims: Sequence[int]) -> _Part
 
 
 def _combined(
-    team: Team,
+    team: Subgroups,
     kind: str,
     parts: Sequence[SSAValue],
     owned: Sequence[int],
@@ -209,4 +212,4 @@ def _combined(
         groups.setdefault(left, []).append(widened(team, kind, part))
     # Parts are of one shape: combined element by element, and then reduced once.
     joined = [combine(team, kind, group) for group in groups.values()]
-    return [team.add(TileReduceOp(kind, part, dims)).result for part in joined]
+    return [team.insert(TileReduceOp(kind, part, dims)) for part in joined]

@@ -9,18 +9,21 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
 from xetl.language.distribution import Layout
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 Build = Callable[[], Sequence[SSAValue]]
 
 
-def is_leader(team: Team) -> SSAValue | None:
+def is_leader(team: Subgroups) -> SSAValue | None:
     """Whether this is the subgroup that acts for all; None: there is no other."""
     return team.first_owner((1,), Layout((team.subgroups,), (1,)))
 
 
 def guarded(
-    team: Team, condition: SSAValue | None, types: Sequence[Attribute], build: Build
+    team: Subgroups,
+    condition: SSAValue | None,
+    types: Sequence[Attribute],
+    build: Build,
 ) -> list[SSAValue]:
     """What ``build`` adds and gives where ``condition`` holds, zeros elsewhere.
 
@@ -41,7 +44,7 @@ def guarded(
     return list(team.add(scf.IfOp(condition, types, Region(then), otherwise)).results)
 
 
-def _zeros(team: Team, types: Sequence[Attribute]) -> Block:
+def _zeros(team: Subgroups, types: Sequence[Attribute]) -> Block:
     block = Block()
     with team.inside(block):
         zeros = [team.add(arith.ConstantOp(make_splat(0, t), t)) for t in types]

@@ -13,7 +13,7 @@ from xetl.transforms.subgroups.distributor import Distributor, Rule
 
 def _number(value: int) -> Rule:
     def replace(d: Distributor, op: Operation) -> None:
-        new = d.team.add(arith.ConstantOp.index(value)).result
+        new = d.team.insert(arith.ConstantOp.index(value))
         op.results[0].replace_all_uses_with(new)
 
     return replace
@@ -21,7 +21,7 @@ def _number(value: int) -> Rule:
 
 def _block_id(d: Distributor, op: gpu.GlobalIdOp) -> None:
     """Of items that there is one of in each block."""
-    new = d.team.add(gpu.BlockIdOp(op.dimension)).result
+    new = d.team.insert(gpu.BlockIdOp(op.dimension))
     op.result.replace_all_uses_with(new)
 
 

@@ -50,8 +50,7 @@ def _moved_to(
     """The offsets of a part; those ahead of the last two select the matrix."""
     *leading, row, column = op.mixed_offsets
     down, right = d.team.origin(op.result.type.shape, layout, part)
-    place = d.team.place
-    return (*leading, place.plus(row, down), place.plus(column, right))
+    return (*leading, d.team.plus(row, down), d.team.plus(column, right))
 
 
 def _init_part(
@@ -69,7 +68,7 @@ def _init_part(
         indices,
         attributes=without_maps(op.attributes),
     )
-    return d.team.add(new).result
+    return d.team.insert(new)
 
 
 def update_tile_offset(d: Distributor, op: UpdateTileOffsetOp) -> None:
@@ -79,7 +78,7 @@ def update_tile_offset(d: Distributor, op: UpdateTileOffsetOp) -> None:
     if op.indices is not None:
         steps = d.parts_for(op.indices, d.layout(op.tile), len(tiles))
     moved = [
-        d.team.add(UpdateTileOffsetOp(tile, op.mixed_offsets, indices=step)).result
+        d.team.insert(UpdateTileOffsetOp(tile, op.mixed_offsets, indices=step))
         for tile, step in zip(tiles, steps)
     ]
     d.give(op.result, moved)
@@ -92,10 +91,10 @@ def load_tile(d: Distributor, op: LoadTileOp) -> None:
         tiles = d.parts(op.tile)
         if number:
             right = [0, number * op.tile_type.shape[1]]
-            tiles = [d.team.add(UpdateTileOffsetOp(t, right)).result for t in tiles]
+            tiles = [d.team.insert(UpdateTileOffsetOp(t, right)) for t in tiles]
         types = [[tile_type(tile).vector_type()] for tile in tiles]
         loads = [rebuilt(op, [tile], type_) for tile, type_ in zip(tiles, types)]
-        d.give_parts(value, [d.team.add(each).results[0] for each in loads], layout)
+        d.give_parts(value, [d.team.insert(each) for each in loads], layout)
 
 
 def load_gather(d: Distributor, op: LoadGatherOp) -> None:
@@ -106,7 +105,7 @@ def load_gather(d: Distributor, op: LoadGatherOp) -> None:
         rebuilt(op, [tile, mask], [tile_type(tile).vector_type()])
         for tile, mask in zip(tiles, masks)
     ]
-    d.give_parts(op.result, [d.team.add(each).results[0] for each in loads], layout)
+    d.give_parts(op.result, [d.team.insert(each) for each in loads], layout)
 
 
 def prefetch_tile(d: Distributor, op: PrefetchTileOp) -> None:

@@ -19,7 +19,7 @@ from xetl.language.distribution import Layout, rounds
 from xetl.transforms.subgroups.chunks import Cut, Stretch
 from xetl.transforms.subgroups.guarding import guarded
 from xetl.transforms.subgroups.stored import stored_bytes
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 Chunk = tuple[int, ...]
 """The number of a chunk along each dimension."""
@@ -53,7 +53,11 @@ class Passage:
     """
 
     def __init__(
-        self, team: Team, shape: Sequence[int], cuts: Sequence[Cut], element: Attribute
+        self,
+        team: Subgroups,
+        shape: Sequence[int],
+        cuts: Sequence[Cut],
+        element: Attribute,
     ) -> None:
         self._team = team
         self._shape = shape
@@ -63,8 +67,8 @@ class Passage:
         scratch = team.scratch(prod(room) * stored_bytes(element))
         space = IntegerAttr(SHARED, i64)
         type_ = MemRefType(element, room, memory_space=space)
-        view = memref.ViewOp(scratch, team.index(0), (), type_)
-        self._memory = team.add(view).result
+        view = memref.ViewOp(scratch, team.head_constant(0), (), type_)
+        self._memory = team.insert(view)
 
     def chunks(self) -> list[Chunk]:
         """The chunks, one after the other."""
@@ -117,16 +121,16 @@ class Passage:
         return list(product(*ranges))
 
     def _ranges(self, dim: int, origin: Index, size: int, chunk: int) -> list[_Range]:
-        cut, place = self._cuts[dim], self._team.place
+        cut, team = self._cuts[dim], self._team
         width = cut.piece(size)
         starts = cut.pieces(size, chunk)
         if not isinstance(cut, Stretch):
             return [
-                _Range(at, width, place.plus(origin, turn * width))
+                _Range(at, width, team.plus(origin, turn * width))
                 for turn, at in enumerate(starts)
             ]
         if cut.chunks(self._shape[dim]) == 1:
-            return [_Range(at, width, place.plus(origin, at)) for at in starts]
+            return [_Range(at, width, team.plus(origin, at)) for at in starts]
         found = [self._maybe(cut, origin, at, width, chunk) for at in starts]
         return [each for each in found if each is not None]
 
@@ -134,17 +138,17 @@ class Passage:
         self, cut: Stretch, origin: Index, at: int, width: int, chunk: int
     ) -> _Range | None:
         """A piece that only some subgroups have in this chunk."""
-        place = self._team.place
-        begin = place.plus(origin, at)
-        owner = place.divided(begin, cut.width)
+        team = self._team
+        begin = team.plus(origin, at)
+        owner = team.divided(begin, cut.width)
         if isinstance(owner, int):
             inside, tests = owner == chunk, ()
         else:
-            test = arith.CmpiOp("eq", owner, self._team.index(chunk))
-            inside, tests = True, (self._team.add(test).result,)
+            number = team.head_constant(chunk)
+            inside, tests = True, (team.compare("eq", owner, number),)
         if not inside:
             return None
-        return _Range(at, width, place.minus(begin, chunk * cut.width), tests)
+        return _Range(at, width, team.minus(begin, chunk * cut.width), tests)
 
     def _condition(self, piece: Sequence[_Range]) -> SSAValue | None:
         """Whether a piece is in the chunk; None: always."""
@@ -153,7 +157,7 @@ class Passage:
             return None
         found, *rest = tests
         for test in rest:
-            found = self._team.add(arith.AndiOp(found, test)).result
+            found = self._team.insert(arith.AndiOp(found, test))
         return found
 
     # Memory -------------------------------------------------------------------------
@@ -162,7 +166,7 @@ class Passage:
         encoding = TileAttr(memory_space=SHARED)
         type_ = TileType([each.size for each in piece], self._element, encoding)
         places = [each.place for each in piece]
-        return self._team.add(InitTileOp(self._memory, places, type_)).result
+        return self._team.insert(InitTileOp(self._memory, places, type_))
 
     def _store(self, part: SSAValue, piece: Sequence[_Range]) -> None:
         def store() -> Sequence[SSAValue]:
@@ -170,7 +174,7 @@ class Passage:
             if list(vector_type(part).get_shape()) != sizes:
                 starts = [each.at for each in piece]
                 taken = vector.ExtractStridedSliceOp(part, starts, sizes)
-                value = self._team.add(taken).result
+                value = self._team.insert(taken)
             self._team.add(StoreTileOp(value, self._tile(piece)))
             return ()
 
@@ -184,11 +188,11 @@ class Passage:
     ) -> SSAValue:
         """A part with what lies in the chunk filled in."""
         if len(pieces) == 1 and _is_all(pieces[0], shape):
-            return self._team.add(LoadTileOp(self._tile(pieces[0]))).result
+            return self._team.insert(LoadTileOp(self._tile(pieces[0])))
         whole = before
         if whole is None:
             type_ = VectorType(self._element, shape)
-            whole = self._team.add(arith.ConstantOp(make_splat(0, type_), type_)).result
+            whole = self._team.insert(arith.ConstantOp(make_splat(0, type_), type_))
         for piece in pieces:
             whole = self._filled(whole, piece)
         return whole
@@ -203,12 +207,12 @@ class Passage:
         with self._team.inside(otherwise):
             self._team.add(scf.YieldOp(whole))
         choice = scf.IfOp(condition, [whole.type], Region(then), Region(otherwise))
-        return self._team.add(choice).results[0]
+        return self._team.insert(choice)
 
     def _insert(self, whole: SSAValue, piece: Sequence[_Range]) -> SSAValue:
-        value = self._team.add(LoadTileOp(self._tile(piece))).result
+        value = self._team.insert(LoadTileOp(self._tile(piece)))
         starts = [each.at for each in piece]
-        return self._team.add(vector.InsertStridedSliceOp(value, whole, starts)).result
+        return self._team.insert(vector.InsertStridedSliceOp(value, whole, starts))
 
 
 def _is_all(piece: Sequence[_Range], shape: Sequence[int]) -> bool:

@@ -44,7 +44,7 @@ def _transpose_parts(d: Distributor, op: Operation) -> None:
     down, right = rounds(shape_of(source), turned)
     order = [row * right + column for column in range(right) for row in range(down)]
     type_ = d.part_type(result)
-    new = [d.team.add(rebuilt(op, [parts[i]], [type_])).results[0] for i in order]
+    new = [d.team.insert(rebuilt(op, [parts[i]], [type_])) for i in order]
     d.give(result, new, layout)
 
 
@@ -77,5 +77,5 @@ def distribute_broadcast(
         for column in range(right):
             at = min(row, source_rounds[0] - 1), min(column, source_rounds[1] - 1)
             part = parts[at[0] * source_rounds[1] + at[1]]
-            new.append(d.team.add(rebuilt(op, [part], [type_])).results[0])
+            new.append(d.team.insert(rebuilt(op, [part], [type_])))
     d.give(op.result, new, layout)

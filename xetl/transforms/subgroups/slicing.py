@@ -21,10 +21,10 @@ from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.language.distribution import Layout
 from xetl.transforms.subgroups.parts import count_parts, rebuilt
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 Origin: TypeAlias = Sequence[Index]
-Slicer: TypeAlias = Callable[[Team, Any, Origin, VectorType[Attribute]], SSAValue]
+Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, VectorType[Attribute]], SSAValue]
 """From an operation, where a part of its result begins, and the part's type."""
 
 _LONGEST_CHAIN = 16
@@ -34,7 +34,9 @@ ELEMENTWISE = (ElementwiseOp, arith.SelectOp, vector.FmaOp)
 """Operations that work on each element alone; scalars among the operands are shared."""
 
 
-def derived_parts(team: Team, value: SSAValue, layout: Layout) -> list[SSAValue] | None:
+def derived_parts(
+    team: Subgroups, value: SSAValue, layout: Layout
+) -> list[SSAValue] | None:
     """The parts of ``value`` in a layout, computed afresh; None if it cannot be."""
     type_ = vector_type(value)
     shape = type_.get_shape()
@@ -82,7 +84,7 @@ def _is_line(type_: VectorType[Attribute]) -> bool:
 
 
 def slice_of(
-    team: Team, value: SSAValue, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, value: SSAValue, origin: Origin, type_: VectorType[Attribute]
 ) -> SSAValue:
     """The part of a derivable vector that begins at ``origin``; a scalar itself."""
     if not is_vector(value.type):
@@ -102,13 +104,13 @@ def _slicer_of(op: Operation) -> Slicer | None:
 
 
 def _slice_elementwise(
-    team: Team, op: Operation, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, op: Operation, origin: Origin, type_: VectorType[Attribute]
 ) -> SSAValue:
     shape = type_.get_shape()
     operands = [
         slice_of(team, each, origin, resized(each.type, shape)) for each in op.operands
     ]
-    return team.add(rebuilt(op, operands, [type_])).results[0]
+    return team.insert(rebuilt(op, operands, [type_]))
 
 
 def resized(type_: Attribute, shape: Sequence[int]) -> Any:
@@ -117,10 +119,13 @@ def resized(type_: Attribute, shape: Sequence[int]) -> Any:
 
 
 def _slice_constant(
-    team: Team, op: arith.ConstantOp, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups,
+    op: arith.ConstantOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
 ) -> SSAValue:
     assert is_dense(op.value)
-    return team.add(arith.ConstantOp(cut(op.value, origin, type_), type_)).result
+    return team.insert(arith.ConstantOp(cut(op.value, origin, type_), type_))
 
 
 def cut(dense: Dense, origin: Origin, type_: VectorType[Attribute]) -> Attribute:
@@ -155,33 +160,39 @@ def _cut(
 
 
 def _slice_step(
-    team: Team, op: vector.StepOp, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups,
+    op: vector.StepOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
 ) -> SSAValue:
-    step = team.add(vector.StepOp(type_)).result
+    step = team.insert(vector.StepOp(type_))
     if origin[0] == 0:
         return step
-    start = team.place.value(origin[0])
-    starts = team.add(vector.BroadcastOp(start, type_)).result
-    return team.add(arith.AddiOp(step, starts)).result
+    start = team.index(origin[0])
+    starts = team.insert(vector.BroadcastOp(start, type_))
+    return team.insert(arith.AddiOp(step, starts))
 
 
 def _slice_broadcast(
-    team: Team, op: Operation, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, op: Operation, origin: Origin, type_: VectorType[Attribute]
 ) -> SSAValue:
     """Of a scalar, or of a vector that repeats along its dimensions of size 1."""
     source = op.operands[0]
     if not is_vector(source.type):
-        return team.add(rebuilt(op, [source], [type_])).results[0]
+        return team.insert(rebuilt(op, [source], [type_]))
     own = vector_type(source).get_shape()
     places = list(zip(own, origin[-len(own) :], type_.get_shape()[-len(own) :]))
     starts = [0 if extent == 1 else start for extent, start, _ in places]
     sizes = [1 if extent == 1 else size for extent, _, size in places]
     part = slice_of(team, source, starts, resized(source.type, sizes))
-    return team.add(rebuilt(op, [part], [type_])).results[0]
+    return team.insert(rebuilt(op, [part], [type_]))
 
 
 def _slice_shape_cast(
-    team: Team, op: vector.ShapeCastOp, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups,
+    op: vector.ShapeCastOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
 ) -> SSAValue:
     """Of one line of elements: rows, columns and plain vectors say the same."""
     start: Index = 0
@@ -192,33 +203,31 @@ def _slice_shape_cast(
     starts = [start if extent > 1 else 0 for extent in shape]
     sizes = [count if extent > 1 else 1 for extent in shape]
     part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
-    return team.add(vector.ShapeCastOp(part, type_)).result
+    return team.insert(vector.ShapeCastOp(part, type_))
 
 
 def _slice_transpose(
-    team: Team,
+    team: Subgroups,
     op: TileTransposeOp | vector.TransposeOp,
     origin: Origin,
     type_: VectorType[Attribute],
 ) -> SSAValue:
     starts, sizes = list(reversed(origin)), type_.get_shape()[::-1]
     part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
-    return team.add(rebuilt(op, [part], [type_])).results[0]
+    return team.insert(rebuilt(op, [part], [type_]))
 
 
 def _slice_mask(
-    team: Team,
+    team: Subgroups,
     op: vector.CreateMaskOp | vector.ConstantMaskOp,
     origin: Origin,
     type_: VectorType[Attribute],
 ) -> SSAValue:
-    place = team.place
     # Bounds may be out of range, below 0 as well.
     bounds = [
-        place.value(place.minus(bound, start))
-        for bound, start in zip(op.bounds, origin)
+        team.index(team.minus(bound, start)) for bound, start in zip(op.bounds, origin)
     ]
-    return team.add(vector.CreateMaskOp(bounds, type_)).result
+    return team.insert(vector.CreateMaskOp(bounds, type_))
 
 
 _SLICERS: dict[type[Operation], Slicer] = {

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.base import element_type, vector_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.upstream import arith
-from xetl.transforms.subgroups.team import Team
+from xetl.transforms.subgroups.team import Subgroups
 
 
 def stored_type(element: Attribute) -> Attribute:
@@ -36,7 +36,7 @@ def stored_bytes(element: Attribute) -> int:
     return type_.bitwidth // 8
 
 
-def to_stored(team: Team, value: SSAValue) -> SSAValue:
+def to_stored(team: Subgroups, value: SSAValue) -> SSAValue:
     """A vector as it is stored."""
     element = element_type(value.type)
     stored = stored_type(element)
@@ -44,13 +44,13 @@ def to_stored(team: Team, value: SSAValue) -> SSAValue:
         return value
     type_ = VectorType(stored, vector_type(value).get_shape())
     widen = arith.IndexCastOp if isinstance(element, IndexType) else arith.ExtuiOp
-    return team.add(widen(value, type_)).result
+    return team.insert(widen(value, type_))
 
 
-def from_stored(team: Team, value: SSAValue, element: Attribute) -> SSAValue:
+def from_stored(team: Subgroups, value: SSAValue, element: Attribute) -> SSAValue:
     """A vector of ``element`` from the way it is stored."""
     if element_type(value.type) == element:
         return value
     type_ = VectorType(element, vector_type(value).get_shape())
     narrow = arith.IndexCastOp if isinstance(element, IndexType) else arith.TrunciOp
-    return team.add(narrow(value, type_)).result
+    return team.insert(narrow(value, type_))

@@ -6,29 +6,26 @@ the kernel.  Source: XeTile RFC, "wg_map"; docs/xetile.md, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import prod
-from typing import TypeVar
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, gpu, memref
 from xetl.dialects.xetile.types import SHARED
+from xetl.ir.builder import Builder
 from xetl.language.distribution import Layout, rounds
-from xetl.transforms.subgroups.place import OpT, Place
 
 Origin = tuple[Index, ...]
-Key = tuple[object, ...]
-T = TypeVar("T")
 _ALIGNMENT = 64
 """Of shared memory, in bytes: what a block access asks for."""
 
 
-class Team:
-    """The subgroups of one kernel, and where operations for them are put.
+class Subgroups(Builder):
+    """The builder of one kernel's rewriting, which knows the kernel's subgroups.
 
     Args:
         head: the first block of the kernel.
@@ -39,59 +36,29 @@ class Team:
     def __init__(self, head: Block, subgroups: int, slm_limit: int) -> None:
         first = head.first_op
         assert first is not None
+        super().__init__(InsertPoint.before(first), first.location)
         self.subgroups = subgroups
         self.slm_limit = slm_limit
-        self._head = Place(head, first, first.location)
-        self.place = self._head
-        """Where `add` puts operations."""
-        self._answers: dict[Key, object] = {}
+        self._head = Builder.before(first)
         self._scratch: memref.AllocOp | None = None
 
-    # Where operations go ------------------------------------------------------------
-
-    def at(self, op: Operation) -> None:
-        """From now on put operations before ``op``, with its location."""
-        block = op.parent
-        assert block is not None
-        self.place = Place(block, op, op.location)
-
-    def add(self, op: OpT) -> OpT:
-        """Put an operation at the current place; gives it back."""
-        return self.place.add(op)
-
-    @contextmanager
-    def inside(self, block: Block) -> Generator[None]:
-        """For a while put operations at the end of ``block``."""
-        before = self.place
-        self.place = Place(block, None, before.location)
-        try:
-            yield
-        finally:
-            self.place = before
-
-    def _once(self, key: Key, answer: Callable[[Place], T]) -> T:
-        """What ``answer`` adds to the head, computed only the first time."""
-        if key not in self._answers:
-            self._answers[key] = answer(self._head)
-        return self._answers[key]  # pyright: ignore[reportReturnType]
-
-    def index(self, value: int) -> SSAValue:
-        """A constant, at the head of the kernel."""
-        return self._once((value,), lambda head: head.value(value))
+    def head_constant(self, value: int) -> SSAValue:
+        """A constant of type `index` at the head of the kernel."""
+        return self._head.once((value,), lambda head: head.index(value))
 
     # Who am I -----------------------------------------------------------------------
 
     @property
     def identity(self) -> SSAValue:
         """The number of this subgroup in its workgroup."""
-        return self._once(("id",), lambda head: head.add(gpu.SubgroupIdOp()).result)
+        return self._head.once(("id",), lambda head: head.insert(gpu.SubgroupIdOp()))
 
     def coordinates(self, layout: Layout) -> Origin:
         """Where this subgroup stands in ``sg_layout``; numbers where all agree."""
         key = ("at", layout.sg_layout, layout.order)
-        return self._once(key, lambda head: self._coordinates(head, layout))
+        return self._head.once(key, lambda head: self._coordinates(head, layout))
 
-    def _coordinates(self, head: Place, layout: Layout) -> Origin:
+    def _coordinates(self, head: Builder, layout: Layout) -> Origin:
         found: list[Index] = [0] * layout.rank
         rest: Index = self.identity if layout.subgroups > 1 else 0
         slower = layout.subgroups
@@ -132,13 +99,13 @@ class Team:
             return 0
         key = ("from", dim, layout.sg_layout, layout.order, sub_tiles, size, turn)
 
-        def answer(head: Place) -> Index:
+        def answer(head: Builder) -> Index:
             mine = self.coordinates(layout)[dim]
             if count > sub_tiles:  # they wrap: several own the same
                 mine = head.remainder(mine, sub_tiles)
             return head.plus(head.times(mine, size), turn * count * size)
 
-        return self._once(key, answer)
+        return self._head.once(key, answer)
 
     def first_owner(self, shape: Sequence[int], layout: Layout) -> SSAValue | None:
         """Whether this subgroup speaks for all that share its data; None: always.
@@ -152,15 +119,15 @@ class Team:
         limits = tuple((dim, sub_tiles[dim]) for dim in shared)
         key = ("first", layout.sg_layout, layout.order, limits)
 
-        def answer(head: Place) -> SSAValue:
+        def answer(head: Builder) -> SSAValue:
             at = self.coordinates(layout)
-            tests = [head.is_less(head.value(at[dim]), n) for dim, n in limits]
+            tests = [head.compare("ult", at[dim], n) for dim, n in limits]
             found = tests[0]
             for test in tests[1:]:
-                found = head.add(arith.AndiOp(found, test)).result
+                found = head.insert(arith.AndiOp(found, test))
             return found
 
-        return self._once(key, answer)
+        return self._head.once(key, answer)
 
     # Memory between subgroups -------------------------------------------------------
 
@@ -180,7 +147,7 @@ class Team:
             self._head.add(new)
         else:
             # Where the old one stands, as that is ahead of all who use it.
-            Place(self._head.block, old, old.location).add(new)
+            Builder.before(old).add(new)
             old.result.replace_all_uses_with(new.result)
             old.detach()
             old.erase()

@@ -17,13 +17,13 @@ from xetl.dialects.xetile import (
     StoreScatterOp,
     StoreTileOp,
 )
-from xetl.transforms.subgroups.place import Place
+from xetl.ir.builder import Builder
 from xetl.transforms.vectors.moving import Descriptors, Parts
 
 AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | LoadGatherOp | StoreScatterOp
 
 
-def replace_access(op: Operation, tiles: Descriptors, place: Place) -> bool:
+def replace_access(op: Operation, tiles: Descriptors, build: Builder) -> bool:
     """Replace an access of a tile; False if ``op`` is none, or of a tile that stays.
 
     The caller erases ``op``. A prefetch changes nothing and gets no successor.
@@ -32,13 +32,13 @@ def replace_access(op: Operation, tiles: Descriptors, place: Place) -> bool:
         return False
     base, start = tiles.base(op.tile), tiles.starts[op.tile]
     if isinstance(op, LoadTileOp):
-        _give(op.result, _read(op, base, start, place))
+        _give(op.result, _read(op, base, start, build))
     elif isinstance(op, StoreTileOp):
-        place.add(vector.TransferWriteOp(op.value, base, start))
+        build.add(vector.TransferWriteOp(op.value, base, start))
     elif isinstance(op, LoadGatherOp):
-        _give(op.result, _gather(op, base, start[0], place))
+        _give(op.result, _gather(op, base, start[0], build))
     elif isinstance(op, StoreScatterOp):
-        _scatter(op, base, start[0], place)
+        _scatter(op, base, start[0], build)
     return True
 
 
@@ -47,39 +47,39 @@ def _give(old: SSAValue, new: SSAValue) -> None:
     old.replace_all_uses_with(new)
 
 
-def _read(op: LoadTileOp, base: SSAValue, start: Parts, place: Place) -> SSAValue:
+def _read(op: LoadTileOp, base: SSAValue, start: Parts, build: Builder) -> SSAValue:
     type_ = op.result.type
-    padding = _constant(op.padding, element_type(type_), place)
-    return place.add(vector.TransferReadOp(base, start, padding, type_)).result
+    padding = _constant(op.padding, element_type(type_), build)
+    return build.insert(vector.TransferReadOp(base, start, padding, type_))
 
 
-def _constant(padding: Attribute | None, type_: Attribute, place: Place) -> SSAValue:
+def _constant(padding: Attribute | None, type_: Attribute, build: Builder) -> SSAValue:
     number = 0 if padding is None else splat_value(padding)
     assert number is not None
-    return place.add(arith.ConstantOp(make_splat(number, type_), type_)).result
+    return build.insert(arith.ConstantOp(make_splat(number, type_), type_))
 
 
 # Scattered tiles --------------------------------------------------------------------
 
 
 def _gather(
-    op: LoadGatherOp, base: SSAValue, indices: SSAValue, place: Place
+    op: LoadGatherOp, base: SSAValue, indices: SSAValue, build: Builder
 ) -> SSAValue:
     row = _row(vector_type(op.result))
-    at, mask = _flat(place, indices), _inside(place, base, indices, op.mask)
-    other = _constant(op.padding, row, place)
-    zero = place.value(0)
+    at, mask = _flat(build, indices), _inside(build, base, indices, op.mask)
+    other = _constant(op.padding, row, build)
+    zero = build.index(0)
     found = vector.GatherOp(base, [zero], at, mask, other)
-    gathered = place.add(found).result
-    return place.add(vector.ShapeCastOp(gathered, op.result.type)).result
+    gathered = build.insert(found)
+    return build.insert(vector.ShapeCastOp(gathered, op.result.type))
 
 
 def _scatter(
-    op: StoreScatterOp, base: SSAValue, indices: SSAValue, place: Place
+    op: StoreScatterOp, base: SSAValue, indices: SSAValue, build: Builder
 ) -> None:
-    at, mask = _flat(place, indices), _inside(place, base, indices, op.mask)
-    value = _flat(place, op.value)
-    place.add(vector.ScatterOp(base, [place.value(0)], at, mask, value))
+    at, mask = _flat(build, indices), _inside(build, base, indices, op.mask)
+    value = _flat(build, op.value)
+    build.add(vector.ScatterOp(base, [build.index(0)], at, mask, value))
 
 
 def _row(type_: VectorType[Attribute]) -> VectorType[Attribute]:
@@ -87,20 +87,20 @@ def _row(type_: VectorType[Attribute]) -> VectorType[Attribute]:
     return VectorType(type_.element_type, [prod(type_.get_shape())])
 
 
-def _flat(place: Place, value: SSAValue) -> SSAValue:
+def _flat(build: Builder, value: SSAValue) -> SSAValue:
     type_ = vector_type(value)
-    return place.add(vector.ShapeCastOp(value, _row(type_))).result
+    return build.insert(vector.ShapeCastOp(value, _row(type_)))
 
 
 def _inside(
-    place: Place, base: SSAValue, indices: SSAValue, mask: SSAValue
+    build: Builder, base: SSAValue, indices: SSAValue, mask: SSAValue
 ) -> SSAValue:
     """The mask, less what lies outside of the base: there is nothing to access."""
     shape = vector_type(indices).get_shape()
     type_ = VectorType(IndexType(), shape)
-    size = place.add(memref.DimOp(base, place.value(0))).result
-    limit = place.add(vector.BroadcastOp(size, type_)).result
+    size = build.insert(memref.DimOp(base, build.index(0)))
+    limit = build.insert(vector.BroadcastOp(size, type_))
     # As a number without sign, one below 0 is larger than all sizes.
-    below = place.add(arith.CmpiOp("ult", indices, limit)).result
+    below = build.insert(arith.CmpiOp("ult", indices, limit))
     assert vector_type(mask) == VectorType(i1, shape)
-    return _flat(place, place.add(arith.AndiOp(below, mask)).result)
+    return _flat(build, build.insert(arith.AndiOp(below, mask)))

@@ -17,7 +17,7 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     TileUnpackOp,
 )
-from xetl.transforms.subgroups.place import Place
+from xetl.ir.builder import Builder
 
 _MAPS = ((0, 2), (2, 1), (0, 1))
 _ITERATORS = ("parallel", "parallel", "reduction")
@@ -34,19 +34,19 @@ def problem_with(op: Operation) -> str | None:
     return None
 
 
-def multiply(op: TileMmaOp, place: Place) -> SSAValue:
+def multiply(op: TileMmaOp, build: Builder) -> SSAValue:
     """A contraction in the type sums run in, rounded once."""
     result = op.result.type
     element = result.element_type
     wide = f32 if isinstance(element, Float16Type | BFloat16Type) else element
     type_ = VectorType(wide, result.shape)
-    a, b = _sides(op, wide, place)
-    acc = _constant(0, type_, place) if op.c is None else _extended(op.c, wide, place)
+    a, b = _sides(op, wide, build)
+    acc = _constant(0, type_, build) if op.c is None else _extended(op.c, wide, build)
     product = vector.ContractOp(a, b, acc, _MAPS, _ITERATORS)
-    return _truncated(place.add(product).result, element, place)
+    return _truncated(build.insert(product), element, build)
 
 
-def _sides(op: TileMmaOp, wide: Attribute, place: Place) -> tuple[SSAValue, SSAValue]:
+def _sides(op: TileMmaOp, wide: Attribute, build: Builder) -> tuple[SSAValue, SSAValue]:
     """Both sides; integers without sign in the type of the result."""
     flags = op.a_unsigned is not None, op.b_unsigned is not None
     if not any(flags) or vector_type(op.a).element_type == wide:
@@ -54,53 +54,53 @@ def _sides(op: TileMmaOp, wide: Attribute, place: Place) -> tuple[SSAValue, SSAV
     sides: list[SSAValue] = []
     for side, unsigned in zip((op.a, op.b), flags):
         extend = arith.ExtuiOp if unsigned else arith.ExtsiOp
-        sides.append(place.add(extend(side, with_element(side.type, wide))).result)
+        sides.append(build.insert(extend(side, with_element(side.type, wide))))
     return sides[0], sides[1]
 
 
-def transpose(op: TileTransposeOp, place: Place) -> SSAValue:
+def transpose(op: TileTransposeOp, build: Builder) -> SSAValue:
     """Rows become columns."""
-    return place.add(vector.TransposeOp(op.source, ints_of(op.permutation))).result
+    return build.insert(vector.TransposeOp(op.source, ints_of(op.permutation)))
 
 
-def pack(op: TilePackOp, place: Place) -> SSAValue:
+def pack(op: TilePackOp, build: Builder) -> SSAValue:
     """Rows and columns are split in two; the inner halves come last."""
     rows, columns, *block = op.result.type.get_shape()
     split = VectorType(op.result.type.element_type, [rows, block[0], columns, block[1]])
-    parts = place.add(vector.ShapeCastOp(op.source, split)).result
-    return place.add(vector.TransposeOp(parts, (0, 2, 1, 3))).result
+    parts = build.insert(vector.ShapeCastOp(op.source, split))
+    return build.insert(vector.TransposeOp(parts, (0, 2, 1, 3)))
 
 
-def unpack(op: TileUnpackOp, place: Place) -> SSAValue:
+def unpack(op: TileUnpackOp, build: Builder) -> SSAValue:
     """Undo `pack`."""
-    parts = place.add(vector.TransposeOp(op.source, (0, 2, 1, 3))).result
-    return place.add(vector.ShapeCastOp(parts, op.result.type)).result
+    parts = build.insert(vector.TransposeOp(op.source, (0, 2, 1, 3)))
+    return build.insert(vector.ShapeCastOp(parts, op.result.type))
 
 
-def broadcast(op: TileBroadcastOp, place: Place) -> SSAValue:
+def broadcast(op: TileBroadcastOp, build: Builder) -> SSAValue:
     """A dimension of size 1 is repeated."""
-    return place.add(vector.BroadcastOp(op.source, op.result.type)).result
+    return build.insert(vector.BroadcastOp(op.source, op.result.type))
 
 
-def reduce(op: TileReduceOp, place: Place) -> SSAValue:
+def reduce(op: TileReduceOp, build: Builder) -> SSAValue:
     """A reduction from the identity; its dimension comes back with size 1."""
     kind, element = op.kind.data, vector_type(op.source).element_type
     wide = sums_run_in(kind, element)
-    value, dims = _extended(op.source, wide, place), op.dims
+    value, dims = _extended(op.source, wide, build), op.dims
     if op.reduction_size is not None:
-        value, dims = _in_groups(op, value, place)
+        value, dims = _in_groups(op, value, build)
     shape = vector_type(value).get_shape()
     kept = [extent for dim, extent in enumerate(shape) if dim not in dims]
     type_ = VectorType(wide, kept) if kept else wide
-    start = _constant(identity_of(kind, wide), type_, place)
-    found = place.add(vector.MultiReductionOp(kind, value, start, dims)).result
+    start = _constant(identity_of(kind, wide), type_, build)
+    found = build.insert(vector.MultiReductionOp(kind, value, start, dims))
     full = VectorType(wide, op.result.type.shape)
     shaped = vector.ShapeCastOp if kept else vector.BroadcastOp
-    return _truncated(place.add(shaped(found, full)).result, element, place)
+    return _truncated(build.insert(shaped(found, full)), element, build)
 
 
 def _in_groups(
-    op: TileReduceOp, value: SSAValue, place: Place
+    op: TileReduceOp, value: SSAValue, build: Builder
 ) -> tuple[SSAValue, tuple[int, ...]]:
     """Neighbours that are combined get a dimension of their own."""
     assert op.reduction_size is not None
@@ -108,22 +108,20 @@ def _in_groups(
     shape = list(vector_type(value).get_shape())
     shape[dim : dim + 1] = [shape[dim] // size, size]
     type_ = VectorType(vector_type(value).element_type, shape)
-    return place.add(vector.ShapeCastOp(value, type_)).result, (dim + 1,)
+    return build.insert(vector.ShapeCastOp(value, type_)), (dim + 1,)
 
 
-def _constant(number: float, type_: Attribute, place: Place) -> SSAValue:
-    return place.add(arith.ConstantOp(make_splat(number, type_), type_)).result
+def _constant(number: float, type_: Attribute, build: Builder) -> SSAValue:
+    return build.insert(arith.ConstantOp(make_splat(number, type_), type_))
 
 
-def _extended(value: SSAValue, wide: Attribute, place: Place) -> SSAValue:
+def _extended(value: SSAValue, wide: Attribute, build: Builder) -> SSAValue:
     type_ = with_element(value.type, wide)
-    return (
-        value if type_ == value.type else place.add(arith.ExtfOp(value, type_)).result
-    )
+    return value if type_ == value.type else build.insert(arith.ExtfOp(value, type_))
 
 
-def _truncated(value: SSAValue, element: Attribute, place: Place) -> SSAValue:
+def _truncated(value: SSAValue, element: Attribute, build: Builder) -> SSAValue:
     type_ = with_element(value.type, element)
     if type_ == value.type:
         return value
-    return place.add(arith.TruncfOp(value, type_)).result
+    return build.insert(arith.TruncfOp(value, type_))

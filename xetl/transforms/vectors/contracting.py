@@ -16,7 +16,7 @@ from xetl.dialects.xetile import (
     TileReduceOp,
     TileTransposeOp,
 )
-from xetl.transforms.subgroups.place import Place
+from xetl.ir.builder import Builder
 
 
 def contract(op: vector.ContractOp) -> None:
@@ -26,12 +26,12 @@ def contract(op: vector.ContractOp) -> None:
     lhs, rhs, acc = op.maps
     (k,) = {dim for dim, kind in enumerate(op.iterators) if kind == "reduction"}
     rows, columns = acc
-    place = _in_front_of(op)
+    build = Builder.before(op)
     # The side that has the rows of the result comes first.
     left, right = ((op.lhs, lhs), (op.rhs, rhs))[:: 1 if rows in lhs else -1]
-    a = _turned(place, left[0], left[1] == (k, rows))
-    b = _turned(place, right[0], right[1] == (columns, k))
-    _replace(op, place.add(TileMmaOp(a, b, op.acc)).result)
+    a = _turned(build, left[0], left[1] == (k, rows))
+    b = _turned(build, right[0], right[1] == (columns, k))
+    _replace(op, build.insert(TileMmaOp(a, b, op.acc)))
 
 
 def _is_product(op: vector.ContractOp) -> bool:
@@ -52,7 +52,7 @@ def _is_product(op: vector.ContractOp) -> bool:
 def transpose(op: vector.TransposeOp) -> None:
     """Rows become columns."""
     if op.dims == (1, 0):
-        _replace(op, _in_front_of(op).add(TileTransposeOp(op.source)).result)
+        _replace(op, Builder.before(op).add(TileTransposeOp(op.source)).result)
 
 
 def broadcast(op: vector.BroadcastOp) -> None:
@@ -60,12 +60,12 @@ def broadcast(op: vector.BroadcastOp) -> None:
     source, shape = op.source, op.result.type.get_shape()
     if not is_vector(source.type) or len(shape) != 2:
         return
-    place = _in_front_of(op)
-    matrix = _as_matrix(place, source)
+    build = Builder.before(op)
+    matrix = _as_matrix(build, source)
     pairs = zip(shape_of(matrix.type), shape)
     dims = [dim for dim, (old, new) in enumerate(pairs) if old != new]
     if dims:
-        matrix = place.add(TileBroadcastOp(matrix, dims, op.result.type)).result
+        matrix = build.insert(TileBroadcastOp(matrix, dims, op.result.type))
     _replace(op, matrix)
 
 
@@ -74,31 +74,26 @@ def reduce(op: vector.MultiReductionOp) -> None:
     source = vector_type(op.source)
     if source.get_num_dims() != 2 or not op.dims:
         return
-    place = _in_front_of(op)
-    reduced = place.add(TileReduceOp(op.kind.kind, op.source, op.dims)).result
+    build = Builder.before(op)
+    reduced = build.insert(TileReduceOp(op.kind.kind, op.source, op.dims))
     if is_vector(op.result.type):
-        value = place.add(vector.ShapeCastOp(reduced, op.result.type)).result
+        value = build.insert(vector.ShapeCastOp(reduced, op.result.type))
     else:
-        value = place.add(vector.ExtractOp(reduced, [0, 0])).result
+        value = build.insert(vector.ExtractOp(reduced, [0, 0]))
     combine = operation_of(op.kind.kind, source.element_type)
-    _replace(op, place.add(combine(value, op.acc)).results[0])
+    _replace(op, build.insert(combine(value, op.acc)))
 
 
-def _turned(place: Place, value: SSAValue, is_turned: bool) -> SSAValue:
-    return place.add(TileTransposeOp(value)).result if is_turned else value
+def _turned(build: Builder, value: SSAValue, is_turned: bool) -> SSAValue:
+    return build.insert(TileTransposeOp(value)) if is_turned else value
 
 
-def _as_matrix(place: Place, value: SSAValue) -> SSAValue:
+def _as_matrix(build: Builder, value: SSAValue) -> SSAValue:
     type_ = vector_type(value)
     if type_.get_num_dims() == 2:
         return value
     row = VectorType(type_.element_type, (1, *type_.get_shape()))
-    return place.add(vector.ShapeCastOp(value, row)).result
-
-
-def _in_front_of(op: Operation) -> Place:
-    assert op.parent is not None
-    return Place(op.parent, op, op.location)
+    return build.insert(vector.ShapeCastOp(value, row))
 
 
 def _replace(op: Operation, value: SSAValue) -> None:

@@ -21,12 +21,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
+from xetl.ir.builder import Builder
 from xetl.transforms.blocks.axes import arguments_of
-from xetl.transforms.subgroups.place import Place
 from xetl.transforms.vectors.families import Family
 
 Parts = tuple[SSAValue, ...]
-Access = Callable[[Operation, "Descriptors", Place], bool]
+Access = Callable[[Operation, "Descriptors", Builder], bool]
 """Replaces an operation that accesses memory; False if it is none of a known tile."""
 
 
@@ -62,17 +62,17 @@ def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
     """Replace the tiles of a block and of all inside; what made them goes."""
     dead: list[Operation] = []
     for op in list(block.ops):
-        place = Place(block, op, op.location)
+        build = Builder.before(op)
         if isinstance(op, InitTileOp) and tiles.knows(op.result):
-            _init(op, tiles, place)
+            _init(op, tiles, build)
         elif isinstance(op, UpdateTileOffsetOp) and tiles.knows(op.result):
-            _move(op, tiles, place)
+            _move(op, tiles, build)
         elif isinstance(op, scf.YieldOp | scf.ConditionOp):
             _hand_on(op, tiles)
             continue
         elif _carries(op, tiles):
-            _rebuild(op, tiles, access, place)
-        elif not access(op, tiles, place):
+            _rebuild(op, tiles, access, build)
+        elif not access(op, tiles, build):
             for region in op.regions:
                 for inner in region.blocks:
                     replace_tiles(inner, tiles, access)
@@ -92,42 +92,42 @@ def _carries(op: Operation, tiles: Descriptors) -> bool:
 # Where a tile starts ----------------------------------------------------------------
 
 
-def _init(op: InitTileOp, tiles: Descriptors, place: Place) -> None:
+def _init(op: InitTileOp, tiles: Descriptors, build: Builder) -> None:
     key = id(tiles.family_of[op.result])
     if key not in tiles.bases:
-        tiles.bases[key] = _base(op, place)
+        tiles.bases[key] = _base(op, build)
     if op.indices is not None:
         tiles.starts[op.result] = (op.indices,)
     else:
-        tiles.starts[op.result] = tuple(map(place.value, op.mixed_offsets))
+        tiles.starts[op.result] = tuple(map(build.index, op.mixed_offsets))
 
 
-def _base(op: InitTileOp, place: Place) -> SSAValue:
+def _base(op: InitTileOp, build: Builder) -> SSAValue:
     """The matrix; one of its own where sizes and strides are given."""
     sizes, strides = op.mixed_sizes, op.mixed_strides
     if not sizes:
         return op.source
-    offset = place.add(memref.ExtractStridedMetadataOp(op.source)).results[1]
+    offset = build.add(memref.ExtractStridedMetadataOp(op.source)).results[1]
     old = memref_type(op.source)
     layout = StridedLayoutAttr([_known(each) for each in strides], None)
     shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
     new = MemRefType(old.element_type, shape, layout, old.memory_space)
     view = memref.ReinterpretCastOp(op.source, [offset], sizes, strides, new)
-    return place.add(view).result
+    return build.insert(view)
 
 
 def _known(index: Index) -> int | None:
     return index if isinstance(index, int) else None
 
 
-def _move(op: UpdateTileOffsetOp, tiles: Descriptors, place: Place) -> None:
+def _move(op: UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> None:
     start = tiles.starts[op.tile]
     if op.indices is not None:
-        moved = place.add(arith.AddiOp(start[0], op.indices)).result
+        moved = build.insert(arith.AddiOp(start[0], op.indices))
         tiles.starts[op.result] = (moved,)
     else:
-        rows, columns = map(place.plus, start, op.mixed_offsets)
-        tiles.starts[op.result] = (place.value(rows), place.value(columns))
+        rows, columns = map(build.plus, start, op.mixed_offsets)
+        tiles.starts[op.result] = (build.index(rows), build.index(columns))
 
 
 # Loops and branches -----------------------------------------------------------------
@@ -137,7 +137,7 @@ def _hand_on(op: scf.YieldOp | scf.ConditionOp, tiles: Descriptors) -> None:
     op.operands = tiles.expand(op.operands)
 
 
-def _rebuild(op: Operation, tiles: Descriptors, access: Access, place: Place) -> None:
+def _rebuild(op: Operation, tiles: Descriptors, access: Access, build: Builder) -> None:
     """The same loop or branch, with parts where it carried tiles."""
     regions = [op.detach_region(region) for region in list(op.regions)]
     for region in regions:
@@ -147,7 +147,7 @@ def _rebuild(op: Operation, tiles: Descriptors, access: Access, place: Place) ->
             _close(block, tiles)
     operands = tiles.expand(op.operands)
     types = [type_ for result in op.results for type_ in _types(result, tiles)]
-    new = place.add(_with_parts(op, operands, types, regions))
+    new = build.add(_with_parts(op, operands, types, regions))
     new.attributes.update(op.attributes)
     _give_results(op, new, tiles)
 

@@ -32,7 +32,7 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     TileType,
 )
-from xetl.transforms.subgroups.place import Place
+from xetl.ir.builder import Builder
 
 Transfer = vector.TransferReadOp | vector.TransferWriteOp
 
@@ -56,11 +56,11 @@ def read(op: vector.TransferReadOp) -> None:
     padding = _padding(op)
     if window is None or padding is None:
         return
-    place = _in_front_of(op)
-    tile = _tile(window, place)
-    value = place.add(LoadTileOp(tile, padding.attribute)).result
+    build = Builder.before(op)
+    tile = _tile(window, build)
+    value = build.insert(LoadTileOp(tile, padding.attribute))
     if window.is_turned:
-        value = place.add(TileTransposeOp(value)).result
+        value = build.insert(TileTransposeOp(value))
     value.name_hint = op.result.name_hint
     op.result.replace_all_uses_with(value)
     _erase(op)
@@ -71,17 +71,12 @@ def write(op: vector.TransferWriteOp) -> None:
     window = _window(op, vector_type(op.value).get_shape())
     if window is None:
         return
-    place = _in_front_of(op)
+    build = Builder.before(op)
     value = op.value
     if window.is_turned:
-        value = place.add(TileTransposeOp(value)).result
-    place.add(StoreTileOp(value, _tile(window, place)))
+        value = build.insert(TileTransposeOp(value))
+    build.add(StoreTileOp(value, _tile(window, build)))
     _erase(op)
-
-
-def _in_front_of(op: Transfer) -> Place:
-    assert op.parent is not None
-    return Place(op.parent, op, op.location)
 
 
 def _erase(op: Transfer) -> None:
@@ -171,14 +166,14 @@ def _in_the_matrix(
     """The base and the offsets in it, as far up as the views allow."""
     base: SSAValue = op.base
     offsets = tuple(_known(index) for index in op.indices)
-    place = _in_front_of(op)
+    build = Builder.before(op)
     stays_inside = all(_flags(op)) or _fits(base, offsets, shape)
     while stays_inside:
         view = base.owner
         if not isinstance(view, memref.SubviewOp) or not _is_plain(view):
             break
         pairs = zip(offsets, view.mixed_offsets)
-        offsets = tuple(place.plus(one, _known(other)) for one, other in pairs)
+        offsets = tuple(build.plus(one, _known(other)) for one, other in pairs)
         base = view.source
     return base, offsets
 
@@ -203,19 +198,19 @@ def _is_plain(view: memref.SubviewOp) -> bool:
     return len(ranks) == 1 and set(view.mixed_strides) == {1}
 
 
-def _tile(window: Window, place: Place) -> SSAValue:
-    sizes, strides = _extents(window.base, place)
+def _tile(window: Window, build: Builder) -> SSAValue:
+    sizes, strides = _extents(window.base, build)
     op = InitTileOp(window.base, window.offsets, window.type, sizes, strides)
-    return place.add(op).result
+    return build.insert(op)
 
 
-def _extents(base: SSAValue, place: Place) -> tuple[Sequence[Index], Sequence[Index]]:
+def _extents(base: SSAValue, build: Builder) -> tuple[Sequence[Index], Sequence[Index]]:
     """Sizes and strides that the type of the memory does not say."""
     type_ = memref_type(base)
     if has_static_layout(type_):
         return (), ()
     rank = type_.get_num_dims()
-    found = place.add(memref.ExtractStridedMetadataOp(base)).results[2:]
+    found = build.add(memref.ExtractStridedMetadataOp(base)).results[2:]
     known = [None if n == DYNAMIC_INDEX else n for n in type_.get_shape()]
     known += strides_of(type_) or [None] * rank
     mixed: list[Index] = [v if n is None else n for n, v in zip(known, found)]

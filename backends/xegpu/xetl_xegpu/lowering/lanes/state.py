@@ -15,7 +15,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith
 from xetl.errors import XetlError
-from xetl.transforms.subgroups.place import OpT, Place
+from xetl.ir.builder import Builder, OpT
 from xetl.transforms.subgroups.refusing import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect.stage import NO_BLOCKS
@@ -101,8 +101,8 @@ class Lanes:
         self.subgroups = subgroups
         self.device = device
         self.entry = entry
-        self.place = Place(entry, None, source.location)
-        self._head = Place(Block(), None, source.location)
+        self.place = Builder.at_end(entry, source.location)
+        self._head = Builder.at_end(Block(), source.location)
         self._constants: dict[tuple[object, ...], SSAValue] = {}
         self._beside: dict[tuple[SSAValue, str], SSAValue] = {}
         self._held: dict[SSAValue, tuple[SSAValue, ...]] = {}
@@ -137,7 +137,7 @@ class Lanes:
     def inside(self, block: Block) -> Generator[None]:
         """For a while put operations at the end of ``block``."""
         before = self.place
-        self.place = Place(block, None, before.location)
+        self.place = Builder.at_end(block, before.location)
         try:
             yield
         finally:
@@ -147,7 +147,7 @@ class Lanes:
         """Put the constants ahead of all."""
         first = self.entry.first_op
         assert first is not None
-        for op in list(self._head.block.ops):
+        for op in list(self._head.point.block.ops):
             op.detach()
             self.entry.insert_op_before(op, first)
 
@@ -157,11 +157,9 @@ class Lanes:
         """What is made of a value, once: right behind the value, outside of loops."""
         known = self._beside.get((value, key))
         if known is None:
-            owner, before = value.owner, self.place
-            block = owner if isinstance(owner, Block) else owner.parent
-            next_op = owner.first_op if isinstance(owner, Block) else owner.next_op
-            assert block is not None
-            self.place = Place(block, next_op, before.location)
+            before = self.place
+            self.place = Builder.after(value)
+            self.place.location = before.location
             known = self._beside[(value, key)] = make()
             self.place = before
         return known
