@@ -51,6 +51,7 @@ def phases() -> Iterator[Phase]:
     gemm = import_module("kernels").gemm
     start = perf_counter()
     compiler = import_module("xetl.compiler")
+    pipeline = import_module("xetl.pipeline")
     backend = import_module("xetl.backend").find_backend("cpu")
     target = backend.default_target()
     backend.passes(target)
@@ -62,7 +63,8 @@ def phases() -> Iterator[Phase]:
     signature = specialize(parameters, values).signature
     yield "bind and specialise", perf_counter() - start
     start = perf_counter()
-    for step in compiler.lower(gemm.fn, signature, backend, target):
+    module = compiler.build(gemm.fn, signature, backend, target)
+    for step in pipeline.lower(module, backend, target):
         yield step.name, perf_counter() - start
         start = perf_counter()
     artifact = backend.build(step.module, signature, target)

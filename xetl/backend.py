@@ -7,21 +7,30 @@ this file without loading xDSL or LLVM.
 from __future__ import annotations
 
 import importlib
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from xetl.errors import LaunchError
+from xetl.errors import InternalError, LaunchError
+from xetl.findings import Finding
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
+    from xetl.export import Export
     from xetl.language.dtypes import DType
     from xetl.language.signature import Signature
+
+SLM_LIMIT = 1 << 20
+"""Bytes of shared memory of a workgroup where no device sets a limit."""
 
 GROUP = "xetl.backends"
 """Entry points of packages that offer backends."""
@@ -77,7 +86,7 @@ class Artifact:
     """A compiled kernel as the disk cache keeps it.
 
     Attributes:
-        payload: what `Backend.load` makes an executable of.
+        payload: what `BackendBase.load` makes an executable of.
         meta: facts about it, JSON only. Keys every backend gives: ``"stored"``, the
             indices (among the array and scalar parameters, constants left out) of the
             arrays the kernel writes.
@@ -118,13 +127,8 @@ class Place(Protocol):
         ...
 
 
-@runtime_checkable
-class Executable(Protocol):
-    """A kernel that can be run.
-
-    It may also have ``fast_prepacked``: as ``fast``, for calls with an argument that is
-    a `xetl.prepacked.Prepacked`. That of a backend with queues is a `QueuedExecutable`.
-    """
+class Executable(ABC):
+    """A kernel that can be run."""
 
     @property
     def fast(self) -> Callable[..., int] | None:
@@ -134,79 +138,137 @@ class Executable(Protocol):
         for each parameter in order (trailing constants may be left out). 0 means done;
         anything else that nothing was written and `launch` must be used.
         """
-        ...
+        return None
 
+    @property
+    def fast_prepacked(self) -> Callable[..., int] | None:
+        """As ``fast``, for calls with a `xetl.prepacked.Prepacked` argument."""
+        return None
+
+    @abstractmethod
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
-        ...
 
 
-class QueuedExecutable(Executable, Protocol):
+class QueuedExecutable(Executable):
     """An executable that runs on a queue of a device."""
 
+    @abstractmethod
     def submit(
         self, grid: tuple[int, int, int], args: Sequence[Argument], place: Place
     ) -> Event:
         """Start the kernel on ``args`` (constants left out)."""
-        ...
 
     def fast_at(self, place: Place, *, waits: bool) -> Callable[..., Any] | None:
         """As ``fast``, at that place; without waiting it gives the event, not 0."""
-        ...
+        return None
 
 
-class Backend(Protocol):
+class BackendBase(ABC):
     """A way of running kernels: turns XeTile IR into something executable.
 
-    It may also have ``slm_limit(target) -> int``, the bytes of shared memory that a
-    workgroup can get (1 MiB where it has not), ``stops_at_breakpoints = True``, and
-    ``variant(target) -> str``, the target with what settings add to it: all methods
-    take its result for a target. ``doctor() -> Sequence[Finding]`` is what
-    `xetl doctor` prints of it, ``export(module, signature, target, name) -> Export``
-    the files that `xetl compile` writes of a lowered module, and
-    ``measure(artifact) -> Mapping[str, object]`` facts for `Kernel.stats` that take too
-    long to find out at every compilation. One whose devices have
-    queues has ``place(queue, names, args) -> Place``, where a launch with these
-    arguments runs (``queue`` may be None), and gives a `QueuedExecutable`.
+    A backend implements the abstract methods and sets ``name`` and ``targets``; all
+    others have defaults. Methods take for a target the result of `variant`.
     """
 
     name: str
     targets: Sequence[str]
-    """Names of the machines it can make code for."""
-    stages: Sequence[str]
+    """Names of the machines it can make code for; the first is the default."""
+    stages: Sequence[str] = ()
     """Names `kernel.ir` accepts, besides those of the passes."""
-    cacheable: bool
+    cacheable: bool = True
     """Whether artifacts may be kept on disk."""
+    stops_at_breakpoints: bool = False
+    """Whether ``breakpoint()`` stops; where it does not, it is removed."""
+    exports: bool = False
+    """Whether `export` writes files."""
+
+    # Compiling ---------------------------------------------------------------------
+
+    @abstractmethod
+    def cache_key(self, target: str) -> str:
+        """All that code for ``target`` depends on besides the kernel: versions, CPU."""
+
+    @abstractmethod
+    def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
+        """Make the code of a lowered module."""
+
+    @abstractmethod
+    def load(self, artifact: Artifact, signature: Signature) -> Executable:
+        """Make an artifact runnable in this process."""
 
     def default_target(self) -> str:
         """The target of a launch that names none."""
-        ...
+        return self.targets[0]
 
-    def cache_key(self, target: str) -> str:
-        """All that code for ``target`` depends on besides the kernel: versions, CPU."""
-        ...
+    def variant(self, target: str) -> str:
+        """The target with what settings add to it."""
+        return target
+
+    def slm_limit(self, target: str) -> int:
+        """Bytes of shared memory that a workgroup may have."""
+        return SLM_LIMIT
 
     def passes(self, target: str) -> list[ModulePass]:
         """The lowering from `xetile` to the form `build` takes, in order."""
-        ...
+        return []
 
     def stage_after(self, name: str) -> str | None:
         """The stage (a key of the stage table) that begins after a pass."""
-        ...
+        return None
 
     def text(
         self, module: ModuleOp, signature: Signature, target: str, stage: str
     ) -> str:
         """A stage of ``stages`` that is no MLIR module any more, such as ``asm``."""
-        ...
+        raise InternalError(f"the {self.name} backend has no stage `{stage}`")
 
-    def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
-        """Make the code of a lowered module."""
-        ...
+    # Launching ---------------------------------------------------------------------
 
-    def load(self, artifact: Artifact, signature: Signature) -> Executable:
-        """Make an artifact runnable in this process."""
-        ...
+    def place(
+        self, queue: object, names: Sequence[str], args: Sequence[Argument]
+    ) -> Place | None:
+        """The queue of a launch, given or found; None: it runs on the host.
+
+        Where it is not None, `load` gives a `QueuedExecutable`.
+        """
+        return None
+
+    # Tools -------------------------------------------------------------------------
+
+    def doctor(self) -> Sequence[Finding]:
+        """What `xetl doctor` prints about it."""
+        return [Finding("targets", ", ".join(self.targets))]
+
+    def export(
+        self, module: ModuleOp, signature: Signature, target: str, name: str
+    ) -> Export:
+        """The files that `xetl compile` writes of a lowered module."""
+        raise InternalError(f"the {self.name} backend makes no files")
+
+    def measure(self, artifact: Artifact) -> Mapping[str, object]:
+        """Facts for `Kernel.stats` that take too long for every compilation."""
+        return {}
+
+    def opt_passes(self) -> Mapping[str, type[ModulePass]]:
+        """Its passes by name, for ``xetl-opt``."""
+        return {}
+
+    def opt_dialects(self) -> Sequence[Dialect]:
+        """Its dialects, for ``xetl-opt``."""
+        return ()
+
+
+@cache
+def installed(package: str) -> str:
+    """A text that changes when another version of ``package`` is installed.
+
+    It is when its file was written: asking for the version takes 5 ms.
+    """
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return "none"
+    return str(os.stat(spec.origin).st_mtime_ns)
 
 
 @cache
@@ -220,7 +282,7 @@ def backend_names() -> list[str]:
     return sorted(_known())
 
 
-def _by_convention(name: str) -> Backend | None:
+def _by_convention(name: str) -> BackendBase | None:
     package = PREFIX + name
     if not name.isidentifier():
         return None
@@ -233,7 +295,7 @@ def _by_convention(name: str) -> Backend | None:
 
 
 @cache
-def find_backend(name: str) -> Backend:
+def find_backend(name: str) -> BackendBase:
     """Import the backend called ``name``, and no other.
 
     Raises:
@@ -244,7 +306,7 @@ def find_backend(name: str) -> Backend:
         return found
     point = _known().get(name)
     if point is not None:
-        return cast("Backend", point.load())
+        return cast("BackendBase", point.load())
     known = ", ".join(f"`{each}`" for each in backend_names())
     raise LaunchError(
         f"there is no backend called `{name}`",

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What `Backend.export` makes of a kernel.
+    """What `BackendBase.export` makes of a kernel.
 
     Attributes:
         code: an object file, a module of SPIR-V.

@@ -20,7 +20,7 @@ def fast_entry(
 ) -> Callable[..., int] | None:
     """The shortcut for calls with values of such kinds, if there is one."""
     if any(isinstance(value, Prepacked) for value in values):
-        return getattr(executable, "fast_prepacked", None)
+        return executable.fast_prepacked
     return executable.fast
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from xetl import backend as backends
-from xetl.backend import Artifact
+from xetl.backend import Artifact, BackendBase, Executable
 from xetl.language.operation import Function
 from xetl.language.reads import Reads
 from xetl.language.signature import ConstParam, Signature
@@ -28,11 +28,14 @@ def read_names(reads: Reads, function: Any) -> None:
             read_names(reads, found)
 
 
-class FakeExecutable:
+class FakeExecutable(Executable):
     def __init__(self, backend: FakeBackend, signature: Signature) -> None:
         self.backend = backend
         self.signature = signature
-        self.fast = self._fast if backend.with_fast else None
+
+    @property
+    def fast(self) -> Any:
+        return self._fast if self.backend.with_fast else None
 
     def launch(self, grid: tuple[int, int, int], args: Any) -> None:
         self.backend.launches.append((grid, list(args), self.signature))
@@ -49,7 +52,7 @@ class FakeExecutable:
         return 0
 
 
-class FakeBackend:
+class FakeBackend(BackendBase):
     targets = ("host", "avx2")
     stages = ("llvm", "asm")
     cacheable = False
@@ -62,9 +65,6 @@ class FakeBackend:
         self.fast_launches: list[Any] = []
         self.compiled: list[tuple[str, Signature, str]] = []
         self.accepts = lambda objects: True
-
-    def default_target(self) -> str:
-        return "host"
 
     def cache_key(self, target: str) -> str:
         return f"fake {target}"
@@ -87,7 +87,10 @@ class FakeBackend:
                 read_names(reads, each)
         return Artifact(b"code", {"stored": backend.stored})
 
-    def lower_to_stage(
+    def build(self, fn: Any, *_: Any) -> Any:
+        return fn
+
+    def ir_at_stage(
         self, fn: Any, signature: Signature, backend: Any, target: str, stage: str
     ) -> str:
         return f"{fn.__name__} at {stage} for {target}"

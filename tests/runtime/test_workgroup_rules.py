@@ -164,9 +164,9 @@ def test_the_limit_is_that_of_the_target() -> None:
     signature = Signature((ArrayParam("X", f32, 2, 1),))
     small: Any = Small()
     with pytest.raises(TileShapeError, match="1024 bytes, but 1000 are") as caught:
-        list(compiler.lower(shares, signature, small, "host"))
+        compiler.build(shares, signature, small, "host")
     assert caught.value.code == "X0211"
-    assert list(compiler.lower(shares, signature, find_backend("cpu"), "host"))
+    assert compiler.build(shares, signature, find_backend("cpu"), "host")
 
 
 # Text -------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from pathlib import Path
 from time import process_time
 
 from tests.same_code.corpus import Entry, corpus
-from xetl import compiler
 from xetl.backend import find_backend
 from xetl.errors import XetlError
+from xetl.pipeline import lower
 
 TARGETS = {
     "avx2": "cpu",
@@ -40,7 +40,7 @@ def stages(entry: Entry, target: str) -> Iterator[tuple[str, str]]:
     backend = find_backend(TARGETS[target])
     try:
         module = entry.build(backend, target)
-        for step in compiler.lower_module(module, backend, target):
+        for step in lower(module, backend, target):
             yield step.name, str(step.module)
         if "llvm" in backend.stages:
             yield "llvm", backend.text(module, entry.signature, target, "llvm")

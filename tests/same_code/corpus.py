@@ -17,7 +17,7 @@ import xetl
 from tests.campaign.cases import of_seed
 from tests.campaign.check import check
 from xetl import compiler
-from xetl.backend import Backend
+from xetl.backend import BackendBase
 from xetl.errors import XetlError
 from xetl.language.signature import Signature
 from xetl.runtime.text_kernel import TextKernel
@@ -33,7 +33,7 @@ OF_TESTS = [
 SEEDS = range(200)
 QUICK_SEEDS = range(40)
 
-Build = Callable[[Backend, str], ModuleOp]
+Build = Callable[[BackendBase, str], ModuleOp]
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Recorder:
 
 
 def built(
-    function: Any, signature: Signature, backend: Backend, target: str
+    function: Any, signature: Signature, backend: BackendBase, target: str
 ) -> ModuleOp:
-    return next(compiler.lower(function, signature, backend, target)).module
+    return compiler.build(function, signature, backend, target)
 
 
-def module_of(kernel: TextKernel, _backend: Backend, _target: str) -> ModuleOp:
+def module_of(kernel: TextKernel, _backend: BackendBase, _target: str) -> ModuleOp:
     return kernel.for_any_arguments()[0]
 
 

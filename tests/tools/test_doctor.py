@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.runtime.conftest import FakeBackend
 from xetl.settings import config
 from xetl.tools import machine
 from xetl_cpu import amx, doctor, native, targets
@@ -69,6 +70,10 @@ def test_what_is_not_installed(xetl: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert states == ["note", "problem"]
 
 
+class Silent(FakeBackend):
+    targets = ("one", "two")
+
+
 def test_a_backend_that_fails_does_not_fail_the_others(
     xetl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +82,7 @@ def test_a_backend_that_fails_does_not_fail_the_others(
 
     backends = {
         "broken": SimpleNamespace(targets=["x"], doctor=broken),
-        "silent": SimpleNamespace(targets=["one", "two"]),
+        "silent": Silent(),
     }
     monkeypatch.setattr(machine, "backend_names", lambda: [*backends])
     monkeypatch.setattr(machine, "find_backend", backends.__getitem__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from xetl.backend import Backend, backend_names, find_backend
+from xetl.backend import BackendBase, backend_names, find_backend
 from xetl.errors import LaunchError
 from xetl.runtime import usm
 from xetl.settings import config
@@ -19,8 +19,8 @@ def choose_backend(
     values: Iterable[Any] = (),
     *,
     target: str | None = None,
-    shows: Callable[[Backend], bool] | None = None,
-) -> Backend:
+    shows: Callable[[BackendBase], bool] | None = None,
+) -> BackendBase:
     """The backend of a call.
 
     The one that is named; else that of arrays which live on a device; else the usual
@@ -56,14 +56,14 @@ def _checked(name: object) -> str:
     )
 
 
-def _first(has: Callable[[Backend], bool], usual: Backend) -> Backend:
+def _first(has: Callable[[BackendBase], bool], usual: BackendBase) -> BackendBase:
     """The usual backend if it has something, or if none has; else one that has."""
     if has(usual):
         return usual
     return next((each for each in _others(usual) if has(each)), usual)
 
 
-def _others(usual: Backend) -> Iterator[Backend]:
+def _others(usual: BackendBase) -> Iterator[BackendBase]:
     for name in backend_names():
         if name in (usual.name, INTERPRETER):
             continue

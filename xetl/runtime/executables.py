@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
-from xetl.backend import Artifact, Backend, Executable, Place
+from xetl.backend import Artifact, BackendBase, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
 from xetl.language.contents import is_opaque
 from xetl.language.reads import Question, Reads
@@ -33,7 +33,7 @@ class Loaded:
     """The code of a kernel, and what the runtime must know about it."""
 
     def __init__(
-        self, artifact: Artifact, backend: Backend, signature: Signature
+        self, artifact: Artifact, backend: BackendBase, signature: Signature
     ) -> None:
         self.artifact = artifact
         self.stored = artifact.stored
@@ -80,7 +80,7 @@ class Executables:
         self._questions: dict[str, list[list[Question]]] = {}
         self._compiles = Compiles(fn)
 
-    def get(self, wanted: Specialization, backend: Backend, target: str) -> Found:
+    def get(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         """Find or make the code for ``wanted``."""
         # Equal objects may differ in what the kernel reads of them.
         objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
@@ -100,7 +100,7 @@ class Executables:
     def compile(
         self,
         wanted: Specialization,
-        backend: Backend,
+        backend: BackendBase,
         target: str,
         reads: Reads | None = None,
     ) -> Artifact:
@@ -119,7 +119,7 @@ class Executables:
         """What was different at the last compile from the one before."""
         return self._compiles.why()
 
-    def _find(self, wanted: Specialization, backend: Backend, target: str) -> Found:
+    def _find(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         base = base_of(self._fn, wanted.signature, backend, target)
         cache = disk_cache() if backend.cacheable else None
         for questions in self._asked(base, None if config.dump else cache):
@@ -156,7 +156,7 @@ class Executables:
                 yield questions
 
     def _existing(
-        self, asked: Fingerprint, wanted: Specialization, backend: Backend
+        self, asked: Fingerprint, wanted: Specialization, backend: BackendBase
     ) -> Loaded | None:
         """From memory or disk."""
         if asked.digest in self._by_digest:
@@ -239,7 +239,7 @@ def compiler() -> Any:
     return importlib.import_module("xetl.compiler")
 
 
-def choose_target(backend: Backend, name: object = None) -> str:
+def choose_target(backend: BackendBase, name: object = None) -> str:
     """The machine to compile for when ``target=`` is ``name``.
 
     Raises:
@@ -248,10 +248,10 @@ def choose_target(backend: Backend, name: object = None) -> str:
     forced = config.target
     # A backend with one target, such as the interpreter, leaves no choice.
     if name is None and (forced is None or len(backend.targets) == 1):
-        return _variant(backend, backend.default_target())
+        return backend.variant(backend.default_target())
     wanted = forced if name is None else name
     if wanted in backend.targets:
-        return _variant(backend, cast("str", wanted))
+        return backend.variant(cast("str", wanted))
     listed = ", ".join(f"`{each}`" for each in backend.targets)
     raise LaunchError(
         f"backend `{backend.name}` has no target `{wanted}`",
@@ -260,13 +260,8 @@ def choose_target(backend: Backend, name: object = None) -> str:
     )
 
 
-def target_at(backend: Backend, place: Place | None) -> str:
+def target_at(backend: BackendBase, place: Place | None) -> str:
     """The machine to compile a launch at ``place`` for."""
     if place is None or config.target is not None:
         return choose_target(backend)
     return choose_target(backend, place.target)
-
-
-def _variant(backend: Backend, target: str) -> str:
-    vary: Callable[[str], str] | None = getattr(backend, "variant", None)
-    return target if vary is None else vary(target)

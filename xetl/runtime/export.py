@@ -12,6 +12,7 @@ from xetl.backend import find_backend
 from xetl.errors import LaunchError
 from xetl.export import Export
 from xetl.language.signature import Signature
+from xetl.pipeline import lowered
 from xetl.runtime.executables import choose_target, compiler
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.text_kernel import TextKernel
@@ -44,8 +45,7 @@ def export(
         CompileError: the kernel is wrong.
     """
     found = find_backend(backend)
-    make = getattr(found, "export", None)
-    if make is None:
+    if not found.exports:
         raise LaunchError(
             f"backend `{backend}` makes no files that could be linked",
             code="X0840",
@@ -54,8 +54,8 @@ def export(
     machine = choose_target(found, target)
     if isinstance(kernel, TextKernel):
         module, wanted = kernel.for_any_arguments()
-        module = compiler().lowered_module(module, found, machine)
     else:
         wanted = kernel.signature_of(signature, constants)
-        module = compiler().lowered(kernel.fn, wanted, found, machine)
-    return make(module, wanted, machine, name), wanted, machine
+        module = compiler().build(kernel.fn, wanted, found, machine)
+    module = lowered(module, found, machine)
+    return found.export(module, wanted, machine, name), wanted, machine

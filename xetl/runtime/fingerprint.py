@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import xetl
-from xetl.backend import Backend
+from xetl.backend import BackendBase
 from xetl.language.contents import content
 from xetl.language.reads import Question, Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
@@ -96,14 +96,14 @@ class Fingerprint:
 
 
 def base_of(
-    fn: Callable[..., Any], signature: Signature, backend: Backend, target: str
+    fn: Callable[..., Any], signature: Signature, backend: BackendBase, target: str
 ) -> Base:
     """What the code of ``fn`` compiled for ``signature`` and ``target`` depends on."""
     params = {p.name: _param(p) for p in signature.params}
     return Base(fn, signature.constants, _versions(backend, target), params)
 
 
-def _versions(backend: Backend, target: str) -> dict[str, str]:
+def _versions(backend: BackendBase, target: str) -> dict[str, str]:
     """Our own code, and what the backend adds."""
     owner = type(backend).__module__.partition(".")[0]
     return {
@@ -117,7 +117,7 @@ def _versions(backend: Backend, target: str) -> dict[str, str]:
 
 
 def text_digest(
-    text: str, kernel: str, options: object, backend: Backend, target: str
+    text: str, kernel: str, options: object, backend: BackendBase, target: str
 ) -> str:
     """The key of a kernel of a text; ``options``: what else its code depends on.
 

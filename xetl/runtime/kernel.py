@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast, overload
 
-from xetl.backend import Artifact, Backend, Event
+from xetl.backend import Artifact, BackendBase, Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam, Signature
 from xetl.runtime import interpret, report
@@ -182,8 +182,8 @@ class Kernel:
             backend, values = self._bind_any(args, keywords, target, shows)
             machine = choose_target(backend, target)
             signature = specialize(self._parameters, values).signature
-            lower = compiler().lower_to_stage
-            return lower(self.fn, signature, backend, machine, stage)
+            module = compiler().build(self.fn, signature, backend, machine)
+            return compiler().ir_at_stage(module, signature, backend, machine, stage)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -337,8 +337,8 @@ class Kernel:
         args: Sequence[Any],
         keywords: Mapping[str, Any],
         target: str | None = None,
-        shows: Callable[[Backend], bool] | None = None,
-    ) -> tuple[Backend, list[Any]]:
+        shows: Callable[[BackendBase], bool] | None = None,
+    ) -> tuple[BackendBase, list[Any]]:
         """Separate the options from the arguments; see `choose_backend`."""
         rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
         name = keywords.get("backend")
@@ -350,8 +350,8 @@ class Kernel:
         args: Sequence[Any],
         keywords: Mapping[str, Any],
         target: str | None = None,
-        shows: Callable[[Backend], bool] | None = None,
-    ) -> tuple[Backend, list[Any]]:
+        shows: Callable[[BackendBase], bool] | None = None,
+    ) -> tuple[BackendBase, list[Any]]:
         """As `_bind`; a single text describes the arguments instead."""
         if len(args) != 1 or not isinstance(args[0], str):
             return self._bind(args, keywords, target, shows)
@@ -376,7 +376,7 @@ class Kernel:
             return tuple((parameter.name, parameter.default) for parameter in each)
         return tuple(parameter.default for parameter in each)
 
-    def _load(self, wanted: Specialization, backend: Backend, target: str) -> Found:
+    def _load(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         """The code, after the checks that need to know what it writes."""
         found = self._executables.get(wanted, backend, target)
         check_stored(wanted.names, wanted.args, found.loaded.stored)

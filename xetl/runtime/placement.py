@@ -1,8 +1,8 @@
 """Where a launch runs: on the host, or on a queue of a device.
 
 A backend without queues runs on the host, at once, and reads host memory alone. One
-with queues says where (`xetl.backend.Backend.place`): the user's ``queue=``, or that of
-the arrays, or its own.
+with queues says where (`BackendBase.place`): the user's ``queue=``, or that of the
+arrays, or its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xetl.backend import (
     Argument,
     ArrayView,
-    Backend,
+    BackendBase,
     Event,
     Place,
     QueuedExecutable,
@@ -42,7 +42,7 @@ FINISHED = Finished()
 
 
 def find_place(
-    backend: Backend, queue: object, names: Sequence[str], args: Sequence[Argument]
+    backend: BackendBase, queue: object, names: Sequence[str], args: Sequence[Argument]
 ) -> Place | None:
     """Where a launch with these arguments runs; None: on the host.
 
@@ -55,9 +55,9 @@ def find_place(
     Raises:
         LaunchError: the queue or an array belongs to another device.
     """
-    place: Callable[..., Place] | None = getattr(backend, "place", None)
+    place = backend.place(queue, names, args)
     if place is not None:
-        return place(queue, names, args)
+        return place
     if queue is not None:
         raise LaunchError(
             f"`queue=` was given, but backend `{backend.name}` has no queues",

@@ -134,9 +134,7 @@ def stats(
 ) -> Stats:
     """The facts an artifact holds, and what its backend finds out when asked."""
     facts = {name: artifact.meta.get(name) for name in MEASURES}
-    measure = getattr(find_backend(backend), "measure", None)
-    if measure is not None:
-        facts |= measure(artifact)
+    facts |= find_backend(backend).measure(artifact)
     return Stats(fn.__name__, backend, target, **facts)
 
 

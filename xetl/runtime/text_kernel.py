@@ -11,8 +11,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from xetl import compiler
-from xetl.backend import Artifact, Backend, Event
+from xetl import compiler, pipeline
+from xetl.backend import Artifact, BackendBase, Event
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SUBGROUPS
 from xetl.dialects.launch_form import launch_form
@@ -103,7 +103,7 @@ class TextKernel:
         )
         raise at_caller(error) from None
 
-    def ir(self, stage: str = compiler.FIRST_STAGE, *args: Any, **options: Any) -> str:
+    def ir(self, stage: str = pipeline.FIRST_STAGE, *args: Any, **options: Any) -> str:
         """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``.
 
         Args:
@@ -128,7 +128,7 @@ class TextKernel:
             module = self._module(aliases, counts)
             wanted = (signature, backend, target, stage)
             try:
-                return compiler.module_at_stage(module, *wanted)
+                return compiler.ir_at_stage(module, *wanted)
             except Exception as error:
                 raise self._shown(refused(error, backend.name)) from None
         except XetlError as error:
@@ -191,7 +191,7 @@ class TextKernel:
             )
 
     def _load(
-        self, given: Given, subgroups: Grid | None, backend: Backend, target: str
+        self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
     ) -> Loaded:
         key = (backend.name, target, config.prefetch, given.signature, subgroups)
         with self._lock.held():
@@ -202,7 +202,7 @@ class TextKernel:
         return found
 
     def _compile(
-        self, given: Given, subgroups: Grid | None, backend: Backend, target: str
+        self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
     ) -> Loaded:
         options = (given.signature, subgroups)
         key = text_digest(self._text, self.qualified_name, options, backend, target)
@@ -215,7 +215,7 @@ class TextKernel:
         return Loaded(artifact, backend, given.signature)
 
     def _compiled(
-        self, given: Given, subgroups: Grid | None, backend: Backend, target: str
+        self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
     ) -> Artifact:
         if config.compiling_forbidden:
             raise LaunchError(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import xetl
 from xetl.backend import backend_names, find_backend
@@ -130,9 +129,7 @@ def _of_backend(name: str) -> Sequence[Finding]:
     """What a backend says of itself; one that fails must not fail the others."""
     try:
         backend = find_backend(name)
-        examine: Callable[[], Sequence[Any]] | None = getattr(backend, "doctor", None)
-        targets = Finding("targets", ", ".join(backend.targets))
-        return [targets] if examine is None else list(examine())
+        return list(backend.doctor())
     except Exception as error:
         text = f"cannot be examined: {type(error).__name__}: {error}"
         return [Finding("backend", text, "problem")]

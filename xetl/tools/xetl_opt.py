@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +20,7 @@ from xdsl.printer import Printer
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from xetl.backend import BackendBase
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.verify import verify
 from xetl.errors import XetlError
@@ -89,9 +89,9 @@ class _Registry:
         self._loaded = True
         for point in entry_points(group="xetl.backends"):
             try:
-                backend: Any = point.load()
-                self.passes |= _offered(backend, "opt_passes")
-                self.dialects += _offered_dialects(backend)
+                backend: BackendBase = point.load()
+                self.passes |= backend.opt_passes()
+                self.dialects += backend.opt_dialects()
             except (ImportError, AttributeError) as error:
                 self.warnings.append(f"backend {point.name} is not usable: {error}")
 
@@ -105,16 +105,6 @@ class _Registry:
                 f"xetl-opt: no pass is called `{name}`; there are: {known}"
             )
         return self.passes[name]
-
-
-def _offered(backend: Any, method: str) -> Mapping[str, type[ModulePass]]:
-    offer = getattr(backend, method, None)
-    return cast(Mapping[str, type[ModulePass]], offer()) if offer else {}
-
-
-def _offered_dialects(backend: Any) -> Sequence[Dialect]:
-    offer = getattr(backend, "opt_dialects", None)
-    return cast(Sequence[Dialect], offer()) if offer else ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

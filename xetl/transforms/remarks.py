@@ -80,3 +80,18 @@ def positions_of(location: Attribute) -> Iterator[FileLineColLoc]:
         location = location.caller
     if isinstance(location, FileLineColLoc):
         yield location
+
+
+def facts_of(remarks: list[Remark], file: str) -> dict[str, list[list[int | str]]]:
+    """What an artifact keeps of the remarks: ``[line, topic, text]`` and warnings.
+
+    The file is added where it is not ``file``, that of the kernel.
+    """
+    described: list[list[int | str]] = []
+    for each in remarks:
+        elsewhere = [each.file] if each.file and each.file != file else []
+        described.append([each.line, each.topic, each.text, *elsewhere])
+    warned: list[list[int | str]] = [
+        [each.line, each.text, each.file] for each in remarks if each.is_warning
+    ]
+    return {"remarks": described, "warnings": warned}

@@ -7,14 +7,11 @@ xDSL nor LLVM.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Sequence
-from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from xetl import __version__
-from xetl.backend import Artifact, Executable
+from xetl.backend import Artifact, BackendBase, Executable, installed
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.language.signature import Signature
 from xetl.runtime.caller import warn_at_caller
@@ -34,17 +31,13 @@ if TYPE_CHECKING:
 _PIPELINE = "xetl_cpu.pipeline"
 
 
-class CpuBackend:
+class CpuBackend(BackendBase):
     """Native code for the processor, through LLVM; see backends/cpu/README.md."""
 
     name = "cpu"
     targets: Sequence[str] = ("host", *TARGETS)
     stages: Sequence[str] = ("xsmm", "loops", "llvm", "asm")
-    cacheable = True
-
-    def default_target(self) -> str:
-        """The machine we are on."""
-        return "host"
+    exports = True
 
     def variant(self, target: str) -> str:
         """The target with calls of the library of `config.xsmm`, if that can be used.
@@ -68,7 +61,14 @@ class CpuBackend:
         library = "" if calls == INLINE else _library(calls).identity
         # Two processes on one processor may differ: Linux grants tiles to each.
         tiles = f"tiles={machine.has_amx or machine.calls_configure}"
-        parts = (__version__, _llvm(), target, tiles, library, host_fingerprint())
+        parts = (
+            __version__,
+            installed("llvmlite"),
+            target,
+            tiles,
+            library,
+            host_fingerprint(),
+        )
         return " ".join(("cpu", *parts))
 
     def passes(self, target: str) -> list[ModulePass]:
@@ -150,18 +150,6 @@ def _libraries() -> Any:
 def _library(name: str) -> Any:
     """The library that kernels call; it has been tried out."""
     return _libraries().find_library(name)
-
-
-@cache
-def _llvm() -> str:
-    """Which installation of llvmlite makes the code.
-
-    Its version would say it as well, but takes 5 ms to find out.
-    """
-    spec = find_spec("llvmlite")
-    if spec is None or spec.origin is None:
-        return "none"
-    return str(os.stat(spec.origin).st_mtime_ns)
 
 
 def _pipeline() -> Any:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from xetl import __version__
-from xetl.backend import Artifact, Executable
+from xetl.backend import Artifact, BackendBase, Executable
 from xetl.errors import InternalError
 from xetl.language.signature import Signature
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.passes import ModulePass
 
 TARGET = "interpreter"
 _EXECUTABLE = "xetl_reference.executable"
@@ -31,41 +30,22 @@ class InMemory(bytes):
         return made
 
 
-class ReferenceBackend:
+class ReferenceBackend(BackendBase):
     """Runs XeTile IR as it is, operation by operation, with NumPy."""
 
     name = "reference"
     targets: Sequence[str] = (TARGET,)
-    stages: Sequence[str] = ()
     cacheable = False
     stops_at_breakpoints = True
-
-    def default_target(self) -> str:
-        """The interpreter."""
-        return TARGET
 
     def cache_key(self, target: str) -> str:
         """The version; nothing is kept on disk."""
         return f"reference {__version__} {target}"
 
-    def passes(self, target: str) -> list[ModulePass]:
-        """None: what the front end makes is what runs."""
-        return []
-
-    def stage_after(self, name: str) -> str | None:
-        """No stage but the first."""
-        return None
-
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Prepare the module; it stays in memory."""
         executable = _executables().ReferenceExecutable(module)
         return Artifact(InMemory(executable), {"stored": executable.stored})
-
-    def text(
-        self, module: ModuleOp, signature: Signature, target: str, stage: str
-    ) -> str:
-        """There is no stage of its own."""
-        raise InternalError(f"the reference backend has no stage `{stage}`")
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
         """What `build` prepared."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
-from xetl.backend import Argument, ArrayView
+from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
 from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.checks import Guard, Run
@@ -18,7 +18,7 @@ from xetl_reference.table import TABLE
 from xetl_reference.values import as_scalar, dtype_of
 
 
-class ReferenceExecutable:
+class ReferenceExecutable(Executable):
     """See `xetl.backend.Executable`."""
 
     def __init__(self, module: ModuleOp) -> None:
@@ -26,11 +26,6 @@ class ReferenceExecutable:
         self._interpreter = Interpreter(module)
         self._guarded: dict[frozenset[str], tuple[Interpreter, Guard]] = {}
         self.stored = stored_arguments(self._interpreter.function)
-
-    @property
-    def fast(self) -> Callable[..., int] | None:
-        """There is no shortcut."""
-        return None
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out)."""

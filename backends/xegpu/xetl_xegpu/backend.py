@@ -7,13 +7,17 @@ launched without the first two, and ``ir`` works where there is no device.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from xetl.backend import Argument, Artifact, Place, QueuedExecutable
+from xetl.backend import (
+    Argument,
+    Artifact,
+    BackendBase,
+    Place,
+    QueuedExecutable,
+    installed,
+)
 from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
 from xetl.findings import Finding
@@ -33,13 +37,13 @@ _WITHOUT_DEVICE = "pvc"
 """The target of ``ir`` and the like where there is nothing to launch on."""
 
 
-class XegpuBackend:
+class XegpuBackend(BackendBase):
     """Compiles kernels to SPIR-V, and runs them through dpctl."""
 
     name = "xegpu"
     targets: Sequence[str] = tuple(DEVICES)
     stages: Sequence[str] = ("llvm", "spirv", "asm")
-    cacheable = True
+    exports = True
 
     def default_target(self) -> str:
         """That of the device that a launch would take; any where there is none."""
@@ -50,7 +54,7 @@ class XegpuBackend:
 
     def cache_key(self, target: str) -> str:
         """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""
-        return f"{target} llvm={_llvm()} prefetch={config.prefetch}"
+        return f"{target} llvm={installed('llvmlite')} prefetch={config.prefetch}"
 
     def slm_limit(self, target: str) -> int:
         """Bytes of shared memory that a workgroup may have."""
@@ -111,15 +115,6 @@ class XegpuBackend:
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
         """Make a program launchable; drivers build it when they first see it."""
         return _launch("executable").XegpuExecutable(artifact, signature)
-
-
-@cache
-def _llvm() -> str:
-    """Which installation of llvmlite makes the code; its version takes 5 ms to ask."""
-    spec = find_spec("llvmlite")
-    if spec is None or spec.origin is None:
-        return "none"
-    return str(os.stat(spec.origin).st_mtime_ns)
 
 
 def _pipeline() -> Any:

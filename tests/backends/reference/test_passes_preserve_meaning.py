@@ -41,7 +41,8 @@ from kernel_family import (
 from xsmm_meaning import meanings
 
 from xetl.backend import find_backend
-from xetl.compiler import lower
+from xetl.compiler import build
+from xetl.pipeline import lower
 from xetl_reference.run import run_module
 
 TARGETS = ["avx2", "avx512_bf16"]
@@ -55,8 +56,9 @@ def check(kernel, grid, args, target="avx512_bf16", tolerance=0.0):
     """Every stage leaves in the arrays what the first one leaves."""
     extra = meanings(target)
     wanted = None
-    steps = lower(kernel, signature_of(kernel, args), find_backend("cpu"), target)
-    for step in steps:
+    backend = find_backend("cpu")
+    module = build(kernel, signature_of(kernel, args), backend, target)
+    for step in lower(module, backend, target):
         values = runtime_values(args)
         run_module(step.module, grid, values, extra)
         wanted = wanted or values

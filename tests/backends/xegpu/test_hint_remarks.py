@@ -7,8 +7,8 @@ from lane_interpreter import to_lanes
 from test_lanes_values import kernel
 
 import xetl
+from xetl import pipeline
 from xetl.backend import find_backend
-from xetl.compiler import lowered_module
 from xetl.transforms.remarks import collect_remarks
 
 
@@ -66,7 +66,7 @@ def lowered(load: str, store: str, target: str) -> tuple[str, list[str]]:
     """The lanes of a kernel of tiles with hints, and what is said of it."""
     module, _ = xetl.load_mlir(TILES.format(load, store))["k"].for_any_arguments()
     with collect_remarks() as found:
-        made = lowered_module(module, find_backend("xegpu"), target)
+        made = pipeline.lowered(module, find_backend("xegpu"), target)
     return str(made), [each.text for each in found if each.topic == "caches"]
 
 
@@ -104,6 +104,6 @@ def test_a_prefetch_says_which_cache(written: str, l1: str, l3: str):
         "xetile.store", f"xetile.prefetch_tile %t {written} : {tile}\n xetile.store"
     )
     module, _ = xetl.load_mlir(text)["k"].for_any_arguments()
-    lanes = str(lowered_module(module, find_backend("xegpu"), "pvc"))
+    lanes = str(pipeline.lowered(module, find_backend("xegpu"), "pvc"))
     (line,) = [each for each in lanes.splitlines() if "block_prefetch" in each]
     assert f'l1_hint = "{l1}", l3_hint = "{l3}"' in line

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from xetl.backend import Argument, ArrayView
+from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
 from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl.runtime.log import read_records, show
@@ -35,7 +35,7 @@ _Native = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 """A call through this type lets other Python threads run meanwhile."""
 
 
-class CpuExecutable:
+class CpuExecutable(Executable):
     """Machine code in memory, and how to call it."""
 
     def __init__(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from xetl.backend import Argument, Artifact, Event, Place
+from xetl.backend import Argument, Artifact, Event, Place, QueuedExecutable
 from xetl.language.signature import Signature
 from xetl.runtime.placement import FINISHED
 from xetl.settings import config
@@ -22,7 +22,7 @@ from xetl_xegpu.launch.staging import Staged
 from xetl_xegpu.launch.status import StatusWords
 
 
-class XegpuExecutable:
+class XegpuExecutable(QueuedExecutable):
     """See `xetl.backend.QueuedExecutable`."""
 
     def __init__(self, artifact: Artifact, signature: Signature) -> None:
@@ -31,11 +31,6 @@ class XegpuExecutable:
         self.facts = facts_of(artifact.meta)
         self._built: dict[tuple[QueuePlace, str], Any] = {}
         self._shortcuts: dict[QueuePlace, Shortcuts] = {}
-
-    @property
-    def fast(self) -> None:
-        """There is none without a queue; see `fast_at`."""
-        return None
 
     def launch(self, grid: Grid, args: Sequence[Argument]) -> None:
         """Run the kernel on our own queue, and wait for it."""

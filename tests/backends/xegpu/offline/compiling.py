@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.backends.reference.kernel_family import signature_of
 from xetl.backend import find_backend
-from xetl.compiler import lowered
+from xetl.compiler import build
+from xetl.pipeline import lowered
 from xetl_xegpu import simt
 from xetl_xegpu.emit import pipeline as emission
 from xetl_xegpu.offline import isa
@@ -41,7 +42,8 @@ class Seen:
 def lanes_of(kernel, args, target: str) -> ModuleOp:
     """The module that is emitted."""
     backend = find_backend("xegpu")
-    return lowered(kernel, signature_of(kernel, args), backend, target)
+    module = build(kernel, signature_of(kernel, args), backend, target)
+    return lowered(module, backend, target)
 
 
 def compiled(module: ModuleOp, target: str) -> Mapping[str, Seen]:

@@ -9,7 +9,7 @@ import xetl
 from tests.backends.xegpu.offline.compiling import compiled
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl.backend import find_backend
-from xetl.compiler import lowered_module
+from xetl.pipeline import lowered
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not HAS_OCLOC, reason=REASON)]
 
@@ -27,7 +27,7 @@ def test_modules_compile_clean(path: Path, target: str) -> None:
     assert names
     for name in names:
         module, _ = library[name].for_any_arguments()
-        module = lowered_module(module, find_backend("xegpu"), target)
+        module = lowered(module, find_backend("xegpu"), target)
         for seen in compiled(module, target).values():
             assert seen.counts.calls == 0
             assert seen.facts.simd == 16

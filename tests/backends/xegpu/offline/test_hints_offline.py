@@ -11,7 +11,7 @@ from tests.backends.xegpu.offline.compiling import compiled
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import load_mlir
 from xetl.backend import find_backend
-from xetl.compiler import lowered_module
+from xetl.pipeline import lowered
 from xetl_xegpu.caches import Hints, Kind, legal_hints
 from xetl_xegpu.emit.pipeline import emit
 from xetl_xegpu.offline.ocloc import compile_spirv, validate
@@ -141,7 +141,7 @@ def test_tiles_are_asked_for_with_hints(target: str, dtype: str) -> None:
       }}
     }}"""
     module, _ = load_mlir(text)["asks"].for_any_arguments()
-    module = lowered_module(module, find_backend("xegpu"), target)
+    module = lowered(module, find_backend("xegpu"), target)
     seen = compiled(module, target)["asks"]
     assert seen.found == seen.planned
     assert seen.found.prefetches == 2 * {"i8": 2, "f16": 2, "f32": 4}[dtype]

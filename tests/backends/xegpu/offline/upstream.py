@@ -34,9 +34,10 @@ from xdsl.rewriter import Rewriter
 from tests.backends.reference.kernel_family import Scalar, signature_of
 from xetl.backend import find_backend
 from xetl.codegen.llvm import ll
-from xetl.compiler import lower
+from xetl.compiler import build
 from xetl.devices import find_device
 from xetl.dialects.upstream import arith, gpu, memref, vector
+from xetl.pipeline import lower
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit import spirv as _spirv
@@ -72,7 +73,8 @@ def plain_module(
 ) -> ModuleOp:
     """The kernel at stage `xegpu` as MLIR 22 lowers it, without its unaligned twin."""
     signature = signature_of(kernel, [*args, *constants])
-    steps = lower(kernel, signature, find_backend("xegpu"), "pvc")
+    backend = find_backend("xegpu")
+    steps = lower(build(kernel, signature, backend, "pvc"), backend, "pvc")
     module = next(step.module for step in steps if step.stage == "xegpu")
     for op in list(module.walk()):
         if "xegpu.no_blocks" in op.attributes:

@@ -1,0 +1,109 @@
+"""The passes that run on a module: those every backend has, then its own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.backend import BackendBase
+from xetl.devices import DEVICES
+from xetl.errors import InternalError
+from xetl.settings import config
+from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.check_barriers import CheckBarriersPass
+from xetl.transforms.check_workgroup import CheckWorkgroupPass
+from xetl.transforms.cse import CSEPass
+from xetl.transforms.drop_breakpoints import DropBreakpointsPass
+from xetl.transforms.stages import check_stage, find_stage
+
+FIRST_STAGE = "xetile"
+DEFAULT_DEVICE = "pvc"
+"""The device whose blocks are shown where the target is not a device."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Passes in order; ``stage_after`` names the stage that begins after a pass."""
+
+    passes: Sequence[ModulePass]
+    stage_after: Callable[[str], str | None]
+
+    def names(self) -> list[str]:
+        """The stages and passes that leave a module, in order."""
+        names = ["frontend", "cse", FIRST_STAGE]
+        for each in self.passes:
+            stage = self.stage_after(each.name)
+            names += [each.name] if stage is None else [each.name, stage]
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Step:
+    """The module after the pass ``name``; ``stage`` if a stage begins there."""
+
+    name: str
+    stage: str | None
+    module: ModuleOp
+
+
+def pipeline_of(backend: BackendBase, target: str) -> Pipeline:
+    """The passes of a backend."""
+    return Pipeline(backend.passes(target), backend.stage_after)
+
+
+def device_pipeline(backend: BackendBase, target: str) -> Pipeline:
+    """The passes to the blocks of a device, which `ir` shows for every backend."""
+    # Imported late: few kernels are shown at these stages.
+    pipeline = importlib.import_module("xetl.transforms.device_pipeline")
+    device = target if target in DEVICES else DEFAULT_DEVICE
+    passes = pipeline.device_passes(device, backend.slm_limit(target))
+    return Pipeline(passes, pipeline.STAGE_AFTER.get)
+
+
+def lower(
+    module: ModuleOp,
+    backend: BackendBase,
+    target: str,
+    pipeline: Pipeline | None = None,
+) -> Iterator[Step]:
+    """Run the passes one by one; all steps have the same module object."""
+    pipeline = pipeline or pipeline_of(backend, target)
+    context = Context()
+    yield Step("frontend", None, module)
+    CheckWorkgroupPass(backend.slm_limit(target)).apply(context, module)
+    if not backend.stops_at_breakpoints:
+        DropBreakpointsPass().apply(context, module)
+    for common in (CanonicalizePass(), CSEPass(), CheckBarriersPass()):
+        common.apply(context, module)
+    verify_step(module, FIRST_STAGE, "cse")
+    yield Step("cse", FIRST_STAGE, module)
+    for each in pipeline.passes:
+        each.apply(context, module)
+        stage = pipeline.stage_after(each.name)
+        verify_step(module, stage, each.name)
+        yield Step(each.name, stage, module)
+
+
+def lowered(module: ModuleOp, backend: BackendBase, target: str) -> ModuleOp:
+    """The module after all passes, from which the backend makes code."""
+    for step in lower(module, backend, target):
+        module = step.module
+    return module
+
+
+def verify_step(module: ModuleOp, stage: str | None, after: str) -> None:
+    """Verify where most stages begin; after every pass when `config.verify` is set."""
+    begins = stage is not None and find_stage(stage).is_verified
+    try:
+        if begins or config.verify:
+            module.verify()
+        if stage is not None:
+            check_stage(module, stage)
+    except VerifyException as error:
+        raise InternalError(f"pass `{after}` left a wrong module: {error}") from error
