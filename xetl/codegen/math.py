@@ -12,7 +12,7 @@ from xetl.codegen.arith import in_f32, suffix
 from xetl.codegen.emitter import Emit, Emitter
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import F32, I32, repeated
-from xetl.dialects.upstream import math, math_more
+from xetl.dialects.upstream import math
 
 _INTRINSICS = {
     math.SqrtOp: "sqrt",
@@ -39,11 +39,11 @@ _FUNCTIONS = {
 }
 _LIBRARY = {
     math.AcosOp: "acos",
-    math_more.AcoshOp: "acosh",
+    math.AcoshOp: "acosh",
     math.AsinOp: "asin",
-    math_more.AsinhOp: "asinh",
+    math.AsinhOp: "asinh",
     math.AtanOp: "atan",
-    math_more.AtanhOp: "atanh",
+    math.AtanhOp: "atanh",
     math.Atan2Op: "atan2",
     math.CbrtOp: "cbrt",
     math.CoshOp: "cosh",

@@ -1,26 +1,20 @@
-"""What every operation class of ours shares: constructor, attribute dictionary, lists.
-
-An operation takes its operands by position, then what cannot be inferred from them,
-then ``attributes=`` and ``location=`` (docs/design/0001-seams.md, section 3).
-"""
+"""What operations share: types of values, checks, lists, attribute dictionaries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
     IndexType,
-    LocationAttr,
     MemRefType,
     VectorType,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import IRDLOperation, ParsePropInAttrDict
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -30,42 +24,6 @@ from .kinds_of_types import is_memref, is_vector
 Value: TypeAlias = SSAValue | Operation
 Index: TypeAlias = int | SSAValue
 IndexVector = VectorType[IndexType]
-OpT = TypeVar("OpT", bound=IRDLOperation)
-
-
-class Common(TypedDict, total=False):
-    """Keywords that every constructor of ours takes."""
-
-    attributes: Mapping[str, Attribute | None] | None
-    location: LocationAttr | None
-
-
-class XetlOp(IRDLOperation):
-    """Base of our operations: a location in the constructor, properties in text."""
-
-    irdl_options = (ParsePropInAttrDict(),)
-
-    def __init__(
-        self,
-        *,
-        operands: Sequence[Value | Sequence[Value] | None] = (),
-        result_types: Sequence[Attribute | Sequence[Attribute] | None] = (),
-        properties: Mapping[str, Attribute | None] | None = None,
-        regions: Sequence[Region | Sequence[Region] | None] = (),
-        successors: Sequence[Block | Sequence[Block] | None] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=operands,
-            result_types=result_types,
-            properties=properties,
-            attributes=common.get("attributes"),
-            regions=regions,
-            successors=successors,
-        )
-        location = common.get("location")
-        if location is not None:
-            self.location = location
 
 
 def type_of(value: Value) -> Attribute:

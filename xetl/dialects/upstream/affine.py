@@ -23,15 +23,14 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     parse_attributes,
     parse_optional_operands,
     print_attributes,
     resolve_indices,
 )
+from ..operation import Common, XetlOp
 
 
 class _AffineOp(XetlOp):

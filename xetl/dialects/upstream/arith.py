@@ -1,12 +1,12 @@
-"""Constants, comparisons and select; the other files of `arith` are gathered here.
+"""Numbers: arithmetic, casts, comparisons, constants.
 
+Integers wrap.  Floats are computed in f32 at least and rounded once.
 Source: MLIR, `arith` dialect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -17,11 +17,9 @@ from xdsl.dialects.builtin import (
     IntegerType,
     VectorType,
     i1,
-    i64,
 )
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -33,130 +31,298 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from ..base import (
-    Common,
-    Value,
-    XetlOp,
     check,
+    element_type,
     parse_attributes,
     parse_operands,
     print_attributes,
     shape_of,
-    type_of,
 )
 from ..kinds_of_types import is_dense
 from ..literals import make_splat, print_dense
-from .arith_casts import (
-    CAST_OPS,
-    BitcastOp,
-    ExtfOp,
-    ExtsiOp,
-    ExtuiOp,
-    FptosiOp,
-    FptouiOp,
-    IndexCastOp,
-    IndexCastuiOp,
-    SitofpOp,
-    TruncfOp,
-    TrunciOp,
-    UitofpOp,
-)
-from .arith_extended import EXTENDED_OPS
-from .arith_float import (
-    FLOAT_OPS,
-    AddfOp,
-    DivfOp,
-    MaximumfOp,
-    MaxnumfOp,
-    MinimumfOp,
-    MinnumfOp,
-    MulfOp,
-    NegfOp,
-    RemfOp,
-    SubfOp,
-)
-from .arith_integer import (
-    INTEGER_OPS,
-    AddiOp,
-    AndiOp,
-    CeildivsiOp,
-    CeildivuiOp,
-    DivsiOp,
-    DivuiOp,
-    FloordivsiOp,
-    MaxsiOp,
-    MaxuiOp,
-    MinsiOp,
-    MinuiOp,
-    MuliOp,
-    OriOp,
-    RemsiOp,
-    RemuiOp,
-    ShliOp,
-    ShrsiOp,
-    ShruiOp,
-    SubiOp,
-    XoriOp,
-)
+from ..operation import Common, XetlOp, operations_of
+from ..type_rules import like
 from .elementwise import (
+    CastOp,
     CompareOp,
+    ExactBinaryOp,
     FastMathFlagsAttr,
+    Flags,
+    FloatBinaryOp,
+    FloatUnaryOp,
+    IndexConversionOp,
+    IntegerBinaryOp,
     IntegerOverflowFlagsAttr,
+    NarrowingOp,
+    OverflowBinaryOp,
+    Rounding,
+    WideningOp,
+    bit_width,
     boolean_like,
+    is_integer,
 )
 
-__all__ = [
-    "CMPF_PREDICATES",
-    "CMPI_PREDICATES",
-    "AddfOp",
-    "AddiOp",
-    "AndiOp",
-    "Arith",
-    "BitcastOp",
-    "CeildivsiOp",
-    "CeildivuiOp",
-    "CmpfOp",
-    "CmpiOp",
-    "ConstantOp",
-    "DivfOp",
-    "DivsiOp",
-    "DivuiOp",
-    "ExtfOp",
-    "ExtsiOp",
-    "ExtuiOp",
-    "FastMathFlagsAttr",
-    "FloordivsiOp",
-    "FptosiOp",
-    "FptouiOp",
-    "IndexCastOp",
-    "IndexCastuiOp",
-    "IntegerOverflowFlagsAttr",
-    "MaximumfOp",
-    "MaxnumfOp",
-    "MaxsiOp",
-    "MaxuiOp",
-    "MinimumfOp",
-    "MinnumfOp",
-    "MinsiOp",
-    "MinuiOp",
-    "MulfOp",
-    "MuliOp",
-    "NegfOp",
-    "OriOp",
-    "RemfOp",
-    "RemsiOp",
-    "RemuiOp",
-    "SelectOp",
-    "ShliOp",
-    "ShrsiOp",
-    "ShruiOp",
-    "SitofpOp",
-    "SubfOp",
-    "SubiOp",
-    "TruncfOp",
-    "TrunciOp",
-    "UitofpOp",
-    "XoriOp",
-]
+
+class AddiOp(OverflowBinaryOp, name="arith.addi", commutes=True):
+    """Sum, wrapping."""
+
+
+class SubiOp(OverflowBinaryOp, name="arith.subi"):
+    """Difference, wrapping."""
+
+
+class MuliOp(OverflowBinaryOp, name="arith.muli", commutes=True):
+    """Product, wrapping."""
+
+
+class ShliOp(OverflowBinaryOp, name="arith.shli"):
+    """Shift left; undefined from the width of the type on."""
+
+
+class DivsiOp(ExactBinaryOp, name="arith.divsi"):
+    """Signed quotient, towards zero; undefined for 0 and for overflow."""
+
+
+class DivuiOp(ExactBinaryOp, name="arith.divui"):
+    """Unsigned quotient; undefined for 0."""
+
+
+class RemsiOp(IntegerBinaryOp, name="arith.remsi"):
+    """Signed remainder with the sign of the left side."""
+
+
+class RemuiOp(IntegerBinaryOp, name="arith.remui"):
+    """Unsigned remainder."""
+
+
+class CeildivsiOp(IntegerBinaryOp, name="arith.ceildivsi"):
+    """Signed quotient, rounded up."""
+
+
+class CeildivuiOp(IntegerBinaryOp, name="arith.ceildivui"):
+    """Unsigned quotient, rounded up."""
+
+
+class FloordivsiOp(IntegerBinaryOp, name="arith.floordivsi"):
+    """Signed quotient, rounded down."""
+
+
+class AndiOp(IntegerBinaryOp, name="arith.andi", commutes=True):
+    """Bitwise and."""
+
+
+class OriOp(IntegerBinaryOp, name="arith.ori", commutes=True):
+    """Bitwise or."""
+
+
+class XoriOp(IntegerBinaryOp, name="arith.xori", commutes=True):
+    """Bitwise exclusive or."""
+
+
+class MaxsiOp(IntegerBinaryOp, name="arith.maxsi", commutes=True):
+    """Signed maximum."""
+
+
+class MaxuiOp(IntegerBinaryOp, name="arith.maxui", commutes=True):
+    """Unsigned maximum."""
+
+
+class MinsiOp(IntegerBinaryOp, name="arith.minsi", commutes=True):
+    """Signed minimum."""
+
+
+class MinuiOp(IntegerBinaryOp, name="arith.minui", commutes=True):
+    """Unsigned minimum."""
+
+
+class ShrsiOp(ExactBinaryOp, name="arith.shrsi"):
+    """Shift right with copies of the sign."""
+
+
+class ShruiOp(ExactBinaryOp, name="arith.shrui"):
+    """Shift right with zeros."""
+
+
+class AddfOp(FloatBinaryOp, name="arith.addf", commutes=True):
+    """Sum."""
+
+
+class SubfOp(FloatBinaryOp, name="arith.subf"):
+    """Difference."""
+
+
+class MulfOp(FloatBinaryOp, name="arith.mulf", commutes=True):
+    """Product."""
+
+
+class DivfOp(FloatBinaryOp, name="arith.divf"):
+    """Quotient."""
+
+
+class RemfOp(FloatBinaryOp, name="arith.remf"):
+    """Remainder with the sign of the left side (C's fmod)."""
+
+
+class MaximumfOp(FloatBinaryOp, name="arith.maximumf", commutes=True):
+    """Maximum; NaN if either is NaN, and -0 < 0."""
+
+
+class MinimumfOp(FloatBinaryOp, name="arith.minimumf", commutes=True):
+    """Minimum; NaN if either is NaN, and -0 < 0."""
+
+
+class MaxnumfOp(FloatBinaryOp, name="arith.maxnumf", commutes=True):
+    """Maximum; the other one if either is NaN."""
+
+
+class MinnumfOp(FloatBinaryOp, name="arith.minnumf", commutes=True):
+    """Minimum; the other one if either is NaN."""
+
+
+class NegfOp(FloatUnaryOp, name="arith.negf"):
+    """Negation: flips the sign bit, of NaN too."""
+
+
+class ExtsiOp(WideningOp, name="arith.extsi"):
+    """Widen an integer with copies of its sign."""
+
+
+class ExtuiOp(WideningOp, name="arith.extui"):
+    """Widen an integer with zeros."""
+
+
+class TrunciOp(NarrowingOp, name="arith.trunci"):
+    """Keep the low bits of an integer."""
+
+    overflow_flags = opt_prop_def(IntegerOverflowFlagsAttr, prop_name="overflowFlags")
+
+    assembly_format = (
+        "$source custom<Flags>($overflowFlags) attr-dict `:` "
+        "type($source) `to` type($result)"
+    )
+
+
+class ExtfOp(WideningOp, name="arith.extf"):
+    """Widen a float; exact."""
+
+    SOURCE = RESULT = "float"
+
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+
+    assembly_format = (
+        "$source custom<Flags>($fastmath) attr-dict `:` "
+        "type($source) `to` type($result)"
+    )
+
+
+class TruncfOp(NarrowingOp, name="arith.truncf"):
+    """Narrow a float, to nearest even, the one way of rounding."""
+
+    SOURCE = RESULT = "float"
+
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+
+    custom_directives = (Flags, Rounding)
+    assembly_format = (
+        "$source custom<Rounding>() custom<Flags>($fastmath) attr-dict `:` "
+        "type($source) `to` type($result)"
+    )
+
+
+class SitofpOp(CastOp, name="arith.sitofp"):
+    """Signed integer to float, to nearest even."""
+
+    RESULT = "float"
+
+
+class UitofpOp(CastOp, name="arith.uitofp"):
+    """Unsigned integer to float, to nearest even."""
+
+    RESULT = "float"
+
+
+class FptosiOp(CastOp, name="arith.fptosi"):
+    """Float to signed integer, towards zero; undefined out of range."""
+
+    SOURCE = "float"
+
+
+class FptouiOp(CastOp, name="arith.fptoui"):
+    """Float to unsigned integer, towards zero; undefined out of range."""
+
+    SOURCE = "float"
+
+
+class IndexCastOp(IndexConversionOp, name="arith.index_cast"):
+    """Integer to index or back, signed."""
+
+
+class IndexCastuiOp(IndexConversionOp, name="arith.index_castui"):
+    """Integer to index or back, unsigned."""
+
+
+class BitcastOp(CastOp, name="arith.bitcast"):
+    """The same bits under another type of the same width."""
+
+    def verify_(self) -> None:
+        """Check shapes and widths; any kind of elements will do."""
+        source, result = self.source.type, self.result.type
+        same = shape_of(source) == shape_of(result) and bit_width(
+            element_type(source)
+        ) == bit_width(element_type(result))
+        check(same, f"a bitcast keeps shape and width, found {source} to {result}")
+
+
+class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
+    """The sum without sign, and whether it wrapped."""
+
+    lhs = operand_def()
+    rhs = operand_def(like("lhs"))
+    sum = result_def(like("lhs"))
+    overflow = result_def(like("lhs", boolean_like))
+
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($overflow)"
+
+    def verify_(self) -> None:
+        """Check that there is one integer type, and its flags."""
+        type_ = self.sum.type
+        one = self.lhs.type == self.rhs.type == type_
+        check(one and is_integer(type_), "operands and sum have one type of integers")
+        expected = boolean_like(type_)
+        check(
+            self.overflow.type == expected,
+            f"the carry is {expected}, found {self.overflow.type}",
+        )
+
+
+class _ExtendedProductOp(XetlOp):
+    """Two results of the operands' type: the lower and the upper half."""
+
+    lhs = operand_def()
+    rhs = operand_def(like("lhs"))
+    low = result_def(like("lhs"))
+    high = result_def(like("lhs"))
+
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
+
+    def verify_(self) -> None:
+        """Check that there is one type of integers."""
+        types = {*(o.type for o in self.operands), *self.result_types}
+        check(
+            len(types) == 1 and all(is_integer(each) for each in types),
+            "operands and results have one type of integers",
+        )
+
+
+class MulsiExtendedOp(_ExtendedProductOp, name="arith.mulsi_extended"):
+    """The whole product of two integers with sign."""
+
+
+class MuluiExtendedOp(_ExtendedProductOp, name="arith.mului_extended"):
+    """The whole product of two integers without sign."""
+
 
 CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 CMPF_PREDICATES = (
@@ -165,11 +331,8 @@ CMPF_PREDICATES = (
 )
 
 
-@irdl_op_definition
-class ConstantOp(XetlOp):
+class ConstantOp(XetlOp, name="arith.constant"):
     """A number, or a vector of numbers."""
-
-    name = "arith.constant"
 
     value = prop_def(Attribute)
     result = result_def()
@@ -181,7 +344,7 @@ class ConstantOp(XetlOp):
     ) -> None:
         if type_ is None:
             type_ = _type_of_constant(value)
-        super().__init__(result_types=[type_], properties={"value": value}, **common)
+        super().__init__(type_, value=value, **common)
 
     @classmethod
     def index(cls, value: int, **common: Unpack[Common]) -> ConstantOp:
@@ -250,128 +413,39 @@ def _type_of_constant(value: Attribute) -> Attribute:
     return value.get_type() if isinstance(value, TypedAttribute) else value
 
 
-def _parse_compare(
-    parser: Parser, op: type[CompareOp], predicates: tuple[str, ...]
-) -> tuple[int, list[Value], Mapping[str, Attribute], Mapping[str, Attribute]]:
-    name = parser.parse_identifier()
-    if name not in predicates:
-        parser.raise_error(f"unknown predicate {name}, expected one of {predicates}")
-    parser.parse_punctuation(",")
-    operands = parse_operands(parser)
-    flags = op.parse_flags(parser)
-    properties, attributes = parse_attributes(parser, op)
-    parser.parse_punctuation(":")
-    type_ = parser.parse_type()
-    values: list[Value] = [parser.resolve_operand(o, type_) for o in operands]
-    return predicates.index(name), values, properties | flags, attributes
-
-
-@irdl_op_definition
-class CmpiOp(CompareOp):
+class CmpiOp(CompareOp, name="arith.cmpi"):
     """Compare integers or index values."""
 
-    name = "arith.cmpi"
+    WORDS = CMPI_PREDICATES
 
-    predicate = prop_def(IntegerAttr)
-
-    def __init__(
-        self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]
-    ) -> None:
-        number = CMPI_PREDICATES.index(predicate)
-        super().__init__(
-            operands=[lhs, rhs],
-            result_types=[boolean_like(type_of(lhs))],
-            properties={"predicate": IntegerAttr(number, i64)},
-            **common,
-        )
-
-    @property
-    def predicate_name(self) -> str:
-        """One of CMPI_PREDICATES."""
-        return CMPI_PREDICATES[self.predicate.value.data]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``predicate, %a, %b : type``."""
-        number, values, properties, attributes = _parse_compare(
-            parser, cls, CMPI_PREDICATES
-        )
-        return cls.build(
-            operands=values,
-            result_types=[boolean_like(type_of(values[0]))],
-            properties={"predicate": IntegerAttr(number, i64), **properties},
-            attributes=attributes,
-        )
+    assembly_format = (
+        "custom<Enumerated>($predicate) `,` $lhs `,` $rhs attr-dict `:` type($lhs)"
+    )
 
 
-@irdl_op_definition
-class CmpfOp(CompareOp):
+class CmpfOp(CompareOp, name="arith.cmpf"):
     """Compare floats; `o...` is false and `u...` true if either is NaN."""
 
-    name = "arith.cmpf"
+    KIND = "float"
+    WORDS = CMPF_PREDICATES
 
-    KIND: ClassVar[str] = "float"
-    FLAG_KEYWORD: ClassVar[str] = "fastmath"
-    FLAG_PROPERTY: ClassVar[str] = "fastmath"
-
-    predicate = prop_def(IntegerAttr)
     fastmath = opt_prop_def(FastMathFlagsAttr)
 
-    def __init__(
-        self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]
-    ) -> None:
-        number = CMPF_PREDICATES.index(predicate)
-        super().__init__(
-            operands=[lhs, rhs],
-            result_types=[boolean_like(type_of(lhs))],
-            properties={"predicate": IntegerAttr(number, i64)},
-            **common,
-        )
-
-    @property
-    def predicate_name(self) -> str:
-        """One of CMPF_PREDICATES."""
-        return CMPF_PREDICATES[self.predicate.value.data]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``predicate, %a, %b : type``."""
-        number, values, properties, attributes = _parse_compare(
-            parser, cls, CMPF_PREDICATES
-        )
-        return cls.build(
-            operands=values,
-            result_types=[boolean_like(type_of(values[0]))],
-            properties={"predicate": IntegerAttr(number, i64), **properties},
-            attributes=attributes,
-        )
+    assembly_format = (
+        "custom<Enumerated>($predicate) `,` $lhs `,` $rhs custom<Flags>($fastmath) "
+        "attr-dict `:` type($lhs)"
+    )
 
 
-@irdl_op_definition
-class SelectOp(XetlOp):
+class SelectOp(XetlOp, name="arith.select"):
     """``true_value`` where the condition holds, else ``false_value``."""
-
-    name = "arith.select"
 
     condition = operand_def()
     true_value = operand_def()
-    false_value = operand_def()
-    result = result_def()
+    false_value = operand_def(like("true_value"))
+    result = result_def(like("true_value"))
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        condition: Value,
-        true_value: Value,
-        false_value: Value,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[condition, true_value, false_value],
-            result_types=[type_of(true_value)],
-            **common,
-        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -418,15 +492,6 @@ class SelectOp(XetlOp):
 
 Arith = Dialect(
     "arith",
-    [
-        *INTEGER_OPS,
-        *EXTENDED_OPS,
-        *FLOAT_OPS,
-        *CAST_OPS,
-        ConstantOp,
-        CmpiOp,
-        CmpfOp,
-        SelectOp,
-    ],
+    operations_of(__name__),
     [FastMathFlagsAttr, IntegerOverflowFlagsAttr],
 )

@@ -21,7 +21,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-from ..base import Common, Value, XetlOp, check, parse_attributes, print_attributes
+from ..base import Value, check, parse_attributes, print_attributes
+from ..operation import Common, XetlOp
 
 
 def _parse_successor(parser: Parser) -> tuple[Block, list[SSAValue]]:

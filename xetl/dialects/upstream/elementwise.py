@@ -6,18 +6,27 @@ Source: MLIR, `arith`, `math` and `index` dialects.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, i1
-from xdsl.dialects.utils import BitEnumAttribute, FastMathAttrBase, FastMathFlag
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, i1, i64
+from xdsl.dialects.utils import BitEnumAttribute, FastMathAttrBase
 from xdsl.ir import Attribute
 from xdsl.irdl import (
+    IRDLOperation,
     irdl_attr_definition,
     operand_def,
     opt_prop_def,
+    prop_def,
     result_def,
     traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -25,19 +34,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..base import (
-    Common,
-    Value,
-    XetlOp,
-    check,
-    element_type,
-    parse_attributes,
-    parse_operands,
-    print_attributes,
-    shape_of,
-    type_of,
-    with_element,
-)
+from ..base import Value, check, element_type, shape_of, with_element
+from ..operation import Common, XetlOp
+from ..type_rules import like
 
 
 @irdl_attr_definition
@@ -63,7 +62,67 @@ class IntegerOverflowFlagsAttr(BitEnumAttribute[IntegerOverflowFlag]):
 
 
 FlagsAttr = FastMathFlagsAttr | IntegerOverflowFlagsAttr
-__all__ = ["FastMathFlag", "FastMathFlagsAttr", "IntegerOverflowFlagsAttr"]
+
+
+@irdl_custom_directive
+class Flags(CustomDirective):
+    """``fastmath<contract>`` or ``overflow<nsw>``; no flags are not printed."""
+
+    flags: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the flags if there are any."""
+        if self.flags.name == "fastmath":
+            if parser.parse_optional_keyword("fastmath"):
+                fast = FastMathFlagsAttr.parse_parameter(parser)
+                self.flags.set(state, FastMathFlagsAttr(fast))
+        elif parser.parse_optional_keyword("overflow"):
+            wraps = IntegerOverflowFlagsAttr.parse_parameter(parser)
+            self.flags.set(state, IntegerOverflowFlagsAttr(wraps))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the flags."""
+        flags = self.flags.get(op)
+        if isinstance(flags, FlagsAttr) and flags.data:
+            is_fast = isinstance(flags, FastMathFlagsAttr)
+            printer.print_string(" fastmath" if is_fast else " overflow")
+            flags.print_parameter(printer)
+
+
+@irdl_custom_directive
+class Ignored(CustomDirective):
+    """Promises that nothing follows from here: read, but not kept."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse ``exact`` or ``fastmath<...>``."""
+        parser.parse_optional_keyword("exact")
+        if parser.parse_optional_keyword("fastmath"):
+            FastMathFlagsAttr.parse_parameter(parser)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print nothing."""
+
+
+_ROUNDINGS = (
+    *("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away"),
+)
+
+
+@irdl_custom_directive
+class Rounding(CustomDirective):
+    """The one way of rounding; it is not printed."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse ``to_nearest_even``."""
+        position = parser.pos
+        mode = next((m for m in _ROUNDINGS if parser.parse_optional_keyword(m)), None)
+        if mode not in (None, _ROUNDINGS[0]):
+            parser.raise_error(
+                f"floats are rounded {_ROUNDINGS[0]}, not {mode}", position
+            )
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print nothing."""
 
 
 def is_integer(type_: Attribute) -> bool:
@@ -84,70 +143,20 @@ def _check_elements(kind: str, *types: Attribute) -> None:
 
 
 class ElementwiseOp(XetlOp):
-    """An operation on elements, with optional flags between operands and types."""
-
-    KIND: ClassVar[str] = "integer"
-    FLAG_KEYWORD: ClassVar[str] = ""
-    FLAG_PROPERTY: ClassVar[str] = ""
+    """An operation on each element, with optional flags between operands and types."""
 
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse_flags(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parse ``fastmath<...>`` or ``overflow<...>`` where the op has such flags."""
-        keyword = cls.FLAG_KEYWORD
-        if not keyword or parser.parse_optional_keyword(keyword) is None:
-            return {}
-        if keyword == "fastmath":
-            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
-            return {cls.FLAG_PROPERTY: flags}
-        wraps = IntegerOverflowFlagsAttr.parse_parameter(parser)
-        return {cls.FLAG_PROPERTY: IntegerOverflowFlagsAttr(wraps)}
-
-    def print_flags(self, printer: Printer) -> None:
-        """Print the flags, if there are any."""
-        flags = self.properties.get(self.FLAG_PROPERTY)
-        if isinstance(flags, FlagsAttr) and flags.data:
-            printer.print_string(f" {self.FLAG_KEYWORD}")
-            flags.print_parameter(printer)
-
-    def print_tail(self, printer: Printer, *elided: str) -> None:
-        """Print flags, attributes and the colon."""
-        self.print_flags(printer)
-        print_attributes(printer, self, (self.FLAG_PROPERTY, *elided))
-        printer.print_string(" : ")
+    custom_directives = (Flags, Ignored)
 
 
 class SameTypeOp(ElementwiseOp):
-    """``op %a, %b : type``: operands and result of one type."""
+    """``op %a, %b : type``: operands and result of one type, elements of one KIND."""
 
-    result = result_def()
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse operands, flags, attributes and the one type."""
-        operands = parse_operands(parser)
-        flags = cls.parse_flags(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(o, type_) for o in operands],
-            result_types=[type_],
-            properties=properties | flags,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print operands, flags, attributes and the one type."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        self.print_tail(printer)
-        printer.print_attribute(self.result.type)
+    KIND: ClassVar[str] = "integer"
 
     def verify_(self) -> None:
         """Check that there is one type, of the right kind of elements."""
-        type_ = self.result.type
+        type_ = self.results[0].type
         for operand in self.operands:
             if operand.type != type_:  # no message is made where nothing is wrong
                 raise VerifyException(
@@ -161,88 +170,62 @@ class IntegerBinaryOp(SameTypeOp):
     """Two integers or index values, or vectors of them."""
 
     lhs = operand_def()
-    rhs = operand_def()
+    rhs = operand_def(like("lhs"))
+    result = result_def(like("lhs"))
 
-    def __init__(self, lhs: Value, rhs: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[lhs, rhs], result_types=[type_of(lhs)], **common)
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
 
 class ExactBinaryOp(IntegerBinaryOp):
     """An integer operation that may promise to lose no bits; nothing follows here."""
 
-    @classmethod
-    def parse_flags(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parse ``exact``."""
-        parser.parse_optional_keyword("exact")
-        return {}
+    assembly_format = "$lhs `,` $rhs custom<Ignored>() attr-dict `:` type($lhs)"
 
 
 class OverflowBinaryOp(IntegerBinaryOp):
     """An integer operation that may promise not to wrap."""
 
-    FLAG_KEYWORD: ClassVar[str] = "overflow"
-    FLAG_PROPERTY: ClassVar[str] = "overflowFlags"
-
     overflow_flags = opt_prop_def(IntegerOverflowFlagsAttr, prop_name="overflowFlags")
 
-
-class FloatOp(SameTypeOp):
-    """Floats, with fast-math flags."""
-
-    KIND: ClassVar[str] = "float"
-    FLAG_KEYWORD: ClassVar[str] = "fastmath"
-    FLAG_PROPERTY: ClassVar[str] = "fastmath"
-
-    fastmath = opt_prop_def(FastMathFlagsAttr)
-
-
-class FloatBinaryOp(FloatOp):
-    """Two floats: computed in f32 at least and rounded once to the type."""
-
-    lhs = operand_def()
-    rhs = operand_def()
-
-    def __init__(
-        self,
-        lhs: Value,
-        rhs: Value,
-        fastmath: FastMathFlagsAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[lhs, rhs],
-            result_types=[type_of(lhs)],
-            properties={"fastmath": fastmath},
-            **common,
-        )
-
-
-class FloatUnaryOp(FloatOp):
-    """One float: computed in f32 at least and rounded once to the type."""
-
-    operand = operand_def()
-
-    def __init__(
-        self,
-        operand: Value,
-        fastmath: FastMathFlagsAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[operand],
-            result_types=[type_of(operand)],
-            properties={"fastmath": fastmath},
-            **common,
-        )
+    assembly_format = (
+        "$lhs `,` $rhs custom<Flags>($overflowFlags) attr-dict `:` type($lhs)"
+    )
 
 
 class IntegerUnaryOp(SameTypeOp):
     """One integer."""
 
     operand = operand_def()
+    result = result_def(like("operand"))
 
-    def __init__(self, operand: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[operand], result_types=[type_of(operand)], **common)
+    assembly_format = "$operand attr-dict `:` type($operand)"
+
+
+class FloatOp(SameTypeOp):
+    """Floats, with fast-math flags: computed in f32 at least, rounded once."""
+
+    KIND = "float"
+
+    fastmath = opt_prop_def(FastMathFlagsAttr)
+
+
+class FloatBinaryOp(FloatOp):
+    """Two floats."""
+
+    lhs = operand_def()
+    rhs = operand_def(like("lhs"))
+    result = result_def(like("lhs"))
+
+    assembly_format = "$lhs `,` $rhs custom<Flags>($fastmath) attr-dict `:` type($lhs)"
+
+
+class FloatUnaryOp(FloatOp):
+    """One float."""
+
+    operand = operand_def()
+    result = result_def(like("operand"))
+
+    assembly_format = "$operand custom<Flags>($fastmath) attr-dict `:` type($operand)"
 
 
 class CastOp(ElementwiseOp):
@@ -254,35 +237,7 @@ class CastOp(ElementwiseOp):
     source = operand_def()
     result = result_def()
 
-    def __init__(
-        self, source: Value, result_type: Attribute, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands=[source], result_types=[result_type], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a : source to result``."""
-        source = parser.parse_unresolved_operand()
-        flags = cls.parse_flags(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        source_type = parser.parse_type()
-        parser.parse_keyword("to")
-        return cls.create(
-            operands=[parser.resolve_operand(source, source_type)],
-            result_types=[parser.parse_type()],
-            properties=properties | flags,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a : source to result``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        self.print_tail(printer)
-        printer.print_attribute(self.source.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def verify_(self) -> None:
         """Check the shapes, the kinds of elements and the widths."""
@@ -332,6 +287,17 @@ class NarrowingOp(CastOp):
         )
 
 
+class IndexConversionOp(CastOp):
+    """A cast between `index` and an integer."""
+
+    def verify_widths(self, source: Attribute, result: Attribute) -> None:
+        """Check that exactly one side is `index`."""
+        check(
+            isinstance(source, IndexType) != isinstance(result, IndexType),
+            f"one side must be index, the other an integer, found {source} to {result}",
+        )
+
+
 def boolean_like(type_: Attribute) -> Attribute:
     """i1 in the shape of ``type_``: what a comparison gives."""
     return with_element(type_, i1)
@@ -340,21 +306,24 @@ def boolean_like(type_: Attribute) -> Attribute:
 class CompareOp(ElementwiseOp):
     """``op predicate, %a, %b : type``; i1 in the operands' shape."""
 
+    KIND: ClassVar[str] = "integer"
+    WORDS: ClassVar[tuple[str, ...]] = ()
+
+    predicate = prop_def(IntegerAttr)
     lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
+    rhs = operand_def(like("lhs"))
+    result = result_def(like("lhs", boolean_like))
+
+    def __init__(
+        self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]
+    ) -> None:
+        number = IntegerAttr(self.WORDS.index(predicate), i64)
+        super().__init__(lhs, rhs, predicate=number, **common)
 
     @property
     def predicate_name(self) -> str:
         """The predicate as MLIR spells it."""
-        raise NotImplementedError
-
-    def print(self, printer: Printer) -> None:
-        """Print ``predicate, %a, %b : type``."""
-        printer.print_string(f" {self.predicate_name}, ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        self.print_tail(printer, "predicate")
-        printer.print_attribute(self.lhs.type)
+        return self.WORDS[self.predicate.value.data]
 
     def verify_(self) -> None:
         """Check that both sides have one type and the result is i1 in its shape."""

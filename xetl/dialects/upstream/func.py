@@ -28,7 +28,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
-from ..base import Common, Value, XetlOp, check, parse_attributes, print_attributes
+from ..base import Value, check, parse_attributes, print_attributes
+from ..operation import Common, XetlOp
 from ..verify import LocatedVerifyException
 from . import function_syntax as syntax
 

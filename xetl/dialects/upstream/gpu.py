@@ -38,7 +38,8 @@ from xdsl.traits import (
     SymbolTable,
 )
 
-from ..base import Common, Value, XetlOp, check, print_attributes
+from ..base import Value, check, print_attributes
+from ..operation import Common, XetlOp
 from . import function_syntax as syntax
 from .func import check_returns
 from .gpu_index import (

@@ -21,7 +21,8 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ..base import Common, XetlOp, check, parse_attributes, print_attributes
+from ..base import check, parse_attributes, print_attributes
+from ..operation import Common, XetlOp
 
 
 @irdl_attr_definition

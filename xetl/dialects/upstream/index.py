@@ -27,15 +27,14 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     parse_attributes,
     parse_operands,
     print_attributes,
     resolve_indices,
 )
+from ..operation import Common, XetlOp
 from .elementwise import CastOp
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")

@@ -5,330 +5,266 @@ Source: MLIR, `math` dialect.
 
 from __future__ import annotations
 
-from typing_extensions import Unpack
 from xdsl.ir import Dialect
-from xdsl.irdl import irdl_op_definition, operand_def
+from xdsl.irdl import operand_def, result_def, traits_def
+from xdsl.traits import Pure
 
-from ..base import Common, Value, type_of
+from ..base import check, shape_of
+from ..operation import XetlOp, operations_of
+from ..type_rules import like
 from .elementwise import (
-    FastMathFlagsAttr,
+    ElementwiseOp,
     FloatBinaryOp,
     FloatOp,
     FloatUnaryOp,
+    Ignored,
     IntegerBinaryOp,
     IntegerUnaryOp,
+    boolean_like,
+    is_float,
+    is_integer,
 )
-from .math_more import MORE_OPS
 
 
-@irdl_op_definition
-class AbsfOp(FloatUnaryOp):
+class AbsfOp(FloatUnaryOp, name="math.absf"):
     """Absolute value."""
 
-    name = "math.absf"
 
-
-@irdl_op_definition
-class AcosOp(FloatUnaryOp):
+class AcosOp(FloatUnaryOp, name="math.acos"):
     """Arc cosine."""
 
-    name = "math.acos"
 
-
-@irdl_op_definition
-class AsinOp(FloatUnaryOp):
+class AsinOp(FloatUnaryOp, name="math.asin"):
     """Arc sine."""
 
-    name = "math.asin"
 
-
-@irdl_op_definition
-class AtanOp(FloatUnaryOp):
+class AtanOp(FloatUnaryOp, name="math.atan"):
     """Arc tangent."""
 
-    name = "math.atan"
 
-
-@irdl_op_definition
-class CbrtOp(FloatUnaryOp):
+class CbrtOp(FloatUnaryOp, name="math.cbrt"):
     """Cube root."""
 
-    name = "math.cbrt"
 
-
-@irdl_op_definition
-class CeilOp(FloatUnaryOp):
+class CeilOp(FloatUnaryOp, name="math.ceil"):
     """Round up."""
 
-    name = "math.ceil"
 
-
-@irdl_op_definition
-class CosOp(FloatUnaryOp):
+class CosOp(FloatUnaryOp, name="math.cos"):
     """Cosine."""
 
-    name = "math.cos"
 
-
-@irdl_op_definition
-class CoshOp(FloatUnaryOp):
+class CoshOp(FloatUnaryOp, name="math.cosh"):
     """Hyperbolic cosine."""
 
-    name = "math.cosh"
 
-
-@irdl_op_definition
-class ErfOp(FloatUnaryOp):
+class ErfOp(FloatUnaryOp, name="math.erf"):
     """Error function."""
 
-    name = "math.erf"
 
-
-@irdl_op_definition
-class ErfcOp(FloatUnaryOp):
+class ErfcOp(FloatUnaryOp, name="math.erfc"):
     """Complementary error function."""
 
-    name = "math.erfc"
 
-
-@irdl_op_definition
-class ExpOp(FloatUnaryOp):
+class ExpOp(FloatUnaryOp, name="math.exp"):
     """e to the power."""
 
-    name = "math.exp"
 
-
-@irdl_op_definition
-class Exp2Op(FloatUnaryOp):
+class Exp2Op(FloatUnaryOp, name="math.exp2"):
     """2 to the power."""
 
-    name = "math.exp2"
 
-
-@irdl_op_definition
-class Expm1Op(FloatUnaryOp):
+class Expm1Op(FloatUnaryOp, name="math.expm1"):
     """exp(x) - 1."""
 
-    name = "math.expm1"
 
-
-@irdl_op_definition
-class FloorOp(FloatUnaryOp):
+class FloorOp(FloatUnaryOp, name="math.floor"):
     """Round down."""
 
-    name = "math.floor"
 
-
-@irdl_op_definition
-class LogOp(FloatUnaryOp):
+class LogOp(FloatUnaryOp, name="math.log"):
     """Natural logarithm."""
 
-    name = "math.log"
 
-
-@irdl_op_definition
-class Log10Op(FloatUnaryOp):
+class Log10Op(FloatUnaryOp, name="math.log10"):
     """Decimal logarithm."""
 
-    name = "math.log10"
 
-
-@irdl_op_definition
-class Log1pOp(FloatUnaryOp):
+class Log1pOp(FloatUnaryOp, name="math.log1p"):
     """log(1 + x)."""
 
-    name = "math.log1p"
 
-
-@irdl_op_definition
-class Log2Op(FloatUnaryOp):
+class Log2Op(FloatUnaryOp, name="math.log2"):
     """Binary logarithm."""
 
-    name = "math.log2"
 
-
-@irdl_op_definition
-class RoundOp(FloatUnaryOp):
+class RoundOp(FloatUnaryOp, name="math.round"):
     """Round to nearest, ties away from zero."""
 
-    name = "math.round"
 
-
-@irdl_op_definition
-class RoundevenOp(FloatUnaryOp):
+class RoundevenOp(FloatUnaryOp, name="math.roundeven"):
     """Round to nearest, ties to even."""
 
-    name = "math.roundeven"
 
-
-@irdl_op_definition
-class RsqrtOp(FloatUnaryOp):
+class RsqrtOp(FloatUnaryOp, name="math.rsqrt"):
     """1 / sqrt(x)."""
 
-    name = "math.rsqrt"
 
-
-@irdl_op_definition
-class SinOp(FloatUnaryOp):
+class SinOp(FloatUnaryOp, name="math.sin"):
     """Sine."""
 
-    name = "math.sin"
 
-
-@irdl_op_definition
-class SinhOp(FloatUnaryOp):
+class SinhOp(FloatUnaryOp, name="math.sinh"):
     """Hyperbolic sine."""
 
-    name = "math.sinh"
 
-
-@irdl_op_definition
-class SqrtOp(FloatUnaryOp):
+class SqrtOp(FloatUnaryOp, name="math.sqrt"):
     """Square root."""
 
-    name = "math.sqrt"
 
-
-@irdl_op_definition
-class TanOp(FloatUnaryOp):
+class TanOp(FloatUnaryOp, name="math.tan"):
     """Tangent."""
 
-    name = "math.tan"
 
-
-@irdl_op_definition
-class TanhOp(FloatUnaryOp):
+class TanhOp(FloatUnaryOp, name="math.tanh"):
     """Hyperbolic tangent."""
 
-    name = "math.tanh"
 
-
-@irdl_op_definition
-class TruncOp(FloatUnaryOp):
+class TruncOp(FloatUnaryOp, name="math.trunc"):
     """Round towards zero."""
 
-    name = "math.trunc"
 
-
-@irdl_op_definition
-class Atan2Op(FloatBinaryOp):
+class Atan2Op(FloatBinaryOp, name="math.atan2"):
     """Angle of the point (rhs, lhs)."""
 
-    name = "math.atan2"
 
-
-@irdl_op_definition
-class CopysignOp(FloatBinaryOp):
+class CopysignOp(FloatBinaryOp, name="math.copysign"):
     """Magnitude of the left side with the sign of the right one."""
 
-    name = "math.copysign"
 
-
-@irdl_op_definition
-class PowfOp(FloatBinaryOp):
+class PowfOp(FloatBinaryOp, name="math.powf"):
     """Left side to the power of the right one."""
 
-    name = "math.powf"
 
-
-@irdl_op_definition
-class AbsiOp(IntegerUnaryOp):
+class AbsiOp(IntegerUnaryOp, name="math.absi"):
     """Absolute value; wraps for the smallest integer."""
 
-    name = "math.absi"
 
-
-@irdl_op_definition
-class CtlzOp(IntegerUnaryOp):
+class CtlzOp(IntegerUnaryOp, name="math.ctlz"):
     """Number of leading zero bits."""
 
-    name = "math.ctlz"
 
-
-@irdl_op_definition
-class CtpopOp(IntegerUnaryOp):
+class CtpopOp(IntegerUnaryOp, name="math.ctpop"):
     """Number of one bits."""
 
-    name = "math.ctpop"
 
-
-@irdl_op_definition
-class CttzOp(IntegerUnaryOp):
+class CttzOp(IntegerUnaryOp, name="math.cttz"):
     """Number of trailing zero bits."""
 
-    name = "math.cttz"
 
-
-@irdl_op_definition
-class IpowiOp(IntegerBinaryOp):
+class IpowiOp(IntegerBinaryOp, name="math.ipowi"):
     """Integer power."""
 
-    name = "math.ipowi"
+
+class AcoshOp(FloatUnaryOp, name="math.acosh"):
+    """Inverse of the hyperbolic cosine."""
 
 
-SIMPLE_OPS = (
-    AbsfOp,
-    AcosOp,
-    AsinOp,
-    AtanOp,
-    CbrtOp,
-    CeilOp,
-    CosOp,
-    CoshOp,
-    ErfOp,
-    ErfcOp,
-    ExpOp,
-    Exp2Op,
-    Expm1Op,
-    FloorOp,
-    LogOp,
-    Log10Op,
-    Log1pOp,
-    Log2Op,
-    RoundOp,
-    RoundevenOp,
-    RsqrtOp,
-    SinOp,
-    SinhOp,
-    SqrtOp,
-    TanOp,
-    TanhOp,
-    TruncOp,
-    Atan2Op,
-    CopysignOp,
-    PowfOp,
-    AbsiOp,
-    CtlzOp,
-    CtpopOp,
-    CttzOp,
-    IpowiOp,
-)
+class AsinhOp(FloatUnaryOp, name="math.asinh"):
+    """Inverse of the hyperbolic sine."""
 
 
-@irdl_op_definition
-class FmaOp(FloatOp):
+class AtanhOp(FloatUnaryOp, name="math.atanh"):
+    """Inverse of the hyperbolic tangent."""
+
+
+class FmaOp(FloatOp, name="math.fma"):
     """``a * b + c`` with one rounding."""
 
-    name = "math.fma"
-
     a = operand_def()
-    b = operand_def()
-    c = operand_def()
+    b = operand_def(like("a"))
+    c = operand_def(like("a"))
+    result = result_def(like("a"))
 
-    def __init__(
-        self,
-        a: Value,
-        b: Value,
-        c: Value,
-        fastmath: FastMathFlagsAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[a, b, c],
-            result_types=[type_of(a)],
-            properties={"fastmath": fastmath},
-            **common,
+    assembly_format = "$a `,` $b `,` $c custom<Flags>($fastmath) attr-dict `:` type($a)"
+
+
+class ClampfOp(FloatOp, name="math.clampf"):
+    """``value`` between ``min`` and ``max``."""
+
+    value = operand_def()
+    min = operand_def(like("value"))
+    max = operand_def(like("value"))
+    result = result_def(like("value"))
+
+    assembly_format = (
+        "$value `to` ` ` `[` $min `,` $max `]` custom<Flags>($fastmath) attr-dict `:` "
+        "type($value)"
+    )
+
+
+class FloatTestOp(ElementwiseOp):
+    """``op %a : type``; i1 in the operand's shape."""
+
+    operand = operand_def()
+    result = result_def(like("operand", boolean_like))
+
+    assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
+
+    def verify_(self) -> None:
+        """Check that the operand is of floats."""
+        type_ = self.operand.type
+        check(is_float(type_), f"expected float elements, found {type_}")
+        check(self.result.type == boolean_like(type_), "the result is of i1")
+
+
+class IsnanOp(FloatTestOp, name="math.isnan"):
+    """Whether it is no number."""
+
+
+class IsinfOp(FloatTestOp, name="math.isinf"):
+    """Whether it is infinite."""
+
+
+class IsfiniteOp(FloatTestOp, name="math.isfinite"):
+    """Whether it is a number and finite."""
+
+
+class FpowiOp(ElementwiseOp, name="math.fpowi"):
+    """A float to the power of an integer."""
+
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def(like("lhs"))
+
+    assembly_format = (
+        "$lhs `,` $rhs custom<Ignored>() attr-dict `:` type($lhs) `,` type($rhs)"
+    )
+
+    def verify_(self) -> None:
+        """Check kinds and shapes."""
+        left, right = self.lhs.type, self.rhs.type
+        check(
+            is_float(left) and is_integer(right) and shape_of(left) == shape_of(right),
+            f"expected floats and integers of one shape, found {left} and {right}",
         )
+        check(self.result.type == left, "the result has the type of the left side")
 
 
-Math = Dialect("math", [*SIMPLE_OPS, *MORE_OPS, FmaOp])
+class SincosOp(XetlOp, name="math.sincos"):
+    """Sine and cosine at once."""
+
+    operand = operand_def()
+    sin = result_def(like("operand"))
+    cos = result_def(like("operand"))
+
+    traits = traits_def(Pure())
+    custom_directives = (Ignored,)
+    assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
+
+    def verify_(self) -> None:
+        """Check that the operand is of floats."""
+        check(is_float(self.operand.type), "expected float elements")
+
+
+Math = Dialect("math", operations_of(__name__))

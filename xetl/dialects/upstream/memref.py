@@ -39,9 +39,7 @@ from xdsl.traits import (
 )
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     memref_type,
     parse_attributes,
@@ -51,6 +49,7 @@ from ..base import (
     type_of,
 )
 from ..kinds_of_types import is_memref
+from ..operation import Common, XetlOp
 from .memref_globals import GetGlobalOp, GlobalOp
 from .memref_shapes import AssumeAlignmentOp, CollapseShapeOp, ExpandShapeOp
 from .memref_views import (

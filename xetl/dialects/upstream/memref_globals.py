@@ -27,9 +27,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolOpInterface
 
-from ..base import Common, XetlOp, check, parse_attributes, print_attributes
+from ..base import check, parse_attributes, print_attributes
 from ..kinds_of_types import MemRef, is_dense, is_memref
 from ..memref_layout import has_static_layout
+from ..operation import Common, XetlOp
 
 HIDDEN = ("sym_name", "sym_visibility", "constant", "type", "initial_value")
 

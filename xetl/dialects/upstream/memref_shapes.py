@@ -34,10 +34,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Index,
     Value,
-    XetlOp,
     check,
     check_indices,
     memref_type,
@@ -50,6 +48,7 @@ from ..base import (
     split_indices,
 )
 from ..kinds_of_types import is_array, is_integer_attr
+from ..operation import Common, XetlOp
 
 Groups = Sequence[Sequence[int]]
 

@@ -34,11 +34,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Index,
     ParsedIndices,
     Value,
-    XetlOp,
     check,
     check_indices,
     memref_type,
@@ -52,6 +50,7 @@ from ..base import (
     split_indices,
 )
 from ..kinds_of_types import is_memref
+from ..operation import Common, XetlOp
 
 HIDDEN = (
     *("operandSegmentSizes", "static_offsets", "static_sizes", "static_strides"),

@@ -30,7 +30,8 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from ..base import Common, Value, XetlOp, check, type_of
+from ..base import Value, check, type_of
+from ..operation import Common, XetlOp
 from . import scf_syntax as syntax
 from .scf_forall import ForallInParallelOp, ForallOp
 from .scf_regions import ExecuteRegionOp, IndexSwitchOp

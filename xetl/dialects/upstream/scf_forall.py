@@ -27,10 +27,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, RecursiveMemoryEffect
 
 from ..base import (
-    Common,
     Index,
     Value,
-    XetlOp,
     check,
     check_indices,
     ints_of,
@@ -41,6 +39,7 @@ from ..base import (
     resolve_indices,
     split_indices,
 )
+from ..operation import Common, XetlOp
 
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")
 

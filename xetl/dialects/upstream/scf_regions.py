@@ -24,7 +24,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 
-from ..base import Common, Value, XetlOp, check, dense_i64, ints_of, print_attributes
+from ..base import Value, check, dense_i64, ints_of, print_attributes
+from ..operation import Common, XetlOp
 from . import scf_syntax as syntax
 from .scf_yield import YieldOp
 

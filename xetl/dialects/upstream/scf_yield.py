@@ -6,7 +6,8 @@ from typing_extensions import Unpack
 from xdsl.irdl import irdl_op_definition, traits_def, var_operand_def
 from xdsl.traits import IsTerminator, Pure
 
-from ..base import Common, Value, XetlOp
+from ..base import Value
+from ..operation import Common, XetlOp
 
 
 @irdl_op_definition

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from ..base import Common, XetlOp
+from ..operation import Common, XetlOp
 
 
 @irdl_op_definition

@@ -24,10 +24,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Index,
     Value,
-    XetlOp,
     check,
     check_indices,
     dense_i64,
@@ -45,6 +43,7 @@ from ..base import (
 )
 from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
+from ..operation import Common, XetlOp
 from . import vector_syntax as syntax
 from .elementwise import bit_width
 from .vector_masks import MASK_OPS, ConstantMaskOp, CreateMaskOp

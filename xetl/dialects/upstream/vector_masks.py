@@ -20,9 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     dense_i64,
     ints_of,
@@ -32,6 +30,7 @@ from ..base import (
     print_attributes,
     resolve_indices,
 )
+from ..operation import Common, XetlOp
 from . import vector_syntax as syntax
 
 

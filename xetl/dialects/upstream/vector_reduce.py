@@ -31,9 +31,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     dense_i64,
     ints_of,
@@ -46,6 +44,7 @@ from ..base import (
 )
 from ..combining import CombiningKindAttr, kind_fits, parse_kind
 from ..kinds_of_types import is_array, is_vector
+from ..operation import Common, XetlOp
 from . import vector_syntax as syntax
 from .elementwise import FastMathFlagsAttr
 

@@ -25,9 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     element_type,
     parse_attributes,
@@ -38,6 +36,7 @@ from ..base import (
 )
 from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
+from ..operation import Common, XetlOp
 from . import vector_syntax as syntax
 
 

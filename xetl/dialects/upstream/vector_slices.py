@@ -27,9 +27,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     dense_i64,
     element_type,
@@ -41,6 +39,7 @@ from ..base import (
     type_of,
     vector_type,
 )
+from ..operation import Common, XetlOp
 from . import vector_syntax as syntax
 
 

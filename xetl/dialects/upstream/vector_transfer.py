@@ -36,9 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     memref_type,
     parse_attributes,
@@ -47,6 +45,7 @@ from ..base import (
     vector_type,
 )
 from ..kinds_of_types import is_array, is_memref, is_vector
+from ..operation import Common, XetlOp
 from . import vector_syntax as syntax
 
 

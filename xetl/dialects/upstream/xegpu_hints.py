@@ -23,7 +23,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import Common, Value, XetlOp, parse_attributes, print_attributes
+from ..base import Value, parse_attributes, print_attributes
+from ..operation import Common, XetlOp
 from .xegpu_fence import FenceOp, FenceScopeAttr, MemorySpaceAttr
 
 

@@ -23,8 +23,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import Common, Value, XetlOp, check
+from ..base import Value, check
 from ..combining import kind_fits, normalize_kind, parse_kind
+from ..operation import Common, XetlOp
 from . import syntax
 from .memory_ops import check_mask, check_padding, check_vector, tile_type
 from .types import TileType

@@ -19,15 +19,14 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     dense_i64,
     parse_attributes,
     parse_optional_operands,
     print_attributes,
 )
+from ..operation import Common, XetlOp
 from .syntax import parse_types
 
 

@@ -25,9 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import (
-    Common,
     Value,
-    XetlOp,
     check,
     dense_i64,
     ints_of,
@@ -35,6 +33,7 @@ from ..base import (
     parse_optional_operands,
     print_attributes,
 )
+from ..operation import Common, XetlOp
 from .syntax import parse_types
 
 

@@ -36,10 +36,8 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from ..base import (
-    Common,
     Index,
     Value,
-    XetlOp,
     check,
     check_indices,
     ints_of,
@@ -48,6 +46,7 @@ from ..base import (
     type_of,
 )
 from ..kinds_of_types import is_integer_attr
+from ..operation import Common, XetlOp
 from ..upstream.elementwise import is_float
 from . import syntax
 from .attributes import CacheHintAttr

@@ -10,8 +10,9 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from ..base import Common, Value, check, dense_i64, ints_of, type_of
+from ..base import Value, check, dense_i64, ints_of, type_of
 from ..combining import kind_fits, normalize_kind
+from ..operation import Common
 from . import value_syntax as syntax
 from .value_ops import ValueOp
 

@@ -37,8 +37,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ..base import Common, Value, XetlOp, dense_i64, ints_of, type_of, vector_type
+from ..base import Value, dense_i64, ints_of, type_of, vector_type
 from ..combining import normalize_kind
+from ..operation import Common, XetlOp
 from . import value_syntax as syntax
 from . import value_verifiers as verify
 from .attributes import WgMapAttr

@@ -10,13 +10,13 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import element_type, with_element
 from xetl.dialects.upstream import arith, math, ub
-from xetl.dialects.upstream.arith_extended import (
+from xetl.dialects.upstream.arith import (
     AdduiExtendedOp,
     MulsiExtendedOp,
     MuluiExtendedOp,
 )
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.upstream.math_more import (
+from xetl.dialects.upstream.math import (
     ClampfOp,
     FpowiOp,
     IsfiniteOp,

@@ -25,11 +25,9 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import (
-    Common,
     Index,
     ParsedIndices,
     Value,
-    XetlOp,
     check,
     dense_i64,
     ints_of,
@@ -37,6 +35,7 @@ from xetl.dialects.base import (
     resolve_indices,
     type_of,
 )
+from xetl.dialects.operation import Common, XetlOp
 
 from . import syntax
 from .attributes import LayoutAttr, SliceAttr

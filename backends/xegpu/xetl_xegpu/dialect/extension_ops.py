@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import I1
 from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition, operand_def, var_operand_def
 
-from xetl.dialects.base import Common, Value
+from xetl.dialects.base import Value
+from xetl.dialects.operation import Common
 from xetl_xegpu.simt.debug_ops import RecordOp, Shape
 
 

@@ -22,10 +22,8 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import (
-    Common,
     Index,
     Value,
-    XetlOp,
     check,
     check_indices,
     element_type,
@@ -38,6 +36,7 @@ from xetl.dialects.base import (
     type_of,
 )
 from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.operation import Common, XetlOp
 
 from . import syntax
 from .attributes import LayoutAttr, SliceAttr

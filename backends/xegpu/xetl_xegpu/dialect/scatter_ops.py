@@ -23,15 +23,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import (
-    Common,
-    Value,
-    XetlOp,
-    check,
-    parse_attributes,
-    parse_operands,
-    type_of,
-)
+from xetl.dialects.base import Value, check, parse_attributes, parse_operands, type_of
+from xetl.dialects.operation import Common, XetlOp
 from xetl.dialects.upstream.memref import ATOMIC_KINDS
 
 from . import syntax

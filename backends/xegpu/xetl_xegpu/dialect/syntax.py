@@ -16,12 +16,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from xetl.dialects.base import (
-    Common,
     Index,
     IndexList,
     ParsedIndices,
     Value,
-    XetlOp,
     check,
     check_indices,
     mix_indices,
@@ -29,6 +27,7 @@ from xetl.dialects.base import (
     print_indices,
     split_indices,
 )
+from xetl.dialects.operation import Common, XetlOp
 
 from .attributes import CacheHintAttr
 

@@ -24,9 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from xetl.dialects.base import (
-    Common,
     Value,
-    XetlOp,
     check,
     parse_attributes,
     parse_operands,
@@ -34,6 +32,7 @@ from xetl.dialects.base import (
     type_of,
     vector_type,
 )
+from xetl.dialects.operation import Common, XetlOp
 
 from . import syntax
 from .attributes import LayoutAttr, SliceAttr

@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from xetl.dialects.base import Common, XetlOp, check
+from xetl.dialects.base import check
+from xetl.dialects.operation import Common, XetlOp
 from xetl_xegpu.simt.memory_ops import SPACES
 
 SCOPES = ("workgroup", "device")

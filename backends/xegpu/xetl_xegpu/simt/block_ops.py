@@ -55,7 +55,8 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import Common, Value, XetlOp, check, element_type, shape_of
+from xetl.dialects.base import Value, check, element_type, shape_of
+from xetl.dialects.operation import Common, XetlOp
 from xetl_xegpu.caches import Hints
 from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE

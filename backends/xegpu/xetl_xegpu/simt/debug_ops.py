@@ -23,7 +23,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from xetl.dialects.base import Common, Value, XetlOp, check, dense_i64, ints_of
+from xetl.dialects.base import Value, check, dense_i64, ints_of
+from xetl.dialects.operation import Common, XetlOp
 from xetl.dialects.xetile.debug_ops import count_fields
 
 Shape = Sequence[int] | None

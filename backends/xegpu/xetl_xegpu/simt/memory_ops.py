@@ -25,9 +25,11 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import Common, Value, XetlOp, check
+from xetl.dialects.base import Value, check
 from xetl.dialects.combining import kind_fits, normalize_kind
 from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.elementwise import is_float
 from xetl_xegpu.caches import Hints
 
@@ -117,7 +119,7 @@ class LoadOp(CachedOp, AccessOp):
     address = operand_def(I64)
     mask = operand_def(I1)
     fill = operand_def(AccessOp.T)
-    result = result_def(AccessOp.T)
+    result = result_def(like("fill", base=AccessOp.T))
     traits = traits_def(MemoryReadEffect())
     assembly_format = "$address `,` $mask `,` $fill attr-dict `:` type($fill)"
 
@@ -189,7 +191,7 @@ class AtomicOp(AccessOp):
     address = operand_def(I64)
     mask = operand_def(I1)
     kind = prop_def(StringAttr)
-    result = result_def(AccessOp.T)
+    result = result_def(like("value", base=AccessOp.T))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "$kind $value `,` $address `,` $mask attr-dict `:` type($value)"
 

@@ -28,7 +28,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
-from xetl.dialects.base import Common, XetlOp, check, dense_i64, ints_of
+from xetl.dialects.base import check, dense_i64, ints_of
+from xetl.dialects.operation import Common, XetlOp
 from xetl.dialects.upstream import function_syntax as syntax
 
 SUBGROUP_SIZE = 16

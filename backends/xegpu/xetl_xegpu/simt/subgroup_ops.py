@@ -22,8 +22,10 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from xetl.dialects.base import Common, Value, XetlOp, check, element_type
+from xetl.dialects.base import Value, check, element_type
 from xetl.dialects.combining import KINDS, kind_fits, normalize_kind
+from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.type_rules import like
 
 
 class _LanesOp(XetlOp):
@@ -43,7 +45,7 @@ class ShuffleOp(_LanesOp):
 
     value = operand_def(_LanesOp.T)
     lane = operand_def(I32)
-    result = result_def(_LanesOp.T)
+    result = result_def(like("value", base=_LanesOp.T))
     traits = traits_def(Pure())
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
 
@@ -60,7 +62,7 @@ class _CombiningOp(_LanesOp):
 
     value = operand_def(_LanesOp.T)
     kind = prop_def(StringAttr)
-    result = result_def(_LanesOp.T)
+    result = result_def(like("value", base=_LanesOp.T))
     traits = traits_def(Pure())
 
     def __init__(self, kind: str, value: Value, **common: Unpack[Common]) -> None:

@@ -1,0 +1,328 @@
+"""The text of an operation, from its ``assembly_format``.
+
+The language is MLIR's, read by xDSL's `FormatParser`.  What differs from xDSL:
+
+* A format is compiled when the first operation is parsed or printed, not on import.
+* Types that the text leaves out are inferred (see `type_rules`).
+* ``attr-dict`` takes properties as ``<{...}>`` or in the plain dictionary, and prints
+  one dictionary, properties first; ``prop-dict`` in front of it prints two, as MLIR.
+* `DIRECTIVES` are known to all formats, an operation adds its ``custom_directives``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    AttributeVariable,
+    CustomDirective,
+    FormatDirective,
+    FunctionalTypeDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+    irdl_custom_directive,
+)
+from xdsl.irdl.declarative_assembly_format_parser import FormatParser
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from .base import (
+    ints_of,
+    parse_attributes,
+    parse_indices,
+    parse_optional_operands,
+    print_attributes,
+    print_indices,
+)
+from .type_rules import infer_types, plan_types
+
+OpT = TypeVar("OpT", bound=IRDLOperation)
+SEGMENTS = AttrSizedOperandSegments.attribute_name
+
+
+# Directives ---------------------------------------------------------------------------
+
+
+@irdl_custom_directive
+class Indices(CustomDirective):
+    """``[%i, %j]`` right behind a value; the brackets are printed if it is empty."""
+
+    values: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the list; an absent one is empty."""
+        square = parser.Delimiter.SQUARE
+        self.values.set(state, parse_optional_operands(parser, square))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the list."""
+        with printer.in_square_brackets():
+            printer.print_list(self.values.get(op), printer.print_ssa_value)
+        state.should_emit_space, state.last_was_punctuation = True, False
+
+
+@irdl_custom_directive
+class DynamicIndexList(CustomDirective):
+    """``[8, %i]``: constants, and values in the gaps between them."""
+
+    values: VariadicOperandVariable
+    static: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the list."""
+        values, static = parse_indices(parser)
+        self.values.set(state, values)
+        self.static.set(state, static)
+
+    def parse_optional(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the list if there is one."""
+        if parser._current_token.text == "[":  # pyright: ignore[reportPrivateUsage]
+            self.parse(parser, state)
+        else:
+            self.set_empty(state)
+
+    def set_empty(self, state: ParsingState) -> None:
+        """Leave the list out."""
+        self.values.set(state, ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the list."""
+        state.print_whitespace(printer)
+        static = self.static.get(op)
+        assert static is not None
+        print_indices(printer, static, self.values.get(op))
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        """Whether there is a list."""
+        return self.static.get(op) is not None
+
+    def is_anchorable(self) -> bool:
+        """A group may depend on it."""
+        return True
+
+    def is_optional_like(self) -> bool:
+        """A group may begin with it."""
+        return True
+
+
+@irdl_custom_directive
+class Integers(CustomDirective):
+    """``[1, 0]``: a dense array of i64."""
+
+    array: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the list."""
+        self.array.set(state, parse_indices(parser).static)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the list."""
+        state.print_whitespace(printer)
+        printer.print_string(str(list(ints_of(self.array.get(op)))))
+
+
+@irdl_custom_directive
+class Enumerated(CustomDirective):
+    """A word for a number: its place in the list ``WORDS`` of the operation."""
+
+    number: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the word."""
+        position = parser.pos
+        word, known = parser.parse_identifier(), _words(state.op_type)
+        if word not in known:
+            what = f"unknown {self.number.name} {word}"
+            parser.raise_error(f"{what}, expected one of {', '.join(known)}", position)
+        self.number.set(state, IntegerAttr(known.index(word), i64))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the word."""
+        state.print_whitespace(printer)
+        number = self.number.get(op)
+        assert isinstance(number, IntegerAttr)
+        printer.print_string(_words(type(op))[number.value.data])
+
+
+def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
+    words: tuple[str, ...] = getattr(op_type, "WORDS")  # noqa: B009 (not of all classes)
+    return words
+
+
+DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated)
+
+
+@dataclass(frozen=True)
+class _Dictionary(FormatDirective):
+    """``attr-dict``: what is not ``hidden``, properties too unless they are apart."""
+
+    hidden: frozenset[str]
+    with_keyword: bool
+    apart: bool
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the dictionaries."""
+        if self.with_keyword and not parser.parse_optional_keyword("attributes"):
+            return
+        properties, attributes = parse_attributes(parser, state.op_type)
+        for name, value in properties.items():
+            state.properties.setdefault(name, value)
+        state.attributes |= attributes
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print one dictionary."""
+        if self.apart or self.with_keyword:
+            shown = op.attributes if self.apart else op.properties | op.attributes
+            printer.print_op_attributes(
+                shown, reserved_attr_names=self.hidden, print_keyword=self.with_keyword
+            )
+        else:
+            print_attributes(printer, op, self.hidden)
+        state.last_was_punctuation = False
+        state.should_emit_space = True
+
+
+@dataclass(frozen=True)
+class _PropertyDictionary(FormatDirective):
+    """``prop-dict``: ``<{...}>``; ``attr-dict`` behind it parses both."""
+
+    hidden: frozenset[str] = frozenset()
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Leave it to ``attr-dict``."""
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print properties that have no text of their own."""
+        shown = {k: v for k, v in op.properties.items() if k not in self.hidden}
+        if shown:
+            printer.print_string(" ")
+            with printer.in_angle_brackets():
+                printer.print_attr_dict(shown)
+
+
+# Formats ------------------------------------------------------------------------------
+
+
+class _Parser(FormatParser):
+    """Reads a format; types that it lacks are inferred by rules, not constraints."""
+
+    def __init__(self, op_type: type[IRDLOperation], text: str) -> None:
+        definition = op_type.get_irdl_definition()
+        definition.custom_directives |= {each.__name__: each for each in DIRECTIVES}
+        super().__init__(text, definition)
+
+    def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
+        """Parse what xDSL knows, or ``prop-dict``."""
+        if self.parse_optional_keyword("prop-dict"):
+            return _PropertyDictionary()
+        return super().parse_format_directive(inside_ref)
+
+    def verify_properties(
+        self, elements: list[FormatDirective], attr_dict_idx: int
+    ) -> None:
+        """Tell the dictionaries what has a text of its own."""
+        hidden = frozenset(self.seen_properties | {SEGMENTS})
+        apart = False
+        for index, each in enumerate(elements):
+            if isinstance(each, _PropertyDictionary):
+                elements[index] = _PropertyDictionary(hidden)
+                apart = True
+        given = elements[attr_dict_idx]
+        assert isinstance(given, AttrDictDirective)
+        elements[attr_dict_idx] = _Dictionary(hidden, given.with_keyword, apart)
+
+    def verify_operands(self, var_constraint_names: object) -> None:
+        """Leave types to `plan_types`."""
+
+    def verify_results(self, var_constraint_names: object) -> None:
+        """Leave types to `plan_types`."""
+
+    def types_in_text(self) -> list[str]:
+        """The operands and results whose types are written."""
+        flags = [*self.seen_operand_types, *self.seen_result_types]
+        names = [name for name, _ in (*self.op_def.operands, *self.op_def.results)]
+        return [name for name, is_seen in zip(names, flags) if is_seen]
+
+
+class Format:
+    """The compiled format of an operation class."""
+
+    def __init__(self, op_type: type[IRDLOperation], text: str) -> None:
+        parser = _Parser(op_type, text)
+        self._directives = parser.parse_format().stmts
+        kinds = TypeDirective | FunctionalTypeDirective
+        found = [
+            i for i, each in enumerate(self._directives) if isinstance(each, kinds)
+        ]
+        split = found[0] if found else len(self._directives)
+        self._before_types = self._directives[:split]
+        self._types = self._directives[split:]
+        self._steps = plan_types(op_type, parser.types_in_text())
+        options = op_type.get_irdl_definition().options
+        self._has_segments = any(
+            isinstance(option, AttrSizedOperandSegments) for option in options
+        )
+
+    def parse(self, parser: Parser, op_type: type[OpT]) -> OpT:
+        """Parse an operation behind its name."""
+        state = ParsingState(op_type)
+        for directive in self._before_types:
+            directive.parse(parser, state)
+        position = parser.pos
+        for directive in self._types:
+            directive.parse(parser, state)
+        operands = [each or () for each in state.operands]
+        counts = [len(each) for each in operands]
+        types, results = state.operand_types, state.result_types
+        try:
+            infer_types(self._steps, types, results, counts)
+        except (TypeError, VerifyException) as error:
+            parser.raise_error(str(error), position)
+        properties: dict[str, Attribute] = state.properties
+        if self._has_segments:
+            properties[SEGMENTS] = DenseArrayBase.from_list(i32, counts)
+        return op_type.create(
+            operands=[
+                value
+                for names, given in zip(operands, types)
+                for value in parser.resolve_operands(names, given or (), position)
+            ],
+            result_types=[each for given in results for each in given or ()],
+            properties=properties,
+            attributes=state.attributes,
+            successors=_flat(state.successors),
+            regions=_flat(state.regions),
+        )
+
+    def print(self, printer: Printer, op: IRDLOperation) -> None:
+        """Print an operation behind its name."""
+        state = PrintingState()
+        for directive in self._directives:
+            directive.print(printer, state, op)
+
+
+_T = TypeVar("_T")
+
+
+def _flat(groups: Sequence[Sequence[_T] | None]) -> list[_T]:
+    return [each for group in groups for each in group or ()]
+
+
+FORMATS: dict[type[IRDLOperation], str] = {}
+"""The text of formats; a class without one has that of its base."""
+
+
+@cache
+def format_of(op_type: type[IRDLOperation]) -> Format:
+    """The format of a class, compiled once."""
+    return Format(op_type, next(FORMATS[c] for c in op_type.mro() if c in FORMATS))

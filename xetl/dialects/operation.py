@@ -1,0 +1,250 @@
+"""The base of our operation classes: a class statement and a docstring are enough.
+
+::
+
+    class LoadOp(XetlOp, name="memref.load"):
+        '''One element of memory.'''
+
+        memref = operand_def(MemRefType)
+        indices = var_operand_def(IndexType)
+        result = result_def(like("memref", element_of))
+
+        traits = traits_def(MemoryReadEffect())
+        assembly_format = (
+            "$memref custom<Indices>($indices) attr-dict `:` "
+            "type($memref)"
+        )
+
+A class with a ``name`` is defined as `irdl_op_definition` would.  Its constructor takes
+operands by position, then types of results that do not follow (see `type_rules`), then
+properties by name, ``attributes=`` and ``location=``
+(docs/design/0001-seams.md, section 3).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    VariadicDef,
+    irdl_op_definition,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Commutative
+
+from .assembly import FORMATS, SEGMENTS, format_of
+from .base import Value
+from .type_rules import Types, infer_types, is_inferred, plan_types
+
+Operand: TypeAlias = Value | Sequence[Value] | None
+
+
+class Common(TypedDict, total=False):
+    """Keywords that every constructor of ours takes."""
+
+    attributes: Mapping[str, Attribute | None] | None
+    location: LocationAttr | None
+
+
+class XetlOp(IRDLOperation):
+    """Base of our operations."""
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    def __init_subclass__(
+        cls, *, name: str | None = None, commutes: bool = False, **others: Any
+    ) -> None:
+        """Define the operation ``name``; with ``commutes`` its sides may swap."""
+        super().__init_subclass__(**others)
+        if cls.assembly_format is not None:
+            FORMATS[cls] = cls.assembly_format
+            cls.assembly_format = None  # or xDSL would compile it here
+            for method in ("parse", "print"):
+                setattr(cls, method, _BY_FORMAT[method])
+        for constant in [each for each in vars(cls) if each.isupper()]:
+            cls.__annotations__.setdefault(constant, ClassVar)
+        if commutes:
+            setattr(cls, "traits", traits_def(Commutative()))  # noqa: B010
+        if name is not None:
+            cls.name = name
+            irdl_op_definition(cls)
+
+    def __init__(
+        self,
+        *given: Operand | Attribute | Sequence[Attribute],
+        operands: Sequence[Operand] | None = None,
+        result_types: Sequence[Attribute | Sequence[Attribute] | None] | None = None,
+        properties: Mapping[str, Attribute | None] | None = None,
+        regions: Sequence[Region | Sequence[Region] | None] = (),
+        successors: Sequence[Block | Sequence[Block] | None] = (),
+        attributes: Mapping[str, Attribute | None] | None = None,
+        location: LocationAttr | None = None,
+        **named: object,
+    ) -> None:
+        """Build from operands and types; see the module's docstring."""
+        # As xDSL's constructor, which takes three times as long for what few need.
+        facts = _facts_of(type(self))
+        types: Sequence[Any] = ()
+        if operands is None:
+            operands, types = facts.split(given)
+        groups = facts.values(operands)
+        if result_types is None:
+            result_types = facts.result_types(groups, types)
+        known = {k: v for k, v in (properties or {}).items() if v is not None}
+        if named:
+            known |= facts.properties(named)
+        if facts.has_segments:
+            sizes = [len(group) for group in groups]
+            known[SEGMENTS] = DenseArrayBase.from_list(i32, sizes)
+        Operation.__init__(
+            self,
+            operands=[value for group in groups for value in group],
+            result_types=flatten(result_types, Attribute),
+            properties=known,
+            attributes={k: v for k, v in (attributes or {}).items() if v is not None},
+            location=location,
+            regions=flatten(regions, Region),
+            successors=flatten(successors, Block),
+        )
+
+
+_T = TypeVar("_T")
+
+
+def flatten(groups: Iterable[_T | Sequence[_T] | None], kind: type[_T]) -> list[_T]:
+    """All of ``kind``, of groups that are one, several or None."""
+    found: list[_T] = []
+    for group in groups:
+        if isinstance(group, kind):
+            found.append(group)
+        elif group is not None:
+            found += cast(Sequence[_T], group)
+    return found
+
+
+@classmethod
+def _parse_by_format(cls: type[XetlOp], parser: Parser) -> XetlOp:
+    return format_of(cls).parse(parser, cls)
+
+
+def _print_by_format(self: XetlOp, printer: Printer) -> None:
+    format_of(type(self)).print(printer, self)
+
+
+_BY_FORMAT = {"parse": _parse_by_format, "print": _print_by_format}
+
+
+class _Facts:
+    """What the constructor needs of a definition, gathered once."""
+
+    def __init__(self, op_type: type[XetlOp]) -> None:
+        definition = op_type.get_irdl_definition()
+        self._name = op_type.name
+        operands = [name for name, _ in definition.operands]
+        results = [name for name, _ in definition.results]
+        self._operand_count = len(operands)
+        self._is_single = [
+            not isinstance(each, VariadicDef) for _, each in definition.operands
+        ]
+        self.has_segments = any(
+            isinstance(option, AttrSizedOperandSegments)
+            for option in definition.options
+        )
+        self._names = {
+            accessor: name for accessor, (name, _) in definition.accessor_names.items()
+        }
+        self._given = [
+            index
+            for index, (_, each) in enumerate(definition.results)
+            if not is_inferred(each.constr)
+        ]
+        known = [*operands, *(results[index] for index in self._given)]
+        self._steps = plan_types(op_type, known)
+        self._result_count = len(results)
+
+    def split(
+        self, given: Sequence[Any]
+    ) -> tuple[Sequence[Operand], Sequence[Attribute]]:
+        """Arguments as operands, None for those that are left out, and types."""
+        count = self._operand_count
+        for index, each in enumerate(given[:count]):
+            if isinstance(each, Attribute):
+                count = index
+                break
+        values, types = given[:count], given[count:]
+        missing = self._operand_count - len(values)
+        return (*values, *[None] * missing) if missing else values, types
+
+    def values(self, operands: Sequence[Operand]) -> list[Sequence[SSAValue]]:
+        """The values of each operand of the definition."""
+        groups = [_values_of(each) for each in operands]
+        fits = len(groups) == self._operand_count and not any(
+            is_single and len(group) != 1
+            for is_single, group in zip(self._is_single, groups)
+        )
+        if not fits:
+            found = [len(group) for group in groups]
+            raise ValueError(f"`{self._name}`: wrong number of operands, {found}")
+        return groups
+
+    def result_types(
+        self, operands: Sequence[Sequence[SSAValue]], given: Sequence[Any]
+    ) -> Sequence[Sequence[Attribute]]:
+        """The types of all results, ``given`` those that have no rule."""
+        if len(given) != len(self._given):
+            found = f"expected {len(self._given)} types, found {len(given)}"
+            raise TypeError(f"`{self._name}`: {found}")
+        results: Types = [None] * self._result_count
+        for index, each in zip(self._given, given):
+            results[index] = [each] if isinstance(each, Attribute) else each
+        if self._steps:
+            types: Types = [[value.type for value in group] for group in operands]
+            infer_types(self._steps, types, results, ())
+        return [each or () for each in results]
+
+    def properties(self, named: Mapping[str, object]) -> dict[str, Attribute]:
+        """Properties by the names that the text has; without those that are None."""
+        found: dict[str, Attribute] = {}
+        for name, value in named.items():
+            if name not in self._names or not isinstance(value, Attribute | None):
+                raise TypeError(f"`{self._name}`: `{name}` cannot be {value}")
+            if value is not None:
+                found[self._names[name]] = value
+        return found
+
+
+@cache
+def _facts_of(op_type: type[XetlOp]) -> _Facts:
+    return _Facts(op_type)
+
+
+def _values_of(operand: Operand) -> Sequence[SSAValue]:
+    if isinstance(operand, SSAValue):
+        return (operand,)
+    if operand is None:
+        return ()
+    if isinstance(operand, Operation):
+        return (SSAValue.get(operand),)
+    return [SSAValue.get(each) for each in operand]
+
+
+def operations_of(*modules: str) -> list[type[Operation]]:
+    """The operations that modules define, in the order of their text."""
+    found: list[type[Operation]] = []
+    for module in modules:
+        for each in vars(sys.modules[module]).values():
+            if not isinstance(each, type) or each.__module__ != module:
+                continue
+            if issubclass(each, XetlOp) and "name" in vars(each):
+                found.append(each)
+    return found
