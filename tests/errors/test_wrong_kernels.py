@@ -16,8 +16,8 @@ import pytest
 
 from xetl.errors import CompileError
 from xetl.frontend import build_module
-from xetl.language import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.language.dtypes import BY_NAME
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 
 KERNELS = Path(__file__).parent / "kernels"
 

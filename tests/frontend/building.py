@@ -4,8 +4,8 @@ import inspect
 
 from xetl.dialects.parser import parse_module
 from xetl.frontend import build_module
-from xetl.language import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.language.dtypes import BY_NAME
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 
 
 def signature(kernel, **given):

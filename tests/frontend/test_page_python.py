@@ -10,8 +10,8 @@ from page import both, matrix, proves
 from xetl import xetile
 from xetl.errors import CompileError, ControlFlowError, LaunchError
 from xetl.frontend import build_module
-from xetl.language import ArrayParam, Signature
 from xetl.language.dtypes import f32 as f32_dtype
+from xetl.language.signature import ArrayParam, Signature
 from xetl.xetile import cdiv, constexpr, f32, i64
 
 SCALE = 3

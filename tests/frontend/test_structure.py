@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 
 from xetl import xetile
 from xetl.frontend import build_module
-from xetl.language import ArrayParam, ConstParam, Signature
+from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl.xetile import bf16, cdiv, constexpr, f32
 
 WG_C = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])

@@ -16,7 +16,8 @@ import pytest
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.frontend import build_module
-from xetl.language import constexpr, f16, f32
+from xetl.language.dtypes import f16, f32
+from xetl.language.operation import constexpr
 from xetl.language.reads import Reads
 from xetl.language.signature import ArrayParam, Signature
 from xetl.runtime.captured import unchanged_check

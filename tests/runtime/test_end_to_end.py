@@ -84,7 +84,7 @@ def test_both_roads_give_the_same(tmp_path: Path) -> None:
         tmp_path,
         """
 import torch
-from xetl.language import f32
+from xetl.language.dtypes import f32
 def check(a, b, c, alpha):
     expected = np.asarray(a) + np.float32(alpha) * np.asarray(b)
     for _ in range(3):

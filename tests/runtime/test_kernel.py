@@ -11,7 +11,8 @@ import pytest
 
 from xetl import xetile
 from xetl.errors import CompileError, LaunchError
-from xetl.language import constexpr, dtypes
+from xetl.language import dtypes
+from xetl.language.operation import constexpr
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam
 from xetl.runtime.kernel import Kernel, kernel
 

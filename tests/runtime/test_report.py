@@ -13,7 +13,8 @@ import pytest
 import xetl
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl.language import constexpr, f32
+from xetl.language.dtypes import f32
+from xetl.language.operation import constexpr
 from xetl.runtime.kernel import Kernel, kernel
 
 

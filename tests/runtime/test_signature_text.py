@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from xetl.errors import LaunchError
-from xetl.language import constexpr, dtypes
+from xetl.language import dtypes
+from xetl.language.operation import constexpr
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam
 from xetl.runtime.kernel import kernel
 from xetl.settings import no_compile

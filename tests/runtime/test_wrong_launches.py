@@ -12,7 +12,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.errors import LaunchError, SyntaxNotSupportedError
-from xetl.language import constexpr
+from xetl.language.operation import constexpr
 from xetl.runtime.kernel import kernel
 from xetl.runtime.parameters import RESERVED
 from xetl.settings import config, no_compile

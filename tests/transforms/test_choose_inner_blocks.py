@@ -16,8 +16,8 @@ from xetl.dialects.parser import parse_module
 from xetl.dialects.text import read_module
 from xetl.errors import LaunchError
 from xetl.frontend import build_module
-from xetl.language import ArrayParam, Signature
 from xetl.language.dtypes import BY_NAME
+from xetl.language.signature import ArrayParam, Signature
 from xetl.transforms.cancel_packs import CancelPacksPass
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.remarks import collect_remarks

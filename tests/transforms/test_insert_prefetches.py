@@ -14,9 +14,9 @@ from xetl.devices import DEVICES, find_device
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import LoadTileOp, PrefetchTileOp, tile_type
 from xetl.frontend import build_module
-from xetl.language import ArrayParam, Signature
 from xetl.language.distribution import Layout, origins, problem_with
 from xetl.language.dtypes import BY_NAME
+from xetl.language.signature import ArrayParam, Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass

@@ -75,7 +75,9 @@ def test_all_share_the_largest_scratch():
     team.move_before(block.last_op)
     small = team.scratch(100)
     view = team.add(
-        memref.ViewOp(small, team.head_constant(0), [], MemRefType(i64, [4], memory_space=SLM))
+        memref.ViewOp(
+            small, team.head_constant(0), [], MemRefType(i64, [4], memory_space=SLM)
+        )
     )
     large = team.scratch(200)
     assert team.scratch(150) is large

@@ -31,15 +31,19 @@ from xetl.frontend.types import (
     is_scalar,
     show_shape,
 )
-from xetl.language import ops
+from xetl.language import ops, values
 from xetl.language.other_names import advice_on
 
-_ARRAY = ("shape", "dtype", "ndim", "T", "stride")
-_VECTOR = (
-    *("shape", "dtype", "ndim", "T", "to", "reshape"),
-    *("sum", "prod", "max", "min", "argmax", "argmin", "cumsum"),
-)
-_TILE = ("shape", "dtype", "ndim")
+
+def _attributes_of(kind: type) -> tuple[str, ...]:
+    """The attributes and methods that `xetl.language.values` declares."""
+    names = (*kind.__annotations__, *vars(kind))
+    return tuple(name for name in names if not name.startswith("_"))
+
+
+_ARRAY = _attributes_of(values.Array)
+_VECTOR = _attributes_of(values.Vector)
+_TILE = _attributes_of(values.Tile)
 
 
 @expression(ast.Attribute)
@@ -59,8 +63,9 @@ def _attribute(ctx: Context, node: ast.Attribute) -> Value:
 
 
 def _of_shaped(owner: Vector | Tile, name: str) -> Value:
-    values = {"shape": owner.shape, "dtype": owner.dtype, "ndim": len(owner.shape)}
-    return values[name]
+    if name == "ndim":
+        return len(owner.shape)
+    return owner.shape if name == "shape" else owner.dtype
 
 
 def _of_array(owner: Array, node: ast.Attribute) -> Value:

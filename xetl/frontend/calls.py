@@ -21,9 +21,14 @@ from xetl.errors import (
 )
 from xetl.frontend.arguments import Arg, Call, Given, Parameter, bind_arguments
 from xetl.frontend.builtin_calls import BUILTINS
-from xetl.frontend.context import OPERATIONS, Context, unsupported_expression
+from xetl.frontend.context import (
+    OPERATIONS,
+    Context,
+    OperationHandler,
+    unsupported_expression,
+)
 from xetl.frontend.expressions import expression, plain
-from xetl.frontend.inlining import inline_function, inline_local
+from xetl.frontend.inlining import inline_function, inline_local, inline_operation
 from xetl.frontend.limits import check_call
 from xetl.frontend.reading import check_readable
 from xetl.frontend.scope import MISSING
@@ -37,7 +42,7 @@ from xetl.frontend.types import (
 from xetl.language import ops
 from xetl.language.dtypes import DType
 from xetl.language.maps import sg_map, wg_map, xe_map
-from xetl.language.operation import Function, operation_name
+from xetl.language.operation import Function, body_of, operation_name
 from xetl.language.other_names import advice_on
 from xetl.language.values import Array, Vector
 
@@ -123,12 +128,10 @@ def call_operation(
     """Call an operation of the language."""
     parameters = parameters_of(declaration)
     args, rest = bind_arguments(ctx, name, parameters, given, node)
-    handler = OPERATIONS.get(name)
-    if handler is None:
-        raise ctx.error(
-            SyntaxNotSupportedError, "X0405", f"`{name}` is not supported yet", node
-        )
-    return handler(Call(ctx, name, node, args, rest))
+    body = body_of(declaration)
+    if body is not None:
+        return inline_operation(ctx, body, args, node)
+    return _builder(ctx, name, node)(Call(ctx, name, node, args, rest))
 
 
 def _call_method(
@@ -139,18 +142,22 @@ def _call_method(
     declaration = getattr(owner, method.name)
     receiver = Given([Arg(method.owner, method.owner_node), *given.positional], {})
     receiver.keywords = given.keywords
+    name = method.name
+    if operation_name(declaration) is not None:
+        return call_operation(ctx, name, declaration, receiver, node)
     parameters = parameters_of(declaration)
-    args, rest = bind_arguments(ctx, method.name, parameters, receiver, node)
+    args, rest = bind_arguments(ctx, name, parameters, receiver, node)
     args["v"] = args.pop("self")
-    handler = OPERATIONS.get(f".{method.name}") or OPERATIONS.get(method.name)
-    if handler is None:
-        raise ctx.error(
-            SyntaxNotSupportedError,
-            "X0405",
-            f"`.{method.name}` is not supported yet",
-            node,
-        )
-    return handler(Call(ctx, method.name, node, args, rest))
+    handler = OPERATIONS.get(f".{name}") or _builder(ctx, name, node)
+    return handler(Call(ctx, name, node, args, rest))
+
+
+def _builder(ctx: Context, name: str, node: ast.Call) -> OperationHandler:
+    if name in OPERATIONS:
+        return OPERATIONS[name]
+    raise ctx.error(
+        SyntaxNotSupportedError, "X0405", f"`{name}` is not supported yet", node
+    )
 
 
 # Functions of the host --------------------------------------------------------------

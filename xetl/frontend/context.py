@@ -53,17 +53,27 @@ MAX_INLINING = 64
 
 @dataclass(eq=False)
 class Frame:
-    """A function being compiled, and the call it was inlined at."""
+    """A function being compiled, and the call it was inlined at.
+
+    ``hidden`` says that it is the body of an operation: positions are of its call.
+    """
 
     source: SourceFile
     function: str
     parent: Frame | None = None
     call: ast.AST | None = None
+    hidden: bool = False
 
     @property
     def depth(self) -> int:
         """How many calls deep this one is."""
         return 0 if self.parent is None else self.parent.depth + 1
+
+    def of_user(self, node: ast.AST) -> tuple[Frame, ast.AST]:
+        """The innermost frame and syntax that are not inside of an operation."""
+        if self.hidden and self.parent is not None and self.call is not None:
+            return self.parent.of_user(self.call)
+        return self, node
 
     def span(self, node: ast.AST) -> Span:
         """Where ``node`` stands in the user's file."""
@@ -179,7 +189,7 @@ class Context:
 
     def location(self) -> LocationAttr:
         """The line being compiled, with the calls it was inlined through."""
-        return self._locate(self.frame, self.node)
+        return self._locate(*self.frame.of_user(self.node))
 
     def _locate(self, frame: Frame, node: ast.AST) -> LocationAttr:
         line, column, _ = frame.span(node)
@@ -271,8 +281,8 @@ class Context:
 
     def locate_error(self, error: ErrorT, node: ast.AST | None = None) -> ErrorT:
         """Give ``error`` the place of ``node``, with the calls that led there."""
-        frame = self.frame
-        line, column, length = frame.span(node or self.node)
+        frame, node = self.frame.of_user(node or self.node)
+        line, column, length = frame.span(node)
         error.file, error.line, error.column = frame.source.path, line, column
         error.length, error.function = length, frame.function
         error.source_line = frame.source.text(line)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from xetl.errors import CompileError, SyntaxNotSupportedError
-from xetl.frontend.arguments import Given, Parameter, bind_arguments
+from xetl.frontend.arguments import Arg, Given, Parameter, bind_arguments
 from xetl.frontend.context import MAX_INLINING, Context, Frame
 from xetl.frontend.exits import Tail, returned_value
 from xetl.frontend.limits import check_count
@@ -25,6 +26,16 @@ def inline_function(
     scope = Scope(Environment(function, ctx.reads))
     defaults = read(ctx, node, lambda: ctx.reads.defaults(function))
     return _inline(ctx, source.node, source.file, scope, defaults, given, node)
+
+
+def inline_operation(
+    ctx: Context, body: Callable[..., Any], args: Mapping[str, Arg], node: ast.AST
+) -> Value:
+    """Compile a call of an operation that is made of others."""
+    source = find_source(body)
+    names = {**vars(builtins), **body.__globals__}
+    scope = Scope(names)
+    return _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
 
 
 def inline_local(
@@ -45,7 +56,7 @@ def _inline(
     given: Given,
     node: ast.Call,
 ) -> Value:
-    name = function.name if isinstance(function, ast.FunctionDef) else "lambda"
+    name = _name_of(function)
     if ctx.frame.depth >= MAX_INLINING:
         raise _endless(ctx, name, node)
     ctx.calls += 1
@@ -53,14 +64,33 @@ def _inline(
     check_count(ctx, ctx.calls, "calls are inlined, up to this one,", advice)
     parameters = parameters_of_node(ctx, function, defaults)
     bound, _ = bind_arguments(ctx, name, parameters, given, node)
-    for parameter, arg in bound.items():
+    return _run_in(ctx, function, file, scope, bound, node)
+
+
+def _run_in(
+    ctx: Context,
+    function: FunctionNode,
+    file: SourceFile,
+    scope: Scope,
+    args: Mapping[str, Arg],
+    node: ast.AST,
+    *,
+    hidden: bool = False,
+) -> Value:
+    """Compile the body of a function with its parameters bound."""
+    name = _name_of(function)
+    for parameter, arg in args.items():
         scope.bind(parameter, arg.value)
     outer = (ctx.scope, ctx.frame, ctx.node)
     ctx.scope = scope
-    ctx.frame = Frame(file, name, outer[1], node)
+    ctx.frame = Frame(file, name, outer[1], node, hidden)
     value = _run_body(ctx, function)
     ctx.scope, ctx.frame, ctx.node = outer
     return value
+
+
+def _name_of(function: FunctionNode) -> str:
+    return function.name if isinstance(function, ast.FunctionDef) else "lambda"
 
 
 def _endless(ctx: Context, name: str, node: ast.Call) -> CompileError:

@@ -19,6 +19,39 @@ from xetl.errors import TileTypeError, did_you_mean
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+__all__ = [
+    "DType",
+    "bf16",
+    "bfloat16",
+    "bool_",
+    "f16",
+    "f32",
+    "f64",
+    "float16",
+    "float32",
+    "float64",
+    "i1",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "index",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "tf32",
+    "tfloat32",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
 Kind = Literal["f", "i", "u", "b"]
 
 

@@ -28,6 +28,7 @@ else:
 
 
 _NAME = "__xetl_operation__"
+_BODY = "__xetl_body__"
 
 
 def operation(declaration: Callable[P, R]) -> Callable[P, R]:
@@ -42,6 +43,21 @@ def operation(declaration: Callable[P, R]) -> Callable[P, R]:
 
     setattr(on_host, _NAME, declaration.__name__)
     return on_host
+
+
+def composite(definition: Callable[P, R]) -> Callable[P, R]:
+    """Turn a function of other operations into an operation: calls are inlined.
+
+    Its body may use what a kernel may. Errors and remarks are at the user's call.
+    """
+    on_host = operation(definition)
+    setattr(on_host, _BODY, definition)
+    return on_host
+
+
+def body_of(value: object) -> Callable[..., Any] | None:
+    """The function that a `composite` operation was made of, None for others."""
+    return getattr(value, _BODY, None)
 
 
 def host_operation(definition: Callable[P, R]) -> Callable[P, R]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from xetl.language.dtypes import DType
+from xetl.language.ops import reductions
 
 Scalar: TypeAlias = int | float
 """A number: 64-bit integer, f64 or condition."""
@@ -61,33 +62,13 @@ class Vector:
         """The same elements, row by row, in another shape of rank 1 or 2."""
         ...
 
-    def sum(self, axis: int | None = None, keepdims: bool = False) -> Vector:
-        """Sum along ``axis`` (all if None); f16/bf16 add in f32, integers wrap."""
-        ...
-
-    def prod(self, axis: int | None = None, keepdims: bool = False) -> Vector:
-        """Product along ``axis`` (all if None); the dtype stays."""
-        ...
-
-    def max(self, axis: int | None = None, keepdims: bool = False) -> Vector:
-        """Largest along ``axis`` (all if None); NaN if there is one."""
-        ...
-
-    def min(self, axis: int | None = None, keepdims: bool = False) -> Vector:
-        """Smallest along ``axis`` (all if None); NaN if there is one."""
-        ...
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Vector:
-        """Index of the first largest element along ``axis``, i32."""
-        ...
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Vector:
-        """Index of the first smallest element along ``axis``, i32."""
-        ...
-
-    def cumsum(self, axis: int | None = None) -> Vector:
-        """Sums up to and with each element along ``axis``; the dtype stays."""
-        ...
+    sum = reductions.sum
+    prod = reductions.prod
+    max = reductions.max
+    min = reductions.min
+    argmax = reductions.argmax
+    argmin = reductions.argmin
+    cumsum = reductions.cumsum
 
     def __getitem__(self, index: slice | tuple[slice | None, ...] | None) -> Vector:
         """``v[:, None]`` and ``v[None, :]`` of a rank-1 vector: a column, a row."""

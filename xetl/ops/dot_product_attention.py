@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xetl.language import cdiv
 from xetl.language.dtypes import DType
+from xetl.language.ops import cdiv
 from xetl.ops.attention_kernel import attention
 from xetl.ops.batches import launches
 from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shape

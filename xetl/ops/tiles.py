@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xetl.language import cdiv
+from xetl.language.ops import cdiv
 
 # Elements of tables, not computed: a compiled kernel knows its constants by identity.
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from xetl.errors import LaunchError, did_you_mean
-from xetl.language import constexpr
+from xetl.language.operation import constexpr
 
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
 """Names that mean something else in a launch."""

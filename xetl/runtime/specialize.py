@@ -14,9 +14,9 @@ from typing import Any, cast
 import numpy as np
 
 from xetl.errors import LaunchError, TileTypeError
-from xetl.language import Function, SgMap, WgMap, XeMap
 from xetl.language.dtypes import DType
-from xetl.language.operation import operation_name
+from xetl.language.maps import SgMap, WgMap, XeMap
+from xetl.language.operation import Function, operation_name
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
 from xetl.runtime.overlap import same_view

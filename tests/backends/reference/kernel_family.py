@@ -3,8 +3,8 @@
 import numpy as np
 
 from xetl import xetile
-from xetl.language import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.language.dtypes import DType
+from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.xetile import cdiv, constexpr, f32
 
 

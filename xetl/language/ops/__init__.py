@@ -1,135 +1,24 @@
-"""Every operation of the language, by group."""
+"""Every operation of the language; a name is declared in the file of its group."""
 
-from xetl.language.ops.compile_time import (
-    cdiv,
-    next_power_of_2,
-    static_assert,
-    static_print,
-    static_range,
+from xetl.language.ops import (
+    compile_time,
+    elementwise,
+    program,
+    reductions,
+    tiles,
+    vectors,
 )
-from xetl.language.ops.elementwise import (
-    abs,
-    ceil,
-    cos,
-    erf,
-    exp,
-    exp2,
-    floor,
-    fma,
-    inf,
-    log,
-    log2,
-    maximum,
-    minimum,
-    nan,
-    pi,
-    round,
-    rsqrt,
-    sigmoid,
-    sin,
-    sqrt,
-    tanh,
-    where,
-)
-from xetl.language.ops.program import (
-    barrier,
-    device_assert,
-    device_print,
-    num_programs,
-    program_id,
-    subgroup_id,
-)
-from xetl.language.ops.tiles import (
-    atomic_rmw_tile,
-    init_tile,
-    load_gather,
-    load_tile,
-    prefetch_tile,
-    slm,
-    store_scatter,
-    store_tile,
-    update_tile_offset,
-)
-from xetl.language.ops.vectors import (
-    arange,
-    argmax,
-    argmin,
-    cumsum,
-    full,
-    max,
-    min,
-    prod,
-    reshape,
-    sum,
-    tile_broadcast,
-    tile_conv_layout,
-    tile_mma,
-    tile_pack,
-    tile_reduce,
-    tile_transpose,
-    tile_unpack,
-    zeros,
-)
+from xetl.language.ops.compile_time import *
+from xetl.language.ops.elementwise import *
+from xetl.language.ops.program import *
+from xetl.language.ops.reductions import *
+from xetl.language.ops.tiles import *
+from xetl.language.ops.vectors import *
 
-__all__ = [
-    "abs",
-    "arange",
-    "argmax",
-    "argmin",
-    "atomic_rmw_tile",
-    "barrier",
-    "cdiv",
-    "ceil",
-    "cos",
-    "cumsum",
-    "device_assert",
-    "device_print",
-    "erf",
-    "exp",
-    "exp2",
-    "floor",
-    "fma",
-    "full",
-    "inf",
-    "init_tile",
-    "load_gather",
-    "load_tile",
-    "log",
-    "log2",
-    "max",
-    "maximum",
-    "min",
-    "minimum",
-    "nan",
-    "next_power_of_2",
-    "num_programs",
-    "pi",
-    "prefetch_tile",
-    "prod",
-    "program_id",
-    "reshape",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "sin",
-    "slm",
-    "sqrt",
-    "static_assert",
-    "static_print",
-    "static_range",
-    "store_scatter",
-    "store_tile",
-    "subgroup_id",
-    "sum",
-    "tanh",
-    "tile_broadcast",
-    "tile_conv_layout",
-    "tile_mma",
-    "tile_pack",
-    "tile_reduce",
-    "tile_transpose",
-    "tile_unpack",
-    "update_tile_offset",
-    "where",
-    "zeros",
-]
+__all__: list[str] = []
+__all__ += compile_time.__all__
+__all__ += elementwise.__all__
+__all__ += program.__all__
+__all__ += reductions.__all__
+__all__ += tiles.__all__
+__all__ += vectors.__all__

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from xetl.language.operation import host_operation, operation
 
+__all__ = [
+    "cdiv",
+    "next_power_of_2",
+    "static_assert",
+    "static_print",
+    "static_range",
+]
+
 
 @host_operation
 def cdiv(a: int, b: int) -> int:

@@ -7,12 +7,39 @@ results are within 16 ulp (sqrt within 2, exp within 4).
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xetl.language.operation import operation
-from xetl.language.values import Operand, Vector
 
-V = TypeVar("V", Vector, int, float)
+if TYPE_CHECKING:
+    from xetl.language.values import Operand, Vector
+
+__all__ = [
+    "abs",
+    "ceil",
+    "cos",
+    "erf",
+    "exp",
+    "exp2",
+    "floor",
+    "fma",
+    "inf",
+    "log",
+    "log2",
+    "maximum",
+    "minimum",
+    "nan",
+    "pi",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "tanh",
+    "where",
+]
+
+V = TypeVar("V", "Vector", int, float)
 
 inf = math.inf
 nan = math.nan

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xetl.language.operation import operation
-from xetl.language.values import Operand
+
+if TYPE_CHECKING:
+    from xetl.language.values import Operand
+
+__all__ = [
+    "barrier",
+    "device_assert",
+    "device_print",
+    "num_programs",
+    "program_id",
+    "subgroup_id",
+]
 
 
 @operation

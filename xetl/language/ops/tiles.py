@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xetl.language.dtypes import DType
-from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import operation
-from xetl.language.values import Array, Scalar, Tile, Vector
 
-Map = WgMap | SgMap | XeMap
+if TYPE_CHECKING:
+    from xetl.language.ops.vectors import Map
+    from xetl.language.values import Array, Scalar, Tile, Vector
+
+__all__ = [
+    "atomic_rmw_tile",
+    "init_tile",
+    "load_gather",
+    "load_tile",
+    "prefetch_tile",
+    "slm",
+    "store_scatter",
+    "store_tile",
+    "update_tile_offset",
+]
 
 
 @operation

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xetl.language.dtypes import DType, f32
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import operation
-from xetl.language.values import Scalar, Vector
+
+if TYPE_CHECKING:
+    from xetl.language.values import Scalar, Vector
+
+__all__ = [
+    "arange",
+    "full",
+    "reshape",
+    "tile_broadcast",
+    "tile_conv_layout",
+    "tile_mma",
+    "tile_pack",
+    "tile_reduce",
+    "tile_transpose",
+    "tile_unpack",
+    "zeros",
+]
 
 Map = WgMap | SgMap | XeMap
 
@@ -151,46 +168,4 @@ def tile_unpack(v: Vector, *, wg_map: Map | None = None) -> Vector:
 
     Source: XeTile RFC, "tile_unpack".
     """
-    ...
-
-
-@operation
-def sum(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Sum along ``axis`` (all if None); f16/bf16 add in f32, integers wrap."""
-    ...
-
-
-@operation
-def prod(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Product along ``axis`` (all if None); the dtype stays."""
-    ...
-
-
-@operation
-def max(v: Vector | Scalar, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Largest along ``axis`` (all if None), NaN if there is one; or of two scalars."""
-    ...
-
-
-@operation
-def min(v: Vector | Scalar, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Smallest along ``axis`` (all if None), NaN if there is one; or of two scalars."""
-    ...
-
-
-@operation
-def argmax(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Index of the first largest element along ``axis``, i32."""
-    ...
-
-
-@operation
-def argmin(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Index of the first smallest element along ``axis``, i32."""
-    ...
-
-
-@operation
-def cumsum(v: Vector, axis: int | None = None) -> Vector:
-    """Sums up to and with each element along ``axis``; the dtype stays."""
     ...
