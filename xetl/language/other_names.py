@@ -24,7 +24,7 @@ INSTEAD: dict[str, str] = {
     "associative_scan": "cumsum",
     **dict.fromkeys(("debug_barrier", "syncthreads"), "barrier"),
     "rsqrt": "1 / xetile.sqrt(v)",
-    "clamp": "minimum and maximum",
+    "clip": "clamp",
     **dict.fromkeys(
         ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or"),
         "atomic_rmw_tile",

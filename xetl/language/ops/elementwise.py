@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeVar
 
-from xetl.language.operation import operation
+from xetl.language.operation import composite, operation
 
 if TYPE_CHECKING:
     from xetl.language.values import Operand, Vector
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "abs",
     "ceil",
+    "clamp",
     "cos",
     "erf",
     "exp",
@@ -146,6 +147,12 @@ def minimum(a: Operand, b: Operand) -> Vector:
 def maximum(a: Operand, b: Operand) -> Vector:
     """The larger of each pair; NaN if either is.  Broadcasts as NumPy."""
     ...
+
+
+@composite
+def clamp(x: Operand, lo: Operand, hi: Operand) -> Vector:
+    """``x``, but at least ``lo`` and at most ``hi``, which wins; NaN stays."""
+    return minimum(maximum(x, lo), hi)
 
 
 @operation
