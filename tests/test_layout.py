@@ -40,17 +40,27 @@ def test_no_file_is_long() -> None:
     assert not long
 
 
-@pytest.mark.parametrize("file", passes(), ids=lambda file: file.stem)
-def test_each_pass_is_a_file_with_a_lit_test_of_its_name(file: Path) -> None:
+def module_name(file: Path) -> str:
+    return file.parent.name if file.stem == "__init__" else file.stem
+
+
+@pytest.mark.parametrize("file", passes(), ids=module_name)
+def test_each_pass_is_a_module_with_a_lit_test_of_its_name(file: Path) -> None:
     text = file.read_text("utf-8")
     assert text.count("(ModulePass)") == 1, "one pass a file"
     name = re.search(r'^    name = "([\w-]+)"', text, re.MULTILINE)
     assert name is not None
-    assert name[1] == file.stem.replace("_", "-")
-    tests = list((ROOT / "tests").rglob(f"{file.stem}.mlir"))
+    assert name[1] == module_name(file).replace("_", "-")
+    tests = list((ROOT / "tests").rglob(f"{module_name(file)}.mlir"))
     assert len(tests) == 1
     run = tests[0].read_text("utf-8").splitlines()[0]
     assert re.search(rf"// RUN: xetl-opt .*\b{name[1]}\b.*\| filecheck", run)
+
+
+def test_each_folder_of_passes_is_named_as_its_pass() -> None:
+    folders = [each for each in (ROOT / "xetl/transforms").iterdir() if each.is_dir()]
+    names = {each.name for each in folders if (each / "__init__.py").is_file()}
+    assert names <= {module_name(file) for file in passes()}
 
 
 def test_the_index_names_every_folder() -> None:

@@ -104,7 +104,7 @@ class MatrixUnit:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What things take: what the models of costs ask (`xetl.transforms.costs`).
+    """What operations cost; read by `xetl.transforms.propagate_wg_maps.choose`.
 
     Attributes:
         engines: of a core; each has a matrix unit.

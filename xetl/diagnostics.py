@@ -40,8 +40,8 @@ def report_map_conflicts(module: ModuleOp, passes: Sequence[ModulePass]) -> None
     """Report where maps that a user gave disagree, if no pass resolves them."""
     resolves = any(each.name == "propagate-wg-maps" for each in passes)
     if not resolves and any(maps_may_meet(op) for op in module.ops):
-        follow = importlib.import_module("xetl.transforms.follow_maps")
-        follow.follow_maps(module)
+        follow = importlib.import_module("xetl.transforms.report_map_conflicts")
+        follow.report_map_conflicts(module)
 
 
 @contextmanager

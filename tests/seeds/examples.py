@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl.dialects.launch_form import launch_form
 from xetl.dialects.text import functions_of, read_module
-from xetl.transforms.expand_forms import ExpandFormsPass
+from xetl.transforms.legalize_text import LegalizeTextPass
 
 HERE = Path(__file__).parent
 STATED = "4096"
@@ -85,7 +85,7 @@ class Example:
         arguments = function.body.block.args
         names = [each.name_hint or "" for each in arguments]
         module = launch_form(function, [], names, [-1] * len(names), (1, 1, 1))
-        ExpandFormsPass().apply(Context(), module)
+        LegalizeTextPass().apply(Context(), module)
         return module
 
     def parsed(self) -> ModuleOp:

@@ -18,8 +18,8 @@ from xetl.dialects.xetile import (
     TileReduceOp,
     TileTransposeOp,
 )
-from xetl.transforms.maps.mapped import map_of
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
+from xetl.transforms.propagate_wg_maps.map_attributes import map_of
 
 
 def mapped(file: str, kernel: str) -> ModuleOp:

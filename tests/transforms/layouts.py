@@ -29,8 +29,7 @@ from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.language.distribution import Layout, problem_with, rounds, spreads
-from xetl.transforms.subgroups.guarding import guarded
-from xetl.transforms.subgroups.team import Subgroups
+from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
 from xetl_reference.run import run_module
 
 ELEMENTS = {

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from xetl.devices import DEVICES, Device
 from xetl.language.distribution import Layout, problem_with
-from xetl.transforms.maps.choose import (
+from xetl.transforms.propagate_wg_maps.choose import (
     Product,
     choose_product_map,
     choose_value_map,

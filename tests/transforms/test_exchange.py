@@ -22,7 +22,11 @@ from xetl.language.distribution import (
     rounds,
     whole,
 )
-from xetl.transforms.subgroups.exchange import convert_layout, reduce_across, share
+from xetl.transforms.distribute_to_subgroups.exchange import (
+    convert_layout,
+    reduce_across,
+    share,
+)
 
 DTYPES = [
     *(np.float32, np.float64, np.float16, ml_dtypes.bfloat16),

@@ -5,7 +5,7 @@ from xdsl.dialects import test
 from xdsl.dialects.builtin import IndexType
 
 from xetl.dialects.upstream import index
-from xetl.transforms.index_forms import INDEX_OPERATIONS, as_arith
+from xetl.transforms.legalize_text.indices import INDEX_OPERATIONS, as_arith
 
 OTHER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori"}
 OTHER |= {"xor": "xori", "shl": "shli"}

@@ -21,10 +21,10 @@ from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.insert_prefetches import InsertPrefetchesPass
+from xetl.transforms.insert_prefetches.distance import choose_share
+from xetl.transforms.insert_prefetches.moving_tiles import moving_tile
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
-from xetl.transforms.prefetches.moving import moving_tile
-from xetl.transforms.prefetches.shares import choose_share
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
 from xetl.transforms.remarks import collect_remarks
 from xetl.xetile import f32

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Region
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS
 from xetl.dialects.upstream import arith, gpu, memref
 from xetl.language.distribution import Layout, is_first_owner, origins, rounds
-from xetl.transforms.subgroups.team import Subgroups
+from xetl.transforms.distribute_to_subgroups.context import Subgroups
 from xetl_reference.run import run_module
 
 SLM = IntegerAttr(3, i64)

@@ -39,7 +39,7 @@ from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_laun
 from xetl.runtime.text_refusal import refused
 from xetl.runtime.text_shortcut import TextShortcut, remember, shortcut
 from xetl.settings import config, launch_state
-from xetl.transforms.expand_forms import ExpandFormsPass
+from xetl.transforms.legalize_text import LegalizeTextPass
 
 _OPTIONS = ("backend", "target", "queue", "wait")
 
@@ -235,7 +235,7 @@ class TextKernel:
         counts = subgroups or self._default_subgroups()
         module = launch_form(self._function, self._others, self.names, aliases, counts)
         try:
-            ExpandFormsPass().apply(Context(), module)
+            LegalizeTextPass().apply(Context(), module)
         except LocatedVerifyException as error:
             raise error_at(self._text, error.op, error.problem, "X0705") from None
         return module

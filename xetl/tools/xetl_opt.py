@@ -9,8 +9,10 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import iter_modules
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -20,57 +22,29 @@ from xdsl.printer import Printer
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from xetl import transforms
 from xetl.backend import BackendBase
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.verify import verify
 from xetl.errors import XetlError
-from xetl.transforms.cancel_packs import CancelPacksPass
-from xetl.transforms.canonicalize import CanonicalizePass
-from xetl.transforms.check_barriers import CheckBarriersPass
-from xetl.transforms.check_workgroup import CheckWorkgroupPass
-from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
-from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
-from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
-from xetl.transforms.cse import CSEPass
-from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
-from xetl.transforms.drop_breakpoints import DropBreakpointsPass
-from xetl.transforms.expand_forms import ExpandFormsPass
-from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
-from xetl.transforms.inline_calls import InlineCallsPass
-from xetl.transforms.insert_prefetches import InsertPrefetchesPass
-from xetl.transforms.normalize_tiles import NormalizeTilesPass
-from xetl.transforms.place_barriers import PlaceBarriersPass
-from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
 from xetl.transforms.stages import check_stage
-from xetl.transforms.unblock_values import UnblockValuesPass
 
 PassTable = dict[str, type[ModulePass]]
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
 def core_passes() -> PassTable:
-    """The passes of `xetl.transforms` by name."""
-    own = (
-        CancelPacksPass,
-        CanonicalizePass,
-        CSEPass,
-        CheckBarriersPass,
-        CheckWorkgroupPass,
-        ChooseInnerBlocksPass,
-        DistributeToSubgroupsPass,
-        ConvertVectorToXetilePass,
-        ConvertXetileToVectorPass,
-        DropBreakpointsPass,
-        ExpandFormsPass,
-        FoldAddIntoMmaPass,
-        InlineCallsPass,
-        InsertPrefetchesPass,
-        NormalizeTilesPass,
-        PlaceBarriersPass,
-        PropagateWgMapsPass,
-        UnblockValuesPass,
-    )
-    return {each.name: each for each in own}
+    """The passes of `xetl.transforms` by name; each is a module of this name."""
+    names = (each.name for each in iter_modules(transforms.__path__))
+    modules = [import_module(f"{transforms.__name__}.{name}") for name in names]
+    return {
+        each.name: each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, ModulePass)
+        and each.__module__ == module.__name__
+    }
 
 
 class _Registry:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from xetl.analysis.uniformity import Divergence, find_divergence
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
 from xetl.dialects.upstream import func, gpu, memref, scf
@@ -26,10 +27,9 @@ from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import ControlFlowError, XetlError
 from xetl.transforms.check_workgroup import functions_of, shared_bytes
-from xetl.transforms.faults import Kind, Reporter
-from xetl.transforms.uniformity import Divergence, find_divergence
+from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 
-_BARRIER = Kind(ControlFlowError, "X0612", "X0707")
+_BARRIER = DiagnosticKind(ControlFlowError, "X0612", "X0707")
 _FORKS = (scf.IfOp, scf.ForOp, scf.WhileOp, scf.ParallelOp)
 _IDS = (gpu.ThreadIdOp, gpu.GlobalIdOp, gpu.SubgroupIdOp, gpu.LaneIdOp)
 
@@ -51,7 +51,7 @@ class CheckBarriersPass(ModulePass):
             barriers = [each for each in _barriers(inside) if any(_forks_around(each))]
             if barriers and _subgroups(kernel) != 1:
                 divergence = find_divergence(op, _sources(inside, kernel))
-                _check(barriers, divergence, Reporter(kernel))
+                _check(barriers, divergence, DiagnosticEmitter(kernel))
 
 
 def _subgroups(kernel: gpu.FuncOp) -> int | None:
@@ -61,7 +61,9 @@ def _subgroups(kernel: gpu.FuncOp) -> int | None:
     return prod(counts or maps[0]) if counts or maps else None
 
 
-def _check(barriers: list[Operation], found: Divergence, report: Reporter) -> None:
+def _check(
+    barriers: list[Operation], found: Divergence, report: DiagnosticEmitter
+) -> None:
     for barrier in barriers:
         for fork in _forks_around(barrier):
             if fork in found.partings:
@@ -69,7 +71,7 @@ def _check(barriers: list[Operation], found: Divergence, report: Reporter) -> No
 
 
 def _divergent(
-    barrier: Operation, fork: Operation, found: Divergence, report: Reporter
+    barrier: Operation, fork: Operation, found: Divergence, report: DiagnosticEmitter
 ) -> XetlError:
     return report.error(
         _BARRIER,

@@ -11,6 +11,7 @@ Source: docs/xetile.md, section 6.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -19,20 +20,30 @@ from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import func, gpu, memref
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    StoreTileOp,
+    TileMmaOp,
+    WorkgroupMap,
+    layout_of,
+    tile_type,
+)
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import TileMapError, TileShapeError
-from xetl.transforms.faults import Kind, Reporter
-from xetl.transforms.shared_work import report_shared_work
+from xetl.language.distribution import Layout, problem_with, rounds
+from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
+from xetl.transforms.remarks import remark
 
 SLM_LIMIT = 1 << 20
 """Bytes of shared memory of a workgroup where a backend says nothing."""
 
-_COUNTS = Kind(TileMapError, "X0505", "X0704")
-_SHARED_MEMORY = Kind(TileShapeError, "X0211", "X0706")
+_COUNTS = DiagnosticKind(TileMapError, "X0505", "X0704")
+_SHARED_MEMORY = DiagnosticKind(TileShapeError, "X0211", "X0706")
 
 
 @dataclass(frozen=True)
@@ -51,13 +62,13 @@ class CheckWorkgroupPass(ModulePass):
             IRError: one from a text does.
         """
         for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
-            report = Reporter(kernel)
+            report = DiagnosticEmitter(kernel)
             _check_maps(kernel, report)
             report_shared_work(kernel)
             _check_shared_memory(functions_of(op, kernel), report, self.slm_limit)
 
 
-def _check_maps(kernel: gpu.FuncOp, report: Reporter) -> None:
+def _check_maps(kernel: gpu.FuncOp, report: DiagnosticEmitter) -> None:
     found: tuple[int, Operation] | None = None
     for map_, op in used_maps(kernel).items():
         count = prod(map_.sg_layout)
@@ -83,7 +94,7 @@ def functions_of(module: ModuleOp, kernel: gpu.FuncOp) -> list[Operation]:
 
 
 def _check_shared_memory(
-    functions: list[Operation], report: Reporter, limit: int
+    functions: list[Operation], report: DiagnosticEmitter, limit: int
 ) -> None:
     before = 0
     for op in (op for function in functions for op in function.walk()):
@@ -110,3 +121,49 @@ def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
     element, shape = type_.element_type, type_.get_shape()
     bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
     return prod(shape) * -(-bits // 8) if min(shape, default=1) >= 0 else 0
+
+
+def report_shared_work(kernel: Operation) -> None:
+    """A remark and a warning, if all of what counts is shared."""
+    products = [op for op in kernel.walk() if isinstance(op, TileMmaOp)]
+    stores = [
+        op for op in kernel.walk() if isinstance(op, StoreTileOp | AtomicRmwTileOp)
+    ]
+    spread = [_spread(op) for op in products or stores]
+    repeats = [1 if each is None else _repeats(*each) for each in spread]
+    if min(repeats, default=1) == 1:
+        return
+    first = repeats.index(min(repeats))
+    found = spread[first]
+    assert found is not None
+    _report((products or stores)[first], repeats[first], *found)
+
+
+def _spread(
+    op: TileMmaOp | StoreTileOp | AtomicRmwTileOp,
+) -> tuple[Sequence[int], Layout] | None:
+    """The shape that an operation gives or stores, and its map; None without one."""
+    map_: WorkgroupMap | None
+    if isinstance(op, TileMmaOp):
+        shape, map_ = vector_type(op.result).get_shape(), op.wg_map
+    else:
+        type_ = tile_type(op.tile)
+        shape, map_ = type_.shape, type_.wg_map
+    if map_ is None or len(shape) != 2 or problem_with(shape, layout_of(map_)):
+        return None
+    return shape, layout_of(map_)
+
+
+def _repeats(shape: Sequence[int], layout: Layout) -> int:
+    """How many subgroups hold each element."""
+    parts = prod(extent // size for extent, size in zip(shape, layout.sg_data))
+    return layout.subgroups * prod(rounds(shape, layout)) // parts
+
+
+def _report(op: Operation, repeats: int, shape: Sequence[int], layout: Layout) -> None:
+    text = (
+        f"{repeats} subgroups each do the same work: wg_map({list(layout.sg_layout)}, "
+        f"{list(layout.sg_data)}) is larger than what it spreads, {tuple(shape)}; use "
+        "fewer subgroups, less sg_data or a larger tile"
+    )
+    remark(op, "maps", text, is_warning=True)

@@ -10,14 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, StringAttr, VectorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
+from xetl.dialects.base import shape_of
+from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType
-from xetl.transforms.maps.check import maps_agree
-from xetl.transforms.maps.mapped import is_map
+from xetl.language.distribution import Layout, problem_with
+from xetl.transforms.propagate_wg_maps.map_attributes import (
+    is_map,
+    is_matrix,
+    map_of,
+    plain,
+    same_owners,
+    tile_map,
+)
+from xetl.transforms.propagate_wg_maps.rules import is_mapped, relations, values_of
 
 Rule = Callable[[Operation], str | None]
 
@@ -113,6 +122,62 @@ _ANY_RANK = (
     *(vector.ExtractOp, vector.InsertOp, vector.StepOp, vector.ReductionOp),
     *(vector.ExtractStridedSliceOp, vector.InsertStridedSliceOp),
 )
+
+
+def maps_agree(op: Operation) -> str | None:
+    """Every vector of rank 2 has a legal map, and operands have the ones they need.
+
+    Equal are two maps by which each subgroup owns the same.  A reduction may have any
+    map on its source: the rest of a sum is exchanged.
+    """
+    values = [value for value in values_of(op) if is_mapped(value)]
+    if not values and not any(map(is_matrix, op.operands)):
+        return None
+    if _is_for_subgroups(op):
+        return None
+    for value in values:
+        problem = _problem_of_value(value)
+        if problem is not None:
+            return f"`{op.name}`: {problem}"
+    return _problem_of_operands(op)
+
+
+def _is_for_subgroups(op: Operation) -> bool:
+    outer: Operation | None = op
+    while outer is not None:
+        if LEVEL in outer.attributes:
+            return outer.attributes[LEVEL] == StringAttr(SUBGROUP)
+        outer = outer.parent_op()
+    return False
+
+
+def _map(value: SSAValue) -> Layout | None:
+    found = tile_map(value) if isinstance(value.type, TileType) else map_of(value)
+    return None if found is None else plain(found)
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    type_ = value.type
+    return type_.shape if isinstance(type_, TileType) else shape_of(type_)
+
+
+def _problem_of_value(value: SSAValue) -> str | None:
+    found = _map(value)
+    if found is None:
+        return f"a value of type {value.type} has no map"
+    return problem_with(_shape(value), found)
+
+
+def _problem_of_operands(op: Operation) -> str | None:
+    for relation in relations(op):
+        anchor, found = _map(relation.anchor), _map(relation.operand)
+        if anchor is None or found is None:
+            return f"operand {relation.index} of `{op.name}` has no map"
+        wanted = plain(relation.backward(anchor))
+        shape = _shape(relation.operand)
+        if relation.is_strict and not same_owners(shape, found, wanted):
+            return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
+    return None
 
 
 def vectors_have_rank_2(op: Operation) -> str | None:

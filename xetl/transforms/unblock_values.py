@@ -15,7 +15,7 @@ Left alone: values of rank 2; blocked ones whose dimensions are looked at one by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
@@ -23,21 +23,32 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import Classes, arguments_of, carried_together
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
-from xetl.dialects.upstream import arith
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
     TileBroadcastOp,
+    TileMmaOp,
     TilePackOp,
     TileReduceOp,
     TileTransposeOp,
     TileType,
     TileUnpackOp,
+    UpdateTileOffsetOp,
 )
-from xetl.transforms.blocks.axes import arguments_of
-from xetl.transforms.blocks.slicing import Slice, count_elements
-from xetl.transforms.commuting import is_blocked, stuck_values
+from xetl.transforms.choose_inner_blocks.slicing import (
+    Slice,
+    count_elements,
+    takes_inner_dimensions_whole,
+)
 
 
 class UnblockValuesPass(ModulePass):
@@ -123,3 +134,60 @@ def _retype_constant(op: arith.ConstantOp, type_: Attribute) -> None:
     number = splat_value(op.value)
     assert number is not None  # others are stuck
     op.properties["value"] = make_splat(number, type_)
+
+
+_ALWAYS = (
+    *(InitTileOp, UpdateTileOffsetOp, LoadTileOp, StoreTileOp, PrefetchTileOp),
+    *(AtomicRmwTileOp, TileMmaOp, TilePackOp, TileUnpackOp, TileTransposeOp),
+    *(ElementwiseOp, arith.SelectOp, vector.FmaOp),
+)
+_CARRYING = (scf.ForOp, scf.IfOp, scf.WhileOp)
+_ENDS = (scf.YieldOp, scf.ConditionOp)
+
+
+def is_blocked(type_: Attribute) -> bool:
+    """Whether this may be the type of something in blocks."""
+    if isinstance(type_, TileType):
+        return type_.inner_blocks is not None
+    return is_vector(type_) and type_.get_num_dims() == 4
+
+
+def stuck_values(root: Operation) -> set[SSAValue]:
+    """Vectors of rank 4, and tiles, of ``root`` that must stay as they are."""
+    classes = Classes()
+    stuck: list[SSAValue] = []
+    values: list[SSAValue] = []
+    for op in root.walk():
+        for group in _met_together(op):
+            for other in group[1:]:
+                classes.join((group[0], 0), (other, 0))
+        met = [v for v in (*op.operands, *op.results) if is_blocked(v.type)]
+        arguments = [v for v in arguments_of(op) if is_blocked(v.type)]
+        values += [*op.results, *arguments]
+        if (met or arguments) and not _commutes(op):
+            stuck += [*met, *arguments]
+    roots = {classes.find((value, 0)) for value in stuck}
+    return {v for v in values if classes.find((v, 0)) in roots}
+
+
+def _met_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
+    if isinstance(op, _CARRYING):
+        yield from carried_together(op)
+    elif not isinstance(op, _ENDS):
+        yield tuple(v for v in (*op.operands, *op.results) if is_blocked(v.type))
+
+
+def _commutes(op: Operation) -> bool:
+    if isinstance(op, _ENDS):
+        return isinstance(op.parent_op(), _CARRYING)
+    if isinstance(op, TileReduceOp | TileBroadcastOp):
+        # A dimension and the inner one of its blocks are one dimension of the value.
+        outer = {dim for dim in (0, 1) if dim in op.dims and dim + 2 in op.dims}
+        return len(op.dims) == 2 * len(outer)
+    if isinstance(op, arith.ConstantOp):
+        return splat_value(op.value) is not None
+    if isinstance(op, Slice):
+        return takes_inner_dimensions_whole(op)
+    if isinstance(op, vector.BroadcastOp):
+        return not is_vector(op.source.type)
+    return isinstance(op, (*_ALWAYS, *_CARRYING))

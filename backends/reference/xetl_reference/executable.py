@@ -8,9 +8,9 @@ from typing import Any
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
+from xetl.analysis.memory import stored_arguments
 from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
-from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.checks import Guard, Run
 from xetl_reference.interpreter import Interpreter, subgroups_of
 from xetl_reference.memory import Memory, View, argument_view

@@ -9,8 +9,8 @@ import numpy as np
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
+from xetl.analysis.memory import stored_arguments
 from xetl.errors import InternalError
-from xetl.transforms.stored_arguments import stored_arguments
 from xetl_reference.checks import Guard, Run
 from xetl_reference.executable import place_of, watch
 from xetl_reference.interpreter import Grid, Interpreter, subgroups_of

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from xetl import xetile
+from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects.upstream import arith
 from xetl.xetile import cdiv, constexpr, f32
-from xetl_xegpu.lowering.to_xegpu.ranges import Range, Ranges
 
 pytest.importorskip("dpctl", reason="dpctl is not installed: pip install dpctl")
 

@@ -205,7 +205,7 @@ class LoadTileOp(XetlOp):
 
     With ``array_length`` n there are n results, each one tile further right.  With
     ``transpose = [1, 0]`` rows become columns, as by a tile_transpose behind the load,
-    which `expand-forms` makes of it.  Source: XeTile RFC, "load_tile" (``transpose``:
+    which `legalize-text` makes of it.  Source: XeTile RFC, "load_tile" (``transpose``:
     the first RFC).
     """
 

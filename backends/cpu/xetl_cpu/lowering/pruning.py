@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
+from xetl.analysis.effects import acts
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import PrefetchTileOp
-from xetl.transforms.effects import acts
 
 
 def prune_loop(loop: scf.ForOp) -> None:

@@ -19,10 +19,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.analysis.ranges import Ranges
 from xetl.dialects.upstream import arith
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
-from xetl_xegpu.lowering.to_xegpu.ranges import Ranges
 from xetl_xegpu.simt.block_ops import BlockOp
 from xetl_xegpu.surface import LIMIT
 

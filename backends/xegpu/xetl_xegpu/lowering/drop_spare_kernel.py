@@ -23,7 +23,7 @@ from xdsl.rewriter import Rewriter
 from xetl.devices import find_device
 from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
-from xetl.transforms.blocks.legality import DEVICE
+from xetl.transforms.choose_inner_blocks.rewrite import DEVICE
 from xetl_xegpu.lowering.add_unaligned_kernel import SUFFIX
 from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
 

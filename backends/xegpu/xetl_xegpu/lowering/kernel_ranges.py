@@ -8,6 +8,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects.base import ints_of
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.record_arguments import (
@@ -15,7 +16,6 @@ from xetl_xegpu.lowering.record_arguments import (
     Described,
     recorded_arguments,
 )
-from xetl_xegpu.lowering.to_xegpu.ranges import Range, Ranges
 from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
 from xetl_xegpu.surface import LIMIT, MOST_PROGRAMS
 

@@ -39,7 +39,7 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.xetile import TileType
 from xetl.errors import LaunchError, XetlError
-from xetl.transforms.faults import Reporter
+from xetl.transforms.diagnostics import DiagnosticEmitter
 from xetl.transforms.remarks import remark
 
 _LARGEST = (2 - 2**-23) * 2.0**127
@@ -81,7 +81,7 @@ def _check(function: gpu.FuncOp | func.FuncOp, device: str) -> None:
     for op in function.walk():
         wide = any(_has_wide_elements(each.type) for each in op.results)
         if wide or (isinstance(op, arith.BitcastOp) and _is_wide(op)):
-            what = f"{Reporter(function).name(op)} makes a value of f64"
+            what = f"{DiagnosticEmitter(function).name(op)} makes a value of f64"
             raise _refusal(what, device, function, op)
 
 
@@ -113,7 +113,7 @@ def _refusal(what: str, device: str, function: Operation, op: Operation) -> Xetl
         help="give arrays of f32 (`A.astype(numpy.float32)`) and write `.to(f32)`, or "
         'launch with backend="cpu"; `xetl doctor` lists the devices there are',
     )
-    return Reporter(function).located(error, op)
+    return DiagnosticEmitter(function).located(error, op)
 
 
 # What is narrowed -------------------------------------------------------------------

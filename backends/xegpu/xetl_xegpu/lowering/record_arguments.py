@@ -34,11 +34,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from xetl.analysis.memory import stored_arguments
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
-from xetl.transforms.stored_arguments import stored_arguments
 
 STORED = "xegpu.stored"
 ARGUMENTS = "xegpu.arguments"

@@ -28,12 +28,12 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.rewriter import InsertPoint
 
+from xetl.analysis.ranges import Ranges
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
-from xetl_xegpu.lowering.to_xegpu.ranges import Ranges
 
 
 class RotateLoops(RewritePattern):

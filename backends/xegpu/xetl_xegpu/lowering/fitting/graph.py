@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
-from xetl.transforms.effects import is_pure
+from xetl.analysis.effects import is_pure
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fitting.held import Held
 

@@ -18,7 +18,7 @@ from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_integer_attr, is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu
-from xetl.transforms.subgroups.refusing import refusal
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
 from xetl_xegpu.lowering.lanes.control import Lower

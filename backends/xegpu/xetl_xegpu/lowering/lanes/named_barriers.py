@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.uniformity import find_divergence
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import gpu, scf
 from xetl.dialects.upstream.xegpu_hints import (
@@ -19,7 +20,6 @@ from xetl.dialects.upstream.xegpu_hints import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
-from xetl.transforms.uniformity import find_divergence
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AtomicRmwOp
 from xetl_xegpu.lowering.lanes.meetings import (

@@ -16,7 +16,7 @@ from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith
 from xetl.errors import XetlError
 from xetl.ir.builder import Builder, OpT
-from xetl.transforms.subgroups.refusing import refusal
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.lowering.lanes.held import Held, held

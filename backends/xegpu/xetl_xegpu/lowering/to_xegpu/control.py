@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from xetl.analysis.ranges import Range
 from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl_xegpu.lowering.to_xegpu.plan import stays, tile_origins
-from xetl_xegpu.lowering.to_xegpu.ranges import Range
 from xetl_xegpu.lowering.to_xegpu.tiles import described
 from xetl_xegpu.lowering.to_xegpu.values import (
     Found,

@@ -11,7 +11,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, cf, gpu
 from xetl.dialects.upstream import xegpu_hints as hints
 from xetl.dialects.xetile import AssertOp, PrintOp
-from xetl.transforms.index_forms import INDEX_OPERATIONS, as_arith
+from xetl.transforms.legalize_text.indices import INDEX_OPERATIONS, as_arith
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule

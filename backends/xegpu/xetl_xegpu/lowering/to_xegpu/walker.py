@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from xetl.analysis.ranges import Ranges
 from xetl.devices import Device
 from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kernel_attributes import SUBGROUPS
@@ -21,11 +22,10 @@ from xetl.dialects.upstream import gpu, vector
 from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.xetile import TileType
-from xetl.transforms.subgroups.refusing import refusal
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.emitter import Emitter
 from xetl_xegpu.lowering.to_xegpu.plan import Plan
-from xetl_xegpu.lowering.to_xegpu.ranges import Ranges
 from xetl_xegpu.lowering.to_xegpu.values import (
     Found,
     Operand,

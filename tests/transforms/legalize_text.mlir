@@ -1,0 +1,103 @@
+// RUN: xetl-opt %s -p legalize-text | filecheck %s
+// Operations that others express become those.
+
+// CHECK-LABEL: @numbers
+// CHECK: arith.cmpf uno, %x, %x : vector<8xf32>
+// CHECK: math.absf %x
+// CHECK: arith.cmpf oeq
+// CHECK: math.absf %x
+// CHECK: arith.cmpf olt
+// CHECK: arith.maximumf %x, %x
+// CHECK: arith.minimumf
+// CHECK: arith.sitofp %i : vector<8xi32> to vector<8xf32>
+// CHECK: math.powf
+// CHECK: math.sin %x
+// CHECK: math.cos %x
+// CHECK: math.asinh %x
+func.func @numbers(%x: vector<8xf32>, %i: vector<8xi32>) -> (vector<8xi1>, vector<8xi1>, vector<8xi1>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
+  %0 = math.isnan %x : vector<8xf32>
+  %1 = math.isinf %x fastmath<fast> : vector<8xf32>
+  %2 = math.isfinite %x : vector<8xf32>
+  %3 = math.clampf %x to [%x, %x] : vector<8xf32>
+  %4 = math.fpowi %x, %i : vector<8xf32>, vector<8xi32>
+  %5, %6 = math.sincos %x : vector<8xf32>
+  %7 = math.asinh %x : vector<8xf32>
+  return %0, %1, %2, %3, %4, %5, %6, %7 : vector<8xi1>, vector<8xi1>, vector<8xi1>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>
+}
+
+// CHECK-LABEL: @long
+// CHECK: %[[SUM:.*]] = arith.addi %a, %b : i32
+// CHECK: arith.cmpi ult, %[[SUM]], %a : i32
+// CHECK: arith.extsi %a : i32 to i64
+// CHECK: arith.trunci
+// CHECK-NOT: extended
+func.func @long(%a: i32, %b: i32) -> (i32, i1, i32, i32) {
+  %0, %1 = arith.addui_extended %a, %b : i32, i1
+  %2, %3 = arith.mulsi_extended %a, %b : i32
+  return %0, %1, %2, %3 : i32, i1, i32, i32
+}
+
+// CHECK-LABEL: @vectors
+// CHECK: vector.insert_strided_slice
+// CHECK: vector.shape_cast %{{.*}} : vector<4x2xf32> to vector<8xf32>
+// CHECK: vector.extract_strided_slice
+// CHECK: vector.extract_strided_slice
+// CHECK: vector.broadcast %{{.*}} : vector<4x1xf32> to vector<4x4xf32>
+// CHECK: arith.mulf
+// CHECK: vector.broadcast %s : f32 to vector<4xf32>
+// CHECK: vector.extract %a[%{{.*}}] : f32 from vector<4xf32>
+func.func @vectors(%a: vector<4xf32>, %s: f32, %i: i32) -> (vector<8xf32>, vector<4xf32>, vector<4x4xf32>, vector<4xf32>, f32) {
+  %0 = vector.interleave %a, %a : vector<4xf32> -> vector<8xf32>
+  %1, %2 = vector.deinterleave %0 : vector<8xf32> -> vector<4xf32>
+  %3 = vector.outerproduct %a, %a : vector<4xf32>, vector<4xf32>
+  %4 = vector.splat %s : vector<4xf32>
+  %5 = vector.extractelement %a[%i : i32] : vector<4xf32>
+  return %0, %2, %3, %4, %5 : vector<8xf32>, vector<4xf32>, vector<4x4xf32>, vector<4xf32>, f32
+}
+
+// CHECK-LABEL: @affine
+// CHECK: %[[C4:.*]] = arith.constant 4 : index
+// CHECK: %[[P:.*]] = arith.muli %i, %[[C4]] : index
+// CHECK: arith.addi %[[P]], %n : index
+// CHECK: arith.floordivsi
+// CHECK: arith.minsi
+func.func @affine(%i: index, %n: index) -> (index, index) {
+  %0 = affine.apply affine_map<(d0)[s0] -> (d0 * 4 + s0)>(%i)[%n]
+  %1 = affine.min affine_map<(d0, d1) -> (d0 mod 8, d1)>(%i, %n)
+  return %0, %1 : index, index
+}
+
+// A constant of the module is memory of the program; the name goes.
+// CHECK-NOT: memref.global
+// CHECK-LABEL: @constant
+// CHECK: arith.constant dense<[1.{{.*}}, 2.{{.*}}]> : vector<2xf32>
+// CHECK: memref.alloca() : memref<2xf32>
+// CHECK: vector.transfer_write
+memref.global "private" constant @table : memref<2xf32> = dense<[1.0, 2.0]>
+func.func @constant(%i: index) -> f32 {
+  %0 = memref.get_global @table : memref<2xf32>
+  %1 = memref.load %0[%i] : memref<2xf32>
+  return %1 : f32
+}
+
+// What is no short word for others stays.
+// CHECK-LABEL: @stays
+// CHECK: math.exp %x
+// CHECK: vector.broadcast %s
+func.func @stays(%x: vector<4xf32>, %s: f32) -> (vector<4xf32>, vector<4xf32>) {
+  %0 = math.exp %x : vector<4xf32>
+  %1 = vector.broadcast %s : f32 to vector<4xf32>
+  return %0, %1 : vector<4xf32>, vector<4xf32>
+}
+
+// A load that transposes, of the first RFC; the second RFC's stays.
+// CHECK-LABEL: @loads
+// CHECK: %[[V:.*]] = xetile.load_tile %t {padding = 1 : i64, l1_hint = #xetile.cache_hint<cached>} : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+// CHECK-NEXT: xetile.tile_transpose %[[V]], [1, 0]
+// CHECK-NEXT: xetile.load_tile %t : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+// CHECK-NEXT: return
+func.func @loads(%t: !xetile.tile<8x16xf16>) -> (vector<16x8xf16>, vector<8x16xf16>) {
+  %0 = xetile.load_tile %t {transpose = [1, 0], padding = 1, l1_hint = #xetile.cache_hint<cached>} : !xetile.tile<8x16xf16> -> vector<16x8xf16>
+  %1 = xetile.load_tile %t : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+  return %0, %1 : vector<16x8xf16>, vector<8x16xf16>
+}

@@ -1,0 +1,189 @@
+"""What is known of index values: signs, factors, how they vary, where they are defined.
+
+Index arithmetic is taken not to overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import TypeAlias
+
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, gpu, index, memref, scf
+
+_NEVER_NEGATIVE = (
+    *(gpu.BlockIdOp, gpu.ThreadIdOp, gpu.SubgroupIdOp, gpu.GlobalIdOp),
+    *(gpu.BlockDimOp, gpu.GridDimOp, gpu.NumSubgroupsOp, memref.DimOp),
+)
+_KEEPS_SIGN = (
+    *(arith.AddiOp, arith.MuliOp, arith.MinsiOp, arith.DivsiOp, arith.RemsiOp),
+    *(arith.DivuiOp, arith.RemuiOp, arith.FloordivsiOp, arith.CeildivsiOp),
+    arith.IndexCastOp,
+)
+"""Not negative if none of their operands is."""
+_KEEPS_FACTOR = (arith.AddiOp, arith.SubiOp, arith.MinsiOp, arith.MaxsiOp)
+Terms: TypeAlias = dict[tuple[int, ...], int]
+"""How often a product of values is added; the product is the sorted ids of these."""
+_ADDITIONS = (arith.AddiOp, index.AddOp)
+_DIFFERENCES = (arith.SubiOp, index.SubOp)
+_PRODUCTS = (arith.MuliOp, index.MulOp)
+_CASTS = (arith.IndexCastOp, index.CastsOp)
+_DEEPEST = 12
+
+
+# Signs ------------------------------------------------------------------------------
+
+
+def is_non_negative(
+    value: Index, is_size: Callable[[BlockArgument], bool] | None = None
+) -> bool:
+    """Whether a value is known to be 0 or more.
+
+    Args:
+        value: an index.
+        is_size: whether a block argument, not of a loop, is never negative.
+    """
+    known = constant_index(value)
+    if known is not None:
+        return known >= 0
+    assert isinstance(value, SSAValue)
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op()
+        if isinstance(loop, scf.ForOp) and value.index == 0:
+            # The step of a loop is positive.
+            return is_non_negative(loop.lower_bound, is_size)
+        return is_size is not None and is_size(value)
+    op = value.owner
+    if isinstance(op, memref.ExtractStridedMetadataOp):
+        rank = (len(op.results) - 2) // 2
+        return isinstance(value, OpResult) and 1 <= value.index < 2 + rank
+    if isinstance(op, arith.MaxsiOp):
+        return any(is_non_negative(each, is_size) for each in op.operands)
+    if isinstance(op, arith.SelectOp):
+        return all(is_non_negative(each, is_size) for each in op.operands[1:])
+    return isinstance(op, _NEVER_NEGATIVE) or (
+        isinstance(op, _KEEPS_SIGN)
+        and all(is_non_negative(each, is_size) for each in op.operands)
+    )
+
+
+# Factors ----------------------------------------------------------------------------
+
+
+def multiple_of(value: Index, factor: int) -> SSAValue | None:
+    """``x`` when the value is ``x * factor``, else None."""
+    if isinstance(value, int):
+        return None
+    owner = value.owner
+    if factor == 1 and not isinstance(owner, arith.ConstantOp):
+        return value
+    if isinstance(owner, arith.MuliOp):
+        left, right = owner.operands
+        if constant_index(right) == factor:
+            return left
+        if constant_index(left) == factor:
+            return right
+    return None
+
+
+def is_multiple_of(value: Index, factor: int) -> bool:
+    """Whether the value is known to be a multiple of ``factor``."""
+    known = constant_index(value)
+    if known is not None:
+        return known % factor == 0
+    assert isinstance(value, SSAValue)
+    if factor == 1 or multiple_of(value, factor) is not None:
+        return True
+    op = value.owner
+    if isinstance(op, arith.SelectOp):
+        return all(is_multiple_of(each, factor) for each in op.operands[1:])
+    if isinstance(op, arith.MuliOp):
+        return any(is_multiple_of(each, factor) for each in op.operands)
+    return isinstance(op, _KEEPS_FACTOR) and all(
+        is_multiple_of(each, factor) for each in op.operands
+    )
+
+
+# How values vary --------------------------------------------------------------------
+
+
+def varying_terms(
+    value: SSAValue, differing: Container[SSAValue], depth: int = 0
+) -> Terms:
+    """``value`` as a sum of products, without what is the same for all subgroups.
+
+    ``id * 8 + n`` and ``(id + 1) * 8`` both vary by ``8 * id``: their distance is the
+    same for all subgroups, so a loop from one to the other is run equally often.
+
+    Args:
+        value: an integer.
+        differing: the values that are not the same for all.
+        depth: how many operations were looked through already.
+    """
+    if value not in differing:
+        return {}
+    op = value.owner
+    if depth < _DEEPEST:
+        if isinstance(op, _CASTS):
+            return varying_terms(op.operands[0], differing, depth + 1)
+        if isinstance(op, _ADDITIONS + _DIFFERENCES):
+            left, right = (varying_terms(v, differing, depth + 1) for v in op.operands)
+            return _added(left, right, -1 if isinstance(op, _DIFFERENCES) else 1)
+        if isinstance(op, _PRODUCTS):
+            for factor, other in (op.operands, reversed(op.operands)):
+                if factor not in differing:
+                    return _scaled(varying_terms(other, differing, depth + 1), factor)
+    return {(id(value),): 1}
+
+
+def _added(left: Terms, right: Terms, sign: int) -> Terms:
+    found = dict(left)
+    for product, times in right.items():
+        found[product] = found.get(product, 0) + sign * times
+    return {product: times for product, times in found.items() if times}
+
+
+def _scaled(terms: Terms, factor: SSAValue) -> Terms:
+    number = constant_index(factor)
+    if number is not None:
+        return {product: times * number for product, times in terms.items() if number}
+    return {
+        tuple(sorted((*product, id(factor)))): times for product, times in terms.items()
+    }
+
+
+# Where values are defined -----------------------------------------------------------
+
+
+def is_defined_outside(value: Index, op: Operation) -> bool:
+    """Whether the value is defined outside of the regions of ``op``."""
+    if isinstance(value, int):
+        return True
+    block = _block_of(value)
+    while block is not None:
+        parent = block.parent_op()
+        if parent is op:
+            return False
+        block = parent.parent if parent is not None else None
+    return True
+
+
+def dominates(value: Index, op: Operation) -> bool:
+    """Whether ``value`` is available right before ``op``."""
+    if isinstance(value, int):
+        return True
+    owner, block = value.owner, _block_of(value)
+    here: Operation | None = op
+    while here is not None and here.parent is not block:
+        here = here.parent_op()
+    if here is None:
+        return False
+    return isinstance(owner, Block) or owner.is_before_in_block(here)
+
+
+def _block_of(value: SSAValue) -> Block | None:
+    owner = value.owner
+    return owner if isinstance(owner, Block) else owner.parent

@@ -1,0 +1,124 @@
+"""Which memory a tile or a view lies in, which memories may be one, what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from xetl.analysis.control_flow import sources
+from xetl.dialects.base import ints_of
+from xetl.dialects.kernel_attributes import ALIAS_GROUPS
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.upstream import arith, func, gpu, memref
+from xetl.dialects.xetile import InitTileOp, TileType
+
+Root: TypeAlias = SSAValue | None
+"""An argument or the result of an allocation; None: it may be any memory."""
+
+_WRITERS = {
+    "xetile.store_tile": "tile",
+    "xetile.store_scatter": "tile",
+    "xetile.atomic_rmw_tile": "tile",
+    "memref.store": "memref",
+    "memref.atomic_rmw": "memref",
+    "memref.copy": "target",
+    "vector.store": "base",
+    "vector.maskedstore": "base",
+    "vector.scatter": "base",
+    "vector.transfer_write": "base",
+}
+
+
+def roots_of(value: SSAValue) -> frozenset[Root]:
+    """The memories that a tile or a memref may lie in.
+
+    It is followed back through updates, views, loops and conditionals.  The address in
+    an integer argument is a root, too.
+    """
+    found: set[Root] = set()
+    waiting, seen = [value], set[SSAValue]()
+    while waiting:
+        current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        before = sources(current)
+        if before is None:
+            before = _bases(current)
+        if before is None:
+            found.add(current if _is_root(current) else None)
+        else:
+            waiting += before
+    return frozenset(found)
+
+
+def may_alias(left: Root, right: Root) -> bool:
+    """Whether two roots may be the same memory.
+
+    Arguments are known to be apart, or to be one, where the kernel has been specialised
+    for a call (docs/design/0001-seams.md, section 1).
+    """
+    if left is None or right is None or left is right:
+        return True
+    if not (isinstance(left, BlockArgument) and isinstance(right, BlockArgument)):
+        # Nobody else knows what a kernel has allocated; an address may be anything.
+        return not (_is_array(left) and _is_array(right))
+    groups = _group(left), _group(right)
+    return None in groups or (groups[0] == groups[1] != -1)
+
+
+def written_memory(op: Operation) -> SSAValue | None:
+    """The tile or the memref that an operation writes; None: it writes none."""
+    name = _WRITERS.get(op.name)
+    return None if name is None else getattr(op, name)
+
+
+def stored_arguments(function: gpu.FuncOp | func.FuncOp) -> list[int]:
+    """Indices of the array arguments of ``function`` that some program may write."""
+    entry = function.body.blocks[0]
+    arrays = [argument for argument in entry.args if is_memref(argument.type)]
+    found: set[Root] = set()
+    for op in function.walk():
+        memory = written_memory(op)
+        if memory is not None:
+            found |= roots_of(memory)
+    return [each.index for each in arrays if None in found or each in found]
+
+
+def _is_root(value: SSAValue) -> bool:
+    if isinstance(value.owner, Block):
+        return isinstance(value.owner.parent_op(), gpu.FuncOp | func.FuncOp)
+    return isinstance(value.owner, memref.AllocOp | memref.AllocaOp)
+
+
+def _is_array(root: SSAValue) -> bool:
+    return is_memref(root.type)
+
+
+def _group(argument: BlockArgument) -> int | None:
+    """The number of the memory an argument is; -1: its own; None: nobody has said."""
+    function = argument.block.parent_op()
+    assert function is not None
+    groups = ints_of(function.attributes.get(ALIAS_GROUPS))
+    is_known = _is_array(argument) and argument.index < len(groups)
+    return groups[argument.index] if is_known else None
+
+
+def _bases(value: SSAValue) -> Sequence[SSAValue] | None:
+    """The memories that ``value`` is a view of; None: it is none."""
+    op = value.owner
+    if isinstance(op, Block) or op.regions:
+        return None
+    if isinstance(op, InitTileOp):
+        return [op.source]
+    if isinstance(op, arith.SelectOp):
+        return [op.true_value, op.false_value]
+    return list(_memory_in(op.operands)) or None
+
+
+def _memory_in(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
+    for value in values:
+        if is_memref(value.type) or isinstance(value.type, TileType):
+            yield value

@@ -1,1 +1,0 @@
-"""Who touches which memory between two barriers: what `place-barriers` is made of."""

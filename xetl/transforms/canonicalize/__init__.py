@@ -1,0 +1,174 @@
+"""Fold what is known, drop what is unused, take the branch that is taken.
+
+*What*: constant folding of integer arithmetic, comparisons and casts; select and if on
+constants; casts to the same type; sizes and strides that a type states; loops that do
+not run; a barrier right after another one; dead code.
+*Why*: the front end and every lowering write the plain form and leave the rest to here;
+one forward sweep folds chains, as operands come before their users.
+*Left alone*: stores, prefetches, other barriers, float arithmetic (its rounding is the
+program's business), and whatever carries a workgroup map.
+
+before: %c = arith.addi %c2, %c3    scf.if %true { A } else { B }
+after:  %c = arith.constant 5       A
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.analysis.effects import is_dead, is_second_barrier
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.transforms.canonicalize.folding import ARITHMETIC_FOLDS, integer_of
+from xetl.transforms.canonicalize.shape_folding import SHAPE_FOLDS, static_metadata
+
+FOLDS = {**ARITHMETIC_FOLDS, **SHAPE_FOLDS}
+# Each sweep ends what the one before has made possible; more were never needed.
+MOST_SWEEPS = 10
+
+
+def canonicalize(op: Operation) -> None:
+    """Bring everything inside ``op`` to canonical form."""
+    for _ in range(MOST_SWEEPS):
+        changed = any([_fold_region(region) for region in op.regions])
+        dead = any([_erase_dead(region) for region in op.regions])
+        if not (changed or dead):
+            return
+
+
+def _fold_region(region: Region) -> bool:
+    changed = False
+    for block in region.blocks:
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            inlined = _fold_control_flow(op)
+            if inlined is not None:
+                changed = True
+                # What came out of the region stands where the op stood.
+                op = inlined if inlined is not op else following
+                continue
+            changed |= _fold_op(op)
+            for nested in op.regions:
+                changed |= _fold_region(nested)
+            op = following
+    return changed
+
+
+def _fold_op(op: Operation) -> bool:
+    if isinstance(op, memref.ExtractStridedMetadataOp):
+        pairs = static_metadata(op)
+        for value, attribute in pairs:
+            value.replace_all_uses_with(_materialize(attribute, value, op))
+        return bool(pairs)
+    fold = FOLDS.get(type(op))
+    if fold is None:
+        return False
+    folded = fold(op)
+    if folded is None:
+        return False
+    result = op.results[0]
+    # A map on the op is what it was asked for: a constant or a value from elsewhere
+    # would not carry it.
+    if "map" in op.attributes:
+        return False
+    if isinstance(folded, Attribute):
+        folded = _materialize(folded, result, op)
+    elif result.name_hint is not None and folded.name_hint is None:
+        folded.name_hint = result.name_hint
+    result.replace_all_uses_with(folded)
+    op.detach()
+    op.erase()
+    return True
+
+
+def _materialize(value: Attribute, result: SSAValue, op: Operation) -> SSAValue:
+    """A constant in front of ``op``, with its location."""
+    constant = arith.ConstantOp(value, result.type, location=op.location)
+    constant.result.name_hint = result.name_hint
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(constant, op)
+    return constant.result
+
+
+def _fold_control_flow(op: Operation) -> Operation | None:
+    """Inline a conditional or drop a loop; gives the operation to go on with."""
+    if isinstance(op, scf.IfOp):
+        known = integer_of(op.condition)
+        if known is None:
+            return None
+        return _inline(op, op.then_region if known else op.else_region)
+    if isinstance(op, scf.ForOp) and _never_runs(op):
+        return _replace(op, op.init_args)
+    return None
+
+
+def _never_runs(op: scf.ForOp) -> bool:
+    lower, upper = integer_of(op.lower_bound), integer_of(op.upper_bound)
+    if op.lower_bound is op.upper_bound:
+        return True
+    return lower is not None and upper is not None and lower >= upper
+
+
+def _inline(op: Operation, region: Region) -> Operation:
+    """Put the only block of a region where ``op`` stands."""
+    following = op.next_op
+    assert op.parent is not None
+    if not region.blocks:
+        return _replace(op, ())
+    body = region.block
+    last = body.last_op
+    yielded = list(last.operands) if last is not None else []
+    if last is not None:
+        last.detach()
+        last.erase()
+    first = _move_before(body, op)
+    _replace(op, yielded)
+    return first or following or op
+
+
+def _move_before(body: Block, op: Operation) -> Operation | None:
+    first = body.first_op
+    assert op.parent is not None
+    for inner in list(body.ops):
+        inner.detach()
+        op.parent.insert_op_before(inner, op)
+    return first
+
+
+def _replace(op: Operation, values: Iterable[SSAValue]) -> Operation:
+    """Erase ``op`` in favour of ``values``; gives ``op``, which is gone."""
+    for result, value in zip(op.results, list(values)):
+        result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+    return op
+
+
+def _erase_dead(region: Region) -> bool:
+    """Erase backwards, so that what only dead operations use goes at once."""
+    changed = False
+    for block in region.blocks:
+        for op in reversed(list(block.ops)):
+            for nested in op.regions:
+                changed |= _erase_dead(nested)
+            if is_dead(op) or is_second_barrier(op):
+                op.detach()
+                op.erase()
+                changed = True
+    return changed
+
+
+class CanonicalizePass(ModulePass):
+    """See the module docstring."""
+
+    name = "canonicalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Canonicalize the module, in place."""
+        canonicalize(op)

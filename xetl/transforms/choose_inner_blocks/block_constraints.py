@@ -1,0 +1,211 @@
+"""What operations ask of the values and tiles they work on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.analysis.axes import is_matrix, shape_of
+from xetl.devices import Access, Block, Device, Messages
+from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    TileMmaOp,
+    TileType,
+    tile_type,
+)
+from xetl.dialects.xetile.types import SHARED
+
+ACCESSES: dict[type[Operation], Access] = {
+    LoadTileOp: "load",
+    StoreTileOp: "store",
+    PrefetchTileOp: "prefetch",
+}
+_PER_LOOP = 8
+"""What is in a loop counts as if the loop ran so often."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Blocks that one operation can use for a value, and how much that is worth.
+
+    Attributes:
+        rows: heights.
+        columns: widths; any of them goes with any height.
+        weight: bytes that need not be packed anew, over all loops.
+    """
+
+    value: SSAValue
+    rows: frozenset[int]
+    columns: frozenset[int]
+    weight: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """The blocks of a product: A (m, k), B (k, n), C (m, n)."""
+
+    rows: int
+    depth: int
+    columns: int
+
+    @property
+    def a(self) -> Block:
+        """Of the left side."""
+        return self.rows, self.depth
+
+    @property
+    def b(self) -> Block:
+        """Of the right side."""
+        return self.depth, self.columns
+
+    @property
+    def c(self) -> Block:
+        """Of the addend and of the result."""
+        return self.rows, self.columns
+
+
+def element_bits(element: Attribute) -> int:
+    """Bits of an element in memory; a truth value takes a byte."""
+    return max(8, bit_width(element))
+
+
+# Products ---------------------------------------------------------------------------
+
+
+def product_of(op: TileMmaOp, device: Device) -> Product | str:
+    """The blocks of a product on a device, or why it has none.
+
+    Types the matrix unit does not multiply (f32, f64) are left to the lanes: a row of
+    B and of C is then one register, and K is cut as the unit would.
+    """
+    unit = device.matrix
+    factor = vector_type(op.a).element_type
+    name = _factor_name(op, factor)
+    bits = 16 if name == "bf16" else element_bits(factor)
+    depth = unit.depth_bits // bits
+    columns = unit.columns
+    if name not in unit.results:
+        accumulator = element_bits(op.result.type.element_type)
+        columns = device.register_bytes * 8 // accumulator
+    (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
+    for what, extent, block in (("K", k, depth), ("N", n, columns)):
+        if extent % block:
+            return f"{what} = {extent} of this product is no multiple of {block}"
+    return Product(max(r for r in unit.rows if m % r == 0), depth, columns)
+
+
+def _factor_name(op: TileMmaOp, factor: Attribute) -> str:
+    """What the matrix unit would multiply: a precision says so for f32."""
+    precision = None if op.precision is None else op.precision.data
+    if precision is not None:
+        return {"tf32": "tf32", "bf16x3": "bf16"}.get(precision, "f32")
+    return f"i{factor.bitwidth}" if isinstance(factor, IntegerType) else str(factor)
+
+
+# Memory -----------------------------------------------------------------------------
+
+
+def legal_blocks(type_: TileType, access: Access, device: Device) -> list[Block]:
+    """All blocks in which a tile may be accessed: they divide it."""
+    messages = _messages(type_, access, device)
+    # Of a column-major tile the rows in memory are its columns.
+    step = 1 if type_.order == (1, 0) else -1
+    blocks = [block[::step] for block in messages.blocks()]
+    shape = type_.shape
+    return [
+        (rows, columns)
+        for rows, columns in blocks
+        if shape[0] % rows == 0 and shape[1] % columns == 0
+    ]
+
+
+def _messages(type_: TileType, access: Access, device: Device) -> Messages:
+    bits = element_bits(type_.element_type)
+    return device.blocks_of(access, bits, shared=type_.memory_space == SHARED)
+
+
+def largest(blocks: Sequence[Block]) -> Block:
+    """Of the most elements; of these the widest, as rows are contiguous."""
+    return max(blocks, key=lambda block: (block[0] * block[1], block[1]))
+
+
+def is_block_access(op: Operation) -> bool:
+    """Whether this accesses a tile that may be cut: of rank 2, not scattered."""
+    if type(op) not in ACCESSES:
+        return False
+    type_ = tile_type(tile_of(op))
+    return len(type_.shape) == 2 and not type_.scattered
+
+
+def moved_by(op: Operation) -> Sequence[SSAValue]:
+    """The values that an access brings from memory or takes there."""
+    if isinstance(op, LoadTileOp):
+        return op.results
+    return (op.value,) if isinstance(op, StoreTileOp | AtomicRmwTileOp) else ()
+
+
+def tile_of(op: Operation) -> SSAValue:
+    """The tile that is accessed."""
+    assert isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp)
+    return op.tile
+
+
+# What is asked ----------------------------------------------------------------------
+
+
+def demands_of(op: Operation, device: Device) -> list[Demand]:
+    """What ``op`` asks of its values."""
+    if not all(map(_is_plain, (*op.operands, *op.results))):
+        return []
+    if isinstance(op, TileMmaOp):
+        product = product_of(op, device)
+        return [] if isinstance(product, str) else _of_product(op, product)
+    if not is_block_access(op):
+        return []
+    type_ = tile_type(tile_of(op))
+    given = type_.inner_blocks
+    blocks = legal_blocks(type_, ACCESSES[type(op)], device)
+    if given is not None:
+        blocks = [block for block in blocks if block == given]
+    if not blocks:
+        return []
+    rows, columns = (frozenset(extents) for extents in zip(*blocks))
+    return [Demand(v, rows, columns, _weight(op, v)) for v in moved_by(op)]
+
+
+def _is_plain(value: SSAValue) -> bool:
+    """Whether blocks are ours to choose: not of what the user's blocks are seen of."""
+    return not is_vector(value.type) or is_matrix(value.type)
+
+
+def _of_product(op: TileMmaOp, product: Product) -> list[Demand]:
+    asked = [(op.a, product.a), (op.b, product.b), (op.result, product.c)]
+    if op.c is not None:
+        asked.append((op.c, product.c))
+    return [
+        Demand(v, frozenset([rows]), frozenset([columns]), _weight(op, v))
+        for v, (rows, columns) in asked
+    ]
+
+
+def _weight(op: Operation, value: SSAValue) -> int:
+    rows, columns = shape_of(value)
+    size = rows * columns * element_bits(vector_type(value).element_type) // 8
+    return size * _PER_LOOP ** _loops_around(op)
+
+
+def _loops_around(op: Operation) -> int:
+    count, parent = 0, op.parent_op()
+    while parent is not None:
+        count += parent.name in ("scf.for", "scf.while")
+        parent = parent.parent_op()
+    return count

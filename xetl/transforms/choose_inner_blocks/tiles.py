@@ -1,0 +1,214 @@
+"""The blocks of each tile: those of what is loaded and stored, where they are legal.
+
+A tile that is used in two ways may need two sizes of blocks.  It is a description
+without data, so each use can have a tile of its own; only one that a loop carries has
+one size for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from xetl.analysis.axes import arguments_of, tile_classes
+from xetl.devices import Block, Device
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    TileType,
+    UpdateTileOffsetOp,
+    tile_type,
+)
+from xetl.transforms.choose_inner_blocks.block_constraints import (
+    ACCESSES,
+    is_block_access,
+    largest,
+    legal_blocks,
+    moved_by,
+    tile_of,
+)
+from xetl.transforms.choose_inner_blocks.forms import Chosen
+from xetl.transforms.remarks import remark
+
+AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | AtomicRmwTileOp
+
+
+@dataclass
+class Family:
+    """Tiles of one type: one that is moved, or carried by a loop."""
+
+    members: list[SSAValue] = field(default_factory=list[SSAValue])
+    accesses: list[AnyAccess] = field(default_factory=list[AnyAccess])
+
+    @property
+    def type(self) -> TileType:
+        """The type of all of them."""
+        return tile_type(self.members[0])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all of them are made in sight, so that the type may change."""
+        return all(_is_made_here(member) for member in self.members)
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether a loop or an if hands them on."""
+        owners = [member.owner for member in self.members]
+        return not all(isinstance(o, InitTileOp | UpdateTileOffsetOp) for o in owners)
+
+
+def _is_made_here(tile: SSAValue) -> bool:
+    owner = tile.block.parent_op() if isinstance(tile, BlockArgument) else tile.owner
+    return isinstance(
+        owner, InitTileOp | UpdateTileOffsetOp | scf.ForOp | scf.IfOp | scf.WhileOp
+    )
+
+
+@dataclass
+class TilePlan:
+    """What was decided.
+
+    Attributes:
+        of_access: the blocks in which each operation accesses memory.
+        of_tile: the blocks in the type of each tile; the first access's where they
+            differ and each access gets a tile of its own.
+        unblocked: accesses that no block fits, with the reason.
+    """
+
+    of_access: dict[Operation, Block | None] = field(
+        default_factory=dict[Operation, "Block | None"]
+    )
+    of_tile: dict[SSAValue, Block | None] = field(
+        default_factory=dict[SSAValue, "Block | None"]
+    )
+    unblocked: dict[Operation, str] = field(default_factory=dict[Operation, str])
+
+
+def families(ops: Sequence[Operation]) -> list[Family]:
+    """The tiles of a function that may be cut, with what accesses them."""
+    classes = tile_classes(ops)
+    found: dict[SSAValue, Family] = {}
+    for op in ops:
+        for tile in _tiles_of(op):
+            root = classes.find((tile, 0))[0]
+            family = found.setdefault(root, Family())
+            if tile not in family.members:
+                family.members.append(tile)
+        if isinstance(op, AnyAccess) and _may_be_cut(tile_type(op.tile)):
+            found[classes.find((op.tile, 0))[0]].accesses.append(op)
+    return list(found.values())
+
+
+def _tiles_of(op: Operation) -> Iterator[SSAValue]:
+    for value in (*op.operands, *op.results, *arguments_of(op)):
+        if isinstance(value.type, TileType) and _may_be_cut(value.type):
+            yield value
+
+
+def _may_be_cut(type_: TileType) -> bool:
+    return len(type_.shape) == 2 and not type_.scattered
+
+
+def plan_tiles(ops: Sequence[Operation], chosen: Chosen, device: Device) -> TilePlan:
+    """Decide for all tiles of a function."""
+    plan = TilePlan()
+    for family in families(ops):
+        blocks = _blocks_of_accesses(family, chosen, device)
+        plan.of_access |= blocks
+        first = next((b for b in blocks.values() if b is not None), None)
+        plan.of_tile |= dict.fromkeys(family.members, first)
+        for access in family.accesses:
+            if not is_block_access(access):
+                continue
+            if blocks[access] is None or not given_is_legal(
+                family.type, access, device
+            ):
+                plan.unblocked[access] = _reason(family, device)
+    return plan
+
+
+def _blocks_of_accesses(
+    family: Family, chosen: Chosen, device: Device
+) -> dict[Operation, Block | None]:
+    given = family.type.inner_blocks
+    if given is not None:
+        rows, columns = given
+        return dict.fromkeys(family.accesses, (rows, columns))
+    if not family.is_known:
+        return dict.fromkeys(family.accesses)
+    legal = {op: _legal(op, family.type, device) for op in family.accesses}
+    wishes = [chosen(value) for op in family.accesses for value in moved_by(op)]
+    if family.is_carried:
+        shared = [each for each in legal.values() if each is not None]
+        common = [b for b in shared[0] if all(b in o for o in shared)] if shared else []
+        return dict.fromkeys(family.accesses, _pick(common, wishes))
+    found: dict[Operation, Block | None] = {}
+    for op in family.accesses:
+        own = [chosen(value) for value in moved_by(op)]
+        blocks = legal[op]
+        found[op] = own[0] if blocks is None else _pick(blocks, own or wishes)
+    return found
+
+
+def _legal(op: AnyAccess, type_: TileType, device: Device) -> list[Block] | None:
+    """None: in any blocks, as an atomic goes element by element."""
+    access = ACCESSES.get(type(op))
+    return None if access is None else legal_blocks(type_, access, device)
+
+
+def _pick(legal: Sequence[Block], wishes: Sequence[Block | None]) -> Block | None:
+    granted = [wish for wish in wishes if wish in legal]
+    return granted[0] if granted else largest(legal) if legal else None
+
+
+def _reason(family: Family, device: Device) -> str:
+    if not family.is_known:
+        return "the tile comes from outside of the function"
+    rows, columns = family.type.shape
+    what = f"{rows}x{columns} of {family.type.element_type}"
+    return f"no block that {device.name} can move divides {what}"
+
+
+def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[TileType]:
+    """The types of tiles that are accessed in blocks which the device cannot move."""
+    found: set[TileType] = set()
+    for op in ops:
+        if not is_block_access(op):
+            continue
+        type_ = tile_type(tile_of(op))
+        if not given_is_legal(type_, op, device):
+            remark(op, "blocks", _told(type_, op, device))
+            found.add(type_)
+    return found
+
+
+def given_is_legal(type_: TileType, op: Operation, device: Device) -> bool:
+    """Whether no blocks are given, or such as this access can be done in."""
+    given = type_.inner_blocks
+    return given is None or given in legal_blocks(type_, ACCESSES[type(op)], device)
+
+
+def _told(type_: TileType, op: Operation, device: Device) -> str:
+    name = op.name.removeprefix("xetile.")
+    rows, columns = type_.inner_blocks or (0, 0)
+    blocks = f"({rows}, {columns}) of {type_.element_type}"
+    legal = legal_blocks(type_, ACCESSES[type(op)], device)
+    return f"`{name}`: {device.name} has no blocks {blocks}; {_advice(legal)}"
+
+
+def _advice(legal: Sequence[Block]) -> str:
+    if not legal:
+        return "none fits this tile"
+    rows, columns = (sorted(set(extents)) for extents in zip(*legal))
+    return f"others were chosen from {_any_of(rows)} rows, {_any_of(columns)} columns"
+
+
+def _any_of(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}" if most else last

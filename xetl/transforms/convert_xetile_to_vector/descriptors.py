@@ -1,0 +1,303 @@
+"""Tiles as what they are made of: a base, and where in it the tile starts.
+
+A tile that a loop or an if carries becomes two numbers that it carries, a scattered one
+a vector of indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue, Use
+
+from xetl.analysis.affine import is_non_negative
+from xetl.analysis.axes import arguments_of, tile_classes
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadGatherOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreScatterOp,
+    StoreTileOp,
+    TileType,
+    UpdateTileOffsetOp,
+    tile_type,
+)
+from xetl.ir.builder import Builder
+
+Parts = tuple[SSAValue, ...]
+Access = Callable[[Operation, "Descriptors", Builder], bool]
+"""Replaces an operation that accesses memory; False if it is none of a known tile."""
+
+
+@dataclass
+class Descriptors:
+    """What tiles became.
+
+    Attributes:
+        family_of: the family of each tile that is replaced.
+        bases: of each family, once its first `init_tile` was seen.
+        starts: of each tile seen so far, row and column, or the vector of indices.
+    """
+
+    family_of: dict[SSAValue, Family]
+    bases: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    starts: dict[SSAValue, Parts] = field(default_factory=dict[SSAValue, Parts])
+
+    def knows(self, value: SSAValue) -> bool:
+        """Whether this is a tile that is replaced."""
+        return value in self.family_of
+
+    def base(self, tile: SSAValue) -> SSAValue:
+        """The memref a tile lies in."""
+        return self.bases[id(self.family_of[tile])]
+
+    def expand(self, values: Iterable[SSAValue]) -> Parts:
+        """Values, tiles among them as their parts."""
+        parts = (self.starts.get(value, (value,)) for value in values)
+        return tuple(part for each in parts for part in each)
+
+
+def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
+    """Replace the tiles of a block and of all inside; what made them goes."""
+    dead: list[Operation] = []
+    for op in list(block.ops):
+        build = Builder.before(op)
+        if isinstance(op, InitTileOp) and tiles.knows(op.result):
+            _init(op, tiles, build)
+        elif isinstance(op, UpdateTileOffsetOp) and tiles.knows(op.result):
+            _move(op, tiles, build)
+        elif isinstance(op, scf.YieldOp | scf.ConditionOp):
+            _hand_on(op, tiles)
+            continue
+        elif _carries(op, tiles):
+            _rebuild(op, tiles, access, build)
+        elif not access(op, tiles, build):
+            for region in op.regions:
+                for inner in region.blocks:
+                    replace_tiles(inner, tiles, access)
+            continue
+        dead.append(op)
+    for op in reversed(dead):
+        op.detach()
+        op.erase()
+
+
+def _carries(op: Operation, tiles: Descriptors) -> bool:
+    if not isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+        return False
+    return any(map(tiles.knows, (*op.results, *arguments_of(op))))
+
+
+# Where a tile starts ----------------------------------------------------------------
+
+
+def _init(op: InitTileOp, tiles: Descriptors, build: Builder) -> None:
+    key = id(tiles.family_of[op.result])
+    if key not in tiles.bases:
+        tiles.bases[key] = _base(op, build)
+    if op.indices is not None:
+        tiles.starts[op.result] = (op.indices,)
+    else:
+        tiles.starts[op.result] = tuple(map(build.index, op.mixed_offsets))
+
+
+def _base(op: InitTileOp, build: Builder) -> SSAValue:
+    """The matrix; one of its own where sizes and strides are given."""
+    sizes, strides = op.mixed_sizes, op.mixed_strides
+    if not sizes:
+        return op.source
+    offset = build.add(memref.ExtractStridedMetadataOp(op.source)).results[1]
+    old = memref_type(op.source)
+    layout = StridedLayoutAttr([_known(each) for each in strides], None)
+    shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+    new = MemRefType(old.element_type, shape, layout, old.memory_space)
+    view = memref.ReinterpretCastOp(op.source, [offset], sizes, strides, new)
+    return build.insert(view)
+
+
+def _known(index: Index) -> int | None:
+    return index if isinstance(index, int) else None
+
+
+def _move(op: UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> None:
+    start = tiles.starts[op.tile]
+    if op.indices is not None:
+        moved = build.insert(arith.AddiOp(start[0], op.indices))
+        tiles.starts[op.result] = (moved,)
+    else:
+        rows, columns = map(build.plus, start, op.mixed_offsets)
+        tiles.starts[op.result] = (build.index(rows), build.index(columns))
+
+
+# Loops and branches -----------------------------------------------------------------
+
+
+def _hand_on(op: scf.YieldOp | scf.ConditionOp, tiles: Descriptors) -> None:
+    op.operands = tiles.expand(op.operands)
+
+
+def _rebuild(op: Operation, tiles: Descriptors, access: Access, build: Builder) -> None:
+    """The same loop or branch, with parts where it carried tiles."""
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    for region in regions:
+        for block in region.blocks:
+            _open(block, tiles)
+            replace_tiles(block, tiles, access)
+            _close(block, tiles)
+    operands = tiles.expand(op.operands)
+    types = [type_ for result in op.results for type_ in _types(result, tiles)]
+    new = build.add(_with_parts(op, operands, types, regions))
+    new.attributes.update(op.attributes)
+    _give_results(op, new, tiles)
+
+
+def _with_parts(
+    op: Operation, operands: Parts, types: list[Attribute], regions: list[Region]
+) -> Operation:
+    if isinstance(op, scf.ForOp):
+        lower, upper, step, *carried = operands
+        return scf.ForOp(lower, upper, step, carried, regions[0])
+    if isinstance(op, scf.IfOp):
+        return scf.IfOp(operands[0], types, *regions)
+    return scf.WhileOp(operands, types, *regions)
+
+
+def _open(block: Block, tiles: Descriptors) -> None:
+    """Give a block an argument for each part of a tile it takes."""
+    for argument in list(block.args):
+        if tiles.knows(argument):
+            types = _types(argument, tiles)
+            new = [block.insert_arg(type_, argument.index) for type_ in types]
+            tiles.starts[argument] = tuple(new)
+
+
+def _close(block: Block, tiles: Descriptors) -> None:
+    for argument in list(block.args):
+        if tiles.knows(argument):
+            block.erase_arg(argument)
+
+
+def _give_results(op: Operation, new: Operation, tiles: Descriptors) -> None:
+    results = iter(new.results)
+    for old in op.results:
+        parts = [next(results) for _ in _types(old, tiles)]
+        if tiles.knows(old):
+            tiles.starts[old] = tuple(parts)
+        else:
+            parts[0].name_hint = old.name_hint
+            old.replace_all_uses_with(parts[0])
+
+
+def _types(value: SSAValue, tiles: Descriptors) -> list[Attribute]:
+    if not tiles.knows(value):
+        return [value.type]
+    type_ = tile_type(value)
+    if type_.scattered:
+        return [VectorType(IndexType(), type_.shape)]
+    return [IndexType(), IndexType()]
+
+
+_READERS = (
+    *(LoadTileOp, StoreTileOp, PrefetchTileOp, LoadGatherOp, StoreScatterOp),
+    *(UpdateTileOffsetOp, scf.ForOp, scf.IfOp, scf.WhileOp),
+)
+
+
+@dataclass
+class Family:
+    """Tiles of one type that are moved and carried into one another."""
+
+    members: list[SSAValue] = field(default_factory=list[SSAValue])
+
+    @property
+    def type(self) -> TileType:
+        """The type of all of them."""
+        return tile_type(self.members[0])
+
+    def uses(self) -> Iterator[Use]:
+        """All that is done with them."""
+        for member in self.members:
+            yield from member.uses
+
+    def made_by(self) -> list[Operation | None]:
+        """The operations that give them; loops for what they carry."""
+        return [
+            m.block.parent_op() if isinstance(m, BlockArgument) else _owner(m)
+            for m in self.members
+        ]
+
+
+def _owner(value: SSAValue) -> Operation | None:
+    return value.owner if isinstance(value.owner, Operation) else None
+
+
+def families(ops: Sequence[Operation]) -> list[Family]:
+    """All tiles of a function."""
+    classes = tile_classes(ops)
+    found: dict[SSAValue, Family] = {}
+    for op in ops:
+        for tile in (*op.results, *arguments_of(op)):
+            if isinstance(tile.type, TileType):
+                root = classes.find((tile, 0))[0]
+                found.setdefault(root, Family()).members.append(tile)
+    return list(found.values())
+
+
+def problem_with(family: Family) -> str | None:
+    """Why transfers cannot say what these tiles do; None if they can."""
+    type_ = family.type
+    for op in family.made_by():
+        if isinstance(op, InitTileOp):
+            problem = _problem_with_base(op, type_)
+        elif isinstance(op, UpdateTileOffsetOp):
+            problem = _problem_with_offsets(op.mixed_offsets)
+        elif isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+            problem = None
+        else:
+            problem = "it comes from outside of the function"
+        if problem is not None:
+            return problem
+    return _problem_with_uses(family)
+
+
+def _problem_with_base(op: InitTileOp, type_: TileType) -> str | None:
+    base = op.source.type
+    if not is_memref(base):
+        return "its base is an address"
+    if type_.inner_blocks is not None:
+        return "its values are looked at in blocks"
+    if type_.array_length > 1 or memory_space_of(base) is None:
+        return "it is no plain tile"
+    if base.get_num_dims() != (1 if type_.scattered else 2):
+        return f"its base has rank {base.get_num_dims()}"
+    return _problem_with_offsets(op.mixed_offsets)
+
+
+def _problem_with_offsets(offsets: Sequence[Index]) -> str | None:
+    known = all(map(is_non_negative, offsets))
+    return None if known else "it may start before its matrix does"
+
+
+def _problem_with_uses(family: Family) -> str | None:
+    made = [op for op in family.made_by() if isinstance(op, InitTileOp)]
+    bases = {op.source for op in made}
+    if len(bases) != 1 or (len(made) > 1 and any(op.mixed_sizes for op in made)):
+        return "it is one of several matrices"
+    for use in family.uses():
+        op = use.operation
+        if not isinstance(op, (*_READERS, scf.YieldOp, scf.ConditionOp)):
+            return f"`{op.name}` has no counterpart"
+    return None

@@ -1,0 +1,237 @@
+"""Split what a workgroup does among its subgroups.
+
+*What*: each tile and each value of a workgroup becomes the parts that one subgroup owns
+by its map, and the kernel one for subgroups, which the backends run as they do those
+that are written so.
+*Why*: hardware runs subgroups; from here on an operation is the work of one of them.
+*How*: one walk in source order, a rule for each family of operations
+(the modules of this folder).  What is not spread (scalars, vectors of other ranks than
+2) is the same in all subgroups and stays.  Memory is written once: by the first owner
+of what is shared, by one subgroup where nothing is spread.  Where data is wanted in
+other subgroups than it is, it goes through shared memory.
+
+before: %v = xetile.load_tile %t : tile<64x32xf32, wg_map = <[2, 2], [32, 16]>>
+after:  %v = xetile.load_tile %t : tile<32x16xf32>     (%t begins at this one's origin)
+
+*Left alone*: kernels at subgroup level.
+Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/design/0003.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
+from xdsl.ir import Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.traits import MemoryEffectKind, get_effects
+
+from xetl.dialects.base import memref_type
+from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS, WORKGROUP
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
+from xetl.dialects.xetile import (
+    AssertOp,
+    AtomicRmwTileOp,
+    InitTileOp,
+    LoadGatherOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreScatterOp,
+    StoreTileOp,
+    TileBroadcastOp,
+    TileConvLayoutOp,
+    TileMmaOp,
+    TileReduceOp,
+    TileScanOp,
+    TileTransposeOp,
+    TileType,
+    UpdateTileOffsetOp,
+)
+from xetl.dialects.xetile.types import SHARED
+from xetl.dialects.xetile.used_maps import used_maps
+from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
+from xetl.transforms.diagnostics import refusal
+from xetl.transforms.distribute_to_subgroups.context import Subgroups
+from xetl.transforms.distribute_to_subgroups.control import (
+    distribute_branches,
+    distribute_for,
+    distribute_while,
+)
+from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
+from xetl.transforms.distribute_to_subgroups.elementwise import (
+    IDENTITY_RULES,
+    compute_by_all,
+    derive_or_compute_by_all,
+    distribute_elementwise,
+    do_by_one,
+)
+from xetl.transforms.distribute_to_subgroups.matrices import (
+    convert_layout,
+    distribute_broadcast,
+    distribute_mma,
+    distribute_reduce,
+    distribute_scan,
+    distribute_shape_cast,
+    distribute_transpose,
+)
+from xetl.transforms.distribute_to_subgroups.memory import (
+    atomic_rmw_tile,
+    init_tile,
+    load_gather,
+    load_tile,
+    prefetch_tile,
+    store,
+    update_tile_offset,
+)
+from xetl.transforms.distribute_to_subgroups.parts import is_distributed, writes_private
+from xetl.transforms.distribute_to_subgroups.slicing import ELEMENTWISE
+from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
+
+MOST_SCRATCH = 1 << 16
+"""Bytes: a larger exchange goes in rounds, rather than keep others from the memory."""
+LEAST_SCRATCH = 1 << 10
+"""Bytes that exchanges take even if the kernel has asked for all there is."""
+
+_RULES: dict[type[Operation], Rule] = {
+    InitTileOp: init_tile,
+    UpdateTileOffsetOp: update_tile_offset,
+    LoadTileOp: load_tile,
+    LoadGatherOp: load_gather,
+    PrefetchTileOp: prefetch_tile,
+    StoreTileOp: store,
+    StoreScatterOp: store,
+    AtomicRmwTileOp: atomic_rmw_tile,
+    TileMmaOp: distribute_mma,
+    TileTransposeOp: distribute_transpose,
+    TileReduceOp: distribute_reduce,
+    TileBroadcastOp: distribute_broadcast,
+    TileConvLayoutOp: convert_layout,
+    TileScanOp: distribute_scan,
+    arith.ConstantOp: derive_or_compute_by_all,
+    vector.BroadcastOp: distribute_broadcast,
+    vector.ShapeCastOp: distribute_shape_cast,
+    vector.TransposeOp: distribute_transpose,
+    vector.CreateMaskOp: derive_or_compute_by_all,
+    vector.ConstantMaskOp: derive_or_compute_by_all,
+    # The condition is the same in all subgroups: all of them stop.
+    AssertOp: compute_by_all,
+}
+_LOOPS: dict[type[Operation], Rule] = {
+    scf.ForOp: distribute_for,
+    scf.WhileOp: distribute_while,
+}
+_OF_ALL = ("gpu.", "xegpu.", "scf.", "cf.")
+"""Dialects whose operations each subgroup performs, whatever their effects."""
+_ONCE = frozenset({MemoryEffectKind.WRITE})
+
+
+def _rule_of(op: Operation) -> Rule | None:
+    """What replaces an operation; None: it stays as it is."""
+    if op.regions:
+        return _LOOPS.get(type(op), distribute_branches)
+    if isinstance(op, func.CallOp):
+        return _refuse_call
+    if any(is_distributed(value) for value in (*op.operands, *op.results)):
+        return _rule_of_distributed(op)
+    if isinstance(op, memref.DeallocOp):
+        return _drop if memory_space_of(memref_type(op.memref)) == SHARED else None
+    if _is_done_once(op):
+        return do_by_one
+    return IDENTITY_RULES.get(type(op))
+
+
+def _rule_of_distributed(op: Operation) -> Rule | None:
+    if isinstance(op, scf.YieldOp | scf.ConditionOp):
+        return None  # the rule of the loop around it comes to it
+    rule = _RULES.get(type(op))
+    if rule is not None:
+        return rule
+    if isinstance(op, ELEMENTWISE):
+        return distribute_elementwise
+    return do_by_one if _is_done_once(op) else compute_by_all
+
+
+def _is_done_once(op: Operation) -> bool:
+    """Whether an operation writes what all subgroups see."""
+    if op.name.startswith(_OF_ALL) or isinstance(op, AssertOp):
+        return False
+    effects = get_effects(op) or ()
+    writes = any(effect.kind in _ONCE for effect in effects)
+    return writes and not writes_private(op)
+
+
+def _refuse_call(d: Distributor, op: Operation) -> None:
+    """What is not inlined may do anything, once or as often as there are subgroups."""
+    raise refusal(
+        op,
+        "a kernel of workgroups cannot call this function",
+        "write what it does in the kernel: it calls itself, or has several blocks",
+    )
+
+
+def _drop(d: Distributor, op: Operation) -> None:
+    """Shared memory lives as long as the workgroup: others may still read it."""
+
+
+def subgroups_of(body: Region) -> tuple[int, ...]:
+    """How the subgroups of a mapped kernel are laid out: as the first map says."""
+    for op in body.walk():
+        for value in op.results:
+            is_tile = isinstance(value.type, TileType)
+            layout = tile_map(value) if is_tile else map_of(value)
+            if layout is not None:
+                return layout.sg_layout
+    return (1, 1)
+
+
+@dataclass(frozen=True)
+class DistributeToSubgroupsPass(ModulePass):
+    """See the module docstring.
+
+    Attributes:
+        slm_limit: bytes of shared memory that a workgroup may use; exchanges take
+            what the kernel leaves, but no more than `MOST_SCRATCH`.
+    """
+
+    name = "distribute-to-subgroups"
+
+    slm_limit: int = SLM_LIMIT
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for function in op.walk():
+            is_function = isinstance(function, gpu.FuncOp | func.FuncOp)
+            if is_function and is_workgroup(function):
+                self._distribute(function, function.body)
+
+    def _distribute(self, function: Operation, body: Region) -> None:
+        if any(is_distributed(argument) for argument in body.blocks[0].args):
+            raise refusal(
+                function,
+                "a kernel of workgroups takes arrays and scalars",
+                "load what it works on in the kernel",
+            )
+        rows, columns = subgroups_of(body)
+        left = self.slm_limit - sum(map(shared_bytes, _allocations(body)))
+        scratch = max(LEAST_SCRATCH, min(left, MOST_SCRATCH))
+        team = Subgroups(body.blocks[0], rows * columns, scratch)
+        distributor = Distributor(team, _rule_of)
+        for block in body.blocks:
+            distributor.run(block)
+        distributor.finish()
+        function.attributes[LEVEL] = StringAttr(SUBGROUP)
+        function.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, [rows, columns])
+
+
+def _allocations(body: Region) -> list[memref.AllocOp | memref.AllocaOp]:
+    return [o for o in body.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
+
+
+def is_workgroup(function: Operation) -> bool:
+    """Whether a function says it is of workgroups, or says nothing and has a map."""
+    level = function.attributes.get(LEVEL)
+    if level is None:
+        return bool(used_maps(function))
+    return level == StringAttr(WORKGROUP)

@@ -1,0 +1,206 @@
+"""Which values of a subgroup stand for which value of the workgroup.
+
+The kernel is walked once, in source order.  What is distributed (tiles, and vectors of
+rank 2) is replaced by new operations on parts; the rest is the same for all subgroups
+and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.xetile import TileAttr, TileType
+from xetl.language.distribution import Layout, whole
+from xetl.transforms.distribute_to_subgroups.context import Subgroups
+from xetl.transforms.distribute_to_subgroups.exchange import convert_layout
+from xetl.transforms.distribute_to_subgroups.parts import (
+    count_parts,
+    is_distributed,
+    keep_without_maps,
+    same_parts,
+    shape_of,
+)
+from xetl.transforms.distribute_to_subgroups.slicing import derived_parts
+from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
+
+Rule: TypeAlias = Callable[["Distributor", Any], None]
+"""Replaces an operation, by what it adds and what it gives to `Distributor.give`."""
+
+
+class Distributor:
+    """The state of one kernel's rewriting.
+
+    Args:
+        team: its subgroups, and where new operations go.
+        rule_of: what replaces an operation that has distributed operands or results,
+            has regions or ends a block; None: it stays.
+    """
+
+    def __init__(
+        self, team: Subgroups, rule_of: Callable[[Operation], Rule | None]
+    ) -> None:
+        self.team = team
+        self._rule_of = rule_of
+        self._parts: dict[SSAValue, list[SSAValue]] = {}
+        self._layouts: dict[SSAValue, Layout] = {}
+        self._replaced: list[Operation] = []
+
+    # The walk -----------------------------------------------------------------------
+
+    def run(self, block: Block) -> None:
+        """Replace all operations of a block that need it."""
+        for op in list(block.ops):
+            self.team.move_before(op)
+            rule = self._rule_of(op)
+            if rule is None:
+                keep_without_maps(op)
+            else:
+                self.retire(op)
+                rule(self, op)
+
+    def retire(self, op: Operation) -> None:
+        """Remove an operation when all is done: what stands for it has been added."""
+        self._replaced.append(op)
+
+    def keep(self, op: Operation) -> None:
+        """Let the operation that is being replaced stay after all."""
+        assert self._replaced[-1] is op
+        self._replaced.pop()
+        keep_without_maps(op)
+
+    def finish(self) -> None:
+        """Remove what has been replaced, users first."""
+        for op in reversed(self._replaced):
+            op.detach()
+            op.erase(safe_erase=False)
+        self._replaced.clear()
+
+    # Values -------------------------------------------------------------------------
+
+    def layout(self, value: SSAValue) -> Layout:
+        """How a distributed value is spread; one without a map is everybody's."""
+        found = self._layouts.get(value)
+        if found is None:
+            found = self._layouts[value] = self._find_layout(value)
+        return found
+
+    def _find_layout(self, value: SSAValue) -> Layout:
+        type_ = value.type
+        if not isinstance(type_, TileType):
+            return map_of(value) or self.everything(shape_of(value))
+        found = tile_map(value)
+        # Blocked vectors and those of rank 1 have no map: all is everybody's.
+        if type_.inner_blocks or found is None or found.rank != len(type_.shape):
+            return self.everything(type_.shape)
+        return found
+
+    def everything(self, shape: Sequence[int]) -> Layout:
+        """The layout in which every subgroup owns all."""
+        counts = [1] * len(shape)
+        counts[-1] = self.team.subgroups
+        return whole(shape, counts)
+
+    def parts(self, value: SSAValue, layout: Layout | None = None) -> list[SSAValue]:
+        """The parts of a distributed value that a subgroup owns, in order.
+
+        Args:
+            value: a value of the workgroup.
+            layout: another one than it has: then it is computed there if that is
+                possible, or moves between subgroups.
+        """
+        own = self.layout(value)
+        parts = self._parts[value]
+        if layout is None or same_parts(shape_of(value), own, layout):
+            return parts
+        derived = derived_parts(self.team, value, layout)
+        return self.moved(parts, value, own, layout) if derived is None else derived
+
+    def parts_for(
+        self, value: SSAValue, layout: Layout, count: int
+    ) -> Sequence[SSAValue]:
+        """``count`` operands in a layout; what all subgroups share serves each time."""
+        return self.parts(value, layout) if is_distributed(value) else [value] * count
+
+    def whole(self, value: SSAValue) -> SSAValue:
+        """All of a value, in every subgroup."""
+        if not is_distributed(value):
+            return value
+        return self.parts(value, self.everything(shape_of(value)))[0]
+
+    def moved(
+        self,
+        parts: Sequence[SSAValue],
+        value: SSAValue,
+        source: Layout,
+        target: Layout,
+    ) -> list[SSAValue]:
+        """Parts of what is like ``value`` in one layout, from those in another."""
+        shape = shape_of(value)
+        if same_parts(shape, source, target):
+            return list(parts)
+        element = vector_type(value).element_type
+        return convert_layout(self.team, parts, shape, element, source, target)
+
+    def give(
+        self, value: SSAValue, parts: Sequence[SSAValue], layout: Layout | None = None
+    ) -> None:
+        """Say what stands for a distributed value of the workgroup.
+
+        Args:
+            value: the value that is replaced.
+            parts: what this subgroup owns, in order.
+            layout: how the parts are spread, if not as the map of ``value`` says.
+        """
+        own = self.layout(value)
+        if layout is not None:
+            parts = self.moved(parts, value, layout, own)
+        expected = count_parts(shape_of(value), own)
+        assert len(parts) == expected, f"{len(parts)} parts, expected {expected}"
+        self._parts[value] = list(parts)
+
+    def give_parts(
+        self, value: SSAValue, parts: Sequence[SSAValue], layout: Layout
+    ) -> None:
+        """As `give`; for a value that is not distributed there is one part."""
+        if is_distributed(value):
+            self.give(value, parts, layout)
+        else:
+            (new,) = parts
+            value.replace_all_uses_with(new)
+
+    def give_whole(self, value: SSAValue, new: SSAValue) -> None:
+        """Say what stands for a value of any kind; every subgroup has all of it."""
+        shape = shape_of(value) if is_distributed(value) else (1,)
+        self.give_parts(value, [new], self.everything(shape))
+
+    def count(self, value: SSAValue) -> int:
+        """How many parts of a value a subgroup has."""
+        if not is_distributed(value):
+            return 1
+        return count_parts(shape_of(value), self.layout(value))
+
+    def part_type(self, value: SSAValue) -> Any:
+        """The type of a part; of a value that is not distributed its own."""
+        type_ = value.type
+        if not is_distributed(value):
+            return type_
+        shape = self.layout(value).sg_data
+        if not isinstance(type_, TileType):
+            return VectorType(vector_type(value).element_type, shape)
+        encoding = TileAttr(
+            sg_map=type_.sg_map,
+            order=type_.order,
+            memory_space=type_.memory_space,
+            scattered=type_.scattered,
+            inner_blocks=type_.inner_blocks or (),
+        )
+        return TileType(shape, type_.element_type, encoding)
+
+    def part_types(self, value: SSAValue) -> list[Attribute]:
+        """The types of all parts of a value."""
+        return [self.part_type(value)] * self.count(value)

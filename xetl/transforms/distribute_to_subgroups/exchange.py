@@ -1,0 +1,241 @@
+"""Values move between the subgroups of a workgroup.
+
+Within a subgroup where that is enough, else through shared memory: those who own a
+value store it, a barrier, all load what they want, a barrier before the memory is used
+again (so an exchange may stand in a loop, and many share one memory).  A tile larger
+than the memory goes in chunks (chunks.py): 256x256 of f32 from ``[8, 4]; [32, 64]`` to
+``[32, 1]; [8, 256]`` would ask for 256 KiB, and takes as many rounds as it must.
+
+In memory a chunk is a plain matrix, row by row: what block accesses of the CPU and of
+a GPU both like.  A backend whose shared memory has banks may swizzle it later.
+Source: XeTile RFC, "tile_conv_layout", "tile_reduce"; docs/xetile.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import element_type, vector_type
+from xetl.dialects.literals import make_splat
+from xetl.dialects.reduction_kinds import operation_of, sums_run_in
+from xetl.dialects.upstream import arith, gpu, vector
+from xetl.dialects.xetile import TileReduceOp
+from xetl.language.distribution import Layout, rounds
+from xetl.transforms.distribute_to_subgroups.chunks import cuts_for
+from xetl.transforms.distribute_to_subgroups.context import Subgroups
+from xetl.transforms.distribute_to_subgroups.register_slices import Slice, slices_for
+from xetl.transforms.distribute_to_subgroups.slm_exchange import (
+    Passage,
+    from_stored,
+    stored_bytes,
+    stored_type,
+    to_stored,
+)
+
+
+def convert_layout(
+    team: Subgroups,
+    parts: Sequence[SSAValue],
+    shape: Sequence[int],
+    element: Attribute,
+    source: Layout,
+    target: Layout,
+) -> list[SSAValue]:
+    """The parts of a value in another layout.
+
+    Args:
+        team: of the kernel; operations are added at its place, which all reach.
+        parts: what this subgroup owns in the layout ``source``, in order.
+        shape: rows and columns of the whole value.
+        element: the type of its elements, any that a vector can have.
+        source: a legal layout for ``shape``.
+        target: another one, for as many subgroups.
+
+    Returns:
+        What this subgroup owns in the layout ``target``, in order: bit by bit.
+    """
+    found = slices_for(tuple(shape), source, target)
+    if found is None:
+        return _through_memory(team, parts, shape, source, target)
+    type_ = VectorType(element, target.sg_data)
+    return [_assembled(team, parts, slices, type_) for slices in found]
+
+
+def share(
+    team: Subgroups,
+    parts: Sequence[SSAValue],
+    shape: Sequence[int],
+    layout: Layout,
+) -> list[SSAValue]:
+    """What the first owner of each sub-tile has, for all who share it.
+
+    Args:
+        team: as for `convert_layout`.
+        parts: its sub-tiles in a first owner (`Subgroups.first_owner`).
+        shape: rows and columns of the whole value.
+        layout: how it is spread.
+    """
+    if team.first_owner(shape, layout) is None:
+        return list(parts)
+    return _through_memory(team, parts, shape, layout, layout)
+
+
+# Within a subgroup ------------------------------------------------------------------
+
+
+def _assembled(
+    team: Subgroups,
+    parts: Sequence[SSAValue],
+    slices: Sequence[Slice],
+    type_: VectorType[Attribute],
+) -> SSAValue:
+    """A new part of blocks of old ones."""
+    blocks = [_block(team, parts[each.source], each) for each in slices]
+    if len(blocks) == 1:
+        return blocks[0]
+    whole: SSAValue = team.insert(arith.ConstantOp(make_splat(0, type_), type_))
+    for block, each in zip(blocks, slices):
+        whole = team.insert(vector.InsertStridedSliceOp(block, whole, each.at))
+    return whole
+
+
+def _block(team: Subgroups, part: SSAValue, block: Slice) -> SSAValue:
+    if vector_type(part).get_shape() == block.size:
+        return part
+    taken = vector.ExtractStridedSliceOp(part, block.origin, block.size)
+    return team.insert(taken)
+
+
+# Through memory ---------------------------------------------------------------------
+
+
+def _through_memory(
+    team: Subgroups,
+    parts: Sequence[SSAValue],
+    shape: Sequence[int],
+    source: Layout,
+    target: Layout,
+) -> list[SSAValue]:
+    element = element_type(parts[0].type)
+    room = max(1, team.slm_limit // stored_bytes(element))
+    cuts = cuts_for(shape, source.sg_data, target.sg_data, room)
+    passage = Passage(team, shape, cuts, stored_type(element))
+    given = [to_stored(team, part) for part in parts]
+    fetched: list[SSAValue] = []
+    for chunk in passage.chunks():
+        passage.bring(given, source, chunk)
+        team.add(gpu.BarrierOp())
+        fetched = passage.fetch(fetched, target, chunk)
+        team.add(gpu.BarrierOp())
+    return [from_stored(team, value, element) for value in fetched]
+
+
+# Reductions -------------------------------------------------------------------------
+
+
+def reduce_across(
+    team: Subgroups,
+    kind: str,
+    parts: Sequence[SSAValue],
+    shape: Sequence[int],
+    source: Layout,
+    dims: Sequence[int],
+    target: Layout,
+) -> list[SSAValue]:
+    """All elements along ``dims`` combined, also those of other subgroups.
+
+    Each subgroup combines what it has first; only that moves: of a 256x256 tile in
+    ``[8, 4]; [32, 64]`` four columns instead of 256.  Sums of f16 and bf16 run in f32
+    and are rounded once.
+
+    Args:
+        team: as for `convert_layout`.
+        kind: of `tile_reduce`.
+        parts: as for `convert_layout`.
+        shape: rows and columns of the source.
+        source: its layout.
+        dims: what is combined; it keeps size 1.
+        target: the layout of the result.
+
+    Returns:
+        What this subgroup owns of the result, in order.
+    """
+    element = element_type(parts[0].type)
+    partial = _partial(shape, source, dims)
+    own = _combined(team, kind, parts, rounds(shape, source), dims)
+    if all(partial.shape[dim] == 1 for dim in dims):
+        own = [narrowed(team, part, element) for part in own]
+        return convert_layout(team, own, partial.shape, element, partial.layout, target)
+    # Whoever wants a result fetches all that it is made of.
+    data = [n if d in dims else target.sg_data[d] for d, n in enumerate(partial.shape)]
+    wanted = Layout(target.sg_layout, tuple(data), order=target.order)
+    running = element_type(own[0].type)
+    fetched = convert_layout(team, own, partial.shape, running, partial.layout, wanted)
+    reduced = [team.insert(TileReduceOp(kind, part, dims)) for part in fetched]
+    return [narrowed(team, part, element) for part in reduced]
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """What subgroups have combined alone: along a dimension one element for each."""
+
+    shape: tuple[int, ...]
+    layout: Layout
+
+
+def _partial(shape: Sequence[int], source: Layout, dims: Sequence[int]) -> _Partial:
+    extents, data = list(shape), list(source.sg_data)
+    for dim in dims:
+        # Those that wrap share, and have the same partial results.
+        sub_tiles = shape[dim] // source.sg_data[dim]
+        extents[dim], data[dim] = min(source.sg_layout[dim], sub_tiles), 1
+    layout = Layout(source.sg_layout, tuple(data), order=source.order)
+    return _Partial(tuple(extents), layout)
+
+
+def _combined(
+    team: Subgroups,
+    kind: str,
+    parts: Sequence[SSAValue],
+    owned: Sequence[int],
+    dims: Sequence[int],
+) -> list[SSAValue]:
+    """A subgroup's parts combined along ``dims``, in the type that sums run in."""
+    groups: dict[tuple[int, ...], list[SSAValue]] = {}
+    for part, turn in zip(parts, product(*map(range, owned))):
+        left = tuple(0 if dim in dims else i for dim, i in enumerate(turn))
+        groups.setdefault(left, []).append(widened(team, kind, part))
+    # Parts are of one shape: combined element by element, and then reduced once.
+    joined = [combine(team, kind, group) for group in groups.values()]
+    return [team.insert(TileReduceOp(kind, part, dims)) for part in joined]
+
+
+def combine(team: Subgroups, kind: str, values: Sequence[SSAValue]) -> SSAValue:
+    """All ``values``, which have one type, combined; there is at least one."""
+    found, *rest = values
+    operation = operation_of(kind, found.type)
+    for each in rest:
+        found = team.insert(operation(found, each))
+    return found
+
+
+def widened(team: Subgroups, kind: str, value: SSAValue) -> SSAValue:
+    """A vector in the type its sums run in: those of f16 and bf16 run in f32."""
+    type_ = vector_type(value)
+    wide = sums_run_in(kind, type_.element_type)
+    if wide == type_.element_type:
+        return value
+    return team.insert(arith.ExtfOp(value, VectorType(wide, type_.get_shape())))
+
+
+def narrowed(team: Subgroups, value: SSAValue, element: Attribute) -> SSAValue:
+    """Undo `widened`, once everything is combined."""
+    type_ = vector_type(value)
+    if type_.element_type == element:
+        return value
+    return team.insert(arith.TruncfOp(value, VectorType(element, type_.get_shape())))

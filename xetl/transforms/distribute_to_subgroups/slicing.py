@@ -1,0 +1,243 @@
+"""Parts of values that a subgroup can compute for itself from where they begin.
+
+Constants, index ranges, masks by bounds and all arithmetic on them: a part of
+``step + 1`` is ``step + (origin + 1)``.  No subgroup holds more than it owns, and
+nothing moves between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import Index, ints_of, vector_type
+from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
+from xetl.dialects.literals import splat_bytes
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream.elementwise import ElementwiseOp
+from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl.language.distribution import Layout
+from xetl.transforms.distribute_to_subgroups.context import Subgroups
+from xetl.transforms.distribute_to_subgroups.parts import count_parts, rebuilt
+
+Origin: TypeAlias = Sequence[Index]
+Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, VectorType[Attribute]], SSAValue]
+"""From an operation, where a part of its result begins, and the part's type."""
+
+_LONGEST_CHAIN = 16
+"""Operations that a subgroup computes again rather than be handed their result."""
+
+ELEMENTWISE = (ElementwiseOp, arith.SelectOp, vector.FmaOp)
+"""Operations that work on each element alone; scalars among the operands are shared."""
+
+
+def derived_parts(
+    team: Subgroups, value: SSAValue, layout: Layout
+) -> list[SSAValue] | None:
+    """The parts of ``value`` in a layout, computed afresh; None if it cannot be."""
+    type_ = vector_type(value)
+    shape = type_.get_shape()
+    part = VectorType(type_.element_type, layout.sg_data)
+    numbers = range(count_parts(shape, layout))
+    starts = [team.origin(shape, layout, number) for number in numbers]
+    if not all(_is_derivable(value, origin) for origin in starts):
+        return None
+    return [slice_of(team, value, origin, part) for origin in starts]
+
+
+def _is_derivable(value: SSAValue, origin: Origin) -> bool:
+    """Whether everything behind a value can be sliced there."""
+    waiting, seen = [value], set[SSAValue]()
+    while waiting:
+        current = waiting.pop()
+        if not is_vector(current.type) or current in seen:
+            continue
+        seen.add(current)
+        owner = current.owner
+        if not isinstance(owner, Operation) or len(seen) > _LONGEST_CHAIN:
+            return False
+        if _slicer_of(owner) is None or not _fits(owner, origin):
+            return False
+        waiting += owner.operands
+    return True
+
+
+def _fits(op: Operation, origin: Origin) -> bool:
+    """Whether an operation of a sliceable kind can be sliced as well."""
+    if isinstance(op, arith.ConstantOp):
+        if not is_dense(op.value):
+            return False
+        fixed = all(isinstance(start, int) for start in origin)
+        return fixed or splat_bytes(op.value) is not None
+    if isinstance(op, vector.ShapeCastOp):
+        return _is_line(vector_type(op.source)) and _is_line(op.result.type)
+    if isinstance(op, TileTransposeOp | vector.TransposeOp):
+        return ints_of(op.permutation) == (1, 0)
+    return True
+
+
+def _is_line(type_: VectorType[Attribute]) -> bool:
+    return sum(extent > 1 for extent in type_.get_shape()) <= 1
+
+
+def slice_of(
+    team: Subgroups, value: SSAValue, origin: Origin, type_: VectorType[Attribute]
+) -> SSAValue:
+    """The part of a derivable vector that begins at ``origin``; a scalar itself."""
+    if not is_vector(value.type):
+        return value
+    owner = value.owner
+    assert isinstance(owner, Operation)
+    slicer = _slicer_of(owner)
+    assert slicer is not None
+    return slicer(team, owner, origin, type_)
+
+
+def _slicer_of(op: Operation) -> Slicer | None:
+    found = _SLICERS.get(type(op))
+    if found is None and isinstance(op, ELEMENTWISE):
+        return _slice_elementwise
+    return found
+
+
+def _slice_elementwise(
+    team: Subgroups, op: Operation, origin: Origin, type_: VectorType[Attribute]
+) -> SSAValue:
+    shape = type_.get_shape()
+    operands = [
+        slice_of(team, each, origin, resized(each.type, shape)) for each in op.operands
+    ]
+    return team.insert(rebuilt(op, operands, [type_]))
+
+
+def resized(type_: Attribute, shape: Sequence[int]) -> Any:
+    """A vector type of another shape; any other type itself."""
+    return VectorType(type_.element_type, shape) if is_vector(type_) else type_
+
+
+def _slice_constant(
+    team: Subgroups,
+    op: arith.ConstantOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
+) -> SSAValue:
+    assert is_dense(op.value)
+    return team.insert(arith.ConstantOp(cut(op.value, origin, type_), type_))
+
+
+def cut(dense: Dense, origin: Origin, type_: VectorType[Attribute]) -> Attribute:
+    """The elements of a constant from ``origin`` on; anywhere if all are equal."""
+    size = dense.type.element_type.compile_time_size
+    one = splat_bytes(dense)
+    if one is not None:
+        data = one * type_.element_count()
+    else:
+        data = _cut(dense.data.data, dense.get_shape(), origin, type_.get_shape(), size)
+    return DenseIntOrFPElementsAttr(type_, BytesAttr(data))  # pyright: ignore[reportArgumentType] (elements may be anything here)
+
+
+def _cut(
+    data: bytes,
+    shape: Sequence[int],
+    origin: Origin,
+    extents: Sequence[int],
+    size: int,
+) -> bytes:
+    """Some rows of bytes, and of each some elements; any number of dimensions."""
+    if not shape:
+        return data
+    stride = len(data) // shape[0]
+    first = origin[0]
+    assert isinstance(first, int)
+    rows = [
+        data[row * stride : (row + 1) * stride]
+        for row in range(first, first + extents[0])
+    ]
+    return b"".join(_cut(r, shape[1:], origin[1:], extents[1:], size) for r in rows)
+
+
+def _slice_step(
+    team: Subgroups,
+    op: vector.StepOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
+) -> SSAValue:
+    step = team.insert(vector.StepOp(type_))
+    if origin[0] == 0:
+        return step
+    start = team.index(origin[0])
+    starts = team.insert(vector.BroadcastOp(start, type_))
+    return team.insert(arith.AddiOp(step, starts))
+
+
+def _slice_broadcast(
+    team: Subgroups, op: Operation, origin: Origin, type_: VectorType[Attribute]
+) -> SSAValue:
+    """Of a scalar, or of a vector that repeats along its dimensions of size 1."""
+    source = op.operands[0]
+    if not is_vector(source.type):
+        return team.insert(rebuilt(op, [source], [type_]))
+    own = vector_type(source).get_shape()
+    places = list(zip(own, origin[-len(own) :], type_.get_shape()[-len(own) :]))
+    starts = [0 if extent == 1 else start for extent, start, _ in places]
+    sizes = [1 if extent == 1 else size for extent, _, size in places]
+    part = slice_of(team, source, starts, resized(source.type, sizes))
+    return team.insert(rebuilt(op, [part], [type_]))
+
+
+def _slice_shape_cast(
+    team: Subgroups,
+    op: vector.ShapeCastOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
+) -> SSAValue:
+    """Of one line of elements: rows, columns and plain vectors say the same."""
+    start: Index = 0
+    for each in origin:
+        start = start if each == 0 else each
+    count = type_.element_count()
+    shape = vector_type(op.source).get_shape()
+    starts = [start if extent > 1 else 0 for extent in shape]
+    sizes = [count if extent > 1 else 1 for extent in shape]
+    part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
+    return team.insert(vector.ShapeCastOp(part, type_))
+
+
+def _slice_transpose(
+    team: Subgroups,
+    op: TileTransposeOp | vector.TransposeOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
+) -> SSAValue:
+    starts, sizes = list(reversed(origin)), type_.get_shape()[::-1]
+    part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
+    return team.insert(rebuilt(op, [part], [type_]))
+
+
+def _slice_mask(
+    team: Subgroups,
+    op: vector.CreateMaskOp | vector.ConstantMaskOp,
+    origin: Origin,
+    type_: VectorType[Attribute],
+) -> SSAValue:
+    # Bounds may be out of range, below 0 as well.
+    bounds = [
+        team.index(team.minus(bound, start)) for bound, start in zip(op.bounds, origin)
+    ]
+    return team.insert(vector.CreateMaskOp(bounds, type_))
+
+
+_SLICERS: dict[type[Operation], Slicer] = {
+    arith.ConstantOp: _slice_constant,
+    vector.StepOp: _slice_step,
+    vector.BroadcastOp: _slice_broadcast,
+    TileBroadcastOp: _slice_broadcast,
+    vector.ShapeCastOp: _slice_shape_cast,
+    TileTransposeOp: _slice_transpose,
+    vector.TransposeOp: _slice_transpose,
+    vector.CreateMaskOp: _slice_mask,
+    vector.ConstantMaskOp: _slice_mask,
+}

@@ -1,0 +1,263 @@
+"""Shared memory that the parts of a tile go through, one chunk after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects.builtin import (
+    FixedBitwidthType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    VectorType,
+    i8,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from xetl.dialects.base import Index, element_type, vector_type
+from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.literals import make_splat
+from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
+from xetl.dialects.xetile.types import SHARED
+from xetl.language.distribution import Layout, rounds
+from xetl.transforms.distribute_to_subgroups.chunks import Cut, Stretch
+from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
+
+Chunk = tuple[int, ...]
+"""The number of a chunk along each dimension."""
+
+
+@dataclass(frozen=True)
+class _Range:
+    """A piece of a part along one dimension.
+
+    Attributes:
+        at: where it begins in the part.
+        size: of the piece.
+        place: where it begins in the memory.
+        tests: what must hold for it to be in the chunk.
+    """
+
+    at: int
+    size: int
+    place: Index
+    tests: tuple[SSAValue, ...] = ()
+
+
+class Passage:
+    """See the module docstring.
+
+    Args:
+        team: of the kernel; operations are added at its place.
+        shape: rows and columns of the tile.
+        cuts: how each dimension is cut.
+        element: as it is stored.
+    """
+
+    def __init__(
+        self,
+        team: Subgroups,
+        shape: Sequence[int],
+        cuts: Sequence[Cut],
+        element: Attribute,
+    ) -> None:
+        self._team = team
+        self._shape = shape
+        self._cuts = cuts
+        self._element = element
+        room = [cut.room(extent) for cut, extent in zip(cuts, shape)]
+        scratch = team.scratch(prod(room) * stored_bytes(element))
+        space = IntegerAttr(SHARED, i64)
+        type_ = MemRefType(element, room, memory_space=space)
+        view = memref.ViewOp(scratch, team.head_constant(0), (), type_)
+        self._memory = team.insert(view)
+
+    def chunks(self) -> list[Chunk]:
+        """The chunks, one after the other."""
+        counts = [cut.chunks(n) for cut, n in zip(self._cuts, self._shape)]
+        return list(product(*map(range, counts)))
+
+    def bring(self, parts: Sequence[SSAValue], layout: Layout, chunk: Chunk) -> None:
+        """Store what lies in a chunk; of what is shared the first owner stores it."""
+        owner = self._team.first_owner(self._shape, layout)
+
+        def store_all() -> Sequence[SSAValue]:
+            for number, part in enumerate(parts):
+                for piece in self._pieces(layout, number, chunk):
+                    self._store(part, piece)
+            return ()
+
+        guarded(self._team, owner, (), store_all)
+
+    def fetch(
+        self, before: Sequence[SSAValue], layout: Layout, chunk: Chunk
+    ) -> list[SSAValue]:
+        """Load what lies in a chunk.
+
+        Args:
+            before: the parts as the chunks before have left them; empty for the first.
+            layout: of the parts.
+            chunk: which one.
+        """
+        found: list[SSAValue] = []
+        for number in range(prod(rounds(self._shape, layout))):
+            part = before[number] if before else None
+            pieces = self._pieces(layout, number, chunk)
+            found.append(self._load(part, layout.sg_data, pieces))
+        return found
+
+    # Pieces -------------------------------------------------------------------------
+
+    def _pieces(
+        self, layout: Layout, number: int, chunk: Chunk
+    ) -> list[tuple[_Range, ...]]:
+        """What of a part lies in a chunk, or may lie in it."""
+        kept = [cut.kept(n) for cut, n in zip(self._cuts, self._shape)]
+        data = [cut.kept(n) for cut, n in zip(self._cuts, layout.sg_data)]
+        packed = Layout(layout.sg_layout, tuple(data), order=layout.order)
+        origin = self._team.origin(kept, packed, number)
+        ranges = [
+            self._ranges(dim, start, layout.sg_data[dim], chunk[dim])
+            for dim, start in enumerate(origin)
+        ]
+        return list(product(*ranges))
+
+    def _ranges(self, dim: int, origin: Index, size: int, chunk: int) -> list[_Range]:
+        cut, team = self._cuts[dim], self._team
+        width = cut.piece(size)
+        starts = cut.pieces(size, chunk)
+        if not isinstance(cut, Stretch):
+            return [
+                _Range(at, width, team.plus(origin, turn * width))
+                for turn, at in enumerate(starts)
+            ]
+        if cut.chunks(self._shape[dim]) == 1:
+            return [_Range(at, width, team.plus(origin, at)) for at in starts]
+        found = [self._maybe(cut, origin, at, width, chunk) for at in starts]
+        return [each for each in found if each is not None]
+
+    def _maybe(
+        self, cut: Stretch, origin: Index, at: int, width: int, chunk: int
+    ) -> _Range | None:
+        """A piece that only some subgroups have in this chunk."""
+        team = self._team
+        begin = team.plus(origin, at)
+        owner = team.divided(begin, cut.width)
+        if isinstance(owner, int):
+            inside, tests = owner == chunk, ()
+        else:
+            number = team.head_constant(chunk)
+            inside, tests = True, (team.compare("eq", owner, number),)
+        if not inside:
+            return None
+        return _Range(at, width, team.minus(begin, chunk * cut.width), tests)
+
+    def _condition(self, piece: Sequence[_Range]) -> SSAValue | None:
+        """Whether a piece is in the chunk; None: always."""
+        tests = [test for each in piece for test in each.tests]
+        if not tests:
+            return None
+        found, *rest = tests
+        for test in rest:
+            found = self._team.insert(arith.AndiOp(found, test))
+        return found
+
+    # Memory -------------------------------------------------------------------------
+
+    def _tile(self, piece: Sequence[_Range]) -> SSAValue:
+        encoding = TileAttr(memory_space=SHARED)
+        type_ = TileType([each.size for each in piece], self._element, encoding)
+        places = [each.place for each in piece]
+        return self._team.insert(InitTileOp(self._memory, places, type_))
+
+    def _store(self, part: SSAValue, piece: Sequence[_Range]) -> None:
+        def store() -> Sequence[SSAValue]:
+            value, sizes = part, [each.size for each in piece]
+            if list(vector_type(part).get_shape()) != sizes:
+                starts = [each.at for each in piece]
+                taken = vector.ExtractStridedSliceOp(part, starts, sizes)
+                value = self._team.insert(taken)
+            self._team.add(StoreTileOp(value, self._tile(piece)))
+            return ()
+
+        guarded(self._team, self._condition(piece), (), store)
+
+    def _load(
+        self,
+        before: SSAValue | None,
+        shape: Sequence[int],
+        pieces: Sequence[Sequence[_Range]],
+    ) -> SSAValue:
+        """A part with what lies in the chunk filled in."""
+        if len(pieces) == 1 and _is_all(pieces[0], shape):
+            return self._team.insert(LoadTileOp(self._tile(pieces[0])))
+        whole = before
+        if whole is None:
+            type_ = VectorType(self._element, shape)
+            whole = self._team.insert(arith.ConstantOp(make_splat(0, type_), type_))
+        for piece in pieces:
+            whole = self._filled(whole, piece)
+        return whole
+
+    def _filled(self, whole: SSAValue, piece: Sequence[_Range]) -> SSAValue:
+        condition = self._condition(piece)
+        if condition is None:
+            return self._insert(whole, piece)
+        then, otherwise = Block(), Block()
+        with self._team.inside(then):
+            self._team.add(scf.YieldOp(self._insert(whole, piece)))
+        with self._team.inside(otherwise):
+            self._team.add(scf.YieldOp(whole))
+        choice = scf.IfOp(condition, [whole.type], Region(then), Region(otherwise))
+        return self._team.insert(choice)
+
+    def _insert(self, whole: SSAValue, piece: Sequence[_Range]) -> SSAValue:
+        value = self._team.insert(LoadTileOp(self._tile(piece)))
+        starts = [each.at for each in piece]
+        return self._team.insert(vector.InsertStridedSliceOp(value, whole, starts))
+
+
+def _is_all(piece: Sequence[_Range], shape: Sequence[int]) -> bool:
+    """Whether a piece is a whole part, and in the chunk for all subgroups."""
+    complete = all(each.size == size for each, size in zip(piece, shape))
+    return complete and not any(each.tests for each in piece)
+
+
+def stored_type(element: Attribute) -> Attribute:
+    """What stands in memory for elements of a type."""
+    if isinstance(element, IndexType):
+        return i64
+    width = integer_width(element)
+    return i8 if width is not None and width < i8.bitwidth else element
+
+
+def stored_bytes(element: Attribute) -> int:
+    """How many bytes one element takes."""
+    type_ = stored_type(element)
+    assert isinstance(type_, FixedBitwidthType)
+    return type_.bitwidth // 8
+
+
+def to_stored(team: Subgroups, value: SSAValue) -> SSAValue:
+    """A vector as it is stored."""
+    element = element_type(value.type)
+    stored = stored_type(element)
+    if stored == element:
+        return value
+    type_ = VectorType(stored, vector_type(value).get_shape())
+    widen = arith.IndexCastOp if isinstance(element, IndexType) else arith.ExtuiOp
+    return team.insert(widen(value, type_))
+
+
+def from_stored(team: Subgroups, value: SSAValue, element: Attribute) -> SSAValue:
+    """A vector of ``element`` from the way it is stored."""
+    if element_type(value.type) == element:
+        return value
+    type_ = VectorType(element, vector_type(value).get_shape())
+    narrow = arith.IndexCastOp if isinstance(element, IndexType) else arith.TrunciOp
+    return team.insert(narrow(value, type_))

@@ -1,1 +1,0 @@
-"""Rules of `expand-forms`: each gives what one operation is in terms of others."""

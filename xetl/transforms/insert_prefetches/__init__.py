@@ -1,0 +1,235 @@
+"""insert-prefetches: loops around products ask for their tiles some steps ahead.
+
+*What*: for each tile that such a loop loads for a product and moves, the body asks for
+the tile of some steps later (`prefetches.distance`), and in front of the loop for those
+of its first steps but the very first.  Where the tile is spread over subgroups, each
+asks for a share of its own (`prefetches.shares`), instead of all that it will load:
+what several subgroups load is asked for once.
+*Why*: a load that finds its data in the first cache takes a tenth of the time; nothing
+else hides memory's latency, as a subgroup has no registers for a second set of tiles.
+*Left alone*: kernels that say ``prefetch_tile`` themselves; arrays that the kernel also
+writes (a cache may keep what has been overwritten); tiles of shared memory, of an
+address, in steps that are not constant, in loops without products.
+
+Before: ``scf.for %k ... { %a = load_tile %t ...; tile_mma %a, ... }``
+After:  ``prefetch_tile %t1; scf.for %k ... { %p = init_tile %A[%row, %k + 3 * 32];
+        %a = load_tile %t ...; prefetch_tile %p; tile_mma %a, ... }``
+
+Source: XeTile RFC, appendix 2.1 ("cooperative prefetch").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xetl.analysis.effects import is_pure
+from xetl.analysis.memory import may_alias, roots_of, written_memory
+from xetl.devices import Device, find_device
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import arith, gpu, scf
+from xetl.dialects.xetile import (
+    LoadTileOp,
+    PrefetchTileOp,
+    TileMmaOp,
+    TileType,
+    tile_type,
+)
+from xetl.dialects.xetile.types import GLOBAL
+from xetl.transforms.insert_prefetches.distance import (
+    Distance,
+    choose_distance,
+    share_of,
+)
+from xetl.transforms.insert_prefetches.moving_tiles import MovingTile, moving_tile
+from xetl.transforms.propagate_wg_maps.map_attributes import tile_map
+from xetl.transforms.remarks import remark
+
+TOPIC = "prefetch"
+
+
+@dataclass(frozen=True)
+class InsertPrefetchesPass(ModulePass):
+    """See the module docstring.
+
+    Attributes:
+        device: that runs the kernels.
+        distance: in steps, as the user gave it; 0: none; negative: it is chosen.
+    """
+
+    name = "insert-prefetches"
+
+    device: str = "pvc"
+    distance: int = -1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the kernels of a module in place."""
+        device = find_device(self.device)
+        given = None if self.distance < 0 else self.distance
+        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+            _Kernel(kernel, device, given).rewrite()
+
+
+@dataclass(frozen=True)
+class _Load:
+    op: LoadTileOp
+    tile: MovingTile
+
+
+class _Kernel:
+    """One kernel on its way.
+
+    Args:
+        kernel: at stage ``xetile-mapped``, or at the level of subgroups.
+        device: that runs it.
+        given: the user's distance.
+    """
+
+    def __init__(self, kernel: gpu.FuncOp, device: Device, given: int | None) -> None:
+        self._kernel = kernel
+        self._device = device
+        self._given = given
+        self._written = [
+            root
+            for op in kernel.walk()
+            if (memory := written_memory(op)) is not None
+            for root in roots_of(memory)
+        ]
+
+    def rewrite(self) -> None:
+        """Look at all loops; the user's own prefetches mean that he knows better."""
+        loops = [op for op in self._kernel.walk() if isinstance(op, scf.ForOp)]
+        found = [(loop, _products(loop)) for loop in loops]
+        found = [(loop, products) for loop, products in found if products]
+        for op in self._kernel.walk():
+            if isinstance(op, PrefetchTileOp):
+                if found:
+                    remark(op, TOPIC, "the kernel's own prefetches stay as they are")
+                return
+        for loop, products in found:
+            self._rewrite(loop, products)
+
+    def _rewrite(self, loop: scf.ForOp, products: list[TileMmaOp]) -> None:
+        loads = list(self._loads(loop, products))
+        if not loads:
+            return
+        types = [tile_type(each.op.tile) for each in loads]
+        subgroups = max(map(_subgroups, loads))
+        distance = self._distance(loop, products, types, subgroups)
+        if distance.steps < 1:
+            remark(loop, TOPIC, f"no tile is asked for ahead: {distance.why}")
+            return
+        share = f", each of {subgroups} subgroups for a share" if subgroups > 1 else ""
+        remark(
+            loop,
+            TOPIC,
+            f"the loop asks for tiles {distance.steps} steps ahead{share}: "
+            f"{distance.why} (XETL_PREFETCH gives another distance, 0 for none)",
+        )
+        for load in loads:
+            _insert(load, distance.steps, share_of(load.op.tile, self._device))
+
+    def _distance(
+        self,
+        loop: scf.ForOp,
+        products: list[TileMmaOp],
+        tiles: list[TileType],
+        subgroups: int,
+    ) -> Distance:
+        if self._given is not None:
+            return Distance(self._given, "XETL_PREFETCH says so")
+        return choose_distance(loop, products, tiles, subgroups, self._device)
+
+    def _loads(self, loop: scf.ForOp, products: list[TileMmaOp]) -> Iterator[_Load]:
+        """Loads for products, of tiles that the loop moves; each tile once."""
+        seen: set[SSAValue] = set()
+        for load in _behind(products, loop):
+            tile = load.tile
+            if tile in seen or not self._may_be_asked_for(tile):
+                continue
+            seen.add(tile)
+            moving = moving_tile(tile, loop)
+            if moving is not None and _has_rows(moving):
+                yield _Load(load, moving)
+
+    def _may_be_asked_for(self, tile: SSAValue) -> bool:
+        type_ = tile_type(tile)
+        if type_.memory_space != GLOBAL or type_.scattered or type_.array_length > 1:
+            return False
+        roots = roots_of(tile)
+        return not any(may_alias(a, b) for a in roots for b in self._written)
+
+
+def _products(loop: scf.ForOp) -> list[TileMmaOp]:
+    """Those that stand in the body itself, of plain vectors."""
+    if not isinstance(loop.step.type, IndexType):
+        return []
+    found = [op for op in loop.body.block.ops if isinstance(op, TileMmaOp)]
+    return [op for op in found if len(op.result.type.get_shape()) == 2]
+
+
+def _behind(products: list[TileMmaOp], loop: scf.ForOp) -> list[LoadTileOp]:
+    """The loads in the body whose values products take, as they are or changed."""
+    found: list[LoadTileOp] = []
+    seen: set[SSAValue] = set()
+    waiting = [side for op in reversed(products) for side in (op.b, op.a)]
+    while waiting:
+        value = waiting.pop()
+        if value in seen or not isinstance(value, OpResult):
+            continue
+        seen.add(value)
+        op = value.op
+        if op.parent is not loop.body.block:
+            continue
+        if isinstance(op, LoadTileOp):
+            found.append(op)
+        elif is_pure(op) and not isinstance(op, TileMmaOp):
+            waiting += op.operands
+    return found
+
+
+def _has_rows(tile: MovingTile) -> bool:
+    """Whether it is a part of an array whose rows have no gaps."""
+    source = tile.start.source
+    if not is_memref(source.type):
+        return False
+    given = tile.start.mixed_strides or strides_of(source.type) or (None,)
+    return given[-1] == 1
+
+
+def _subgroups(load: _Load) -> int:
+    layout = tile_map(load.op.tile)
+    return 1 if layout is None else layout.subgroups
+
+
+def _insert(load: _Load, distance: int, type_: TileType) -> None:
+    """Ask for the tile in the loop, and in front of it for its first steps."""
+    loop = load.tile.loop
+    for step in range(1, distance):
+        point = InsertPoint.before(loop)
+        _ask(load, loop.lower_bound, step, type_, point)
+    _ask(load, loop.body.block.args[0], distance, type_, InsertPoint.after(load.op))
+
+
+def _ask(
+    load: _Load, counter: SSAValue, steps: int, type_: TileType, point: InsertPoint
+) -> None:
+    """Ask for the tile of some steps behind a number that the loop counts."""
+    loop = load.tile.loop
+    number = arith.ConstantOp.index(steps)
+    on = arith.MuliOp(number.result, loop.step)
+    then = arith.AddiOp(counter, on.result)
+    made: list[Operation] = [number, on, then]
+    for op in made:
+        op.location = loop.location
+    Rewriter.insert_op(made, point)
+    tile = load.tile.at(then.result, type_, point)
+    prefetch = PrefetchTileOp(tile, location=load.op.location)
+    Rewriter.insert_op(prefetch, point)

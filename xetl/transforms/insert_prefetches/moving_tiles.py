@@ -1,0 +1,176 @@
+"""Tiles that move along a loop, and where they will be some steps later.
+
+A tile is either described in the body, at a place computed from the counter, or carried
+and moved on by constant offsets.  In both cases where it is at a given counter can be
+computed from that number alone, anywhere; so it needs no place among what the loop
+carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xetl.analysis.effects import is_pure
+from xetl.dialects.base import Index
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import InitTileOp, TileType, UpdateTileOffsetOp
+from xetl.ir.builder import Builder, OpT
+
+Offsets = tuple[Index, ...]
+
+
+@dataclass(frozen=True)
+class MovingTile:
+    """A tile of a loop.
+
+    Attributes:
+        loop: in whose body it is loaded.
+        start: describes it: outside of the loop, or in its body.
+        moved: by how much it is off where ``start`` describes it.
+        per_step: rows and columns that the loop moves it on, whole for each number
+            that it counts; None: ``start`` is in the body, and computed anew.
+    """
+
+    loop: scf.ForOp
+    start: InitTileOp
+    moved: Offsets
+    per_step: tuple[int, int] | None
+
+    def at(self, counter: SSAValue, type_: TileType, point: InsertPoint) -> SSAValue:
+        """Describe the tile as it is when the loop counts ``counter``.
+
+        Args:
+            counter: a number of the loop's type, defined ahead of ``point``.
+            type_: of the new tile: shape and element as they are.
+            point: in front of the loop, or in its body.
+        """
+        build = _CopyBuilder(point, counter, self.loop)
+        start = build.copied(self.start)
+        *leading, row, column = start.mixed_offsets
+        place = [build.plus(row, self.moved[0]), build.plus(column, self.moved[1])]
+        if self.per_step is not None:
+            lower = constant_index(self.loop.lower_bound)
+            gone = build.minus(counter, 0 if lower == 0 else self.loop.lower_bound)
+            steps = (build.times(gone, each) for each in self.per_step)
+            place = [build.plus(*pair) for pair in zip(place, steps)]
+        made = InitTileOp(
+            start.source,
+            (*leading, *place),
+            type_,
+            start.mixed_sizes,
+            start.mixed_strides,
+        )
+        return build.insert(made)
+
+
+def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
+    """How a tile that is loaded in the body moves; None: it stays, or nobody knows."""
+    body = loop.body.block
+    tile, moved = _unmoved(tile)
+    if moved is None:
+        return None
+    if isinstance(tile, BlockArgument) and tile.block is body and tile.index:
+        return _carried(tile, moved, loop)
+    start = tile.owner
+    if isinstance(start, InitTileOp) and start.parent is body and start.indices is None:
+        slice_ = _computed_in(body, start)
+        if slice_ is not None and any(body.args[0] in op.operands for op in slice_):
+            return MovingTile(loop, start, moved, None)
+    return None
+
+
+def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile | None:
+    """A tile that the loop carries, if it moves on by constants."""
+    last, step = loop.body.block.last_op, constant_index(loop.step)
+    assert last is not None
+    following, on = _unmoved(last.operands[tile.index - 1])
+    start, before = _unmoved(loop.init_args[tile.index - 1])
+    if following is not tile or on is None or before is None or not step:
+        return None
+    if not isinstance(start.owner, InitTileOp) or start.owner.indices is not None:
+        return None
+    rows, columns = on
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return None
+    if rows % step or columns % step or not (rows or columns):
+        return None
+    both = _sum(moved, before)
+    per_step = rows // step, columns // step
+    return None if both is None else MovingTile(loop, start.owner, both, per_step)
+
+
+def _unmoved(tile: SSAValue) -> tuple[SSAValue, Offsets | None]:
+    """The tile before it was moved, and by how much; None: in a way of its own."""
+    total: Offsets | None = (0, 0)
+    while isinstance(tile.owner, UpdateTileOffsetOp):
+        op = tile.owner
+        total = total and _sum(total, op.mixed_offsets)
+        tile = op.tile
+    return tile, total
+
+
+def _sum(left: Offsets, right: Sequence[Index]) -> Offsets | None:
+    """Offsets one after the other, as far as they are constant."""
+    pairs = list(zip(left, right))
+    if len(right) != 2 or not all(isinstance(n, int) for pair in pairs for n in pair):
+        return None
+    return tuple(a + b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+
+
+def _computed_in(body: Block, op: Operation) -> list[Operation] | None:
+    """What stands in the body and ``op`` depends on; None: on what only runs there."""
+    found: list[Operation] = []
+    waiting = [op]
+    while waiting:
+        each = waiting.pop()
+        if each in found:
+            continue
+        if not is_pure(each):
+            return None
+        found.append(each)
+        for operand in each.operands:
+            if isinstance(operand, BlockArgument):
+                if operand.block is body and operand.index:
+                    return None
+            elif isinstance(operand.owner, Operation) and operand.owner.parent is body:
+                waiting.append(operand.owner)
+    return found
+
+
+class _CopyBuilder(Builder):
+    """A builder that copies operations out of the body of a loop.
+
+    Args:
+        point: where it inserts.
+        counter: takes the place of the counter of the loop.
+        loop: from whose body operations may have to be copied.
+    """
+
+    def __init__(self, point: InsertPoint, counter: SSAValue, loop: scf.ForOp) -> None:
+        super().__init__(point, loop.location)
+        self._body = loop.body.block
+        self._known: dict[SSAValue, SSAValue] = {self._body.args[0]: counter}
+
+    def copied(self, op: OpT) -> OpT:
+        """A copy of ``op``, not inserted, after copies of all that it needs."""
+        copy = op.clone()
+        # The user finds the loop in a message, not a line that stands elsewhere.
+        copy.location = self.location or copy.location
+        for index, operand in enumerate(op.operands):
+            copy.operands[index] = self._at_point(operand)
+        return copy
+
+    def _at_point(self, value: SSAValue) -> SSAValue:
+        if value in self._known:
+            return self._known[value]
+        op = value.owner
+        if isinstance(op, Block) or op.parent is not self._body:
+            return value
+        copy = self.add(self.copied(op))
+        self._known.update(zip(op.results, copy.results))
+        return self._known[value]

@@ -1,0 +1,195 @@
+"""Tiles of order ``[0, 1]`` as row-major tiles of the transposed matrix.
+
+Element (i, j) of such a tile lies where element (j, i) of the other one does.  A value
+that is loaded is transposed behind the load, one that is stored before the store.
+Source: XeTile RFC, appendix 1; docs/xetile.md, section 6 of the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import memref
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    InitTileOp,
+    LoadTileOp,
+    SgMapAttr,
+    StoreTileOp,
+    TileAttr,
+    TileTransposeOp,
+    TileType,
+    UpdateTileOffsetOp,
+    attribute_of,
+    layout_of,
+    tile_type,
+)
+from xetl.language.distribution import Layout
+from xetl.transforms.propagate_wg_maps.rules import values_of
+
+COLUMN_MAJOR = (0, 1)
+
+
+def turn_column_major_tiles(operations: Sequence[Operation]) -> None:
+    """Make all tiles of ``operations`` row-major ones, in place."""
+    turned = [(op, _RULES[type(op)]) for op in operations if _has_rule(op)]
+    for op in operations:
+        if not isinstance(op, InitTileOp | UpdateTileOffsetOp):
+            for value in list(values_of(op)):
+                if _is_column_major(value):
+                    type_ = _turned_type(tile_type(value))
+                    Rewriter.replace_value_with_new_type(value, type_)
+    for op, rule in turned:
+        rule(op)
+
+
+def _has_rule(op: Operation) -> bool:
+    values = (*op.operands, *op.results)
+    return type(op) in _RULES and any(map(_is_column_major, values))
+
+
+def _is_column_major(value: SSAValue) -> bool:
+    type_ = value.type
+    return (
+        isinstance(type_, TileType)
+        and type_.order == COLUMN_MAJOR
+        and not type_.scattered
+    )
+
+
+# Types and maps -----------------------------------------------------------------------
+
+
+def _turned_type(type_: TileType) -> TileType:
+    """The tile of the transposed matrix: each subgroup owns what it did."""
+    old = type_.encoding
+    new = TileAttr(
+        sg_map=_turned_sg_map(old.sg_map),
+        wg_map=None
+        if old.wg_map is None
+        else attribute_of(turned(layout_of(old.wg_map))),
+        memory_space=old.memory_space,
+        inner_blocks=(old.inner_blocks or ())[::-1],
+    )
+    return TileType(type_.shape[::-1], type_.element_type, new)
+
+
+def turned(layout: Layout) -> Layout:
+    """The layout of the transposed tile: all lists and the order of ids swapped."""
+    lists = (
+        *(layout.sg_layout, layout.sg_data, layout.inst_data),
+        *(layout.lane_layout, layout.lane_data),
+    )
+    swapped: Any = [None if each is None else each[::-1] for each in lists]
+    return Layout(*swapped, order=tuple(1 - dim for dim in layout.order))
+
+
+def _turned_sg_map(found: SgMapAttr | None) -> SgMapAttr | None:
+    return found and SgMapAttr(found.wi_layout[::-1], found.wi_data[::-1])
+
+
+# Operations ---------------------------------------------------------------------------
+
+
+def _init_tile(op: InitTileOp) -> None:
+    new: list[Operation] = []
+    source: SSAValue = op.source
+    if is_memref(source.type):
+        new.append(_turned_view(source))
+        source = new[0].results[0]
+    parts = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
+    offsets, sizes, strides = map(_swapped, parts)
+    type_ = _turned_type(op.result.type)
+    new.append(InitTileOp(source, offsets, type_, sizes, strides))
+    new[-1].attributes.update(op.attributes)
+    _replace(op, new)
+
+
+def _turned_view(source: SSAValue) -> memref.TransposeOp:
+    """The matrix (the last two dimensions) with rows as columns."""
+    type_ = memref_type(source)
+    strides = strides_of(type_)
+    assert strides is not None, "a column-major tile of a matrix without strides"
+    old = type_.layout
+    start = old.offset if isinstance(old, StridedLayoutAttr) else None
+    layout = StridedLayoutAttr(list(_swapped(strides)), start)
+    dims = _swapped(range(len(strides)))
+    shape = list(_swapped(type_.get_shape()))
+    view: MemRefType[Attribute] = MemRefType(
+        type_.element_type, shape, layout, type_.memory_space
+    )
+    return memref.TransposeOp(source, dims, view)
+
+
+def _swapped(values: Sequence[Any]) -> list[Any]:
+    """The last two entries in the other order."""
+    return [*values[:-2], *reversed(values[-2:])]
+
+
+def _update(op: UpdateTileOffsetOp) -> None:
+    offsets: list[Index] = _swapped(op.mixed_offsets)
+    _replace(op, [UpdateTileOffsetOp(op.tile, offsets)])
+
+
+def _load(op: LoadTileOp) -> None:
+    load = LoadTileOp.create(
+        operands=[op.tile],
+        result_types=[tile_type(op.tile).vector_type()],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+    _replace(op, [load, _as_before(load.results[0], op.tile)])
+
+
+def _store(op: StoreTileOp) -> None:
+    transpose = TileTransposeOp(op.value)
+    _before(op, transpose)
+    op.operands[0] = transpose.result
+
+
+def _atomic(op: AtomicRmwTileOp) -> None:
+    for index, operand in enumerate(op.operands):
+        if operand is not op.tile:
+            transpose = TileTransposeOp(operand)
+            _before(op, transpose)
+            op.operands[index] = transpose.result
+    new = AtomicRmwTileOp(op.kind.data, op.value, op.tile, op.mask)
+    new.attributes.update(op.attributes)
+    _replace(op, [new, _as_before(new.result, op.tile)])
+
+
+def _as_before(value: SSAValue, tile: SSAValue) -> TileTransposeOp:
+    """What the value was; a map that the user gave of it is kept."""
+    back = TileTransposeOp(value)
+    found = tile_type(tile).wg_map
+    if found is not None:
+        back.attributes["map"] = attribute_of(turned(layout_of(found)))
+    return back
+
+
+def _before(op: Operation, new: Operation) -> None:
+    new.location = op.location
+    Rewriter.insert_op(new, InsertPoint.before(op))
+
+
+def _replace(op: Operation, new: Sequence[Operation]) -> None:
+    for each in new:
+        each.location = op.location
+    Rewriter.replace_op(op, list(new))
+
+
+_RULES: dict[type[Operation], Callable[[Any], None]] = {
+    InitTileOp: _init_tile,
+    UpdateTileOffsetOp: _update,
+    LoadTileOp: _load,
+    StoreTileOp: _store,
+    AtomicRmwTileOp: _atomic,
+}

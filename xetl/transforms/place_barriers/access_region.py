@@ -1,0 +1,271 @@
+"""Where in its matrix a tile lies, as far as that can be compared with another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TypeAlias
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.upstream import arith, scf
+from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
+from xetl.transforms.canonicalize.folding import integer_of
+
+
+@dataclass(frozen=True)
+class Where:
+    """A block of a matrix.
+
+    Attributes:
+        matrix: what all blocks of it have in common: the base, sizes and strides; or
+            a tile that nothing more is known of.
+        begins: where it begins along each dimension.
+        shape: as many entries; leading dimensions of the base have one element.
+    """
+
+    matrix: tuple[Index, ...]
+    begins: tuple[Begin, ...]
+    shape: tuple[int, ...]
+
+    def is_same_as(self, other: Where) -> bool:
+        """Whether the two are known to be one block."""
+        known = all(isinstance(begin, Offset) for begin in self.begins)
+        return known and self == other
+
+    def is_apart_from(self, other: Where) -> bool:
+        """Whether the two are known to have no element in common."""
+        if self.matrix != other.matrix:
+            return False
+        pairs = zip(self.begins, self.shape, other.begins, other.shape)
+        return any(are_apart(*each) for each in pairs)
+
+    def before(self, loop: Operation) -> Where | None:
+        """The same block in the turns of a loop before this one.
+
+        None: nothing is known of it.
+        """
+        if all(is_outside(each, loop) for each in self.matrix):
+            begins = tuple(before(begin, loop) for begin in self.begins)
+            return replace(self, begins=begins)
+        steps = _steps_of_tile(self.matrix[0], loop)
+        if steps is None:
+            return None
+        pairs = zip(self.begins, steps)
+        begins = tuple(_stepped(begin, step, loop) for begin, step in pairs)
+        return replace(self, begins=begins)
+
+
+def _stepped(begin: Begin, step: int, loop: Operation) -> Begin:
+    """Of a tile that moves: its own offset must not move as well."""
+    if isinstance(begin, Offset) and is_outside(begin.symbol, loop):
+        return replace(begin, step=step)
+    return None
+
+
+def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
+    """By how much a loop moves a tile that it carries."""
+    if not isinstance(tile, BlockArgument) or not isinstance(loop, scf.ForOp):
+        return None
+    if tile.block is not loop.body.block:
+        return None
+    end = tile.block.last_op
+    assert end is not None
+    after = where_of(end.operands[tile.index - 1])
+    if after is None or after.matrix != (tile,):
+        return None
+    steps = [
+        begin.constant
+        for begin in after.begins
+        if isinstance(begin, Offset) and begin.symbol is None
+    ]
+    return tuple(steps) if len(steps) == len(after.begins) else None
+
+
+def where_of(tile: SSAValue, count: int = 1) -> Where | None:
+    """Where a tile lies; None where its elements lie anywhere.
+
+    Args:
+        tile: a tile.
+        count: how many of its width a load takes, one beside the other.
+    """
+    op, type_ = tile.owner, tile_type(tile)
+    if type_.scattered:
+        return None
+    if isinstance(op, UpdateTileOffsetOp):
+        return _moved(where_of(op.tile, count), op.mixed_offsets)
+    rows, columns = type_.shape
+    if not isinstance(op, InitTileOp):
+        return Where((tile,), (Offset(None, 0),) * 2, (rows, columns * count))
+    begins = tuple(offset_of(each) for each in op.mixed_offsets)
+    shape = (1,) * (len(begins) - 2) + (rows, columns * count)
+    return Where((op.source, *op.mixed_sizes, *op.mixed_strides), begins, shape)
+
+
+def _moved(where: Where | None, steps: Sequence[Index]) -> Where | None:
+    if where is None:
+        return None
+    # Tiles of matrices in batches move in the last two dimensions.
+    batch, begins = where.begins[: -len(steps)], where.begins[-len(steps) :]
+    moved = [added(begin, step) for begin, step in zip(begins, steps)]
+    return replace(where, begins=(*batch, *moved))
+
+
+@dataclass(frozen=True)
+class Offset:
+    """``symbol + constant``, in elements; in earlier turns of a loop some steps less.
+
+    Attributes:
+        symbol: None: there is only a constant.
+        constant: is added to it.
+        step: not 0: any number of these, at least one, are subtracted.
+    """
+
+    symbol: SSAValue | None
+    constant: int
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Residue:
+    """What differs from ``symbol + constant`` by a multiple of ``modulus``.
+
+    Attributes:
+        symbol: None: there is only a constant.
+        constant: is added to it.
+        modulus: 0: it is equal.
+    """
+
+    symbol: SSAValue | None
+    constant: int
+    modulus: int
+
+
+_MOST_TURNS = 16
+"""Of a ring of buffers: in a longer one turns are not told from one another."""
+
+Begin: TypeAlias = Offset | Residue | None
+"""None: nothing is known."""
+
+
+def offset_of(index: Index) -> Offset:
+    """An index as a sum; constants that were added are seen."""
+    if isinstance(index, int):
+        return Offset(None, index)
+    number = integer_of(index)
+    if number is not None:
+        return Offset(None, number)
+    op = index.owner
+    if isinstance(op, arith.AddiOp):
+        for value, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            number = integer_of(other)
+            if number is not None:
+                inner = offset_of(value)
+                return Offset(inner.symbol, inner.constant + number)
+    return Offset(index, 0)
+
+
+def added(begin: Begin, more: Index) -> Begin:
+    """Further on by ``more``."""
+    other = offset_of(more)
+    if not isinstance(begin, Offset) or None not in (begin.symbol, other.symbol):
+        return None
+    return Offset(begin.symbol or other.symbol, begin.constant + other.constant)
+
+
+def _residue_of(begin: Begin) -> Residue | None:
+    """What is known of it modulo something: of a ring of buffers, say."""
+    if begin is None or isinstance(begin, Residue):
+        return begin
+    if begin.step:
+        return None
+    inner = _remainder(begin.symbol) or Residue(begin.symbol, 0, 0)
+    return Residue(inner.symbol, inner.constant + begin.constant, inner.modulus)
+
+
+def _remainder(value: SSAValue | None) -> Residue | None:
+    """Of ``(s + 96) mod 128``: s, 96 and 128; None if it is no such value."""
+    op = None if value is None else value.owner
+    if not isinstance(op, arith.RemuiOp | arith.RemsiOp):
+        return None
+    modulus = integer_of(op.rhs) or 0
+    # A negative number counts from 2^64 down: only powers of two do not mind.
+    if modulus <= 0 or (isinstance(op, arith.RemuiOp) and modulus & (modulus - 1)):
+        return None
+    inner = _residue_of(offset_of(op.lhs))
+    assert inner is not None
+    return Residue(inner.symbol, inner.constant, gcd(inner.modulus, modulus))
+
+
+def are_apart(a: Begin, m: int, b: Begin, n: int) -> bool:
+    """Whether ``m`` elements from ``a`` on are none of ``n`` from ``b`` on."""
+    if isinstance(a, Offset) and isinstance(b, Offset) and a.symbol is b.symbol:
+        if not b.step:
+            return _later_is_apart(a, m, b, n)
+        return not a.step and _later_is_apart(b, n, a, m)
+    left, right = _residue_of(a), _residue_of(b)
+    if left is None or right is None or left.symbol is not right.symbol:
+        return False
+    modulus = gcd(left.modulus, right.modulus)
+    if modulus == 0:
+        return False
+    distance = (right.constant - left.constant) % modulus
+    return distance >= m and modulus - distance >= n
+
+
+def _later_is_apart(a: Offset, m: int, b: Offset, n: int) -> bool:
+    """The same where ``b`` is of this turn and ``a`` may be of an earlier one."""
+    # With more steps than one they are even further apart.
+    distance = b.constant - a.constant + a.step
+    if a.step > 0:
+        return distance >= m
+    if a.step < 0:
+        return -distance >= n
+    return distance >= m or -distance >= n
+
+
+# Loops ------------------------------------------------------------------------------
+
+
+def is_outside(value: Index | None, loop: Operation) -> bool:
+    """Whether a value is the same in all turns."""
+    return not isinstance(value, SSAValue) or not loop.is_ancestor(value.owner)
+
+
+def before(begin: Begin, loop: Operation) -> Begin:
+    """The same in the turn before this one, or in all turns before it."""
+    if begin is None or is_outside(begin.symbol, loop):
+        return begin
+    if isinstance(begin, Offset) and begin.step:
+        return begin if _growth(begin.symbol, loop) is not None else None
+    residue = _residue_of(begin)
+    if residue is None or is_outside(residue.symbol, loop):
+        return residue
+    growth = _growth(residue.symbol, loop)
+    if growth is None:
+        return None
+    modulus, step = gcd(residue.modulus, growth.modulus), growth.constant
+    if modulus == 0:
+        return Offset(residue.symbol, residue.constant, step)
+    if modulus // gcd(modulus, step) > _MOST_TURNS:
+        modulus = gcd(modulus, step)
+    return Residue(residue.symbol, (residue.constant - step) % modulus, modulus)
+
+
+def _growth(value: SSAValue | None, loop: Operation) -> Residue | None:
+    """By what a counter, or an index that a loop carries, grows from turn to turn."""
+    if not isinstance(loop, scf.ForOp) or not isinstance(value, BlockArgument):
+        return None
+    if value.block is not loop.body.block:
+        return None
+    if value.index == 0:
+        step = integer_of(loop.step)
+        return None if step is None else Residue(None, step, 0)
+    end = value.block.last_op
+    assert end is not None
+    after = _residue_of(offset_of(end.operands[value.index - 1]))
+    if after is None or after.symbol is not value:
+        return None
+    return Residue(None, after.constant, after.modulus)

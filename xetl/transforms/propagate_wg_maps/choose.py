@@ -1,0 +1,289 @@
+"""Maps for what the user gave none: a model of what they cost, in plain numbers.
+
+*Unit*: one cycle of an engine of the device (`xetl.devices`, `Speed`).  A byte read
+costs what the first cache needs for it; one that goes through shared memory is written,
+waited for and read: four times as much.
+
+*A product* C(m, n) of which a subgroup owns (p, q) costs p * q * k on the matrix unit,
+both rounded up to what that takes (8 rows, 16 columns), and (p + q) * k elements read.
+Its sums and a step of A and B must fit the registers (256 of 64 bytes); what does not
+is spilled: the cost grows with the excess.  So 16-bit operands end at 32x64 a subgroup
+where the tile has them, and at fewer subgroups where it is small.  Rows that something
+behind the product needs whole (a sum along them, a second product) cost p * q sums
+through shared memory if they are split; what is computed of them, and the sums of the
+second product, want registers as well, so there are more subgroups.
+
+*Other values* are read and written row by row, 64 bytes at least; a quarter of the
+registers is for one of them.  A reduced dimension stays in one subgroup if the other
+one has enough for all.
+
+*The number of subgroups*, where no map says it, is the power of two, up to what a core
+has room for, for which the cost of all subgroups together is least: as few as the
+registers allow.
+
+Source: docs/xetile.md, section 8 of the reference (registers, matrix unit, blocks); the
+numbers are those of `xetl.devices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from xdsl.dialects.builtin import FloatTF32Type, IntegerType
+
+from xetl.devices import ROW_BYTES, Device
+from xetl.dialects.base import element_type
+from xetl.dialects.xetile import TileMmaOp
+from xetl.language.distribution import Layout, spreads
+from xetl.transforms.propagate_wg_maps.map_attributes import same_owners, with_data
+
+_READS = 4
+"""What a byte through shared memory costs, in bytes read."""
+_BARRIER = 16.0
+_SHARERS = 4
+"""Values that share the registers where a product's rows are needed whole: its sums,
+two that are computed of them, and the sums of a second product."""
+_STEP = 32
+"""Columns of A and rows of B that are in registers at a time."""
+
+Shape = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that needs a map.
+
+    Attributes:
+        shape: of C.
+        depth: columns of A.
+        bits: of an element of A and B.
+        together: dimensions of C along which something behind it needs all.
+        left: the map that A has already.
+        right: the map that B has already.
+        on_matrix_unit: else lanes multiply and add.
+    """
+
+    shape: Shape
+    depth: int
+    bits: int
+    together: frozenset[int] = frozenset()
+    left: Layout | None = None
+    right: Layout | None = None
+    on_matrix_unit: bool = True
+
+
+def choose_product_map(
+    product: Product, subgroups: int | None, device: Device
+) -> Layout:
+    """The cheapest map of C, for that many subgroups if there is a number already."""
+
+    def cost(layout: Layout) -> float:
+        return product_cost(product, layout, device)
+
+    if subgroups is None:
+        subgroups = _roomy_number(product, device)
+    best = cheapest_map(product.shape, subgroups, cost)
+    if product.left is None and product.right is None:
+        return best
+    return min([best, *_from_sides(product)], key=cost)
+
+
+def _roomy_number(product: Product, device: Device) -> int:
+    """How many subgroups have registers for the product, and for what follows it."""
+    sharers = _SHARERS if product.together else 1
+
+    def cost(layout: Layout) -> float:
+        return product_cost(product, layout, device, sharers)
+
+    return _cheapest(product.shape, None, cost, device).subgroups
+
+
+def _from_sides(product: Product) -> Iterator[Layout]:
+    """Maps of C that go with those of A and B."""
+    left, right = product.left, product.right
+    for side in (left, right):
+        if side is None:
+            continue
+        counts = (side.sg_layout[0], side.sg_layout[1])
+        rows, columns = map(_largest_part, product.shape, counts)
+        if left is not None and left.sg_layout == counts:
+            rows = left.sg_data[0]
+        if right is not None and right.sg_layout == counts:
+            columns = right.sg_data[1]
+        yield Layout(counts, (rows, columns), order=side.order)
+
+
+def choose_value_map(
+    shape: Shape,
+    bits: int,
+    subgroups: int | None,
+    device: Device,
+    together: Collection[int] = (),
+) -> Layout:
+    """The cheapest map of a value that is only read, written and reduced.
+
+    Args:
+        shape: of the value.
+        bits: of an element.
+        subgroups: how many there are; None: it is to be chosen.
+        device: that pays.
+        together: dimensions along which it is reduced.
+    """
+
+    def cost(layout: Layout) -> float:
+        return _value_cost(shape, bits, together, layout, device)
+
+    return _cheapest(shape, subgroups, cost, device)
+
+
+def _cheapest(
+    shape: Shape,
+    subgroups: int | None,
+    cost: Callable[[Layout], float],
+    device: Device,
+) -> Layout:
+    if subgroups is not None:
+        return cheapest_map(shape, subgroups, cost)
+    counts = [1 << n for n in range(device.most_subgroups.bit_length())]
+    found = [layout for n in counts for layout in _candidates(shape, n)]
+    return min(found, key=lambda layout: layout.subgroups * cost(layout))
+
+
+def cheapest_map(
+    shape: Shape, subgroups: int, cost: Callable[[Layout], float | tuple[int, int]]
+) -> Layout:
+    """The map of so many subgroups that costs least, whatever cost is."""
+    return min(_candidates(shape, subgroups), key=cost)
+
+
+def _candidates(shape: Shape, subgroups: int) -> Iterator[Layout]:
+    """One map for each arrangement of the subgroups, those in a column first."""
+    for columns in range(1, subgroups + 1):
+        if subgroups % columns == 0:
+            counts = (subgroups // columns, columns)
+            rows, width = map(_largest_part, shape, counts)
+            yield Layout(counts, (rows, width))
+
+
+@lru_cache(maxsize=1024)
+def _largest_part(extent: int, count: int) -> int:
+    """The largest part of which each of ``count`` subgroups owns the least it can."""
+    sizes = [n for n in range(1, extent + 1) if spreads(extent, count, n)]
+    return min(sizes, key=lambda size: (_owned(extent, count, size), -size))
+
+
+def _owned(extent: int, count: int, size: int) -> int:
+    return size * max(1, extent // size // count)
+
+
+def owned_shape(shape: Shape, layout: Layout) -> Shape:
+    """Rows and columns that one subgroup owns, all its parts together."""
+    rows, columns = map(_owned, shape, layout.sg_layout, layout.sg_data)
+    return rows, columns
+
+
+def product_cost(
+    product: Product, layout: Layout, device: Device, sharers: int = 1
+) -> float:
+    """What one subgroup pays for a product with this map of C.
+
+    Args:
+        product: what is computed.
+        layout: of C.
+        device: that pays.
+        sharers: how many values of its size the registers are for.
+    """
+    rows, columns = owned_shape(product.shape, layout)
+    bits, size, depth = product.bits, product.bits / 8, product.depth
+    unit, read = device.matrix, 1 / device.speed.cache_bytes
+    sums = round_up(rows, unit.rows[-1]) * round_up(columns, unit.columns)
+    cost = product_cycles(
+        device, rows, columns, depth, bits, on_matrix_unit=product.on_matrix_unit
+    )
+    cost += read * (rows + columns) * depth * size
+    used = sums * max(4, size) + (rows + columns) * min(depth, _STEP) * size
+    cost *= _spilled(used, _register_bytes(device) // sharers)
+    for dim, owned in ((0, rows), (1, columns)):
+        if dim in product.together and owned < product.shape[dim]:
+            cost += _BARRIER + _READS * read * sums * 4
+    a = with_data(layout, [1], [depth])
+    b = with_data(layout, [0], [depth])
+    shapes = (product.shape[0], depth), (depth, product.shape[1])
+    for shape, side, wanted in zip(shapes, (product.left, product.right), (a, b)):
+        if side and not same_owners(shape, wanted, side):
+            cost += exchange_cost(shape, bits, wanted, device)
+    return cost
+
+
+def exchange_cost(shape: Shape, bits: int, layout: Layout, device: Device) -> float:
+    """What one subgroup pays if a value gets another map."""
+    rows, columns = owned_shape(shape, layout)
+    written = rows * columns * max(1, bits // 8)
+    return _BARRIER + _READS * written / device.speed.cache_bytes
+
+
+def _value_cost(
+    shape: Shape, bits: int, together: Collection[int], layout: Layout, device: Device
+) -> float:
+    rows, columns = owned_shape(shape, layout)
+    size, read = max(1, bits // 8), 1 / device.speed.cache_bytes
+    cost = read * rows * round_up(columns * size, ROW_BYTES)
+    cost *= _spilled(rows * columns * size, _register_bytes(device) // 4)
+    for dim, owned, other in ((0, rows, columns), (1, columns, rows)):
+        if dim in together and owned < shape[dim]:
+            exchanged = other * layout.sg_layout[dim] * size
+            cost += _BARRIER + _READS * read * exchanged
+    return cost
+
+
+def _register_bytes(device: Device) -> int:
+    return device.registers[1] * device.register_bytes
+
+
+def _spilled(used: float, budget: int) -> float:
+    """How much dearer it is for what does not fit."""
+    return 1 + 4 * max(0.0, used / budget - 1)
+
+
+def round_up(number: int, step: int) -> int:
+    """The next multiple of ``step``."""
+    return -(-number // step) * step
+
+
+def product_cycles(
+    device: Device,
+    rows: int,
+    columns: int,
+    depth: int,
+    bits: int,
+    *,
+    on_matrix_unit: bool = True,
+) -> float:
+    """What ``C(rows, columns) += A(rows, depth) @ B(depth, columns)`` takes at least.
+
+    Args:
+        device: that computes it.
+        rows: of C, in one subgroup.
+        columns: of C.
+        depth: columns of A.
+        bits: of an element of A and B, in memory.
+        on_matrix_unit: else lanes multiply and add.
+    """
+    unit = device.matrix
+    sums = round_up(rows, unit.rows[-1]) * round_up(columns, unit.columns)
+    if not on_matrix_unit:
+        return sums * depth / device.speed.vector_products
+    of_a_row = unit.columns * unit.depth_bits // max(bits, 8)
+    return sums * depth * device.speed.row_cycles / of_a_row
+
+
+def goes_to_matrix_unit(op: TileMmaOp, device: Device) -> bool:
+    """Whether the matrix unit has the types of a product."""
+    element = element_type(op.a.type)
+    if op.precision is not None or isinstance(element, FloatTF32Type):
+        return True
+    if isinstance(element, IntegerType):
+        return element.bitwidth == 8
+    return str(element) in device.matrix.results

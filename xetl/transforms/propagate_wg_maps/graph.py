@@ -1,0 +1,326 @@
+"""The values of a kernel that need a map, and what their maps have to do with another.
+
+A `Node` stands for all values that have one map always (what a loop carries, a tile and
+where it moves to); an `Edge` for an operand whose map follows from another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import FixedBitwidthType
+from xdsl.ir import Block, Operation, SSAValue
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    StoreTileOp,
+    TileConvLayoutOp,
+    TileMmaOp,
+    TileReduceOp,
+    TileScanOp,
+    TileType,
+    WorkgroupMap,
+    layout_of,
+    tile_type,
+    wg_map_of,
+)
+from xetl.language.distribution import Layout
+from xetl.transforms.propagate_wg_maps.map_attributes import (
+    is_matrix,
+    map_of,
+    transposed,
+)
+from xetl.transforms.propagate_wg_maps.rules import (
+    Relation,
+    is_free,
+    is_mapped,
+    needs_whole,
+    relations,
+    same,
+    ties,
+    values_of,
+)
+
+TRIPS = 8
+"""How often a loop is taken to run."""
+_RELOADED = 0.25
+"""What it costs to load a value again, to what it costs to hand it over."""
+_PARTIAL_SUMS = 4
+"""How many numbers change hands for each sum if subgroups add up what they have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A map that the user wrote, and at which operation."""
+
+    layout: Layout
+    op: Operation
+
+
+@dataclass(eq=False)
+class Node:
+    """Values that have one map, and what is known of it."""
+
+    shape: tuple[int, int]
+    bits: int
+    weight: float
+    given: Given | None = None
+    label: Layout | None = None
+    origin: Given | None = None
+    """The user's map that the label comes from; None: the label was chosen."""
+    edges: list[Edge] = field(default_factory=list["Edge"])
+    together: set[int] = field(default_factory=set[int])
+    """Dimensions along which something needs all of it in one subgroup."""
+    lines: set[int] = field(default_factory=set[int])
+    """Dimensions along which a subgroup must have all that it has in one part."""
+    feeds_whole: bool = False
+    """Whether something needs all of it in every subgroup."""
+    becomes: list[Node] = field(default_factory=list["Node"])
+    """What the user converts it to."""
+
+    @property
+    def bytes(self) -> int:
+        """Of the value."""
+        return prod(self.shape) * max(1, self.bits // 8)
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """``operand`` follows ``anchor`` by a relation; ``cost`` of a change between."""
+
+    relation: Relation
+    anchor: Node
+    operand: Node
+    cost: float
+
+    @property
+    def turns(self) -> bool:
+        """Whether rows of one are columns of the other."""
+        return self.relation.backward is transposed
+
+    @property
+    def is_one_to_one(self) -> bool:
+        """Whether each map says what the other one is, and is as large."""
+        return self.relation.backward in (same, transposed)
+
+
+class Graph:
+    """All nodes and edges of one kernel.
+
+    Attributes:
+        products: all tile_mma, and how often each runs.
+        whole: operations that every subgroup does alone.
+        frees: values that are made again for each use.
+        tiles: all tiles, by every name they have.
+    """
+
+    def __init__(self, kernel: Operation) -> None:
+        self.products: list[tuple[TileMmaOp, float]] = []
+        self.whole: list[Operation] = []
+        self.frees: list[SSAValue] = []
+        self.tiles: list[SSAValue] = []
+        self._parents: dict[SSAValue, SSAValue] = {}
+        self._runs: dict[SSAValue, float] = {}
+        self._relations: list[Relation] = []
+        self._special: list[TileScanOp | TileConvLayoutOp] = []
+        self._ties: list[tuple[SSAValue, SSAValue]] = []
+        self._given: list[tuple[SSAValue, Layout, Operation]] = []
+        for region in kernel.regions:
+            for block in region.blocks:
+                self._visit_block(block, 1.0)
+        self._merge_ties()
+        self.nodes = self._make_nodes()
+        self._set_given()
+        self._make_edges()
+        self._read_special()
+
+    def node(self, value: SSAValue) -> Node:
+        """The node of a value that `is_mapped` and not `is_free`."""
+        return self.nodes[self._root(value)]
+
+    def has(self, value: SSAValue) -> bool:
+        """Whether there is a node of the value."""
+        return value in self._parents
+
+    # Reading the kernel ---------------------------------------------------------------
+
+    def _visit_block(self, block: Block, runs: float) -> None:
+        for op in block.ops:
+            self._visit(op, runs)
+
+    def _visit(self, op: Operation, runs: float) -> None:
+        for value in values_of(op):
+            self._define(value, runs)
+        self._read_maps(op)
+        if isinstance(op, TileMmaOp) and is_matrix(op.result):
+            self.products.append((op, runs))
+        if isinstance(op, TileScanOp | TileConvLayoutOp):
+            self._special.append(op)
+        if needs_whole(op):
+            self.whole.append(op)
+        else:
+            self._ties += ties(op)
+            self._relations += relations(op)
+        inside = runs * TRIPS if isinstance(op, scf.ForOp | scf.WhileOp) else runs
+        for region in op.regions:
+            for block in region.blocks:
+                self._visit_block(block, inside)
+
+    def _define(self, value: SSAValue, runs: float) -> None:
+        if not is_mapped(value):
+            return
+        if is_free(value):
+            self.frees.append(value)
+            return
+        self._parents[value] = value
+        self._runs[value] = runs
+        if isinstance(value.type, TileType):
+            self.tiles.append(value)
+
+    def _read_maps(self, op: Operation) -> None:
+        """Maps of what an operation defines come before those of its operands."""
+        for value, found in given_maps(op):
+            if self.has(value):
+                self._given.append((value, found, op))
+
+    # Building -------------------------------------------------------------------------
+
+    def _root(self, value: SSAValue) -> SSAValue:
+        parents = self._parents
+        while parents[value] is not value:
+            parents[value] = parents[parents[value]]
+            value = parents[value]
+        return value
+
+    def _merge_ties(self) -> None:
+        pairs = list(self._ties)
+        for each in self._relations:
+            # A tile cannot change its map on the way, but a load may differ from it.
+            is_tile = isinstance(each.operand.type, TileType)
+            if is_tile and not isinstance(each.operation, LoadTileOp):
+                pairs.append((each.operand, each.anchor))
+        for one, other in pairs:
+            if self.has(one) and self.has(other):
+                self._parents[self._root(one)] = self._root(other)
+
+    def _make_nodes(self) -> dict[SSAValue, Node]:
+        nodes: dict[SSAValue, Node] = {}
+        for value in self._parents:
+            root = self._root(value)
+            cost = self._runs[value] * _bytes(value)
+            if root in nodes:
+                nodes[root].weight = max(nodes[root].weight, cost)
+            else:
+                rows, columns = _shape(value)
+                nodes[root] = Node((rows, columns), bits_of(value), cost)
+        for op in self.whole:
+            for operand in op.operands:
+                if self.has(operand):
+                    nodes[self._root(operand)].feeds_whole = True
+        return nodes
+
+    def _set_given(self) -> None:
+        owned = [each for each in self._given if each[0] not in each[2].operands]
+        others = [each for each in self._given if each[0] in each[2].operands]
+        for value, found, op in owned + others:
+            node = self.node(value)
+            if node.given is None:
+                node.given = Given(found, op)
+
+    def _read_special(self) -> None:
+        for op in self._special:
+            if isinstance(op, TileScanOp):
+                self.node(op.result).lines.add(op.dim)
+            elif self.has(op.source):
+                self.node(op.source).becomes.append(self.node(op.result))
+
+    def _make_edges(self) -> None:
+        for each in self._relations:
+            if not (self.has(each.operand) and self.has(each.anchor)):
+                continue
+            anchor, operand = self.node(each.anchor), self.node(each.operand)
+            operand.together.update(_together(each))
+            if anchor is not operand:
+                edge = Edge(each, anchor, operand, self._cost(each, anchor))
+                anchor.edges.append(edge)
+                operand.edges.append(edge)
+
+    def _cost(self, relation: Relation, anchor: Node) -> float:
+        """Bytes that change hands if the operand has another map than it should."""
+        operand, op = relation.operand, relation.operation
+        runs = self._runs[operand]
+        if isinstance(op, TileReduceOp):
+            return runs * min(_bytes(operand), _PARTIAL_SUMS * anchor.bytes)
+        if isinstance(op, LoadTileOp | StoreTileOp) and can_retile(op.tile):
+            return 0.0
+        return runs * _bytes(operand) * (_RELOADED if can_reload(operand) else 1.0)
+
+
+def _together(relation: Relation) -> tuple[int, ...]:
+    """Dimensions of the operand of which a subgroup needs all."""
+    op = relation.operation
+    if isinstance(op, TileMmaOp):
+        return ((1,), (0,), ())[relation.index]
+    return op.dims if isinstance(op, TileReduceOp) else ()
+
+
+def given_maps(op: Operation) -> Iterator[tuple[SSAValue, Layout]]:
+    """What maps an operation carries, and of which values."""
+    if isinstance(op, InitTileOp):
+        yield from _given((op.result, op.result.type.wg_map))
+    elif isinstance(op, TileMmaOp):
+        yield from _given((op.result, op.wg_map), (op.a, op.wg_map_a))
+        yield from _given((op.b, op.wg_map_b))
+    elif not isinstance(op, LoadTileOp):
+        maps = ((value, map_of(value)) for value in values_of(op))
+        yield from ((value, found) for value, found in maps if found is not None)
+        if op.operands:
+            yield from _given((op.operands[0], wg_map_of(op, "source_map")))
+
+
+def _given(
+    *pairs: tuple[SSAValue, WorkgroupMap | None],
+) -> Iterator[tuple[SSAValue, Layout]]:
+    return ((value, layout_of(m)) for value, m in pairs if m is not None)
+
+
+def can_retile(tile: SSAValue) -> bool:
+    """Whether a tile can be described again with another map, at the same place."""
+    op = tile.owner
+    while isinstance(op, Operation):
+        if isinstance(op, InitTileOp):
+            return op.result.type.wg_map is None and op.indices is None
+        if op.name != "xetile.update_tile_offset":
+            return False
+        op = op.operands[0].owner
+    return False
+
+
+def can_reload(value: SSAValue) -> bool:
+    """Whether a value comes from memory, by a tile that no map was given for."""
+    op = value.owner
+    return isinstance(op, LoadTileOp) and len(op.results) == 1 and can_retile(op.tile)
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    type_ = value.type
+    return (
+        type_.shape if isinstance(type_, TileType) else vector_type(value).get_shape()
+    )
+
+
+def bits_of(value: SSAValue) -> int:
+    """Of an element of a vector or a tile; 64 for an index."""
+    type_ = value.type
+    element = (tile_type if isinstance(type_, TileType) else vector_type)(value)
+    found = element.element_type
+    return found.bitwidth if isinstance(found, FixedBitwidthType) else 64
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(_shape(value)) * max(1, bits_of(value) // 8)

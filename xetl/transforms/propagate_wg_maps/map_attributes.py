@@ -1,0 +1,216 @@
+"""Where the map of a value is written in the IR; the only place that knows.
+
+Source: docs/design/0003-workgroup-to-subgroups.md, "The mapped stage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import ArrayAttr, UnitAttr, VectorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import (
+    AtomicRmwTileOp,
+    LayoutAttr,
+    LoadGatherOp,
+    LoadTileOp,
+    TileMmaOp,
+    TileType,
+    WgMapAttr,
+    XeMapAttr,
+    attribute_of,
+    layout_of,
+    tile_type,
+    wg_map_of,
+)
+from xetl.language.distribution import Layout, origins, row_major
+
+RESULT_MAPS = "result_maps"
+"""Of loops and branches: an entry a result, unit for what has no map."""
+BEFORE_MAPS = "before_maps"
+"""Of scf.while: the same for the arguments of its first region."""
+
+ReadsTile: TypeAlias = LoadTileOp | LoadGatherOp | AtomicRmwTileOp
+"""What has its map in the type of its tile."""
+
+
+BRANCHES = (scf.IfOp, scf.ExecuteRegionOp, scf.IndexSwitchOp)
+"""What gives the values that one of its regions ends with."""
+
+
+def is_matrix(value: SSAValue) -> bool:
+    """Whether a value is a vector of rank 2: what subgroups may share."""
+    type_ = value.type
+    return isinstance(type_, VectorType) and type_.get_num_dims() == 2
+
+
+def map_of(value: SSAValue) -> Layout | None:
+    """How ``value`` is spread over the subgroups; None where nothing is written.
+
+    Values that are no vectors of rank 2 have none: every subgroup holds all of them.
+    """
+    if not is_matrix(value):
+        return None
+    found = _written(value)
+    return layout_of(found) if isinstance(found, WgMapAttr | LayoutAttr) else None
+
+
+def set_map(value: SSAValue, layout: Layout) -> None:
+    """Write how ``value`` (a vector of rank 2) is spread over the subgroups.
+
+    Of a load this changes the type of the tile that is loaded, and of that value only:
+    the operation that makes the tile must be able to give the new type.
+    """
+    new = attribute_of(layout)
+    place = _place(value)
+    if place is not None:
+        _write_entry(place, new)
+    elif isinstance(value, OpResult):
+        _write_on_op(value.op, new)
+
+
+def is_map(name: str, value: Attribute) -> bool:
+    """Whether an attribute of an operation says how values are spread."""
+    listed = name in (RESULT_MAPS, BEFORE_MAPS)
+    return listed or isinstance(value, WgMapAttr | LayoutAttr | XeMapAttr)
+
+
+def tile_map(value: SSAValue) -> Layout | None:
+    """The map in the type of a tile; None if it has none."""
+    found = tile_type(value).wg_map
+    return None if found is None else layout_of(found)
+
+
+def with_map(type_: TileType, layout: Layout | None) -> TileType:
+    """The same type of a tile with another map."""
+    new = None if layout is None else attribute_of(layout)
+    encoding = type_.encoding.replace(wg_map=new)
+    return TileType(type_.shape, type_.element_type, encoding)
+
+
+def set_tile_map(tile: SSAValue, layout: Layout | None) -> SSAValue:
+    """Give a tile another map, which is another type; returns the new value."""
+    new = with_map(tile_type(tile), layout)
+    return Rewriter.replace_value_with_new_type(tile, new)
+
+
+_Place: TypeAlias = tuple[Operation, str, int, int]
+"""An operation, the name of its list of maps, the entry and the length of the list."""
+
+
+def _place(value: SSAValue) -> _Place | None:
+    """Which entry of a loop's or an if's list speaks of ``value``."""
+    if isinstance(value, OpResult):
+        op = value.op
+        if isinstance(op, (scf.ForOp, scf.WhileOp, *BRANCHES)):
+            return op, RESULT_MAPS, value.index, len(op.results)
+        return None
+    assert isinstance(value, BlockArgument)
+    return _place_of_argument(value.block, value.index)
+
+
+def _place_of_argument(block: Block, index: int) -> _Place | None:
+    owner = block.parent_op()
+    if isinstance(owner, scf.ForOp) and index > 0:
+        return owner, RESULT_MAPS, index - 1, len(owner.results)
+    if isinstance(owner, scf.WhileOp):
+        if block is owner.before.block:
+            return owner, BEFORE_MAPS, index, len(owner.inits)
+        return owner, RESULT_MAPS, index, len(owner.results)
+    return None
+
+
+def _written(value: SSAValue) -> Attribute | None:
+    place = _place(value)
+    if place is not None:
+        entries = _entries(place)
+        return entries[place[2]] if entries else None
+    if not isinstance(value, OpResult):
+        return None
+    op = value.op
+    if isinstance(op, ReadsTile):
+        return op.tile_type.wg_map
+    return op.wg_map if isinstance(op, TileMmaOp) else wg_map_of(op)
+
+
+def _write_entry(place: _Place, new: Attribute) -> None:
+    op, name, index, length = place
+    entries = _entries(place) or [UnitAttr() for _ in range(length)]
+    entries[index] = new
+    op.attributes[name] = ArrayAttr(entries)
+
+
+def _entries(place: _Place) -> list[Attribute]:
+    op, name, *_ = place
+    found = op.attributes.get(name)
+    if not isinstance(found, ArrayAttr):
+        return []
+    return [*cast("ArrayAttr[Attribute]", found)]
+
+
+def _write_on_op(op: Operation, new: WgMapAttr | LayoutAttr) -> None:
+    if isinstance(op, ReadsTile):
+        set_tile_map(op.tile, layout_of(new))
+    elif isinstance(op, TileMmaOp):
+        op.wg_map_c = new
+    else:
+        op.attributes["map"] = new
+
+
+COLUMN_MAJOR = (0, 1)
+
+
+def plain(layout: Layout) -> Layout:
+    """What a layout says about subgroups, in the one form that `==` compares.
+
+    With one row or one column of subgroups both ways of counting ids are the same.
+    """
+    order = layout.order
+    if 1 in layout.sg_layout:
+        order = row_major(layout.rank)
+    return Layout(layout.sg_layout, layout.sg_data, order=order)
+
+
+def counted(layout: Layout, down_columns: bool) -> Layout:
+    """The same sg_layout and sg_data, with ids counting down columns or along rows."""
+    order = COLUMN_MAJOR if down_columns else row_major(2)
+    return plain(Layout(layout.sg_layout, layout.sg_data, order=order))
+
+
+def transposed(layout: Layout) -> Layout:
+    """The layout of the transposed value when nothing changes hands."""
+    order = tuple(1 - dim for dim in layout.order)
+    swapped = Layout(layout.sg_layout[::-1], layout.sg_data[::-1], order=order)
+    return plain(swapped)
+
+
+def with_data(layout: Layout, dims: Sequence[int], sizes: Sequence[int]) -> Layout:
+    """The same with other ``sg_data`` in some dimensions."""
+    data = list(layout.sg_data)
+    for dim, size in zip(dims, sizes):
+        data[dim] = size
+    return replace(layout, sg_data=tuple(data))
+
+
+def is_whole(shape: Sequence[int], layout: Layout) -> bool:
+    """Whether every subgroup owns all of the value."""
+    return tuple(shape) == layout.sg_data
+
+
+@lru_cache(maxsize=4096)
+def same_owners(shape: tuple[int, ...], one: Layout, other: Layout) -> bool:
+    """Whether each subgroup holds the same parts in the same order under both."""
+    if one == other:
+        return True
+    if one.sg_data != other.sg_data or one.subgroups != other.subgroups:
+        return False
+    return all(
+        origins(shape, one, sg) == origins(shape, other, sg)
+        for sg in range(one.subgroups)
+    )

@@ -1,0 +1,327 @@
+"""Write the maps that were found into a kernel, and change them where two meet.
+
+A value of repeated numbers is made again for each map; one from memory is loaded again
+by a tile of its own where no map was given for it; anything else goes through a
+``tile_conv_layout``, which stands where the value comes from: outside of loops that
+only use it, and once for all who want the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    StoreTileOp,
+    TileConvLayoutOp,
+    TileMmaOp,
+    TileType,
+    UpdateTileOffsetOp,
+    attribute_of,
+    layout_of,
+    tile_type,
+)
+from xetl.ir.builder import Builder
+from xetl.language.distribution import Layout, whole
+from xetl.transforms.propagate_wg_maps.graph import Given, Graph, Node, can_retile
+from xetl.transforms.propagate_wg_maps.map_attributes import (
+    ReadsTile,
+    is_matrix,
+    is_whole,
+    plain,
+    same_owners,
+    set_map,
+    set_tile_map,
+    with_map,
+)
+from xetl.transforms.propagate_wg_maps.rules import (
+    Relation,
+    is_free,
+    relations,
+    values_of,
+)
+from xetl.transforms.propagate_wg_maps.search import SMALL
+from xetl.transforms.remarks import positions_of, remark
+
+
+class Writer:
+    """The state of one kernel's rewriting.
+
+    Args:
+        graph: of the kernel, every node with its label.
+        team: any layout of the kernel: it says how many subgroups there are.
+    """
+
+    def __init__(self, graph: Graph, team: Layout) -> None:
+        self._graph = graph
+        self._team = team
+        self._changed: dict[tuple[SSAValue, Layout], SSAValue] = {}
+        self._used: set[SSAValue] = set()
+        """Values that cost nothing and have their map."""
+        self._retiled: dict[tuple[SSAValue, Layout], SSAValue] = {}
+        self._first_tiles: dict[SSAValue, SSAValue] = {}
+        """The tile of each load before it was given another one."""
+        self._loaded: dict[SSAValue, Node] = {}
+        """Nodes of tiles, for what is loaded with another map than is best for it."""
+
+    def write(self, kernel: Operation) -> None:
+        """Give every value of the kernel its map."""
+        operations = list(kernel.walk())
+        for op in operations:
+            self._give_maps(op)
+            if isinstance(op, LoadTileOp) and is_matrix(op.result):
+                self._meet_tile(op)
+        for op in operations:
+            for relation in list(relations(op)):
+                self._meet(relation)
+            if isinstance(op, TileConvLayoutOp):
+                self._meet_conversion(op)
+        for op in self._graph.whole:
+            self._meet_whole(op)
+        self._finish()
+
+    def _finish(self) -> None:
+        for value in self._graph.frees:
+            if value not in self._used:
+                set_map(value, self._whole(value))
+        for tile in self._graph.tiles:
+            set_tile_map(tile, _written(self._graph.node(tile)))
+
+    def _give_maps(self, op: Operation) -> None:
+        """Of the results and block arguments; those of tiles come at the very end."""
+        for name in ("map", "source_map"):
+            op.attributes.pop(name, None)
+        if isinstance(op, ReadsTile):
+            return
+        for value in values_of(op):
+            if is_matrix(value) and self._graph.has(value):
+                set_map(value, _written(self._graph.node(value)))
+        if isinstance(op, TileMmaOp) and op.wg_map_c is not None:
+            c = layout_of(op.wg_map_c)
+            sides = [attribute_of(plain(each.backward(c))) for each in relations(op)]
+            op.wg_map_a, op.wg_map_b = sides[:2]
+
+    # Where two maps meet --------------------------------------------------------------
+
+    def _node(self, value: SSAValue) -> Node:
+        return self._loaded.get(value) or self._graph.node(value)
+
+    def _label(self, value: SSAValue) -> Layout:
+        found = self._node(value).label
+        assert found is not None, "a value without a map"
+        return found
+
+    def _whole(self, value: SSAValue) -> Layout:
+        shape = vector_type(value).get_shape()
+        return plain(whole(shape, (self._team.subgroups, 1)))
+
+    def _meet_tile(self, op: LoadTileOp) -> None:
+        """A load and its tile."""
+        own, wanted = self._label(op.tile), self._label(op.result)
+        if own == wanted:
+            return
+        if can_retile(op.tile):
+            self._first_tiles[op.result] = op.tile
+            op.operands[0] = self._tile_with(op.tile, wanted)
+        else:
+            self._loaded[op.result] = self._graph.node(op.tile)
+
+    def _meet(self, relation: Relation) -> None:
+        """An operand and what its map follows from."""
+        op, operand = relation.operation, relation.operand
+        if not is_matrix(operand):
+            return
+        wanted = plain(relation.backward(self._label(relation.anchor)))
+        if is_free(operand):
+            op.operands[relation.index] = self._free(operand, wanted)
+        elif relation.is_strict and not self._agrees(operand, wanted):
+            if isinstance(op, StoreTileOp) and self._stores_as_it_is(op):
+                op.operands[1] = self._tile_with(op.tile, self._label(operand))
+                return
+            target = self._node(relation.anchor)
+            op.operands[relation.index] = self._change(operand, wanted, op, target)
+
+    def _agrees(self, value: SSAValue, wanted: Layout) -> bool:
+        shape = vector_type(value).get_shape()
+        return same_owners(shape, self._label(value), wanted)
+
+    def _stores_as_it_is(self, op: StoreTileOp) -> bool:
+        """Whether the tile may take the map of the value; one owner is slow, though."""
+        node = self._node(op.value)
+        assert node.label is not None
+        alone = is_whole(node.shape, node.label) and node.bytes > SMALL
+        return can_retile(op.tile) and not alone
+
+    def _meet_conversion(self, op: TileConvLayoutOp) -> None:
+        """A conversion that the user wrote says what it converts from."""
+        if is_free(op.source):
+            op.operands[0] = self._free(op.source, self._label(op.result))
+        else:
+            op.attributes["source_map"] = attribute_of(self._label(op.source))
+
+    def _meet_whole(self, op: Operation) -> None:
+        for index, operand in enumerate(op.operands):
+            if not is_matrix(operand):
+                continue
+            wanted = self._whole(operand)
+            if is_free(operand):
+                op.operands[index] = self._free(operand, wanted)
+            elif not self._agrees(operand, wanted):
+                op.operands[index] = self._change(operand, wanted, op, None)
+
+    # What takes another map -----------------------------------------------------------
+
+    def _free(self, value: SSAValue, wanted: Layout) -> SSAValue:
+        """The value itself for the first map that is asked for, then one made again."""
+        found = self._changed.get((value, wanted))
+        if found is None:
+            found = _again(value) if value in self._used else value
+            self._used.add(value)
+            set_map(found, wanted)
+            self._changed[value, wanted] = found
+        return found
+
+    def _change(
+        self, value: SSAValue, wanted: Layout, user: Operation, target: Node | None
+    ) -> SSAValue:
+        """``value`` with the map that ``user`` needs."""
+        found = self._changed.get((value, wanted))
+        if found is None:
+            found = self._make(value, wanted, user, target)
+            self._changed[value, wanted] = found
+        return found
+
+    def _make(
+        self, value: SSAValue, wanted: Layout, user: Operation, target: Node | None
+    ) -> SSAValue:
+        owner = value.owner
+        if isinstance(owner, LoadTileOp):
+            tile = self._first_tiles.get(value, owner.tile)
+            if len(owner.results) == 1 and can_retile(tile):
+                load = owner.clone()
+                load.operands[0] = self._tile_with(tile, wanted)
+                return _behind(value, load)
+        source = self._label(value)
+        report_change(value, source, wanted, user, self._node(value), target)
+        maps = attribute_of(wanted), attribute_of(source)
+        return _behind(value, TileConvLayoutOp(value, *maps), user)
+
+    def _tile_with(self, tile: SSAValue, wanted: Layout) -> SSAValue:
+        """The same place in memory, described with another map."""
+        if self._graph.node(tile).label == wanted:
+            return tile
+        found = self._retiled.get((tile, wanted))
+        if found is None:
+            found = self._retiled[tile, wanted] = self._retile(tile, wanted)
+        return found
+
+    def _retile(self, tile: SSAValue, wanted: Layout) -> SSAValue:
+        op = tile.owner
+        if isinstance(op, UpdateTileOffsetOp):
+            base = self._tile_with(op.tile, wanted)
+            new = UpdateTileOffsetOp(base, op.mixed_offsets)
+            return _behind(tile, new)
+        assert isinstance(op, InitTileOp)
+        type_ = with_map(tile_type(tile), wanted)
+        return _behind(tile, _retyped(op, type_))
+
+
+def _written(node: Node) -> Layout:
+    """What is written of a node: its label, and what the user said below subgroups."""
+    label, given = node.label, node.given
+    assert label is not None, "a value without a map"
+    if given is None or given.layout.sg_data != label.sg_data:
+        return label
+    return replace(
+        label,
+        inst_data=given.layout.inst_data,
+        lane_layout=given.layout.lane_layout,
+        lane_data=given.layout.lane_data,
+    )
+
+
+def _retyped(op: InitTileOp, type_: TileType) -> InitTileOp:
+    return InitTileOp.create(
+        operands=op.operands,
+        result_types=[type_],
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+
+
+def _again(value: SSAValue) -> SSAValue:
+    """The same number, or range, made by an operation of its own."""
+    assert isinstance(value.owner, Operation)
+    return _behind(value, value.owner.clone())
+
+
+def _behind(value: SSAValue, new: Operation, user: Operation | None = None) -> SSAValue:
+    """Insert an operation after the definition of ``value``; its first result."""
+    place = value.owner if user is None else user
+    if isinstance(place, Operation):
+        new.location = place.location
+    return Builder.after(value).insert(new)
+
+
+TOPIC = "maps"
+
+
+def report_change(
+    value: SSAValue,
+    source: Layout,
+    wanted: Layout,
+    user: Operation,
+    origin: Node,
+    target: Node | None,
+) -> None:
+    """Report that ``value`` is converted for ``user``.
+
+    Args:
+        value: what changes hands.
+        source: the map it has.
+        wanted: the map it is needed with.
+        user: the operation that needs it.
+        origin: whose map ``source`` is.
+        target: whose map ``wanted`` follows from; None: every subgroup needs all.
+    """
+    move = f"{_described(value)} changes from {_shown(source)} to {_shown(wanted)}"
+    size = prod(origin.shape) * max(1, origin.bits // 8)
+    remark(user, TOPIC, f"{move}: {size} bytes go through shared memory")
+    if target is None or origin.origin is None or target.origin is None:
+        return
+    if origin.origin is not target.origin:
+        _warn(move, user, origin.origin, target.origin)
+
+
+def _warn(move: str, user: Operation, one: Given, other: Given) -> None:
+    text = (
+        f"the maps at {_place(one)} and {_place(other)} do not fit together: {move} "
+        "through shared memory; write `tile_conv_layout` if that is meant"
+    )
+    remark(user, TOPIC, text, is_warning=True)
+
+
+def _place(given: Given) -> str:
+    found: FileLineColLoc | None = next(positions_of(given.op.location), None)
+    return f"line {found.line.data}" if found else f"`{given.op.name}`"
+
+
+def _described(value: SSAValue) -> str:
+    type_ = vector_type(value)
+    shape = "x".join(map(str, type_.get_shape()))
+    return f"a value of {shape} {_element(type_.element_type)}"
+
+
+def _element(type_: Attribute) -> str:
+    return str(type_)
+
+
+def _shown(layout: Layout) -> str:
+    """As the user writes a map."""
+    return f"wg_map({list(layout.sg_layout)}, {list(layout.sg_data)})"

@@ -1,1 +1,0 @@
-"""Other ways of writing a tile, as the one way that the passes behind know."""
