@@ -101,3 +101,66 @@ func.func @loads(%t: !xetile.tile<8x16xf16>) -> (vector<16x8xf16>, vector<8x16xf
   %1 = xetile.load_tile %t : !xetile.tile<8x16xf16> -> vector<8x16xf16>
   return %0, %1 : vector<16x8xf16>, vector<8x16xf16>
 }
+
+// The first counter is that of the outermost loop; reductions are carried.
+// CHECK-LABEL: @any_order
+// CHECK: %[[R:.*]] = scf.for %i = {{.*}} iter_args(%[[A:.*]] = %x) -> (f32) {
+// CHECK:   %[[S:.*]] = scf.for %j = {{.*}} iter_args(%[[B:.*]] = %[[A]]) -> (f32) {
+// CHECK:     memref.load %m[%i, %j]
+// CHECK:     %[[T:.*]] = arith.addf %[[B]]
+// CHECK:     scf.yield %[[T]]
+// CHECK:   scf.yield %[[S]]
+// CHECK: scf.for
+// CHECK:   scf.for
+// CHECK:     memref.store %[[R]]
+func.func @any_order(%m: memref<4x8xf32>, %x: f32, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.parallel (%i, %j) = (%c0, %c0) to (%n, %n) step (%c1, %c1) init (%x) -> f32 {
+    %v = memref.load %m[%i, %j] : memref<4x8xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      scf.reduce.return %s : f32
+    }
+  }
+  scf.forall (%i, %j) in (4, %n) {
+    memref.store %r, %m[%i, %j] : memref<4x8xf32>
+  }
+  return
+}
+
+// A region that runs once stands where it stood; a switch is one conditional in
+// another.
+// CHECK-LABEL: @regions
+// CHECK:      %[[S:.*]] = arith.addi %n, %n : index
+// CHECK:      %[[TWO:.*]] = arith.cmpi eq, %n
+// CHECK:      %[[FIVE:.*]] = arith.cmpi eq, %n
+// CHECK:      scf.if %[[TWO]] -> (index) {
+// CHECK:        scf.yield %[[S]]
+// CHECK:      } else {
+// CHECK:        scf.if %[[FIVE]] -> (index) {
+// CHECK:      xetile.assert %p, "a {{[{][{]}}b{{[}][}]}}"
+// CHECK:      arith.constant 4 : index
+// CHECK-NOT:  index.
+func.func @regions(%n: index, %p: i1) -> index {
+  %s = scf.execute_region -> index {
+    %t = index.add %n, %n
+    scf.yield %t : index
+  }
+  %r = scf.index_switch %n -> index
+  case 2 {
+    scf.yield %s : index
+  }
+  case 5 {
+    %u = index.mul %s, %n
+    scf.yield %u : index
+  }
+  default {
+    scf.yield %n : index
+  }
+  cf.assert %p, "a {b}"
+  %four = index.constant 4
+  %end = index.add %r, %four
+  return %end : index
+}

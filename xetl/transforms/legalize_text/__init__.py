@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream.memref import GlobalOp
 from xetl.transforms.legalize_text import indices, memory, numbers, vectors
+from xetl.transforms.legalize_text.control import legalize_control_flow
 from xetl.transforms.rewriting import Rule, apply_rules
 
 _RULES: dict[type[Operation], Rule] = {
@@ -36,6 +37,7 @@ class LegalizeTextPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
+        legalize_control_flow(op)
         apply_rules(op, _RULES)
         for unread in [each for each in op.walk() if isinstance(each, GlobalOp)]:
             unread.detach()

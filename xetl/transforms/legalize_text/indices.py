@@ -62,12 +62,6 @@ def _extreme(b: Builder, op: affine.MinOp | affine.MaxOp) -> Values:
     return [found]
 
 
-RULES: dict[type[Operation], Rule] = {
-    affine.ApplyOp: _apply,
-    affine.MinOp: _extreme,
-    affine.MaxOp: _extreme,
-}
-
 _BINARY: dict[type[Operation], Any] = {
     index.AddOp: arith.AddiOp,
     index.SubOp: arith.SubiOp,
@@ -120,3 +114,15 @@ def as_arith(op: Operation) -> Operation:
     if type(op) in _CASTS:
         return _CASTS[type(op)](op.operands[0], op.results[0].type)
     return _BINARY[type(op)](*op.operands)
+
+
+def _index(b: Builder, op: Operation) -> Values:
+    return [b.insert(as_arith(op))]
+
+
+RULES: dict[type[Operation], Rule] = {
+    **dict.fromkeys(INDEX_OPERATIONS, _index),
+    affine.ApplyOp: _apply,
+    affine.MinOp: _extreme,
+    affine.MaxOp: _extreme,
+}

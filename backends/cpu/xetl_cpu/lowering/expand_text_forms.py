@@ -25,7 +25,6 @@ from xetl.dialects.upstream import gpu
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 from xetl_cpu.lowering.text_forms import (
     blocks,
-    control,
     integers,
     memory,
     parts,
@@ -39,7 +38,6 @@ from xetl_cpu.lowering.text_forms.refusing import check_types, refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
-    **control.RULES,
     **views.RULES,
     **memory.RULES,
     **vector_memory.RULES,

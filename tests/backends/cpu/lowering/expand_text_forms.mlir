@@ -2,13 +2,12 @@
 
 gpu.module @m {
   // CHECK-LABEL: @forms
-  // CHECK:       arith.constant 4 : index
   // CHECK:       xetile.tile_reduce <add>, {{.*}} [1]
   // CHECK:       vector.shape_cast
   // CHECK:       arith.addf
   // CHECK:       xetile.tile_transpose
   gpu.func @forms(%a: memref<8x16xf32>, %b: memref<8x1xf32>, %c: memref<16x8xf32>) kernel attributes {xetile.text, xetile.subgroups = array<i64: 1, 1, 1>} {
-    %i = index.constant 4
+    %i = arith.constant 4 : index
     %t = xetile.init_tile %a[%i, 0] : memref<8x16xf32> -> !xetile.tile<8x16xf32>
     %v = xetile.load_tile %t : !xetile.tile<8x16xf32> -> vector<8x16xf32>
     %acc = arith.constant dense<1.0> : vector<8xf32>
@@ -83,9 +82,9 @@ gpu.module @m {
 
   // Left alone: what is no text.
   // CHECK-LABEL: @front_end
-  // CHECK:       index.constant
+  // CHECK:       gpu.lane_id
   gpu.func @front_end() kernel {
-    %i = index.constant 4
+    %i = gpu.lane_id
     gpu.return
   }
 }

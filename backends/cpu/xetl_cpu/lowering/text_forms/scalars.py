@@ -1,4 +1,4 @@
-"""`index` as `arith`, and where in the grid a program of one subgroup is."""
+"""Where in the grid a program of one subgroup is."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.upstream import xegpu_hints as xegpu
-from xetl.transforms.legalize_text.indices import INDEX_OPERATIONS, as_arith
 from xetl_cpu.lowering.text_forms.replacing import replace
 
 _SUBGROUP_SIZE = 16
-
-
-def _index(op: Operation) -> None:
-    replace(op, [as_arith(op)])
 
 
 def _global_id(op: gpu.GlobalIdOp) -> None:
@@ -44,7 +39,6 @@ def _unused(op: Operation) -> None:
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
-    **dict.fromkeys(INDEX_OPERATIONS, _index),
     gpu.GlobalIdOp: _global_id,
     gpu.SubgroupSizeOp: number(_SUBGROUP_SIZE),
     gpu.LaneIdOp: number(0),

@@ -8,17 +8,12 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import arith, cf, gpu
+from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.upstream import xegpu_hints as hints
 from xetl.dialects.xetile import AssertOp, PrintOp
-from xetl.transforms.legalize_text.indices import INDEX_OPERATIONS, as_arith
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.lowering.fragments import LANES
 from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
-
-
-def _index(c: Converter, op: Operation) -> None:
-    c.bind(op.results[0], c.emit.value(as_arith(op)))
 
 
 def _number(value: int) -> Rule:
@@ -116,11 +111,6 @@ def _assert(c: Converter, op: AssertOp) -> None:
     c.emit.add(xegpu.AssertOp(op.condition, text, values, shapes, unsigned))
 
 
-def _assert_text(c: Converter, op: cf.AssertOp) -> None:
-    text = op.msg.data.replace("{", "{{").replace("}", "}}")
-    c.emit.add(xegpu.AssertOp(op.arg, text))
-
-
 def _fence(c: Converter, op: xegpu.FenceOp) -> None:
     """As it is."""
     c.keep(op)
@@ -131,7 +121,6 @@ def _nothing(c: Converter, op: Operation) -> None:
 
 
 RULES: dict[type[Operation], Rule] = {
-    **dict.fromkeys(INDEX_OPERATIONS, _index),
     gpu.ThreadIdOp: _thread_id,
     gpu.BlockDimOp: _block_dim,
     gpu.GlobalIdOp: _global_id,
@@ -142,7 +131,6 @@ RULES: dict[type[Operation], Rule] = {
     gpu.BarrierOp: _barrier,
     PrintOp: _print,
     AssertOp: _assert,
-    cf.AssertOp: _assert_text,
     hints.CompileHintOp: _nothing,
     xegpu.FenceOp: _fence,
 }
