@@ -102,11 +102,11 @@ def _along(call: Call, extent: int, shape: Shape, dim: int) -> Vector:
     return broadcast(call.ctx, line, shape)
 
 
-@builds("cumsum")
-def _cumsum(call: Call) -> Vector:
-    """A sum up to each element; without an axis, of the elements row by row."""
+@builds("cumsum", "cumprod")
+def _scan(call: Call) -> Vector:
+    """Combines up to each element; without an axis, all elements row by row."""
     ctx, value = call.ctx, call.vector("v")
-    kind = kind_of(call, "add", value.dtype)
+    kind = kind_of(call, _SUGAR[call.name.removeprefix("cum")], value.dtype)
     if call.value("axis") is None:
         value, dim = shape_cast(ctx, value, (count(value.shape),)), 1
     else:

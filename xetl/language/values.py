@@ -69,6 +69,7 @@ class Vector:
     argmax = reductions.argmax
     argmin = reductions.argmin
     cumsum = reductions.cumsum
+    cumprod = reductions.cumprod
 
     def __getitem__(self, index: slice | tuple[slice | None, ...] | None) -> Vector:
         """``v[:, None]`` and ``v[None, :]`` of a rank-1 vector: a column, a row."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "argmax",
     "argmin",
+    "cumprod",
     "cumsum",
     "max",
     "min",
@@ -59,4 +60,10 @@ def argmin(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector
 @operation
 def cumsum(v: Vector, axis: int | None = None) -> Vector:
     """Sums up to and with each element along ``axis``; the dtype stays."""
+    ...
+
+
+@operation
+def cumprod(v: Vector, axis: int | None = None) -> Vector:
+    """Products up to and with each element along ``axis``; the dtype stays."""
     ...
