@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xetl.errors import CompileError, SyntaxNotSupportedError
+from xetl.errors import CompileError, ControlFlowError, SyntaxNotSupportedError
 from xetl.frontend.arguments import Arg, Given, Parameter, bind_arguments
 from xetl.frontend.context import MAX_INLINING, Context, Frame
 from xetl.frontend.exits import Tail, returned_value
@@ -31,11 +31,25 @@ def inline_function(
 def inline_operation(
     ctx: Context, body: Callable[..., Any], args: Mapping[str, Arg], node: ast.AST
 ) -> Value:
-    """Compile a call of an operation that is made of others."""
+    """Compile a call of an operation that is made of others.
+
+    Raises:
+        ControlFlowError: each subgroup calls it, but all would share its memory.
+    """
     source = find_source(body)
     names = {**vars(builtins), **body.__globals__}
     scope = Scope(names)
-    return _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
+    shared = ctx.slm_bytes
+    value = _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
+    if ctx.level == "subgroup" and ctx.slm_bytes > shared:
+        raise ctx.error(
+            ControlFlowError,
+            "X0608",
+            f"`{body.__name__}` has a meaning in workgroup-level kernels only",
+            node,
+            help="it goes through memory that all subgroups of a workgroup share",
+        )
+    return value
 
 
 def inline_local(

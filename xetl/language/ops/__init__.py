@@ -3,6 +3,7 @@
 from xetl.language.ops import (
     compile_time,
     elementwise,
+    moves,
     program,
     reductions,
     tiles,
@@ -10,6 +11,7 @@ from xetl.language.ops import (
 )
 from xetl.language.ops.compile_time import *
 from xetl.language.ops.elementwise import *
+from xetl.language.ops.moves import *
 from xetl.language.ops.program import *
 from xetl.language.ops.reductions import *
 from xetl.language.ops.tiles import *
@@ -18,6 +20,7 @@ from xetl.language.ops.vectors import *
 __all__: list[str] = []
 __all__ += compile_time.__all__
 __all__ += elementwise.__all__
+__all__ += moves.__all__
 __all__ += program.__all__
 __all__ += reductions.__all__
 __all__ += tiles.__all__
