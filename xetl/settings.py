@@ -146,6 +146,11 @@ class Config:
 config = Config()
 
 
+def variables() -> dict[str, str]:
+    """The ``XETL_*`` variables that are set, known or not."""
+    return {n: os.environ[n] for n in sorted(os.environ) if n.startswith("XETL_")}
+
+
 @contextmanager
 def no_compile() -> Generator[None]:
     """Inside, a launch that would have to compile raises a LaunchError."""

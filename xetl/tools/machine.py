@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from xetl.errors import XetlError, did_you_mean
 from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.choice import DEFAULT_BACKEND, INTERPRETER
-from xetl.settings import Config, Setting, config
+from xetl.settings import Config, Setting, config, variables
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")
 
@@ -76,8 +75,8 @@ def _settings() -> Iterator[Finding]:
         for name, each in vars(Config).items()
         if isinstance(each, Setting)
     }
-    for variable in sorted(each for each in os.environ if each.startswith("XETL_")):
-        shown = f"{variable}={os.environ[variable]}"
+    for variable, text in variables().items():
+        shown = f"{variable}={text}"
         if variable in known:
             yield _setting(shown, known[variable])
         else:

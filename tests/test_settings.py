@@ -1,0 +1,35 @@
+"""Environment variables of xetl are read in one file, `xetl/settings.py`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def reads_of_the_environment(tree: ast.AST) -> Iterator[str]:
+    """The names of variables in `os.environ[...]`, `os.environ.get(...)`, `getenv`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            owner, keys = node.value, [node.slice]
+        elif isinstance(node, ast.Call):
+            owner, keys = node.func, node.args[:1]
+        else:
+            continue
+        if "environ" in ast.unparse(owner) or "getenv" in ast.unparse(owner):
+            yield from (ast.unparse(key) for key in keys)
+
+
+def test_settings_alone_reads_our_variables() -> None:
+    files = [*ROOT.glob("xetl/**/*.py"), *ROOT.glob("backends/*/xetl_*/**/*.py")]
+    assert len(files) > 100
+    found: list[str] = []
+    for path in files:
+        if path == ROOT / "xetl/settings.py":
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        ours = (key for key in reads_of_the_environment(tree) if "XETL_" in key)
+        found += [f"{path.relative_to(ROOT)}: {key}" for key in ours]
+    assert found == []
