@@ -40,12 +40,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 
-from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import memref, scf, vector
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.affine import constant_of
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before, for_loop
 from xetl_cpu.microkernels import DTYPES, choose_blocking
 from xetl_cpu.targets import find_target
 
@@ -109,7 +109,9 @@ class _Blocked:
 
     def block(self, sizes: dict[int, int]) -> None:
         """Put loops in the place of the contraction, and remove it."""
-        self._parallel(before(self.write), _iterators(self.op, "parallel"), {}, sizes)
+        self._parallel(
+            Builder.before(self.write), _iterators(self.op, "parallel"), {}, sizes
+        )
         dead: list[Operation] = [self.write, self.op, *self.reads]
         for op in dict.fromkeys(dead):
             if not any(True for result in op.results for _ in result.uses):
@@ -117,7 +119,7 @@ class _Blocked:
                 op.erase()
 
     def _parallel(
-        self, build: Build, dims: Sequence[int], place: Place, sizes: dict[int, int]
+        self, build: Builder, dims: Sequence[int], place: Place, sizes: dict[int, int]
     ) -> None:
         if not dims:
             self._accumulate(build, place, sizes)
@@ -128,28 +130,27 @@ class _Blocked:
             if stop - start == length:
                 self._parallel(build, others, {**place, dim: (start, length)}, sizes)
                 continue
-            bounds = [build.value(v) for v in (start, stop, length)]
-            loop = for_loop(build, bounds, ())
-            inner = at_end(loop.body.block)
+            loop = build.for_loop(start, stop, length)
+            inner = Builder.at_end(loop.body.block)
             at = loop.body.block.args[0]
             self._parallel(inner, others, {**place, dim: (at, length)}, sizes)
-            inner.emit(scf.YieldOp())
+            inner.add(scf.YieldOp())
 
-    def _accumulate(self, build: Build, place: Place, sizes: dict[int, int]) -> None:
+    def _accumulate(self, build: Builder, place: Place, sizes: dict[int, int]) -> None:
         """One register tile of C: read, added to by all of the reductions, written."""
         view = self._view(build, 2, place)
         reductions = _iterators(self.op, "reduction")
         total = self._read(build, 2, view, place)
         total = self._reduce(build, reductions, place, sizes, total)
-        indices = [build.value(0) for _ in self.op.maps[2]]
+        indices = [build.index(0) for _ in self.op.maps[2]]
         in_bounds = [True] * len(indices)
         write = vector.TransferWriteOp(total, view, indices, in_bounds=in_bounds)
         write.location = self.write.location
-        build.emit(write)
+        build.add(write)
 
     def _reduce(
         self,
-        build: Build,
+        build: Builder,
         dims: Sequence[int],
         place: Place,
         sizes: dict[int, int],
@@ -164,17 +165,16 @@ class _Blocked:
                 whole: Place = {**place, dim: (start, length)}
                 total = self._reduce(build, others, whole, sizes, total)
                 continue
-            bounds = [build.value(v) for v in (start, stop, length)]
-            loop = for_loop(build, bounds, [total])
-            inner = at_end(loop.body.block)
+            loop = build.for_loop(start, stop, length, [total])
+            inner = Builder.at_end(loop.body.block)
             at, carried = loop.body.block.args
             place_inside: Place = {**place, dim: (at, length)}
             result = self._reduce(inner, others, place_inside, sizes, carried)
-            inner.emit(scf.YieldOp(result))
+            inner.add(scf.YieldOp(result))
             total = loop.results[0]
         return total
 
-    def _contract(self, build: Build, place: Place, total: SSAValue) -> SSAValue:
+    def _contract(self, build: Builder, place: Place, total: SSAValue) -> SSAValue:
         views = [self._view(build, number, place) for number in range(2)]
         lhs, rhs = (self._read(build, n, view, place) for n, view in enumerate(views))
         op = self.op
@@ -182,7 +182,7 @@ class _Blocked:
         small.location = op.location
         return build.insert(small)
 
-    def _view(self, build: Build, number: int, place: Place) -> SSAValue:
+    def _view(self, build: Builder, number: int, place: Place) -> SSAValue:
         """The block of an operand's memory."""
         base = self.reads[number].base
         dims = self.op.maps[number]
@@ -194,11 +194,11 @@ class _Blocked:
         return build.insert(view)
 
     def _read(
-        self, build: Build, number: int, view: SSAValue, place: Place
+        self, build: Builder, number: int, view: SSAValue, place: Place
     ) -> SSAValue:
         old = self.reads[number]
         shape = [place[dim][1] for dim in self.op.maps[number]]
-        indices = [build.value(0) for _ in shape]
+        indices = [build.index(0) for _ in shape]
         type_ = VectorType(vector_type(old.result).element_type, shape)
         in_bounds = [True] * len(shape)
         read = vector.TransferReadOp(

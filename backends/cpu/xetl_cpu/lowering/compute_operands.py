@@ -47,9 +47,9 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside
-from xetl_cpu.lowering.loops.build import Build, at_end, before
 from xetl_cpu.lowering.packing.bounds import copier
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
@@ -111,10 +111,10 @@ def _count_tiles(loop: scf.ForOp) -> None:
             continue
         first = loop.body.block.first_op
         assert first is not None
-        build, offsets = before(first), list(init.mixed_offsets)
+        build, offsets = Builder.before(first), list(init.mixed_offsets)
         k_dim = moves.index(step)
         is_zero = constant_of(offsets[k_dim]) == 0
-        offsets[k_dim] = counter if is_zero else build.add(offsets[k_dim], counter)
+        offsets[k_dim] = counter if is_zero else build.plus(offsets[k_dim], counter)
         made = InitTileOp(
             init.source,
             offsets,
@@ -228,18 +228,18 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
     assert sources is not None
     counter = loop.body.block.args[0]
     axis = next((one for one in sources if one is not counter), None)
-    build, depth = before(programs), operand.shape[operand.k_dim]
-    steps = build.maximum(build.ceildiv(loop.upper_bound, depth), 0)
+    build, depth = Builder.before(programs), operand.shape[operand.k_dim]
+    steps = build.maximum(build.ceil_divided(loop.upper_bound, depth), 0)
     count = 1 if axis is None else programs.upper_bounds[axis.index]
-    extents = [build.mul(count, side) for side in operand.shape]
-    extents[operand.k_dim] = build.mul(steps, depth)
-    rows, columns = (build.value(extent) for extent in extents)
+    extents = [build.times(count, side) for side in operand.shape]
+    extents[operand.k_dim] = build.times(steps, depth)
+    rows, columns = (build.index(extent) for extent in extents)
     element = vector_type(operand.value).element_type
     flat = memref.AllocOp(
-        MemRefType(element, [DYNAMIC_INDEX]), [build.value(build.mul(rows, columns))]
+        MemRefType(element, [DYNAMIC_INDEX]), [build.index(build.times(rows, columns))]
     )
     flat.results[0].name_hint = "ahead"
-    build.emit(flat)
+    build.add(flat)
     layout = StridedLayoutAttr([None, 1], 0)
     matrix = memref.ReinterpretCastOp(
         flat.results[0],
@@ -248,17 +248,19 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
         [columns, 1],
         MemRefType(element, [DYNAMIC_INDEX, DYNAMIC_INDEX], layout),
     )
-    build.emit(matrix)
+    build.add(matrix)
     where = _Memory(operand, matrix.results[0], rows, columns, axis)
     body = Block(arg_types=[counter.type, counter.type])
     _fill(where, programs, body)
-    zero, one = build.value(0), build.value(1)
-    uppers = [build.value(count), build.value(steps)]
+    zero, one = build.index(0), build.index(1)
+    uppers = [build.index(count), build.index(steps)]
     ahead = scf.ParallelOp([zero] * 2, uppers, [one] * 2, Region(body))
     ahead.location = mma.location
-    build.emit(ahead)
-    load = LoadTileOp(where.tile(before(mma), axis, counter), location=mma.location)
-    before(mma).emit(load)
+    build.add(ahead)
+    load = LoadTileOp(
+        where.tile(Builder.before(mma), axis, counter), location=mma.location
+    )
+    Builder.before(mma).add(load)
     mma.operands[operand.index] = load.results[0]
     remark(mma, "operands", f"{operand.name} is computed once, before the programs run")
 
@@ -273,13 +275,15 @@ class _Memory:
     columns: SSAValue
     axis: BlockArgument | None
 
-    def tile(self, build: Build, number: SSAValue | None, first: SSAValue) -> SSAValue:
+    def tile(
+        self, build: Builder, number: SSAValue | None, first: SSAValue
+    ) -> SSAValue:
         """The tile of a program, at the part that starts at ``first`` along k."""
         operand = self.operand
         side = operand.shape[1 - operand.k_dim]
         # In front of the K loop, if it is one: the raising asks for that.
-        fixed = build if number is not self.axis else before(operand.loop)
-        across = 0 if number is None else fixed.mul(number, side)
+        fixed = build if number is not self.axis else Builder.before(operand.loop)
+        across = 0 if number is None else fixed.times(number, side)
         offsets = [first, across] if operand.k_dim == 0 else [across, first]
         element = vector_type(operand.value).element_type
         init = InitTileOp(
@@ -295,14 +299,14 @@ class _Memory:
 
 def _fill(where: _Memory, programs: scf.ParallelOp, body: Block) -> None:
     """Compute one part for one number along the axis."""
-    operand, build = where.operand, at_end(body)
+    operand, build = where.operand, Builder.at_end(body)
     number, step = body.args
-    first = build.value(build.mul(step, operand.shape[operand.k_dim]))
+    first = build.index(build.times(step, operand.shape[operand.k_dim]))
     known: dict[SSAValue, SSAValue] = {operand.loop.body.block.args[0]: first}
     if where.axis is not None:
         known[where.axis] = number
     value = copier(programs, build, known)(operand.value)
     across = None if where.axis is None else number
     tile = where.tile(build, across, first)
-    build.emit(StoreTileOp(value, tile, location=operand.mma.location))
-    build.emit(scf.ReduceOp())
+    build.add(StoreTileOp(value, tile, location=operand.mma.location))
+    build.add(scf.ReduceOp())

@@ -33,15 +33,15 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.errors import LibraryWarning
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.library.functions import brgemm_numbers
 from xetl_cpu.library.serve import find_library
 from xetl_cpu.lowering.affine import constant_of
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.microkernels import CALLED_K, Blocking, choose_blocking
 from xetl_cpu.targets import INLINE, Target, find_target
@@ -116,25 +116,25 @@ def _has_kernel(op: BlockGemmOp, dispatch: BrgemmDispatchOp, target: Target) -> 
 
 
 def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) -> None:
-    build, previous = before(op), op.prev_op
-    count = build.insert(arith.DivuiOp(op.k, build.value(CALLED_K)))
+    build, previous = Builder.before(op), op.prev_op
+    count = build.insert(arith.DivuiOp(op.k, build.index(CALLED_K)))
     batch = build.insert(arith.IndexCastOp(count, i64))
     lda, _ = _strides(op.a)
     rows, nr = blocking.rows_padded, blocking.nr
     m0, k0 = (_known(value) for value in (op.m0, op.k0))
-    start = build.add(build.mul(m0, lda), k0)
+    start = build.plus(build.times(m0, lda), k0)
     a = _view(build, op.a, start, (count, rows, CALLED_K), (CALLED_K, lda, 1))
-    loop = build.loop(op.panels, 1)
-    inner = at_end(loop.body.block)
+    loop = build.for_loop(0, op.panels, 1)
+    inner = Builder.at_end(loop.body.block)
     panel = loop.body.block.args[0]
-    at = inner.add(op.b_offset, inner.mul(panel, op.panel_stride))
+    at = inner.plus(op.b_offset, inner.times(panel, op.panel_stride))
     b = _panel(inner, op.b, at, count, blocking)
-    column = inner.mul(panel, nr)
+    column = inner.times(panel, nr)
     c = _view(inner, op.c, column, (rows, nr), (blocking.ldc, 1))
-    inner.emit(dispatch)
+    inner.add(dispatch)
     operands = [a, b, c, batch]
-    inner.emit(BrgemmOp(dispatch.data_type.data, dispatch.kernel, operands))
-    inner.emit(scf.YieldOp())
+    inner.add(BrgemmOp(dispatch.data_type.data, dispatch.kernel, operands))
+    inner.add(scf.YieldOp())
     new = op.prev_op
     while new is not None and new is not previous:
         for one in new.walk():
@@ -150,7 +150,7 @@ def _known(value: SSAValue) -> Index:
 
 
 def _panel(
-    build: Build, b: SSAValue, at: Index, count: SSAValue, blocking: Blocking
+    build: Builder, b: SSAValue, at: Index, count: SSAValue, blocking: Blocking
 ) -> SSAValue:
     """The blocks of a panel: (batch, k, n), or (batch, k / 2, n, 2) in pairs."""
     nr = blocking.nr
@@ -162,7 +162,7 @@ def _panel(
 
 
 def _view(
-    build: Build,
+    build: Builder,
     base: SSAValue,
     offset: Index,
     sizes: tuple[Index, ...],

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import scf
-from xetl_cpu.lowering.loops.build import before
+from xetl.ir.builder import Builder
 
 
 class ConvertForallToParallelPass(ModulePass):
@@ -30,8 +30,8 @@ class ConvertForallToParallelPass(ModulePass):
 
 
 def _convert(loop: scf.ForallOp) -> None:
-    build = before(loop)
-    bounds = [[build.value(each) for each in group] for group in loop.mixed_bounds]
+    build = Builder.before(loop)
+    bounds = [[build.index(each) for each in group] for group in loop.mixed_bounds]
     end = loop.region.block.last_op
     assert end is not None
     end.detach()
@@ -39,6 +39,6 @@ def _convert(loop: scf.ForallOp) -> None:
     loop.region.block.add_op(scf.ReduceOp(location=end.location))
     lowers, uppers, steps = bounds
     body = loop.detach_region(loop.region)
-    build.emit(scf.ParallelOp(lowers, uppers, steps, body, location=loop.location))
+    build.add(scf.ParallelOp(lowers, uppers, steps, body, location=loop.location))
     loop.detach()
     loop.erase()

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu_fence import FenceOp
@@ -43,10 +44,10 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.errors import InternalError
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
 from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
-from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.materialization import (
@@ -175,15 +176,15 @@ def _init_tile(state: State, op: InitTileOp) -> None:
     row, col = op.mixed_offsets[-2:]
     is_inside = is_non_negative(row) and is_non_negative(col)
     state.tiles[op.result] = TileAt(
-        matrix_of(op, before(op)), row, col, (rows, cols), is_inside
+        matrix_of(op, Builder.before(op)), row, col, (rows, cols), is_inside
     )
 
 
 def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index | None]:
     """The rank-1 array of a scatter tile and its length; None: nobody knows it."""
-    build = before(op)
+    build = Builder.before(op)
     if is_memref(op.source.type):
-        return op.source, build.insert(memref.DimOp(op.source, build.value(0)))
+        return op.source, build.insert(memref.DimOp(op.source, build.index(0)))
     sizes, strides = op.mixed_sizes or (ENDLESS,), op.mixed_strides or (1,)
     base = view_address(build, op.source, tile_type(op.result), sizes, strides)
     return base, sizes[0] if op.mixed_sizes else None
@@ -202,19 +203,19 @@ def _shared_memory(state: State, op: memref.AllocOp) -> None:
 
 def _update_tile(state: State, op: UpdateTileOffsetOp) -> None:
     state.dead.append(op)
-    tile, build = state.tiles[op.tile], before(op)
+    tile, build = state.tiles[op.tile], Builder.before(op)
     if isinstance(tile, ScatterTile):
         assert op.indices is not None
         moved = arith.AddiOp(tile.indices, op.indices)
-        build.emit(moved)
+        build.add(moved)
         state.dead.append(moved)
         state.tiles[op.result] = replace(tile, indices=moved.result)
         return
     down, right = op.mixed_offsets
     state.tiles[op.result] = TileAt(
         tile.matrix,
-        build.add(tile.row, down),
-        build.add(tile.col, right),
+        build.plus(tile.row, down),
+        build.plus(tile.col, right),
         tile.shape,
         tile.non_negative and is_non_negative(down) and is_non_negative(right),
     )
@@ -273,7 +274,7 @@ def _log(state: State, op: PrintOp | AssertOp) -> None:
     condition = op.condition if isinstance(op, AssertOp) else None
     new = LogOp(op.template, condition, values, types, op.properties.get("unsigned"))
     new.location = op.location
-    before(op).emit(new)
+    Builder.before(op).add(new)
 
 
 def _in_memory(state: State, value: SSAValue, op: PrintOp | AssertOp) -> SSAValue:
@@ -289,12 +290,12 @@ def _reshape(state: State, op: vector.ShapeCastOp) -> Buffer:
     source, result = op.operands[0], op.results[0]
     rows, cols = shape_of(source)
     flat = state.scratch_memref([rows * cols + state.lanes], element_of(source))
-    build = before(op)
+    build = Builder.before(op)
     write(state, source, _view(build, flat, (rows, cols)), op)
     return _view(build, flat, shape_of(result))
 
 
-def _view(build: Build, flat: SSAValue, shape: Shape) -> Buffer:
+def _view(build: Builder, flat: SSAValue, shape: Shape) -> Buffer:
     if shape[1] == 1:
         return Buffer(flat, shape)
     return Buffer(reinterpret(build, flat, 0, shape, (shape[1], 1)), shape)

@@ -28,9 +28,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, func, memref
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.affine import constant_of
-from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.xsmm import (
     BinaryDispatchOp,
     BinaryOp,
@@ -146,7 +146,7 @@ class _Calls:
 
     def dispatch(self, op: DispatchOp) -> None:
         name, numbers = _DISPATCHES[type(op)]
-        build = before(op)
+        build = Builder.before(op)
         arguments = [_constant(build, value) for value in numbers(op)]
         call = self._call(op, build, f"xsmm_{name}_dispatch", arguments, [i64])
         call.results[0].name_hint = op.kernel.name_hint
@@ -154,7 +154,7 @@ class _Calls:
         _erase(op)
 
     def invoke(self, op: InvokeOp) -> None:
-        build = before(op)
+        build = Builder.before(op)
         arguments = [_constant(build, _type(op)), op.kernel]
         for value in op.memrefs:
             arguments += _pointer(build, value)
@@ -163,10 +163,10 @@ class _Calls:
         _erase(op)
 
     def configure(self, op: TileConfigOp) -> None:
-        build = before(op)
+        build = Builder.before(op)
         type_ = _constant(build, DATA_TYPES["bf16"])
         pointer, _ = _pointer(build, op.state)
-        arguments = [type_, op.kernel, pointer, build.value(0)]
+        arguments = [type_, op.kernel, pointer, build.index(0)]
         name = "xsmm_intel_amx_tile_config_invoke"
         self._call(op, build, name, arguments, [])
         _erase(op)
@@ -174,28 +174,28 @@ class _Calls:
     def _call(
         self,
         op: Operation,
-        build: Build,
+        build: Builder,
         name: str,
         arguments: Sequence[SSAValue],
         results: Sequence[Attribute],
     ) -> func.CallOp:
         call = func.CallOp(name, arguments, results)
         call.location = op.location
-        build.emit(call)
+        build.add(call)
         types = FunctionType.from_lists([value.type for value in arguments], results)
         if name not in self.declarations:
             self.declarations[name] = func.FuncOp(name, types, visibility="private")
         return call
 
 
-def _constant(build: Build, value: int) -> SSAValue:
+def _constant(build: Builder, value: int) -> SSAValue:
     return build.insert(arith.ConstantOp(IntegerAttr(value, i64), i64))
 
 
-def _pointer(build: Build, value: SSAValue) -> list[SSAValue]:
+def _pointer(build: Builder, value: SSAValue) -> list[SSAValue]:
     """Where a memref's buffer begins, and where in it the memref does."""
     metadata = memref.ExtractStridedMetadataOp(value)
-    build.emit(metadata)
+    build.add(metadata)
     address = build.insert(memref.ExtractAlignedPointerAsIndexOp(value))
     number_ = build.insert(arith.IndexCastOp(address, i64))
     return [build.insert(IntToPtrOp(number_)), metadata.results[1]]

@@ -27,8 +27,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BlockGemmOp
-from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.microkernels import choose_blocking
 from xetl_cpu.targets import Target, find_target
 from xetl_cpu.xsmm import (
@@ -87,7 +87,7 @@ def _uses_tiles(op: BlockGemmOp, target: Target) -> bool:
 
 def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
     """Configure in front of ``op`` and reset behind it."""
-    build = before(op)
+    build = Builder.before(op)
     state = build.insert(memref.AllocaOp(_STATE))
     _configure(build, sizes, [*flags, SETUP], state)
     block = op.parent_block()
@@ -100,7 +100,7 @@ def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
 
 
 def _configure(
-    build: Build, sizes: Sequence[int], flags: list[str], state: SSAValue
+    build: Builder, sizes: Sequence[int], flags: list[str], state: SSAValue
 ) -> None:
     kernel = build.insert(TileConfigDispatchOp(sizes, "bf16", flags))
-    build.emit(TileConfigOp(kernel, state))
+    build.add(TileConfigOp(kernel, state))

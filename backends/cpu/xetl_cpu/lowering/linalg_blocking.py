@@ -32,12 +32,12 @@ from xdsl.dialects.linalg.ops import CopyOp, GenericOp, TransposeOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import has_static_layout, strides_of
 from xetl.dialects.upstream import affine, arith, memref, scf
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 
 _ALIGNMENT = 64
 """Bytes: a cache line."""
@@ -61,13 +61,13 @@ def pack_matmul(op: Operation, blocks: Sequence[int]) -> None:
         remark(op, "packing", f"the linalg.matmul stays: {reason}")
         return
     a, b, c = op.operands
-    build, (bm, bn, bk) = before(op), blocks
+    build, (bm, bn, bk) = Builder.before(op), blocks
     previous = op.prev_op
     packed_a = _pack_a(build, a, (bm, bk))
     packed_b = _pack_b(build, b, (bn, bk))
     _multiply(build, packed_a, packed_b, c, (bm, bn))
-    build.emit(memref.DeallocOp(packed_a))
-    build.emit(memref.DeallocOp(packed_b))
+    build.add(memref.DeallocOp(packed_a))
+    build.add(memref.DeallocOp(packed_b))
     _locate(op, previous)
     op.detach()
     op.erase()
@@ -105,7 +105,7 @@ def _locate(op: Operation, previous: Operation | None) -> None:
 # Views ------------------------------------------------------------------------------
 
 
-def _alloc(build: Build, shape: Sequence[int], element: Attribute) -> SSAValue:
+def _alloc(build: Builder, shape: Sequence[int], element: Attribute) -> SSAValue:
     return build.insert(
         memref.AllocOp(MemRefType(element, shape), alignment=_ALIGNMENT)
     )
@@ -119,7 +119,11 @@ def _view_type(
 
 
 def _subview(
-    build: Build, source: SSAValue, at: Sequence[Index], sizes: Sequence[int], rank: int
+    build: Builder,
+    source: SSAValue,
+    at: Sequence[Index],
+    sizes: Sequence[int],
+    rank: int,
 ) -> SSAValue:
     """A box of ``source``; of its dimensions the last ``rank`` are left."""
     type_ = memref_type(source)
@@ -130,7 +134,7 @@ def _subview(
     return build.insert(memref.SubviewOp(source, at, sizes, ones, result))
 
 
-def _scaled(build: Build, index: SSAValue, factor: int) -> SSAValue:
+def _scaled(build: Builder, index: SSAValue, factor: int) -> SSAValue:
     map_ = AffineMapAttr(AffineMap(1, 0, (AffineDimExpr(0) * factor,)))
     return build.insert(affine.ApplyOp(map_, [index]))
 
@@ -139,23 +143,23 @@ def _scaled(build: Build, index: SSAValue, factor: int) -> SSAValue:
 class _Nest:
     """The inside of an `scf.forall` over a grid of blocks."""
 
-    build: Build
+    build: Builder
     outer: SSAValue
     inner: SSAValue
 
 
-def _forall(build: Build, outer: int, inner: int) -> _Nest:
+def _forall(build: Builder, outer: int, inner: int) -> _Nest:
     body = Block(arg_types=[IndexType(), IndexType()])
     end = scf.ForallInParallelOp()
     body.add_op(end)
-    build.emit(scf.ForallOp((0, 0), (outer, inner), (1, 1), Region(body)))
-    return _Nest(before(end), *body.args)
+    build.add(scf.ForallOp((0, 0), (outer, inner), (1, 1), Region(body)))
+    return _Nest(Builder.before(end), *body.args)
 
 
 # The three loops --------------------------------------------------------------------
 
 
-def _pack_a(build: Build, a: SSAValue, block: tuple[int, int]) -> SSAValue:
+def _pack_a(build: Builder, a: SSAValue, block: tuple[int, int]) -> SSAValue:
     type_, (bm, bk) = memref_type(a), block
     m, k = type_.get_shape()
     packed = _alloc(build, [m // bm, k // bk, bm, bk], type_.element_type)
@@ -165,11 +169,11 @@ def _pack_a(build: Build, a: SSAValue, block: tuple[int, int]) -> SSAValue:
     source = _subview(inner, a, start, block, 2)
     at = [nest.outer, nest.inner, 0, 0]
     to = _subview(inner, packed, at, [1, 1, bm, bk], 2)
-    inner.emit(CopyOp([source], [to], []))
+    inner.add(CopyOp([source], [to], []))
     return packed
 
 
-def _pack_b(build: Build, b: SSAValue, block: tuple[int, int]) -> SSAValue:
+def _pack_b(build: Builder, b: SSAValue, block: tuple[int, int]) -> SSAValue:
     type_, (bn, bk) = memref_type(b), block
     k, n = type_.get_shape()
     element = type_.element_type
@@ -184,13 +188,13 @@ def _pack_b(build: Build, b: SSAValue, block: tuple[int, int]) -> SSAValue:
     to = _subview(inner, packed, at, [1, 1, *shape], len(shape))
     if in_pairs:
         order = DenseArrayBase.from_list(i64, [0, 2, 1])
-        inner.emit(TransposeOp(_pairs(inner, source), to, order))
+        inner.add(TransposeOp(_pairs(inner, source), to, order))
     else:
-        inner.emit(CopyOp([source], [to], []))
+        inner.add(CopyOp([source], [to], []))
     return packed
 
 
-def _pairs(build: Build, block: SSAValue) -> SSAValue:
+def _pairs(build: Builder, block: SSAValue) -> SSAValue:
     """(k, n) as (k / 2, 2, n)."""
     type_ = memref_type(block)
     (k, n), strides = type_.get_shape(), strides_of(type_)
@@ -204,7 +208,7 @@ def _pairs(build: Build, block: SSAValue) -> SSAValue:
 
 
 def _multiply(
-    build: Build, a: SSAValue, b: SSAValue, c: SSAValue, block: tuple[int, int]
+    build: Builder, a: SSAValue, b: SSAValue, c: SSAValue, block: tuple[int, int]
 ) -> None:
     shape_a, shape_b = (memref_type(one).get_shape() for one in (a, b))
     nest = _forall(build, shape_a[0], shape_b[0])
@@ -213,10 +217,10 @@ def _multiply(
     row = _row_of_blocks(inner, a, nest.outer)
     column = _row_of_blocks(inner, b, nest.inner)
     to = _subview(inner, c, start, block, 2)
-    inner.emit(_batch_reduce(row, column, to))
+    inner.add(_batch_reduce(row, column, to))
 
 
-def _row_of_blocks(build: Build, packed: SSAValue, index: SSAValue) -> SSAValue:
+def _row_of_blocks(build: Builder, packed: SSAValue, index: SSAValue) -> SSAValue:
     _, *shape = memref_type(packed).get_shape()
     at = [index, *(0 for _ in shape)]
     return _subview(build, packed, at, [1, *shape], len(shape))
@@ -235,7 +239,7 @@ def _batch_reduce(a: SSAValue, b: SSAValue, c: SSAValue) -> GenericOp:
     kinds = [reduction, parallel, parallel, *[reduction] * (count - 3)]
     body = Block(arg_types=[element] * 3)
     left, right, old = body.args
-    inside = at_end(body)
+    inside = Builder.at_end(body)
     product = inside.insert(arith.MulfOp(left, right))
-    inside.emit(YieldOp(inside.insert(arith.AddfOp(old, product))))
+    inside.add(YieldOp(inside.insert(arith.AddfOp(old, product))))
     return GenericOp([a, b], [c], Region(body), maps, kinds)

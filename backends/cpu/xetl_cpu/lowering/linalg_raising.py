@@ -25,8 +25,8 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import has_static_layout, strides_of
 from xetl.dialects.upstream import arith
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
-from xetl_cpu.lowering.loops.build import before
 from xetl_cpu.xsmm import BrgemmDispatchOp, BrgemmOp
 
 GENERIC = "linalg.generic"
@@ -39,14 +39,14 @@ def raise_generic(op: Operation) -> None:
     except _NotRaisedError as reason:
         remark(op, "brgemm", f"the linalg.generic stays: {reason}")
         return
-    build = before(op)
+    build = Builder.before(op)
     batch = arith.ConstantOp(IntegerAttr(product.batch, i64), i64)
     kernel = BrgemmDispatchOp(product.sizes, product.data_type, [product.flag])
-    build.emit(batch)
-    build.emit(kernel)
+    build.add(batch)
+    build.add(kernel)
     operands = [*op.operands, batch.result]
     call = BrgemmOp(product.data_type, kernel.kernel, operands)
-    build.emit(call)
+    build.add(call)
     for one in (batch, kernel, call):
         one.location = op.location
     op.detach()

@@ -24,8 +24,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.dialects.base import ints_of, memref_type
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp, FibersOp
-from xetl_cpu.lowering.loops.build import before
 from xetl_cpu.lowering.named_barriers import NAMED, lower_named_barriers
 
 SUBGROUPS = "xetile.subgroups"
@@ -81,7 +81,7 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     _replace(inside, gpu.NumSubgroupsOp, bounds[1].result)
     if barriers:
         if any(isinstance(barrier, NAMED) for barrier in barriers):
-            lower_named_barriers(before(last), inside, number, count)
+            lower_named_barriers(Builder.before(last), inside, number, count)
         else:
             for barrier in barriers:
                 Rewriter.replace_op(barrier, BarrierOp())

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.upstream import arith, gpu, memref, scf
 from xetl.dialects.upstream.xegpu_hints import (
@@ -25,9 +24,9 @@ from xetl.dialects.upstream.xegpu_hints import (
     NbarrierWaitOp,
 )
 from xetl.dialects.xetile import AssertOp
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp
-from xetl_cpu.lowering.loops.build import Build, for_loop
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 NAMED = (NbarrierArriveOp, NbarrierWaitOp)
 _IDS = 32
@@ -49,7 +48,7 @@ class _Counters:
 
 
 def lower_named_barriers(
-    outside: Build, body: Block, subgroup: SSAValue, count: int
+    outside: Builder, body: Block, subgroup: SSAValue, count: int
 ) -> None:
     """Replace all barriers in a subgroup's code.
 
@@ -62,34 +61,34 @@ def lower_named_barriers(
     first = body.first_op
     assert first is not None
     arrived, reached, progress = (_zeros(outside, n) for n in (_IDS, count, 1))
-    inside = Build(InsertPoint.before(first))
+    inside = Builder.before(first)
     waited = _zeros(inside, _IDS)
     counters = _Counters(arrived, reached, progress, waited, subgroup, count)
     for op in list(body.walk()):
         if isinstance(op, NbarrierArriveOp):
-            w, (number, _) = in_place_of(op), _barrier(op.nbarrier, op)
+            w, (number, _) = Builder.before(op), _barrier(op.nbarrier, op)
             _add(w, counters.arrived, number)
-            _add(w, counters.progress, w.value(0))
+            _add(w, counters.progress, w.index(0))
             replace_by(op)
         elif isinstance(op, NbarrierWaitOp):
             _wait(op, counters)
         elif isinstance(op, gpu.BarrierOp):
             _meet(op, counters)
-    end = Build(InsertPoint.at_end(body))
-    all_of_them = end.value(_NEVER)
-    end.emit(memref.StoreOp(all_of_them, reached, [subgroup]))
-    _add(end, progress, end.value(0))
+    end = Builder.at_end(body)
+    all_of_them = end.index(_NEVER)
+    end.add(memref.StoreOp(all_of_them, reached, [subgroup]))
+    _add(end, progress, end.index(0))
     for op in [o for o in body.walk() if isinstance(o, InitNbarrierOp)]:
         op.detach()
         op.erase()
 
 
-def _zeros(build: Build, count: int) -> SSAValue:
+def _zeros(build: Builder, count: int) -> SSAValue:
     """Counters at 0."""
     memory = build.insert(memref.AllocaOp(MemRefType(IndexType(), [count])))
-    zero = build.value(0)
+    zero = build.index(0)
     for place in range(count):
-        build.emit(memref.StoreOp(zero, memory, [build.value(place)]))
+        build.add(memref.StoreOp(zero, memory, [build.index(place)]))
     return memory
 
 
@@ -97,35 +96,35 @@ def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
     """Number and participants of a named barrier, as indices in front of ``op``."""
     made = value.owner
     assert isinstance(made, InitNbarrierOp)
-    w = in_place_of(op)
+    w = Builder.before(op)
     number, participants = (
         w.insert(arith.IndexCastuiOp(v, IndexType()))
         for v in (made.nbarrier_id, made.participant_thread_num)
     )
     exists = w.compare("ult", number, _IDS)
     message = f"there is no named barrier {{}}: they are 0 to {_IDS - 1}"
-    w.emit(AssertOp(exists, message, [number]))
+    w.add(AssertOp(exists, message, [number]))
     return number, participants
 
 
-def _load(build: Build, memory: SSAValue, place: SSAValue) -> SSAValue:
+def _load(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
     return build.insert(memref.LoadOp(memory, [place]))
 
 
-def _add(build: Build, memory: SSAValue, place: SSAValue) -> SSAValue:
+def _add(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
     """Count one more, and give the sum."""
-    more = build.insert(arith.AddiOp(_load(build, memory, place), build.value(1)))
-    build.emit(memref.StoreOp(more, memory, [place]))
+    more = build.insert(arith.AddiOp(_load(build, memory, place), build.index(1)))
+    build.add(memref.StoreOp(more, memory, [place]))
     return more
 
 
 def _wait(op: NbarrierWaitOp, counters: _Counters) -> None:
     """Until as many have arrived as take part, once more for each wait."""
-    w, (number, participants) = in_place_of(op), _barrier(op.nbarrier, op)
+    w, (number, participants) = Builder.before(op), _barrier(op.nbarrier, op)
     rounds = _add(w, counters.waited, number)
     wanted = w.insert(arith.MuliOp(rounds, participants))
 
-    def is_over(build: Build) -> SSAValue:
+    def is_over(build: Builder) -> SSAValue:
         return build.compare("sge", _load(build, counters.arrived, number), wanted)
 
     _take_turns(w, counters, is_over)
@@ -134,17 +133,17 @@ def _wait(op: NbarrierWaitOp, counters: _Counters) -> None:
 
 def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
     """Until every subgroup has come to as many barriers as this one."""
-    w = in_place_of(op)
+    w = Builder.before(op)
     mine = _add(w, counters.reached, counters.subgroup)
-    _add(w, counters.progress, w.value(0))
+    _add(w, counters.progress, w.index(0))
 
-    def is_over(build: Build) -> SSAValue:
-        bounds = [build.value(n) for n in (0, counters.count, 1)]
-        loop = for_loop(build, bounds, [build.value(_NEVER)])
+    def is_over(build: Builder) -> SSAValue:
+        first, end, step = (build.index(n) for n in (0, counters.count, 1))
+        loop = build.for_loop(first, end, step, [build.index(_NEVER)])
         number, least = loop.body.block.args
-        inner = Build(InsertPoint.at_end(loop.body.block))
+        inner = Builder.at_end(loop.body.block)
         found = _load(inner, counters.reached, number)
-        inner.emit(scf.YieldOp(inner.insert(arith.MinsiOp(found, least))))
+        inner.add(scf.YieldOp(inner.insert(arith.MinsiOp(found, least))))
         return build.compare("sge", loop.results[0], mine)
 
     _take_turns(w, counters, is_over)
@@ -152,28 +151,28 @@ def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
 
 
 def _take_turns(
-    w: Writer, counters: _Counters, is_over: Callable[[Build], SSAValue]
+    w: Builder, counters: _Counters, is_over: Callable[[Builder], SSAValue]
 ) -> None:
     """Let the others go on until it is over, or until nothing moves any more."""
-    zero = w.value(0)
+    zero = w.index(0)
     index = IndexType()
     test, again = Block(arg_types=[index, index]), Block(arg_types=[index, index])
-    build = Build(InsertPoint.at_end(test))
+    build = Builder.at_end(test)
     seen, idle = test.args
     over = is_over(build)
     patient = build.compare("slt", idle, _PATIENCE)
     waits = build.insert(arith.XoriOp(over, _true(build)))
-    build.emit(scf.ConditionOp(build.insert(arith.AndiOp(waits, patient)), seen, idle))
-    build = Writer(InsertPoint.at_end(again), w.location)
-    build.emit(BarrierOp())
-    now = _load(build, counters.progress, build.value(0))
+    build.add(scf.ConditionOp(build.insert(arith.AndiOp(waits, patient)), seen, idle))
+    build = Builder.at_end(again, w.location)
+    build.add(BarrierOp())
+    now = _load(build, counters.progress, build.index(0))
     stands = build.compare("eq", now, again.args[0])
-    longer = build.add(again.args[1], 1)
-    build.emit(scf.YieldOp(now, build.select(stands, longer, 0)))
+    longer = build.plus(again.args[1], 1)
+    build.add(scf.YieldOp(now, build.select(stands, longer, 0)))
     loop = scf.WhileOp([zero, zero], [index, index], Region(test), Region(again))
-    w.emit(loop)
-    w.emit(AssertOp(is_over(w), "the subgroups wait for one another"))
+    w.add(loop)
+    w.add(AssertOp(is_over(w), "the subgroups wait for one another"))
 
 
-def _true(build: Build) -> SSAValue:
+def _true(build: Builder) -> SSAValue:
     return build.compare("eq", 0, 0)

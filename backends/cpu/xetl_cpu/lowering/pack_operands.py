@@ -38,14 +38,14 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.lowering.packing.panels import (
     Packing,
@@ -104,7 +104,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
             )
             may_bring = may_bring and packing.is_missing is None
         group = None if axis is None else form_groups(loop, axis, size)
-        ahead = before(loop) if group is None else group.ahead
+        ahead = Builder.before(loop) if group is None else group.ahead
         for copy in copies:
             emit_rows(copy, ahead)
         for packing in packings:
@@ -195,34 +195,34 @@ class Group:
     """
 
     extent: Index
-    build: Build
-    ahead: Build
+    build: Builder
+    ahead: Builder
 
 
 def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
     """Let programs run in groups of ``size`` numbers along an axis of the grid."""
-    build = before(loop)
+    build = Builder.before(loop)
     number, grid = loop.body.block.args[axis], loop.upper_bounds[axis]
     body = Block(arg_types=[IndexType()])
     (first,) = body.args
     first.name_hint = "first_of_group"
     end = scf.YieldOp()
     body.add_op(end)
-    zero, step = build.value(0), build.value(size)
+    zero, step = build.index(0), build.index(size)
     group = scf.ForOp(zero, grid, step, [], Region(body))
     group.location = loop.location
-    build.emit(group)
+    build.add(group)
     loop.detach()
     body.insert_op_before(loop, end)
-    inside = before(loop)
-    extent = inside.minimum(inside.sub(grid, first), size)
-    loop.operands[len(loop.upper_bounds) + axis] = inside.value(extent)
+    inside = Builder.before(loop)
+    extent = inside.minimum(inside.minus(grid, first), size)
+    loop.operands[len(loop.upper_bounds) + axis] = inside.index(extent)
     top = loop.body.block.first_op
     assert top is not None
     place = arith.AddiOp(first, number)
-    Build(InsertPoint.before(top)).emit(place)
+    Builder.before(top).add(place)
     number.replace_uses_with_if(place.result, lambda use: use.operation is not place)
-    return Group(extent, inside, before(group))
+    return Group(extent, inside, Builder.before(group))
 
 
 def group_size(loop: scf.ParallelOp, axis: int, packings: Sequence[Packing]) -> Index:
@@ -230,16 +230,16 @@ def group_size(loop: scf.ParallelOp, axis: int, packings: Sequence[Packing]) -> 
 
     So many matrices as fit the caches, but enough programs for all threads.
     """
-    build = before(loop)
+    build = Builder.before(loop)
     taken: Index = 1
     for packing in [one for one in packings if one.shared is None]:
-        size = build.mul(packing.elements(build), packing.blocking.compute_bytes)
-        taken = build.add(taken, size)
+        size = build.times(packing.elements(build), packing.blocking.compute_bytes)
+        taken = build.plus(taken, size)
     programs: Index = 1
     for other, extent in enumerate(loop.upper_bounds):
-        programs = programs if other == axis else build.mul(programs, extent)
+        programs = programs if other == axis else build.times(programs, extent)
     fitting, needed = (
-        build.insert(arith.DivuiOp(build.value(many), build.value(each)))
+        build.insert(arith.DivuiOp(build.index(many), build.index(each)))
         for many, each in ((_BYTES, taken), (_PROGRAMS, build.maximum(programs, 1)))
     )
     size = build.minimum(build.maximum(fitting, needed), loop.upper_bounds[axis])

@@ -20,9 +20,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.affine import constant_of
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before, for_loop
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,20 @@ class TileParallelLoopsPass(ModulePass):
 
 
 def _tile(loop: scf.ParallelOp, sizes: Sequence[int]) -> None:
-    build = before(loop)
+    build = Builder.before(loop)
     steps = [
-        build.value(build.mul(_known(step), size))
+        build.index(build.times(_known(step), size))
         for step, size in zip(loop.steps, sizes)
     ]
     old = loop.body.block
     new = Block(arg_types=[argument.type for argument in old.args])
-    inner, loops = at_end(new), list[scf.ForOp]()
+    inner, loops = Builder.at_end(new), list[scf.ForOp]()
     for dim, (argument, outer) in enumerate(zip(old.args, new.args)):
         at: SSAValue = outer
         if sizes[dim] > 1:
             stop = _end(inner, loop, dim, steps[dim], outer)
-            bounds = [inner.value(0), inner.value(stop), loop.steps[dim]]
-            loops.append(for_loop(inner, bounds, ()))
-            inner = at_end(loops[-1].body.block)
+            loops.append(inner.for_loop(0, stop, loop.steps[dim]))
+            inner = Builder.at_end(loops[-1].body.block)
             at = inner.insert(arith.AddiOp(loops[-1].body.block.args[0], outer))
         argument.replace_all_uses_with(at)
     _move_body(old, inner)
@@ -66,7 +66,7 @@ def _tile(loop: scf.ParallelOp, sizes: Sequence[int]) -> None:
     lowers, uppers = list(loop.lower_bounds), list(loop.upper_bounds)
     tiled = scf.ParallelOp(lowers, uppers, steps, Region(new))
     tiled.location = loop.location
-    build.emit(tiled)
+    build.add(tiled)
     loop.detach()
     loop.erase()
 
@@ -77,21 +77,21 @@ def _known(value: SSAValue) -> Index:
 
 
 def _end(
-    build: Build, loop: scf.ParallelOp, dim: int, step: SSAValue, at: SSAValue
+    build: Builder, loop: scf.ParallelOp, dim: int, step: SSAValue, at: SSAValue
 ) -> Index:
     """Where the inner loop ends: the tile's size, or less at the edge."""
     lower, upper = (_known(b[dim]) for b in (loop.lower_bounds, loop.upper_bounds))
     size = _known(step)
-    extent = build.sub(upper, lower)
+    extent = build.minus(upper, lower)
     if isinstance(extent, int) and isinstance(size, int) and extent % size == 0:
         return size
-    return build.minimum(size, build.sub(upper, at))
+    return build.minimum(size, build.minus(upper, at))
 
 
-def _move_body(old: Block, to: Build) -> None:
+def _move_body(old: Block, to: Builder) -> None:
     """The operations of a loop's body, without its end."""
     for op in list(old.ops):
         if isinstance(op, scf.ReduceOp):
             continue
         op.detach()
-        to.emit(op)
+        to.add(op)

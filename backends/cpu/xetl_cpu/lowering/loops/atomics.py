@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 from xetl.dialects.reduction_kinds import atomic_name
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
-from xetl_cpu.lowering.loops.build import Build, before
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, scatter_lanes
 from xetl_cpu.lowering.loops.nest import open_nest
 from xetl_cpu.lowering.loops.state import (
@@ -35,7 +35,7 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     found = inside.insert(memref.AtomicRmwOp(kind, value, base, indices))
     if old is not None:
         where = [at.row] if old.is_column else [at.row, at.col]
-        inside.emit(memref.StoreOp(found, old.memref, [inside.value(i) for i in where]))
+        inside.add(memref.StoreOp(found, old.memref, [inside.index(i) for i in where]))
         state.buffers[op.result] = old
     nest.close()
 
@@ -45,7 +45,7 @@ def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:
     element = element_of(op.result)
     buffer = state.allocate(shape_of(op.result), element)
     zeros = arith.ConstantOp.splat(0, op.result.type)
-    before(op).emit(zeros)
+    Builder.before(op).add(zeros)
     state.dead.append(zeros)
     write(state, zeros.result, buffer, op)
     return buffer
@@ -59,7 +59,7 @@ def _target(
     if isinstance(tile, ScatterTile):
         return _scattered(ev, tile, op, at)
     assert isinstance(tile, TileAt)
-    row, col = build.add(at.row, tile.row), build.add(at.col, tile.col)
+    row, col = build.plus(at.row, tile.row), build.plus(at.col, tile.col)
     active = _both(
         build,
         build.compare("ult", row, tile.matrix.rows),
@@ -67,7 +67,7 @@ def _target(
     )
     if op.mask is not None:
         active = _both(build, active, ev.eval(op.mask, at))
-    return active, tile.matrix.memref, [build.value(row), build.value(col)]
+    return active, tile.matrix.memref, [build.index(row), build.index(col)]
 
 
 def _scattered(
@@ -77,5 +77,5 @@ def _scattered(
     return active, tile.memref, [index]
 
 
-def _both(build: Build, left: SSAValue, right: SSAValue) -> SSAValue:
+def _both(build: Builder, left: SSAValue, right: SSAValue) -> SSAValue:
     return build.insert(arith.AndiOp(left, right))

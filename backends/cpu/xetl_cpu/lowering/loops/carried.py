@@ -18,8 +18,8 @@ from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.affine import constant_of, is_non_negative
-from xetl_cpu.lowering.loops.build import Build, before
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -113,7 +113,7 @@ class Carried:
         self, state: State, values: Sequence[SSAValue], op: Operation
     ) -> list[SSAValue]:
         """The values that remain, given what the old ones are in front of ``op``."""
-        build, flat = before(op), list[SSAValue]()
+        build, flat = Builder.before(op), list[SSAValue]()
         for index, value in enumerate(values):
             if index in self.buffers:
                 if index in self.roaming:
@@ -128,10 +128,10 @@ class Carried:
             if index in self.roaming:
                 matrix = tile.matrix
                 flat.append(_cast(build, matrix.memref, self.roaming[index]))
-                flat += [build.value(matrix.rows), build.value(matrix.cols)]
+                flat += [build.index(matrix.rows), build.index(matrix.cols)]
             elif not same_matrix(tile, like):
                 raise InternalError("a carried tile changes its matrix")
-            flat += [build.value(tile.row), build.value(tile.col)]
+            flat += [build.index(tile.row), build.index(tile.col)]
         return flat
 
     def _size_types(self, index: int) -> list[Attribute]:
@@ -141,12 +141,12 @@ class Carried:
         return [] if tile.size is None else [IndexType()]
 
     def _array(
-        self, build: Build, state: State, index: int, value: SSAValue
+        self, build: Builder, state: State, index: int, value: SSAValue
     ) -> list[SSAValue]:
         """The array of a roaming scatter tile, and its size."""
         tile = state.tiles[value]
         assert isinstance(tile, ScatterTile)
-        sizes = [] if tile.size is None else [build.value(tile.size)]
+        sizes = [] if tile.size is None else [build.index(tile.size)]
         if len(sizes) != len(self._size_types(index)):
             raise InternalError("an array of known size and one of unknown are mixed")
         return [_cast(build, tile.memref, self.roaming[index]), *sizes]
@@ -265,7 +265,7 @@ def _unit_strides(op: InitTileOp) -> set[int]:
     return {d for d, s in enumerate(static_strides(type_)) if s == 1}
 
 
-def _cast(build: Build, base: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
+def _cast(build: Builder, base: SSAValue, type_: MemRefType[Attribute]) -> SSAValue:
     if base.type == type_:
         return base
     return build.insert(memref.CastOp(base, type_))
@@ -278,6 +278,6 @@ def _stand_in(state: State, like: SSAValue) -> SSAValue:
     op = arith.ConstantOp.splat(0, type_)
     first = state.scratch.first_op
     assert first is not None
-    before(first).emit(op)
+    Builder.before(first).add(op)
     state.dead.append(op)
     return op.result

@@ -9,8 +9,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import TileType
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.build import before
 from xetl_cpu.lowering.loops.carried import (
     Carried,
     moves_forward,
@@ -44,7 +44,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     new = Block(arg_types=[old.args[0].type, *carried.types()])
     loop = scf.ForOp(op.lower_bound, op.upper_bound, op.step, inits, Region(new))
     loop.location = op.location
-    before(op).emit(loop)
+    Builder.before(op).add(loop)
     _move(old, new)
     old.args[0].replace_all_uses_with(new.args[0])
     carried.bind(state, old.args[1:], new.args[1:])
@@ -108,7 +108,7 @@ def _end(state: State, last: scf.YieldOp, carried: Carried) -> None:
     """Write the vectors of the next iteration, then yield the rest."""
     _assign_all(state, last.operands, carried, last)
     flat = carried.flatten(state, list(last.operands), last)
-    before(last).emit(scf.YieldOp(*flat))
+    Builder.before(last).add(scf.YieldOp(*flat))
     _retire(state, last)
 
 
@@ -159,7 +159,7 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
         _end_branch(state, last, carried)
     new = scf.IfOp(op.condition, carried.types(), *new_regions)
     new.location = op.location
-    before(op).emit(new)
+    Builder.before(op).add(new)
     carried.bind(state, op.results, new.results)
     state.dead.append(op)
 
@@ -178,7 +178,7 @@ def _end_branch(state: State, last: scf.YieldOp, carried: Carried) -> None:
     for value, buffer in carried.vectors(state, last.operands):
         write(state, value, buffer, last)
     flat = carried.flatten(state, list(last.operands), last)
-    before(last).emit(scf.YieldOp(*flat))
+    Builder.before(last).add(scf.YieldOp(*flat))
     _retire(state, last)
 
 
@@ -211,20 +211,20 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
             passed.add_tile(state, index, value, stays=False, forward=False)
     _assign_all(state, condition.arguments, passed, condition)
     flat = passed.flatten(state, list(condition.arguments), condition)
-    before(condition).emit(scf.ConditionOp(condition.condition, *flat))
+    Builder.before(condition).add(scf.ConditionOp(condition.condition, *flat))
     _retire(state, condition)
     after_block = Block(arg_types=passed.types())
     _move(op.after.block, after_block)
     passed.bind(state, op.after.block.args, after_block.args)
     lower_block(state, after_block)
     _assign_all(state, repeat.operands, tested, repeat)
-    before(repeat).emit(
+    Builder.before(repeat).add(
         scf.YieldOp(*tested.flatten(state, list(repeat.operands), repeat))
     )
     _retire(state, repeat)
     regions = (Region(before_block), Region(after_block))
     new = scf.WhileOp(inits, passed.types(), *regions, location=op.location)
-    before(op).emit(new)
+    Builder.before(op).add(new)
     passed.bind(state, op.results, new.results)
     state.dead.append(op)
 

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, math, memref, vector
@@ -34,8 +34,8 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
 )
 from xetl.errors import InternalError
-from xetl_cpu.lowering.loops.build import Build, Index
-from xetl_cpu.lowering.loops.nest import Nest
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, splat
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -148,7 +148,7 @@ class Evaluator:
         rule = _RULES.get(type(op), _elementwise)
         return rule(self, op, at)
 
-    def place(self, at: At) -> Build:
+    def place(self, at: At) -> Builder:
         """Where code that depends on these coordinates belongs."""
         return self.nest.at(at.row, at.col)
 
@@ -157,7 +157,7 @@ class Evaluator:
         scalar = self.eval(value, At(row, col, COLUMNS, 1))
         key = (id(scalar), "splat", at.lanes)
         if key not in self.memo:
-            self.memo[key] = self.nest.at(row, col).splat(scalar, at.lanes)
+            self.memo[key] = splat(self.nest.at(row, col), scalar, at.lanes)
         return self.memo[key]
 
     def read(self, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
@@ -167,21 +167,21 @@ class Evaluator:
         if at.lanes == 1:
             indices = [at.row] if buffer.is_column else [at.row, at.col]
             return build.insert(
-                memref.LoadOp(buffer.memref, [build.value(i) for i in indices])
+                memref.LoadOp(buffer.memref, [build.index(i) for i in indices])
             )
         type_ = VectorType(element, [at.lanes])
         if buffer.is_column and at.axis != COLUMNS:
             return build.insert(
-                vector.LoadOp(buffer.memref, [build.value(at.row)], type_)
+                vector.LoadOp(buffer.memref, [build.index(at.row)], type_)
             )
         if at.axis == COLUMNS and not buffer.is_column:
-            indices = [build.value(at.row), build.value(at.col)]
+            indices = [build.index(at.row), build.index(at.col)]
             return build.insert(vector.LoadOp(buffer.memref, indices, type_))
         if (cols if at.axis == COLUMNS else rows) == 1:
             one = self.read(buffer, element, At(at.row, at.col, COLUMNS, 1))
-            return build.splat(one, at.lanes)
+            return splat(build, one, at.lanes)
         view = Matrix(transposed_view(buffer.memref, rows, cols), cols, rows)
-        mask = build.mask(build.sub(rows, at.row), at.lanes)
+        mask = lane_mask(build, build.minus(rows, at.row), at.lanes)
         return self.gather(view.memref, [at.col, at.row], mask, element, at)
 
     def gather(
@@ -196,8 +196,8 @@ class Evaluator:
         """Lanes along the last dimension of ``base``, whatever its stride."""
         build = self.place(at)
         fill = padding if padding is not None else self.zero(element, at.lanes)
-        numbers = build.lane_numbers(at.lanes)
-        start = [build.value(index) for index in indices]
+        numbers = lane_numbers(build, at.lanes)
+        start = [build.index(index) for index in indices]
         return build.insert(vector.GatherOp(base, start, numbers, mask, fill))
 
     def zero(self, element: Attribute, lanes: int) -> SSAValue:
@@ -220,23 +220,23 @@ class Evaluator:
         if at.axis != COLUMNS:
             return self.load(tile.transposed(), element, at.transposed(), padding)
         matrix, lanes = tile.matrix, at.lanes
-        row, col = self.nest.add(at.row, tile.row), self.nest.add(at.col, tile.col)
+        row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         limit = self.row_limit(matrix, row)
         build = self.nest.at(row, col)
         if self._is_whole(tile, at):
-            self.limits[_key(limit), _key(tile.col)] = self.nest.at(at.row).sub(
+            self.limits[_key(limit), _key(tile.col)] = self.nest.at(at.row).minus(
                 limit, tile.col
             )
             type_ = VectorType(element, [lanes])
-            indices = [build.value(row), build.value(col)]
+            indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
-        mask = build.mask(build.sub(limit, col), lanes)
+        mask = lane_mask(build, build.minus(limit, col), lanes)
         if not tile.non_negative:
             mask = self._from_column_zero(mask, row, col, lanes)
         if not matrix.is_contiguous():
             moved = At(row, col, COLUMNS, lanes)
             return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
-        indices = [build.value(row), build.value(col)]
+        indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
 
     def _is_whole(self, tile: TileAt, at: At) -> bool:
@@ -264,7 +264,7 @@ class Evaluator:
     ) -> SSAValue:
         """The mask without the lanes before column 0."""
         build = self.nest.at(row, col)
-        missing = build.mask(build.sub(0, col), lanes)
+        missing = lane_mask(build, build.minus(0, col), lanes)
         wanted = build.insert(
             arith.XoriOp(missing, self.constant(IntegerType(1), 1, lanes))
         )
@@ -320,7 +320,7 @@ def _broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
         raise InternalError("vector.broadcast of a vector reached the loops")
     key = (id(source), "splat", at.lanes)
     if key not in ev.memo:
-        ev.memo[key] = ev.nest.places[0].splat(source, at.lanes)
+        ev.memo[key] = splat(ev.nest.places[0], source, at.lanes)
     return ev.memo[key]
 
 
@@ -328,11 +328,11 @@ def _step(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     """Column numbers."""
     build = ev.place(at)
     if at.lanes == 1:
-        return build.value(at.col)
+        return build.index(at.col)
     if at.axis != COLUMNS:
-        return build.splat(build.value(at.col), at.lanes)
-    numbers = ev.nest.places[0].lane_numbers(at.lanes)
-    first = build.splat(build.value(at.col), at.lanes)
+        return splat(build, build.index(at.col), at.lanes)
+    numbers = lane_numbers(ev.nest.places[0], at.lanes)
+    first = splat(build, build.index(at.col), at.lanes)
     return build.insert(arith.AddiOp(numbers, first))
 
 
@@ -358,7 +358,7 @@ def _slice(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     if vector_type(op.source).get_num_dims() == 1:
         offsets = (0, *offsets)
     down, right = (*offsets, 0)[:2]
-    row, col = ev.nest.add(at.row, down), ev.nest.add(at.col, right)
+    row, col = ev.nest.plus(at.row, down), ev.nest.plus(at.col, right)
     return ev.eval(op.source, at.moved(row, col))
 
 
@@ -412,7 +412,7 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     indices, mask = scatter_lanes(ev, tile, op.mask, wide)
     padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
     loaded = build.insert(
-        vector.GatherOp(tile.memref, [build.value(0)], indices, mask, padding)
+        vector.GatherOp(tile.memref, [build.index(0)], indices, mask, padding)
     )
     return loaded if at.lanes > 1 else build.insert(vector.ExtractOp(loaded, [0]))
 
@@ -429,8 +429,8 @@ def scatter_lanes(
     given = None if mask is None else ev.eval(mask, at)
     if tile.size is None:
         true = build.insert(arith.ConstantOp.integer(1, i1))
-        return indices, build.splat(true, at.lanes) if given is None else given
-    size = build.splat(build.value(tile.size), at.lanes)
+        return indices, splat(build, true, at.lanes) if given is None else given
+    size = splat(build, build.index(tile.size), at.lanes)
     inside = build.insert(arith.CmpiOp("ult", indices, size))
     if given is None:
         return indices, inside

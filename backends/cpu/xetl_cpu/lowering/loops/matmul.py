@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.rewriter import InsertPoint
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import StoreTileOp, TileType
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import (
     BlockGemmOp,
@@ -21,7 +22,6 @@ from xetl_cpu.dialect import (
     element_attribute,
 )
 from xetl_cpu.lowering.demand import way_to_store
-from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.memory_dependences import snapshot_loads_before
 from xetl_cpu.lowering.loops.plain_products import (
@@ -73,10 +73,10 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     blocking, (m, n, depth) = blocking_of(state, op), op.shape()
     starts = _starts_itself(op, blocking)
     result = accumulator(state, op) if starts else _start(state, op)
-    build = before(op)
+    build = Builder.before(op)
     a = _factor(state, op, op.a, op.trans_a is not None, build)
     b = _factor(state, op, op.b, op.trans_b is not None, build)
-    total = depth if op.count is None else build.mul(op.count, depth)
+    total = depth if op.count is None else build.times(op.count, depth)
     # Where both operands are padding, the products are 0 * 0.
     k = build.minimum(total, build.maximum(a.cols, b.rows))
     extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
@@ -116,18 +116,18 @@ class _Product:
     starts: bool
     to: TileAt | None
 
-    def emit(self, build: Build, *, is_packed: bool) -> None:
+    def emit(self, build: Builder, *, is_packed: bool) -> None:
         """Chunk by chunk of k, on panels for many programs or on the program's own."""
         blocking, (rows, k, cols) = self.blocking, self.extents
-        panels = build.ceildiv(cols, blocking.nr)
+        panels = build.ceil_divided(cols, blocking.nr)
         # What the program packs has to stay in its cache.
         packs_nothing = is_packed and _may_stay(blocking, self.a)
         most = _run(build, blocking, k) if packs_nothing else blocking.chunk
         # Zeros have to be written, too: one chunk of nothing where there is no k.
-        loop = build.loop(build.maximum(k, 1) if self.starts else k, most)
-        inner = Build(InsertPoint.at_end(loop.body.block))
+        loop = build.for_loop(0, build.maximum(k, 1) if self.starts else k, most)
+        inner = Builder.at_end(loop.body.block)
         at = loop.body.block.args[0]
-        length = inner.minimum(inner.sub(k, at), most)
+        length = inner.minimum(inner.minus(k, at), most)
         accumulate = inner.compare("sgt", at, 0) if self.starts else None
         output = None if self.to is None else self._output(inner, self.to, at, most)
         chunk = _Chunk(
@@ -144,16 +144,16 @@ class _Product:
         )
         source = chunk.packed_b() if is_packed else chunk.pack_b(self.b)
         chunk.multiply(self.a, rows, panels, source, self.result)
-        inner.emit(scf.YieldOp())
+        inner.add(scf.YieldOp())
 
-    def _output(self, build: Build, to: TileAt, at: SSAValue, most: Index) -> Output:
+    def _output(self, build: Builder, to: TileAt, at: SSAValue, most: Index) -> Output:
         """The user's tile, for the last chunk."""
         _, k, cols = self.extents
-        is_last = build.compare("sge", build.add(at, most), k)
-        place = (build.value(to.row), build.value(to.col), build.value(cols))
+        is_last = build.compare("sge", build.plus(at, most), k)
+        place = (build.index(to.row), build.index(to.col), build.index(cols))
         return Output(to.matrix.memref, *place, is_last)
 
-    def _later(self, build: Build, at: SSAValue, most: Index) -> Later | None:
+    def _later(self, build: Builder, at: SSAValue, most: Index) -> Later | None:
         """The next chunk of B's tile, or the first one of the tile beside it.
 
         Where a loop goes on adding, what follows is rather the tile below.
@@ -162,17 +162,17 @@ class _Product:
         matrix = b.matrix
         if not (matrix.is_contiguous() or matrix.transposed().is_contiguous()):
             return None
-        following = build.add(at, most)
+        following = build.plus(at, most)
         if self.op.acc is not None:
-            row = build.value(build.add(b.row, following))
-            return Later(matrix.memref, row, build.value(b.col))
+            row = build.index(build.plus(b.row, following))
+            return Later(matrix.memref, row, build.index(b.col))
         is_last = build.compare("sge", following, self.extents[1])
-        row = build.add(b.row, build.select(is_last, 0, following))
-        col = build.add(b.col, build.select(is_last, blocking.block_n, 0))
-        return Later(matrix.memref, build.value(row), build.value(col))
+        row = build.plus(b.row, build.select(is_last, 0, following))
+        col = build.plus(b.col, build.select(is_last, blocking.block_n, 0))
+        return Later(matrix.memref, build.index(row), build.index(col))
 
 
-def _run(build: Build, blocking: Blocking, k: Index) -> Index:
+def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
     """How much of k is done before C is updated, where nothing is packed."""
     at_once, usual = blocking.all_at_once, blocking.kc
     if isinstance(k, int):
@@ -213,28 +213,28 @@ def _start(state: State, op: BrgemmTileOp) -> Buffer:
     return result
 
 
-def _clamped(build: Build, wanted: SSAValue | None, extent: int) -> Index:
+def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
     if wanted is None:
         return extent
     return build.maximum(build.minimum(wanted, extent), 0)
 
 
 def _factor(
-    state: State, op: BrgemmTileOp, value: SSAValue, transposed: bool, build: Build
+    state: State, op: BrgemmTileOp, value: SSAValue, transposed: bool, build: Builder
 ) -> Factor:
     """Where an operand is in memory; a value is computed into scratch first."""
     if isinstance(value.type, TileType):
         tile = state.tiles[value]
         assert isinstance(tile, TileAt)
         tile = tile.transposed() if transposed else tile
-        rows = build.maximum(build.sub(tile.matrix.rows, tile.row), 0)
-        cols = build.maximum(build.sub(tile.matrix.cols, tile.col), 0)
+        rows = build.maximum(build.minus(tile.matrix.rows, tile.row), 0)
+        cols = build.maximum(build.minus(tile.matrix.cols, tile.col), 0)
         return Factor(tile.matrix, tile.row, tile.col, rows, cols)
     buffer = materialize(state, value, op)
     return _buffer_factor(buffer, transposed, build)
 
 
-def _buffer_factor(buffer: Buffer, transposed: bool, build: Build) -> Factor:
+def _buffer_factor(buffer: Buffer, transposed: bool, build: Builder) -> Factor:
     rows, cols = buffer.shape
     base = buffer.memref
     type_ = base.type
@@ -247,7 +247,7 @@ def _buffer_factor(buffer: Buffer, transposed: bool, build: Build) -> Factor:
     return Factor(matrix, 0, 0, rows, cols)
 
 
-def _as_matrix(column: SSAValue, rows: int, build: Build) -> SSAValue:
+def _as_matrix(column: SSAValue, rows: int, build: Builder) -> SSAValue:
     """A rank-1 buffer as a rows x 1 matrix."""
     return reinterpret(build, column, 0, (rows, 1), (1, 1))
 
@@ -263,7 +263,7 @@ class _Chunk:
     state: State
     op: BrgemmTileOp
     blocking: Blocking
-    build: Build
+    build: Builder
     at: SSAValue
     length: Index
     most: Index
@@ -271,9 +271,9 @@ class _Chunk:
     output: Output | None
     later: Later | None
 
-    def padded_length(self, build: Build) -> Index:
+    def padded_length(self, build: Builder) -> Index:
         """The length in whole steps: what is packed has zeros behind its end."""
-        return build.round_up(self.length, self.blocking.k_step)
+        return build.rounded_up(self.length, self.blocking.k_step)
 
     def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
         """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
@@ -282,7 +282,7 @@ class _Chunk:
         stride = blocking.panel_elements(self.most)
         to = self._scratch(blocking.panels * stride)
         k_valid = self._valid(self._rest(b.rows))
-        first = build.add(b.row, self.at)
+        first = build.plus(b.row, self.at)
         operands = [first, b.col, k_valid, self.padded_length(build), b.cols]
         self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
         return to, 0, stride
@@ -293,10 +293,12 @@ class _Chunk:
         assert op.packed is not None
         assert op.packed_tile is not None
         assert op.panel_stride is not None
-        tile = build.mul(op.packed_tile, build.mul(op.panel_stride, blocking.panels))
+        tile = build.times(
+            op.packed_tile, build.times(op.panel_stride, blocking.panels)
+        )
         assert op.packed_k is not None
-        skip = build.mul(build.add(op.packed_k, self.at), blocking.nr)
-        return op.packed, build.add(tile, skip), op.panel_stride
+        skip = build.times(build.plus(op.packed_k, self.at), blocking.nr)
+        return op.packed, build.plus(tile, skip), op.panel_stride
 
     def multiply(
         self,
@@ -308,7 +310,7 @@ class _Chunk:
     ) -> None:
         """The block GEMM, on A in place where its memory allows, else on a copy."""
         build = self.build
-        k0, there = build.add(a.col, self.at), self._rest(a.cols)
+        k0, there = build.plus(a.col, self.at), self._rest(a.cols)
         k_valid = self._valid(there)
         if _may_stay(self.blocking, a):
             then, other = _branches(build, self._is_whole(a, rows, there))
@@ -330,13 +332,13 @@ class _Chunk:
         )
         for extent, step in ((rows, blocking.row_step), (self.length, blocking.k_step)):
             if step > 1:
-                rest = build.sub(build.round_up(extent, step), extent)
+                rest = build.minus(build.rounded_up(extent, step), extent)
                 is_whole = build.compare("eq", rest, 0)
                 enough = build.insert(arith.AndiOp(enough, is_whole))
         return enough
 
     def _pack_a(
-        self, build: Build, a: Factor, chunk: tuple[Index, Index], rows: Index
+        self, build: Builder, a: Factor, chunk: tuple[Index, Index], rows: Index
     ) -> SSAValue:
         """Copy this chunk of A: ``chunk`` is where it starts and what exists of it."""
         k0, k_valid = chunk
@@ -344,15 +346,15 @@ class _Chunk:
         most = self.most if isinstance(self.most, int) else blocking.all_at_once
         shape = [blocking.rows_padded, most + _LDA_PADDING]
         to = self.state.scratch_memref(shape, self._compute_type())
-        rows = build.round_up(rows, blocking.row_step)
+        rows = build.rounded_up(rows, blocking.row_step)
         operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
-        values = [a.matrix.memref, *(build.value(v) for v in operands), to]
-        build.emit(PackAOp(self.op.user_tile(), values))
+        values = [a.matrix.memref, *(build.index(v) for v in operands), to]
+        build.add(PackAOp(self.op.user_tile(), values))
         return to
 
     def _gemm(
         self,
-        build: Build,
+        build: Builder,
         a: SSAValue,
         at: tuple[Index, Index],
         rows: Index,
@@ -361,9 +363,9 @@ class _Chunk:
         result: Buffer,
     ) -> None:
         packed, start, stride = source
-        rows = build.round_up(rows, self.blocking.row_step)
-        scalars = [build.value(v) for v in (*at, rows, self.padded_length(build))]
-        tail = [build.value(v) for v in (start, stride, panels)]
+        rows = build.rounded_up(rows, self.blocking.row_step)
+        scalars = [build.index(v) for v in (*at, rows, self.padded_length(build))]
+        tail = [build.index(v) for v in (start, stride, panels)]
         gemm = BlockGemmOp(
             self.op.user_tile(),
             [a, *scalars, packed, *tail, result.memref],
@@ -373,11 +375,11 @@ class _Chunk:
             self.later,
         )
         gemm.location = self.op.location
-        build.emit(gemm)
+        build.add(gemm)
 
     def _rest(self, extent: Index) -> Index:
         """How much of an extent lies in this chunk or behind it."""
-        return self.build.maximum(self.build.sub(extent, self.at), 0)
+        return self.build.maximum(self.build.minus(extent, self.at), 0)
 
     def _valid(self, there: Index) -> Index:
         """How much of what is there may be packed: the rest of a step is padding."""
@@ -394,11 +396,11 @@ class _Chunk:
         tail: list[Index],
     ) -> None:
         build = self.build
-        values = [build.value(v) for v in operands]
-        self.build.emit(
+        values = [build.index(v) for v in operands]
+        self.build.add(
             cls(
                 self.op.user_tile(),
-                [base, *values, to, *(build.value(v) for v in tail)],
+                [base, *values, to, *(build.index(v) for v in tail)],
             )
         )
 
@@ -409,14 +411,14 @@ class _Chunk:
         return self.state.scratch_memref([elements], self._compute_type())
 
 
-def _branches(build: Build, condition: SSAValue) -> tuple[Build, Build]:
+def _branches(build: Builder, condition: SSAValue) -> tuple[Builder, Builder]:
     """The insides of ``if condition:`` and of its ``else:``."""
     blocks = [Block(), Block()]
     ends = [scf.YieldOp(), scf.YieldOp()]
     for block, end in zip(blocks, ends):
         block.add_op(end)
-    build.emit(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
-    return Build(InsertPoint.before(ends[0])), Build(InsertPoint.before(ends[1]))
+    build.add(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
+    return Builder.before(ends[0]), Builder.before(ends[1])
 
 
 _ROUNDED = ("f16", "bf16")

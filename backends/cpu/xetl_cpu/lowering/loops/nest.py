@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import IndexType, VectorType, i1
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint
 
-from xetl.dialects.upstream import scf
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before, for_loop
+from xetl.dialects.base import Index
+from xetl.dialects.upstream import scf, vector
+from xetl.ir.builder import Builder
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Nest:
     inner: Index
     loop: scf.ForOp
     outer_loop: scf.ForOp | None
-    places: tuple[Build, Build, Build]
+    places: tuple[Builder, Builder, Builder]
     levels: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def level(self, *coordinates: Index) -> int:
@@ -42,14 +43,14 @@ class Nest:
             default=0,
         )
 
-    def at(self, *coordinates: Index) -> Build:
+    def at(self, *coordinates: Index) -> Builder:
         """The builder of that place."""
         return self.places[self.level(*coordinates)]
 
-    def add(self, left: Index, right: Index) -> Index:
+    def plus(self, left: Index, right: Index) -> Index:
         """Left + right, computed as far out as possible."""
         level = self.level(left, right)
-        total = self.places[level].add(left, right)
+        total = self.places[level].plus(left, right)
         if isinstance(total, SSAValue) and total not in self.levels:
             self.levels[total] = level
         return total
@@ -63,9 +64,9 @@ class Nest:
         """End the inner loop with what its next trip carries."""
         self.loop.body.block.add_op(scf.YieldOp(*values))
 
-    def after(self) -> Build:
+    def after(self) -> Builder:
         """Behind the inner loop, inside the outer one; call it when both are done."""
-        return Build(InsertPoint.after(self.loop))
+        return Builder.after(self.loop)
 
     def close(self, *values: SSAValue) -> Sequence[SSAValue]:
         """End both loops; returns the results of the inner one."""
@@ -81,9 +82,8 @@ class Nest:
     def rest(self, start: SSAValue, end: Index, step: int) -> Nest:
         """A second inner loop, behind this one, that goes on from ``start``."""
         build = self.after()
-        bounds = [start, build.value(end), build.value(step)]
-        loop = for_loop(build, bounds, self.loop.results)
-        places = (self.places[0], before(loop), at_end(loop.body.block))
+        loop = build.for_loop(start, end, step, self.loop.results)
+        places = (self.places[0], Builder.before(loop), Builder.at_end(loop.body.block))
         column = loop.body.block.args[0]
         levels = {k: v for k, v in self.levels.items() if v < 2}
         levels[column] = 2
@@ -101,21 +101,44 @@ def open_nest(
 
     ``inits``: what the inner loop carries; started anew in each outer trip.
     """
-    start = before(op)
-    bounds = [start.value(v) for v in (0, inner, step)]
+    start = Builder.before(op)
+    first, end, by = (start.index(v) for v in (0, inner, step))
     levels = dict[SSAValue, int]()
     if isinstance(outer, int) and outer == 1:
-        loop = for_loop(start, bounds, inits)
-        outside = before(loop)
+        loop = start.for_loop(first, end, by, inits)
+        outside = Builder.before(loop)
         # No outer loop: what belongs there stands before the inner one.
-        places = (outside, outside, at_end(loop.body.block))
+        places = (outside, outside, Builder.at_end(loop.body.block))
         outer_loop, row = None, 0
     else:
-        outer_loop = start.loop(outer, 1)
+        outer_loop = start.for_loop(0, outer, 1)
         row = outer_loop.body.block.args[0]
         levels[row] = 1
-        loop = for_loop(at_end(outer_loop.body.block), bounds, inits)
-        places = (before(outer_loop), before(loop), at_end(loop.body.block))
+        loop = Builder.at_end(outer_loop.body.block).for_loop(first, end, by, inits)
+        places = (
+            Builder.before(outer_loop),
+            Builder.before(loop),
+            Builder.at_end(loop.body.block),
+        )
     column = loop.body.block.args[0]
     levels[column] = 2
     return Nest(row, column, loop, outer_loop, places, levels)
+
+
+def splat(build: Builder, scalar: SSAValue, lanes: int) -> SSAValue:
+    """A vector with the scalar in every lane; the scalar itself for one lane."""
+    if lanes == 1:
+        return scalar
+    return build.insert(vector.BroadcastOp(scalar, VectorType(scalar.type, [lanes])))
+
+
+def lane_mask(build: Builder, limit: Index, lanes: int) -> SSAValue:
+    """Lanes below ``limit``."""
+    return build.insert(
+        vector.CreateMaskOp([build.index(limit)], VectorType(i1, [lanes]))
+    )
+
+
+def lane_numbers(build: Builder, lanes: int) -> SSAValue:
+    """0, 1, 2, ... as an index vector."""
+    return build.insert(vector.StepOp(VectorType(IndexType(), [lanes])))

@@ -9,14 +9,15 @@ from __future__ import annotations
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
-from xetl_cpu.lowering.loops.build import Build, Index, before
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator
 from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.nest import open_nest, splat
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.microkernels import Blocking
@@ -45,7 +46,7 @@ def _accumulate(
     """
     m, n = c.shape
     lanes = 1 if c.is_column else state.lanes
-    rows = before(op).loop(m, 1)
+    rows = Builder.before(op).for_loop(0, m, 1)
     end = scf.YieldOp()
     rows.body.block.add_op(end)
     row = rows.body.block.args[0]
@@ -54,17 +55,17 @@ def _accumulate(
     ev, build = Evaluator(state, nest), nest.places[2]
     at = At(row, nest.inner, COLUMNS, lanes)
     left = _widened(ev, op.a, a, At(row, nest.outer, COLUMNS, 1), op, "a_unsigned")
-    left = nest.at(nest.outer).splat(left, lanes)
+    left = splat(nest.at(nest.outer), left, lanes)
     right = _widened(ev, op.b, b, at.moved(nest.outer, nest.inner), op, "b_unsigned")
     have = ev.read(c, element_of(op.result), at)
     is_float = "f" in str(element_of(op.result))
     product = build.insert((arith.MulfOp if is_float else arith.MuliOp)(left, right))
     total = build.insert((arith.AddfOp if is_float else arith.AddiOp)(have, product))
     if c.is_column:
-        build.emit(memref.StoreOp(total, c.memref, [row]))
+        build.add(memref.StoreOp(total, c.memref, [row]))
     else:
-        where = [build.value(row), build.value(nest.inner)]
-        build.emit(vector.StoreOp(total, c.memref, where))
+        where = [build.index(row), build.index(nest.inner)]
+        build.add(vector.StoreOp(total, c.memref, where))
     nest.close()
 
 
@@ -89,7 +90,7 @@ def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
     type_ = op.result.type
     assert is_vector(type_)
     splat = arith.ConstantOp.splat(0, type_)
-    before(op).emit(splat)
+    Builder.before(op).add(splat)
     state.dead.append(splat)
     return splat.result
 
@@ -105,7 +106,7 @@ def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
 
 
 def all_exist(
-    build: Build, a: Factor, b: Factor, extents: tuple[Index, ...]
+    build: Builder, a: Factor, b: Factor, extents: tuple[Index, ...]
 ) -> SSAValue:
     """Whether all of both operands is there: nothing of (rows, k, cols) is padding."""
     rows, k, cols = extents
@@ -118,7 +119,7 @@ def all_exist(
 
 
 def multiply_in_place(
-    build: Build,
+    build: Builder,
     op: BrgemmTileOp,
     a: Factor,
     b: Factor,
@@ -127,6 +128,6 @@ def multiply_in_place(
 ) -> None:
     """The whole product in one call."""
     rows, k, cols = extents
-    left = [a.matrix.memref, *map(build.value, (a.row, a.col, rows, k))]
-    right = [b.matrix.memref, *map(build.value, (b.row, b.col, cols))]
-    build.emit(SkinnyGemmOp(op.user_tile(), [*left, *right, result.memref]))
+    left = [a.matrix.memref, *map(build.index, (a.row, a.col, rows, k))]
+    right = [b.matrix.memref, *map(build.index, (b.row, b.col, cols))]
+    build.add(SkinnyGemmOp(op.user_tile(), [*left, *right, result.memref]))

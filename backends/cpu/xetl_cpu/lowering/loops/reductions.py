@@ -16,9 +16,9 @@ from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileReduceOp
-from xetl_cpu.lowering.loops.build import Build, before
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
-from xetl_cpu.lowering.loops.nest import Nest
+from xetl_cpu.lowering.loops.nest import Nest, lane_mask
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
 
@@ -38,7 +38,7 @@ def reduce_tile(state: State, op: TileReduceOp) -> None:
 def _stand_in(state: State, op: TileReduceOp, columns: Buffer) -> SSAValue:
     """A value that means a buffer: the partial result of a reduction to one element."""
     element = element_of(op.source)
-    zero = before(op).insert(constant_op(element, 0, 1))
+    zero = Builder.before(op).insert(constant_op(element, 0, 1))
     value = vector.BroadcastOp(zero, VectorType(element, list(columns.shape)))
     state.buffers[value.result] = columns
     return value.result
@@ -76,12 +76,12 @@ def reduce_rows(
     ways = state.vectors_per_trip(cols)
     is_ragged = cols % (lanes * ways) != 0
     first = constant_op(combine.element, combine.identity(), lanes)
-    identity = before(place).insert(first)
+    identity = Builder.before(place).insert(first)
 
     def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
         build, partial = ev.nest.places[2], list[SSAValue]()
         for way, have in enumerate(carried):
-            col = ev.nest.add(ev.nest.inner, way * lanes)
+            col = ev.nest.plus(ev.nest.inner, way * lanes)
             at = At(ev.nest.outer, col, COLUMNS, lanes)
             value = ev.eval(source, at)
             if keep is not None:
@@ -89,7 +89,7 @@ def reduce_rows(
                 put(ev, ev.eval(kept, at), buffer, at)
             value = combine.widen(build, value)
             if is_ragged and not ev.whole:
-                mask = build.mask(build.sub(cols, col), lanes)
+                mask = lane_mask(build, build.minus(cols, col), lanes)
                 value = build.insert(arith.SelectOp(mask, value, identity))
             partial.append(combine.apply(build, have, value))
         return partial
@@ -110,7 +110,7 @@ def _finish_row(
         partial = [*rest, combine.apply(build, left, right)]
     scalar = build.insert(vector.ReductionOp(combine.kind, partial[0]))
     scalar = combine.narrow_back(build, scalar)
-    build.emit(memref.StoreOp(scalar, to.memref, [build.value(nest.outer)]))
+    build.add(memref.StoreOp(scalar, to.memref, [build.index(nest.outer)]))
 
 
 def _reduce_columns(
@@ -154,7 +154,7 @@ def _row(buffer: Buffer, ev: Evaluator) -> At:
 def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
     build = ev.nest.places[2]
     indices = [at.row] if buffer.is_column else [at.row, at.col]
-    values = [build.value(index) for index in indices]
+    values = [build.index(index) for index in indices]
     return build.insert(
         vector.LoadOp(buffer.memref, values, VectorType(element, [at.lanes]))
     )
@@ -171,7 +171,7 @@ class Combine:
             kind = ON_INTEGERS[kind].on_bits
         self.kind = kind
 
-    def widen(self, build: Build, value: SSAValue) -> SSAValue:
+    def widen(self, build: Builder, value: SSAValue) -> SSAValue:
         """The value as it is accumulated."""
         if self.narrow is None:
             return value
@@ -179,7 +179,7 @@ class Combine:
         to = VectorType(f32, type_.get_shape()) if is_vector(type_) else f32
         return build.insert(arith.ExtfOp(value, to))
 
-    def narrow_back(self, build: Build, value: SSAValue) -> SSAValue:
+    def narrow_back(self, build: Builder, value: SSAValue) -> SSAValue:
         """The accumulated value rounded once to the type of the result."""
         if self.narrow is None:
             return value
@@ -189,7 +189,7 @@ class Combine:
             to = VectorType(to, type_.get_shape())
         return build.insert(arith.TruncfOp(value, to))
 
-    def apply(self, build: Build, left: SSAValue, right: SSAValue) -> SSAValue:
+    def apply(self, build: Builder, left: SSAValue, right: SSAValue) -> SSAValue:
         """Left combined with right."""
         return build.insert(operation_of(self.kind, self.element)(left, right))
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
-from xetl_cpu.lowering.loops.build import before
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import open_nest
@@ -34,7 +34,9 @@ def _along_rows(
     state: State, op: TileScanOp, source: Buffer, to: Buffer, combine: Combine
 ) -> None:
     rows, cols = shape_of(op.source)
-    first = before(op).insert(constant_op(combine.element, combine.identity(), 1))
+    first = Builder.before(op).insert(
+        constant_op(combine.element, combine.identity(), 1)
+    )
     nest = open_nest(op, rows, cols, 1, [first])
     ev, build = Evaluator(state, nest), nest.places[2]
     at = At(nest.outer, nest.inner, COLUMNS, 1)
@@ -42,7 +44,7 @@ def _along_rows(
     total = combine.apply(build, nest.carried[0], value)
     where = [at.row] if to.is_column else [at.row, at.col]
     rounded = combine.narrow_back(build, total)
-    build.emit(memref.StoreOp(rounded, to.memref, [build.value(i) for i in where]))
+    build.add(memref.StoreOp(rounded, to.memref, [build.index(i) for i in where]))
     nest.close(total)
 
 
@@ -63,7 +65,7 @@ def _down_columns(state: State, op: TileScanOp, to: Buffer, combine: Combine) ->
     def add(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         build = ev.nest.places[2]
         value = combine.widen(build, ev.eval(op.source, chunk_at(ev)))
-        indices = [build.value(0), build.value(ev.nest.inner)]
+        indices = [build.index(0), build.index(ev.nest.inner)]
         have = build.insert(vector.LoadOp(partial.memref, indices, type_))
         total = combine.apply(build, have, value)
         put(ev, total, partial, at_partial(ev))
@@ -81,4 +83,4 @@ def _put_row(ev: Evaluator, value: SSAValue, to: Buffer) -> None:
         return
     build = ev.nest.places[2]
     element = build.insert(vector.ExtractOp(value, [0]))
-    build.emit(memref.StoreOp(element, to.memref, [build.value(ev.nest.outer)]))
+    build.add(memref.StoreOp(element, to.memref, [build.index(ev.nest.outer)]))

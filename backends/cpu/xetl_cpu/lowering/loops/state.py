@@ -15,12 +15,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.codegen.memref import static_strides
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp, TileType, tile_type
 from xetl.errors import InternalError
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ViewAddressOp
-from xetl_cpu.lowering.loops.build import Build, Index
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.targets import Target
 
@@ -181,7 +182,7 @@ class State:
             if first is not None
             else InsertPoint.at_end(self.scratch)
         )
-        return Build(point).insert(op)
+        return Builder(point).insert(op)
 
 
 def shape_of(value: SSAValue) -> Shape:
@@ -199,8 +200,7 @@ def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
     """A view of a rank-2 memref with its dimensions exchanged, made right after it."""
     type_ = base.type
     assert is_memref(type_)
-    point = after(base)
-    build = Build(point)
+    build = Builder.after(base)
     offset, strides = view_of(base, build)
     layout = static_strides(type_)
     row_step, col_step = (
@@ -209,7 +209,7 @@ def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
     return reinterpret(build, base, offset, (cols, rows), (col_step, row_step))
 
 
-def view_of(base: SSAValue, build: Build) -> tuple[Index, tuple[Index, Index]]:
+def view_of(base: SSAValue, build: Builder) -> tuple[Index, tuple[Index, Index]]:
     """Offset and strides of a rank-2 memref relative to its allocation."""
     owner = base.owner
     if isinstance(owner, memref.ReinterpretCastOp):
@@ -217,12 +217,12 @@ def view_of(base: SSAValue, build: Build) -> tuple[Index, tuple[Index, Index]]:
         row_step, col_step = owner.mixed_strides
         return offset, (row_step, col_step)
     op = memref.ExtractStridedMetadataOp(base)
-    build.emit(op)
+    build.add(op)
     return 0, (op.results[4], op.results[5])
 
 
 def reinterpret(
-    build: Build,
+    build: Builder,
     base: SSAValue,
     offset: Index,
     sizes: tuple[Index, Index],
@@ -247,7 +247,7 @@ def reinterpret(
     )
 
 
-def matrix_of(op: InitTileOp, build: Build) -> Matrix:
+def matrix_of(op: InitTileOp, build: Builder) -> Matrix:
     """The matrix a tile lies in, as its ``init_tile`` describes it."""
     sizes = tile_sizes(op)
     if sizes is None:
@@ -270,7 +270,7 @@ def matrix_of(op: InitTileOp, build: Build) -> Matrix:
 
 
 def view_address(
-    build: Build,
+    build: Builder,
     address: SSAValue,
     tile: TileType,
     sizes: Sequence[Index],
@@ -280,14 +280,6 @@ def view_address(
     layout = StridedLayoutAttr([v if isinstance(v, int) else None for v in strides], 0)
     shape = [v if isinstance(v, int) else DYNAMIC_INDEX for v in sizes]
     result = MemRefType(tile.element_type, shape, layout)
-    extents = [build.value(v) for v in sizes]
-    steps = [build.value(v) for v in strides]
+    extents = [build.index(v) for v in sizes]
+    steps = [build.index(v) for v in strides]
     return build.insert(ViewAddressOp(address, extents, steps, result))
-
-
-def after(value: SSAValue) -> InsertPoint:
-    """The place right after a value's definition."""
-    owner = value.owner
-    if isinstance(owner, Operation):
-        return InsertPoint.after(owner)
-    return InsertPoint.at_start(owner)

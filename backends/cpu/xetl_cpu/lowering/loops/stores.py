@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
-from xetl_cpu.lowering.loops.build import Build, Index, before
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluate import (
     COLUMNS,
     At,
     Evaluator,
     scatter_lanes,
 )
-from xetl_cpu.lowering.loops.nest import Nest, open_nest
+from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, open_nest
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -49,7 +50,7 @@ def extract(
     state: State, value: SSAValue, position: tuple[int, int], op: Operation
 ) -> SSAValue:
     """One element of a value as a scalar, in front of ``op``."""
-    build = before(op)
+    build = Builder.before(op)
     # A nest of no loops: all code goes to one place, and nobody asks for the loop.
     nest = Nest(0, 0, None, None, (build, build, build))  # pyright: ignore[reportArgumentType]
     return Evaluator(state, nest).eval(value, At(*position, COLUMNS, 1))
@@ -68,7 +69,7 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         and tile.transposed().matrix.is_contiguous()
     )
     target = tile.transposed() if down else tile
-    start = before(op)
+    start = Builder.before(op)
     (row_from, row_to), (col_from, col_to) = (
         _inside(start, size, offset, extent, tile.non_negative)
         for size, offset, extent in (
@@ -77,7 +78,7 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         )
     )
     # A loop that does not start at the first row must stay one.
-    outer: Index = row_to if tile.non_negative else start.value(row_to)
+    outer: Index = row_to if tile.non_negative else start.index(row_to)
     if target.shape[0] == 1 and tile.non_negative:
         outer = 1
     # A single row that lies outside must not be written: no columns then.
@@ -94,40 +95,40 @@ def store_tile(state: State, op: StoreTileOp) -> None:
 
     nest = over_chunks(state, op, (outer, inner), body, limit=inner)
     if nest.outer_loop is not None and row_from != 0:
-        nest.outer_loop.operands[0] = before(nest.outer_loop).value(row_from)
+        nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(row_from)
 
 
 def _inside(
-    build: Build, size: Index, offset: Index, extent: int, non_negative: bool
+    build: Builder, size: Index, offset: Index, extent: int, non_negative: bool
 ) -> tuple[Index, Index]:
     """First and one past the last index of a tile's dimension inside the matrix."""
-    upper = build.minimum(build.sub(size, offset), extent)
+    upper = build.minimum(build.minus(size, offset), extent)
     if non_negative:
         return 0, upper
-    return build.maximum(build.sub(0, offset), 0), upper
+    return build.maximum(build.minus(0, offset), 0), upper
 
 
 def _store_lanes(
     ev: Evaluator, value: SSAValue, tile: TileAt, at: At, end: Index, first: Index
 ) -> None:
     nest, build = ev.nest, ev.nest.places[2]
-    row, col = nest.add(at.row, tile.row), nest.add(at.col, tile.col)
-    indices = [build.value(row), build.value(col)]
+    row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
+    indices = [build.index(row), build.index(col)]
     if ev.whole and tile.non_negative and tile.matrix.is_contiguous():
-        build.emit(vector.StoreOp(value, tile.matrix.memref, indices))
+        build.add(vector.StoreOp(value, tile.matrix.memref, indices))
         return
-    mask = build.mask(build.sub(end, at.col), at.lanes)
+    mask = lane_mask(build, build.minus(end, at.col), at.lanes)
     if not (isinstance(first, int) and first == 0):
-        early = build.mask(build.sub(first, at.col), at.lanes)
+        early = lane_mask(build, build.minus(first, at.col), at.lanes)
         keep = build.insert(
             arith.XoriOp(early, ev.constant(IntegerType(1), 1, at.lanes))
         )
         mask = build.insert(arith.AndiOp(mask, keep))
     if tile.matrix.is_contiguous():
-        build.emit(vector.MaskedstoreOp(tile.matrix.memref, indices, mask, value))
+        build.add(vector.MaskedstoreOp(tile.matrix.memref, indices, mask, value))
     else:
-        numbers = build.lane_numbers(at.lanes)
-        build.emit(vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value))
+        numbers = lane_numbers(build, at.lanes)
+        build.add(vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value))
 
 
 def store_scatter(state: State, op: StoreScatterOp) -> None:
@@ -139,10 +140,10 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     ev, build = Evaluator(state, nest), nest.places[2]
     at = At(nest.outer, nest.inner, COLUMNS, state.lanes)
     indices, mask = scatter_lanes(ev, tile, op.mask, at)
-    tail = build.mask(build.sub(cols, nest.inner), state.lanes)
+    tail = lane_mask(build, build.minus(cols, nest.inner), state.lanes)
     mask = build.insert(arith.AndiOp(mask, tail))
     value = ev.eval(op.value, at)
-    build.emit(vector.ScatterOp(tile.memref, [build.value(0)], indices, mask, value))
+    build.add(vector.ScatterOp(tile.memref, [build.index(0)], indices, mask, value))
     nest.close()
 
 
@@ -183,13 +184,13 @@ def _mask_the_rest(
     state: State, nest: Nest, ev: Evaluator, inner: Index, step: int, body: Body
 ) -> Nest:
     """Cut the first loop where a limit ends it; go on with masks from there."""
-    build = before(nest.loop)
+    build = Builder.before(nest.loop)
     full = inner
     for limit in ev.limits.values():
         full = build.minimum(full, limit)
     full = build.maximum(full, 0)
-    steps = build.insert(arith.DivuiOp(build.value(full), build.value(step)))
-    cut = build.value(build.mul(steps, step))
+    steps = build.insert(arith.DivuiOp(build.index(full), build.index(step)))
+    cut = build.index(build.times(steps, step))
     nest.loop.operands[1] = cut
     rest = nest.rest(cut, inner, step)
     rest.end_inner(body(Evaluator(state, rest), rest.carried))
@@ -205,4 +206,4 @@ def put(ev: Evaluator, value: SSAValue, to: Buffer, at: At) -> None:
     """Store a whole vector to a buffer, whose rows are padded for that."""
     build = ev.nest.places[2]
     indices = [at.row] if to.is_column else [at.row, at.col]
-    build.emit(vector.StoreOp(value, to.memref, [build.value(i) for i in indices]))
+    build.add(vector.StoreOp(value, to.memref, [build.index(i) for i in indices]))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside, is_non_negative
-from xetl_cpu.lowering.loops.build import Build, Index
 
 _GROWING: dict[type[Operation], tuple[int, ...]] = {
     # With each: which operands the result grows with; the others must be outside.
@@ -41,7 +42,7 @@ def has_bound(value: Index, loop: scf.ParallelOp) -> bool:
     )
 
 
-def bound(value: Index, loop: scf.ParallelOp, build: Build) -> Index:
+def bound(value: Index, loop: scf.ParallelOp, build: Builder) -> Index:
     """What a value, for which `has_bound` holds, never exceeds; made by ``build``."""
     if is_defined_outside(value, loop):
         return value
@@ -50,7 +51,7 @@ def bound(value: Index, loop: scf.ParallelOp, build: Build) -> Index:
     if isinstance(op, arith.SelectOp):
         return build.maximum(bound(_not_zero(op), loop, build), 0)
     assert isinstance(op, Operation)
-    operands = [build.value(bound(v, loop, build)) for v in op.operands]
+    operands = [build.index(bound(v, loop, build)) for v in op.operands]
     return build.insert(type(op)(*operands))
 
 
@@ -106,7 +107,7 @@ def _may_be_copied(op: Operation) -> bool:
 
 
 def copier(
-    loop: scf.ParallelOp, build: Build, known: dict[SSAValue, SSAValue]
+    loop: scf.ParallelOp, build: Builder, known: dict[SSAValue, SSAValue]
 ) -> Callable[[SSAValue], SSAValue]:
     """A function that computes values of a program again, by ``build``.
 
@@ -121,7 +122,7 @@ def copier(
         mapping = {operand: copy(operand) for operand in op.operands}
         new = op.clone(mapping)
         new.location = op.location
-        build.emit(new)
+        build.add(new)
         known.update(zip(op.results, new.results))
         return known[value]
 

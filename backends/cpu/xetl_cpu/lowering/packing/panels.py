@@ -14,8 +14,10 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
 
+from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import (
     BrgemmTileOp,
     FibersOp,
@@ -28,7 +30,6 @@ from xetl_cpu.dialect import (
     element_attribute,
 )
 from xetl_cpu.lowering.affine import multiple_of
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
 from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
@@ -90,14 +91,14 @@ class Packing:
         """The user's tile."""
         return self.op.user_tile()
 
-    def elements(self, build: Build) -> Index:
+    def elements(self, build: Builder) -> Index:
         """Of one matrix."""
-        panels = build.mul(self.tiles, self.blocking.panels)
-        return build.mul(panels, self.per_panel)
+        panels = build.times(self.tiles, self.blocking.panels)
+        return build.times(panels, self.per_panel)
 
-    def tile_elements(self, build: Build) -> Index:
+    def tile_elements(self, build: Builder) -> Index:
         """Of one tile."""
-        return build.mul(self.per_panel, self.blocking.panels)
+        return build.times(self.per_panel, self.blocking.panels)
 
     def layout(self) -> list[int]:
         """What decides, with source and extents, about the packed elements."""
@@ -111,18 +112,18 @@ def measure(
     op: BrgemmTileOp, plan: Plan, loop: scf.ParallelOp, blocking: Blocking
 ) -> Packing:
     """How much is to be packed, computed before the programs."""
-    build = before(loop)
+    build = Builder.before(loop)
     _, n, depth = op.shape()
     sizes = tile_sizes(plan.init)
     assert sizes is not None
     assert op.count is not None
     along_n, along_k = (sizes[plan.n_dim], sizes[1 - plan.n_dim])
     if plan.step is None:
-        total = build.mul(bound(op.count, loop, build), depth)
+        total = build.times(bound(op.count, loop, build), depth)
     else:
-        total = build.mul(_most_tiles(along_k, depth, loop, build), depth)
+        total = build.times(_most_tiles(along_k, depth, loop, build), depth)
     line = max(_LINE, blocking.k_step)
-    per_panel = build.mul(build.round_up(total, line), blocking.nr)
+    per_panel = build.times(build.rounded_up(total, line), blocking.nr)
     tiles: Index = 1
     if plan.tile is not None:
         tiles = _most_tiles(along_n, n, loop, build)
@@ -152,10 +153,12 @@ def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
     return replace(first, op=op, plan=plan, shared=first) if fits else None
 
 
-def _most_tiles(size: Index, extent: int, loop: scf.ParallelOp, build: Build) -> Index:
+def _most_tiles(
+    size: Index, extent: int, loop: scf.ParallelOp, build: Builder
+) -> Index:
     """One more than a matrix has: all past its end are alike, that one."""
     size = build.maximum(bound(size, loop, build), 0)
-    return build.add(build.ceildiv(size, extent), 1)
+    return build.plus(build.ceil_divided(size, extent), 1)
 
 
 def reserve(
@@ -166,19 +169,19 @@ def reserve(
         packing.buffer = packing.shared.buffer
         packing.is_there = packing.shared.is_there
         return
-    build = before(packing.loop)
-    size = build.mul(packing.elements(build), matrices)
+    build = Builder.before(packing.loop)
+    size = build.times(packing.elements(build), matrices)
     own_size = size
     element = element_attribute(packing.blocking.compute)
     type_ = MemRefType(element, [DYNAMIC_INDEX])
-    plan, count = packing.plan, build.value(size)
+    plan, count = packing.plan, build.index(size)
     if may_pack_by_thread and can_pack_by_thread(plan, packing.loop):
         each = packing.tile_elements(build)
         extents = (packing.tiles, each)
         is_better = pays_by_thread(plan, packing.loop, extents, build)
         own_size = own_elements(is_better, each, size, build)
         packing.by_thread = is_better
-    own_count = build.value(own_size)
+    own_count = build.index(own_size)
     argument = plan.argument() if may_bring and plan.may_be_brought() else None
     if argument is None:
         packing.buffer = build.insert(memref.AllocOp(type_, [own_count]))
@@ -187,13 +190,13 @@ def reserve(
         assert source is not None
         assert plan.k_start is not None
         numbers = (source.rows, source.cols, plan.k_start, packing.total, packing.tiles)
-        facts = [build.value(fact) for fact in numbers]
+        facts = [build.index(fact) for fact in numbers]
         layout = packing.layout()
         is_wanted = _many_share(packing, build)
         memory = PackedMemoryOp(
             count, own_count, source.memref, is_wanted, facts, argument, layout, type_
         )
-        build.emit(memory)
+        build.add(memory)
         if packing.by_thread is not None:
             both = arith.AndiOp(packing.by_thread, memory.is_own)
             packing.by_thread = build.insert(both)
@@ -206,12 +209,12 @@ def reserve(
         packing.by_thread.name_hint = "by_thread"
 
 
-def _many_share(packing: Packing, build: Build) -> SSAValue:
+def _many_share(packing: Packing, build: Builder) -> SSAValue:
     """Whether packing before the programs pays: several of them read each tile."""
     loop, tile = packing.loop, packing.plan.tile
     sharers: Index = 1
     for axis, extent in zip(loop.body.block.args, loop.upper_bounds, strict=True):
-        sharers = sharers if axis is tile else build.mul(sharers, extent)
+        sharers = sharers if axis is tile else build.times(sharers, extent)
     if tile is not None and tile.block is not loop.body.block:
         return build.compare("sgt", sharers, 0)  # each program reads all tiles
     least = 1 if packing.by_thread else max(1, _FEW_ROWS // packing.block.m)
@@ -220,66 +223,68 @@ def _many_share(packing: Packing, build: Build) -> SSAValue:
 
 def read_packed(packing: Packing) -> None:
     """The product reads the packed operand from now on."""
-    op, plan, build = packing.op, packing.plan, before(packing.op)
+    op, plan, build = packing.op, packing.plan, Builder.before(packing.op)
     offsets = plan.init.mixed_offsets
     number: Index = 0
     if plan.tile is not None:
         number = _number(plan.tile, offsets[plan.n_dim], op.shape()[1], build)
-        number = build.minimum(number, build.sub(packing.tiles, 1))
+        number = build.minimum(number, build.minus(packing.tiles, 1))
     if packing.by_thread is not None:
         tile = number
         inside, number = when_met_first(packing.by_thread, tile, build)
         _emit_tile(packing, tile, number, inside)
     if plan.batch is not None:
         matrix = packing.loop.body.block.args[plan.batch]
-        number = build.add(build.mul(matrix, packing.tiles), number)
+        number = build.plus(build.times(matrix, packing.tiles), number)
     first: Index = 0
     if plan.step is not None:
-        last = build.sub(packing.total, packing.depth)
+        last = build.minus(packing.total, packing.depth)
         first = build.minimum(offsets[1 - plan.n_dim], last)
     assert packing.buffer is not None
-    place = [build.value(v) for v in (number, packing.per_panel, first)]
+    place = [build.index(v) for v in (number, packing.per_panel, first)]
     buffer, tile, stride, first_k = packing.buffer, *place
     new = op.with_packed(buffer, tile, stride, first_k, packing.is_there)
-    build.emit(new)
+    build.add(new)
     op.result.replace_all_uses_with(new.result)
     op.detach()
     op.erase()
 
 
-def _number(counter: BlockArgument, offset: Index, extent: int, build: Build) -> Index:
+def _number(
+    counter: BlockArgument, offset: Index, extent: int, build: Builder
+) -> Index:
     """Which tile is at an offset that ``counter`` counts."""
     if multiple_of(offset, extent) is counter:
         return counter
     assert isinstance(offset, SSAValue)
-    return build.insert(arith.DivuiOp(offset, build.value(extent)))
+    return build.insert(arith.DivuiOp(offset, build.index(extent)))
 
 
-def emit_packing(packing: Packing, build: Build, matrices: Index | None) -> None:
+def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> None:
     """A parallel loop over (tile of n, chunk of k), and matrices if there are many."""
     if packing.shared is not None:
         return
     blocking = packing.blocking
     chunk = _CHUNK * blocking.k_pack
-    index = build.value(0).type
+    index = build.index(0).type
     body = Block(arg_types=[index] * (2 if matrices is None else 3))
-    inner = at_end(body)
+    inner = Builder.at_end(body)
     _emit_pack(packing, chunk, body.args, inner)
-    inner.emit(scf.ReduceOp())
+    inner.add(scf.ReduceOp())
     tiles = packing.tiles
     if packing.is_missing is not None:
         tiles = build.select(packing.is_missing, tiles, 0)
     if packing.by_thread is not None:
         tiles = build.select(packing.by_thread, 0, tiles)
-    extents = [tiles, build.ceildiv(packing.total, chunk)]
+    extents = [tiles, build.ceil_divided(packing.total, chunk)]
     extents += [] if matrices is None else [matrices]
-    uppers = [build.value(extent) for extent in extents]
-    zeros, ones = ([build.value(v)] * len(uppers) for v in (0, 1))
-    build.emit(scf.ParallelOp(zeros, uppers, ones, Region(body)))
+    uppers = [build.index(extent) for extent in extents]
+    zeros, ones = ([build.index(v)] * len(uppers) for v in (0, 1))
+    build.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
 
 
 def _emit_pack(
-    packing: Packing, chunk: int, numbers: Sequence[BlockArgument], inner: Build
+    packing: Packing, chunk: int, numbers: Sequence[BlockArgument], inner: Builder
 ) -> None:
     """Pack one chunk of one tile; ``numbers``: of the tile, the chunk, the matrix."""
     plan = packing.plan
@@ -291,24 +296,24 @@ def _emit_pack(
         copy = _copier_of(packing, matrix[0], inner)
         (k_start,) = copied([k_start], copy)
         source = _source_of_one(plan, copy, inner)
-        number = inner.add(inner.mul(matrix[0], packing.tiles), tile)
-    skip = inner.mul(part, chunk)
-    length = inner.minimum(inner.sub(packing.total, skip), chunk)
-    piece = _Piece(source, tile, inner.add(k_start, skip), length)
-    start = inner.add(
-        inner.mul(number, packing.tile_elements(inner)),
-        inner.mul(skip, packing.blocking.nr),
+        number = inner.plus(inner.times(matrix[0], packing.tiles), tile)
+    skip = inner.times(part, chunk)
+    length = inner.minimum(inner.minus(packing.total, skip), chunk)
+    piece = _Piece(source, tile, inner.plus(k_start, skip), length)
+    start = inner.plus(
+        inner.times(number, packing.tile_elements(inner)),
+        inner.times(skip, packing.blocking.nr),
     )
     _pack(packing, piece, start, inner)
 
 
-def _emit_tile(packing: Packing, tile: Index, to: Index, inner: Build) -> None:
+def _emit_tile(packing: Packing, tile: Index, to: Index, inner: Builder) -> None:
     """Pack all of one tile where tile number ``to`` is."""
     source, k_start = packing.source, packing.plan.k_start
     assert source is not None
     assert k_start is not None
     piece = _Piece(source, tile, k_start, packing.total)
-    _pack(packing, piece, inner.mul(to, packing.tile_elements(inner)), inner)
+    _pack(packing, piece, inner.times(to, packing.tile_elements(inner)), inner)
 
 
 class _Piece(NamedTuple):
@@ -320,24 +325,24 @@ class _Piece(NamedTuple):
     length: Index
 
 
-def _pack(packing: Packing, piece: _Piece, start: Index, inner: Build) -> None:
+def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None:
     """Pack a piece; ``start``: where in the packed memory."""
     blocking, (source, tile, first, length) = packing.blocking, piece
-    column = inner.mul(tile, packing.block.n)
-    k_valid = inner.maximum(inner.sub(source.rows, first), 0)
+    column = inner.times(tile, packing.block.n)
+    k_valid = inner.maximum(inner.minus(source.rows, first), 0)
     if blocking.k_step > 1:
         # What is packed besides, up to a whole step, is padding.
         k_valid = inner.minimum(k_valid, length)
-        length = inner.round_up(length, blocking.k_step)
-    n_valid = inner.maximum(inner.sub(source.cols, column), 0)
-    scalars = [inner.value(v) for v in (first, column, k_valid, length, n_valid)]
+        length = inner.rounded_up(length, blocking.k_step)
+    n_valid = inner.maximum(inner.minus(source.cols, column), 0)
+    scalars = [inner.index(v) for v in (first, column, k_valid, length, n_valid)]
     assert packing.buffer is not None
-    tail = [inner.value(start), inner.value(packing.per_panel)]
-    inner.emit(PackBOp(packing.block, [source.memref, *scalars, packing.buffer, *tail]))
+    tail = [inner.index(start), inner.index(packing.per_panel)]
+    inner.add(PackBOp(packing.block, [source.memref, *scalars, packing.buffer, *tail]))
 
 
 def _copier_of(
-    packing: Packing, matrix: BlockArgument, inner: Build
+    packing: Packing, matrix: BlockArgument, inner: Builder
 ) -> Callable[[SSAValue], SSAValue]:
     """Computes what a program knows about its operand for a matrix of the batch."""
     assert packing.plan.batch is not None
@@ -346,7 +351,7 @@ def _copier_of(
 
 
 def _source_of_one(
-    plan: Plan, copy: Callable[[SSAValue], SSAValue], inner: Build
+    plan: Plan, copy: Callable[[SSAValue], SSAValue], inner: Builder
 ) -> Matrix:
     """The operand of the batch that ``copy`` computes."""
     init = plan.init
@@ -360,7 +365,7 @@ def _source_of_one(
     return _source(clone, plan, inner)
 
 
-def _source(init: InitTileOp, plan: Plan, build: Build) -> Matrix:
+def _source(init: InitTileOp, plan: Plan, build: Builder) -> Matrix:
     """The operand as a (k, n) matrix."""
     matrix = matrix_of(init, build)
     return matrix.transposed() if plan.n_dim == 0 else matrix
@@ -383,7 +388,7 @@ def pays_by_thread(
     plan: Plan,
     loop: scf.ParallelOp,
     extents: tuple[Index, Index],
-    build: Build,
+    build: Builder,
 ) -> SSAValue:
     """Whether threads meet tiles in order, and each has one, or packs it in no time.
 
@@ -395,7 +400,7 @@ def pays_by_thread(
     slower: Index = 1
     if plan.tile is not None:
         for extent in loop.upper_bounds[plan.tile.index + 1 :]:
-            slower = build.mul(slower, extent)
+            slower = build.times(slower, extent)
     enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
     is_small = build.compare("sle", elements, _SMALL)
     is_cheap = build.insert(arith.OriOp(enough, is_small))
@@ -404,16 +409,16 @@ def pays_by_thread(
 
 
 def own_elements(
-    by_thread: SSAValue, tile_elements: Index, otherwise: Index, build: Build
+    by_thread: SSAValue, tile_elements: Index, otherwise: Index, build: Builder
 ) -> Index:
     """Of the memory: a tile for each thread, or what all programs share."""
     threads = build.insert(ThreadCountOp())
-    return build.select(by_thread, build.mul(threads, tile_elements), otherwise)
+    return build.select(by_thread, build.times(threads, tile_elements), otherwise)
 
 
 def when_met_first(
-    by_thread: SSAValue, number: Index, build: Build
-) -> tuple[Build, SSAValue]:
+    by_thread: SSAValue, number: Index, build: Builder
+) -> tuple[Builder, SSAValue]:
     """Where a program packs its tile if its thread has not done so yet, and where to.
 
     Returns that place, and the number of the tile in the packed memory.
@@ -421,5 +426,5 @@ def when_met_first(
     thread = build.insert(ThreadNumberOp())
     mine = build.select(by_thread, thread, number)
     inside = build.when(by_thread)
-    is_new = inside.insert(IsNewOp(inside.value(number)))
+    is_new = inside.insert(IsNewOp(inside.index(number)))
     return inside.when(is_new), mine

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import BlockArgument, SSAValue
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, scf
 from xetl.dialects.upstream.memref import AllocOp
@@ -19,7 +20,6 @@ from xetl_cpu.lowering.affine import (
     is_non_negative,
     multiple_of,
 )
-from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.packing.bounds import has_bound, is_counter, sources_of
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
+from xetl.dialects.base import Index
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp, PackAOp, element_attribute
 from xetl_cpu.lowering.affine import is_defined_outside
-from xetl_cpu.lowering.loops.build import Build, Index, at_end, before
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret
 from xetl_cpu.lowering.packing.plans import is_written
 from xetl_cpu.lowering.tiles import tile_sizes
@@ -61,15 +62,15 @@ def reserve_rows(
     init = op.a.owner
     if not isinstance(init, InitTileOp) or not _may_copy(op, init, loop, blocking):
         return None
-    build = before(loop)
+    build = Builder.before(loop)
     matrix = matrix_of(init, build)
     if op.trans_a is not None:
         matrix = matrix.transposed()
     if matrix.is_contiguous():
         return None
     remark(op, "packing", "a is copied once, row by row, before the programs run")
-    stride = build.add(build.round_up(matrix.cols, _LINE), _LINE)
-    count = build.value(build.mul(matrix.rows, stride))
+    stride = build.plus(build.rounded_up(matrix.cols, _LINE), _LINE)
+    count = build.index(build.times(matrix.rows, stride))
     type_ = MemRefType(element_attribute(blocking.compute), [DYNAMIC_INDEX])
     buffer = build.insert(memref.AllocOp(type_, [count]))
     buffer.name_hint = "rows"
@@ -94,25 +95,28 @@ def _may_copy(
     return not is_written(init.source, loop)
 
 
-def emit_rows(copy: RowCopy, build: Build) -> None:
+def emit_rows(copy: RowCopy, build: Builder) -> None:
     """A parallel loop over (rows, chunk of k)."""
     source, stride = copy.source, copy.row_stride
-    index = build.value(0).type
+    index = build.index(0).type
     body = Block(arg_types=[index, index])
-    inner = at_end(body)
-    row = inner.mul(body.args[0], _ROWS)
-    first = inner.mul(body.args[1], _CHUNK)
-    rows = inner.minimum(inner.sub(source.rows, row), _ROWS)
-    k = inner.minimum(inner.sub(source.cols, first), _CHUNK)
-    at = inner.add(inner.mul(row, stride), first)
+    inner = Builder.at_end(body)
+    row = inner.times(body.args[0], _ROWS)
+    first = inner.times(body.args[1], _CHUNK)
+    rows = inner.minimum(inner.minus(source.rows, row), _ROWS)
+    k = inner.minimum(inner.minus(source.cols, first), _CHUNK)
+    at = inner.plus(inner.times(row, stride), first)
     to = reinterpret(inner, copy.buffer, at, (rows, k), (stride, 1))
-    scalars = [inner.value(v) for v in (row, first, rows, k, rows, k)]
-    inner.emit(PackAOp(copy.op.user_tile(), [source.memref, *scalars, to]))
-    inner.emit(scf.ReduceOp())
-    extents = (build.ceildiv(source.rows, _ROWS), build.ceildiv(source.cols, _CHUNK))
-    uppers = [build.value(extent) for extent in extents]
-    zeros, ones = ([build.value(v)] * 2 for v in (0, 1))
-    build.emit(scf.ParallelOp(zeros, uppers, ones, Region(body)))
+    scalars = [inner.index(v) for v in (row, first, rows, k, rows, k)]
+    inner.add(PackAOp(copy.op.user_tile(), [source.memref, *scalars, to]))
+    inner.add(scf.ReduceOp())
+    extents = (
+        build.ceil_divided(source.rows, _ROWS),
+        build.ceil_divided(source.cols, _CHUNK),
+    )
+    uppers = [build.index(extent) for extent in extents]
+    zeros, ones = ([build.index(v)] * 2 for v in (0, 1))
+    build.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
 
 
 def _on_copy(
@@ -138,10 +142,10 @@ def _on_copy(
         strides=[stride, 1],
         location=init.location,
     )
-    build = before(op)
-    build.emit(tile)
+    build = Builder.before(op)
+    build.add(tile)
     new = op.with_rows(tile.result)
-    build.emit(new)
+    build.add(new)
     op.result.replace_all_uses_with(new.result)
     op.detach()
     op.erase()

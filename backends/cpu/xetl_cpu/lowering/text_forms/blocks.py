@@ -30,10 +30,11 @@ from xetl.dialects.xetile import (
     TileType,
     TileUnpackOp,
 )
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.parts import broadcast, permuted
 from xetl_cpu.lowering.text_forms.reducing import reduced
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _RANK = 4
 
@@ -91,14 +92,14 @@ def _commutes(op: Operation) -> bool:
 # Making them ------------------------------------------------------------------------
 
 
-def _packed(w: Writer, value: SSAValue, type_: Any) -> SSAValue:
+def _packed(w: Builder, value: SSAValue, type_: Any) -> SSAValue:
     """(h, w) as (h/b0, w/b1, b0, b1)."""
     rows, columns, height, width = type_.get_shape()
     parts = scratch.cast(w, value, (rows, height, columns, width))
     return permuted(w, parts, (0, 2, 1, 3))
 
 
-def _unpacked(w: Writer, value: SSAValue) -> SSAValue:
+def _unpacked(w: Builder, value: SSAValue) -> SSAValue:
     """(h/b0, w/b1, b0, b1) as (h, w); what is no blocked value stays."""
     if not is_blocked(value):
         return value
@@ -108,21 +109,21 @@ def _unpacked(w: Writer, value: SSAValue) -> SSAValue:
 
 
 def _pack(op: TilePackOp) -> None:
-    replace_by(op, _packed(in_place_of(op), op.source, op.result.type))
+    replace_by(op, _packed(Builder.before(op), op.source, op.result.type))
 
 
 def _unpack(op: TileUnpackOp) -> None:
-    replace_by(op, _unpacked(in_place_of(op), op.source))
+    replace_by(op, _unpacked(Builder.before(op), op.source))
 
 
 def _around(op: Operation) -> None:
     """The operation on whole values, its operands unpacked, its results packed."""
-    w, old = in_place_of(op), [result.type for result in op.results]
+    w, old = Builder.before(op), [result.type for result in op.results]
     for number, operand in enumerate(op.operands):
         op.operands[number] = _unpacked(w, operand)
     following = op.next_op
     assert following is not None
-    behind = in_place_of(following)
+    behind = Builder.before(following)
     behind.location = op.location
     for result, type_ in zip(list(op.results), old):
         if not is_blocked(result):
@@ -147,18 +148,18 @@ def _use_behind(
 
 
 def _reduce(op: TileReduceOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     found = reduced(w, op.source, op.kind.data, op.dims)
     replace_by(op, scratch.cast(w, found, op.result.type.get_shape()))
 
 
 def _broadcast(op: TileBroadcastOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     replace_by(op, broadcast(w, op.source, op.result.type.get_shape()))
 
 
 def _transpose(op: TileTransposeOp) -> None:
-    replace_by(op, permuted(in_place_of(op), op.source, ints_of(op.permutation)))
+    replace_by(op, permuted(Builder.before(op), op.source, ints_of(op.permutation)))
 
 
 _RULES: dict[type[Operation], Any] = {

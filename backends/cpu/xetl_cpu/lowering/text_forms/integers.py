@@ -12,7 +12,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xetl.dialects.kinds_of_types import integer_width, is_integer_attr, is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _SHIFTS = (arith.ShliOp, arith.ShrsiOp, arith.ShruiOp)
 
@@ -42,14 +43,14 @@ def _bits(type_: Attribute) -> int:
     return integer_width(element) or 64
 
 
-def _constant(w: Writer, number: int, type_: Attribute) -> SSAValue:
+def _constant(w: Builder, number: int, type_: Attribute) -> SSAValue:
     if is_vector(type_):
         return w.insert(arith.ConstantOp.splat(number, type_))
     return w.insert(arith.ConstantOp(make_splat(number, type_), type_))
 
 
 def _shift(op: Any) -> None:
-    w, type_ = in_place_of(op), op.result.type
+    w, type_ = Builder.before(op), op.result.type
     most = _constant(w, _bits(type_) - 1, type_)
     amount = w.insert(arith.MinuiOp(op.rhs, most))
     result = w.insert(type(op)(op.lhs, amount))

@@ -21,7 +21,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from xetl_cpu.lowering.text_forms.replacing import replace
+from xetl_cpu.lowering.text_forms.writing import replace
 
 
 def _init_tile(op: InitTileOp) -> None:

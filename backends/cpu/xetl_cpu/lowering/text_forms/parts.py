@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.base import ints_of, vector_type
+from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ConstantMemoryOp
-from xetl_cpu.lowering.loops.build import Index
 from xetl_cpu.lowering.text_forms import scratch
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -33,11 +33,11 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _transpose(op: vector.TransposeOp) -> None:
-    w, shape = in_place_of(op), _shape(op.source)
+    w, shape = Builder.before(op), _shape(op.source)
     replace_by(op, permuted(w, op.source, op.dims) if shape else op.source)
 
 
-def permuted(w: Writer, value: SSAValue, dims: Sequence[int]) -> SSAValue:
+def permuted(w: Builder, value: SSAValue, dims: Sequence[int]) -> SSAValue:
     """The vector with its dimensions in another order."""
     shape = _shape(value)
     result = tuple(shape[dim] for dim in dims)
@@ -55,11 +55,11 @@ def _broadcast(op: vector.BroadcastOp) -> None:
     (source,) = op.operands
     type_ = vector_type(op.results[0])
     if is_vector(source.type):
-        w = in_place_of(op)
+        w = Builder.before(op)
         replace_by(op, broadcast(w, source, type_.get_shape()))
 
 
-def broadcast(w: Writer, source: SSAValue, shape: Sequence[int]) -> SSAValue:
+def broadcast(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
     """New dimensions in front; those of one element repeat it."""
     have = _shape(source)
     have = (*[1] * (len(shape) - len(have)), *have)
@@ -90,7 +90,7 @@ def _shape_cast(op: vector.ShapeCastOp) -> None:
 
 def _bitcast(op: vector.BitcastOp) -> None:
     """Elements of as many bits one by one, others through memory."""
-    w, source, type_ = in_place_of(op), op.operands[0], vector_type(op.results[0])
+    w, source, type_ = Builder.before(op), op.operands[0], vector_type(op.results[0])
     shape = type_.get_shape()
     if _shape(source) == shape:
         replace_by(op, w.insert(arith.BitcastOp(source, type_)))
@@ -103,16 +103,16 @@ def _bitcast(op: vector.BitcastOp) -> None:
 # Single elements and slices ---------------------------------------------------------
 
 
-def _offset(w: Writer, shape: Sequence[int], position: Sequence[Index]) -> Index:
+def _offset(w: Builder, shape: Sequence[int], position: Sequence[Index]) -> Index:
     """How far from the first element a position is."""
     offset: Index = 0
     for place, step in zip(position, scratch.row_major(shape)):
-        offset = w.add(offset, w.mul(place, step))
+        offset = w.plus(offset, w.times(place, step))
     return offset
 
 
 def _extract(op: vector.ExtractOp) -> None:
-    w, shape, position = in_place_of(op), _shape(op.source), op.position
+    w, shape, position = Builder.before(op), _shape(op.source), op.position
     offset = _offset(w, shape, position)
     if is_vector(op.result.type):
         rest = shape[len(position) :]
@@ -125,18 +125,18 @@ def _extract(op: vector.ExtractOp) -> None:
             replace_by(op, w.insert(vector.ExtractOp(matrix, where)))
     else:
         memory = scratch.spill(w, op.source)
-        replace_by(op, w.insert(memref.LoadOp(memory, [w.value(offset)])))
+        replace_by(op, w.insert(memref.LoadOp(memory, [w.index(offset)])))
 
 
 def _insert(op: vector.InsertOp) -> None:
-    w, shape, position = in_place_of(op), _shape(op.dest), op.position
+    w, shape, position = Builder.before(op), _shape(op.dest), op.position
     memory = scratch.spill(w, op.dest)
     offset = _offset(w, shape, position)
     if is_vector(op.value.type):
         part = _shape(op.value)
         scratch.put(w, op.value, memory, scratch.row_major(part), offset)
     else:
-        w.emit(memref.StoreOp(op.value, memory, [w.value(offset)]))
+        w.add(memref.StoreOp(op.value, memory, [w.index(offset)]))
     replace_by(op, scratch.fill(w, memory, shape))
 
 
@@ -146,14 +146,14 @@ def _extract_strided_slice(op: vector.ExtractStridedSliceOp) -> None:
     steps += [1] * (len(shape) - len(steps))
     if len(shape) <= 2 and set(steps) == {1}:
         return
-    w = in_place_of(op)
+    w = Builder.before(op)
     strides = [a * b for a, b in zip(scratch.row_major(shape), steps)]
     offset = _offset(w, shape, offsets)
     replace_by(op, scratch.take(w, op.source, _shape(op.result), strides, offset))
 
 
 def _insert_strided_slice(op: vector.InsertStridedSliceOp) -> None:
-    w, shape = in_place_of(op), _shape(op.dest)
+    w, shape = Builder.before(op), _shape(op.dest)
     memory = scratch.spill(w, op.dest)
     part = _shape(op.value)
     steps = scratch.row_major(shape)[len(shape) - len(part) :]
@@ -169,7 +169,7 @@ def _strides(op: Any) -> tuple[int, ...]:
 
 def _shuffle(op: vector.ShuffleOp) -> None:
     """Runs of neighbouring rows are copied at once."""
-    w, mask = in_place_of(op), [max(row, 0) for row in ints_of(op.mask)]
+    w, mask = Builder.before(op), [max(row, 0) for row in ints_of(op.mask)]
     shape = _shape(op.result)
     size, element = prod(shape[1:]), op.result.type.element_type
     first = _shape(op.v1)[0]
@@ -200,10 +200,10 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _from_elements(op: vector.FromElementsOp) -> None:
-    w, shape = in_place_of(op), _shape(op.result)
+    w, shape = Builder.before(op), _shape(op.result)
     memory = scratch.allocate(w, prod(shape), op.result.type.element_type)
     for place, element in enumerate(op.elements):
-        w.emit(memref.StoreOp(element, memory, [w.value(place)]))
+        w.add(memref.StoreOp(element, memory, [w.index(place)]))
     replace_by(op, scratch.fill(w, memory, shape))
 
 
@@ -211,7 +211,7 @@ def _from_elements(op: vector.FromElementsOp) -> None:
 
 
 def coordinate(
-    w: Writer, shape: tuple[int, int], sizes: Sequence[int], dim: int
+    w: Builder, shape: tuple[int, int], sizes: Sequence[int], dim: int
 ) -> SSAValue:
     """Of each element of a matrix: where it is along a dimension of ``sizes``.
 
@@ -235,7 +235,7 @@ def coordinate(
     return rows
 
 
-def spread(w: Writer, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
+def spread(w: Builder, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
     """A row or a column as a whole matrix."""
     have = _shape(value)
     dims = [dim for dim in (0, 1) if have[dim] != shape[dim]]
@@ -246,16 +246,16 @@ def spread(w: Writer, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
 
 
 def _create_mask(op: vector.CreateMaskOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     replace_by(op, _mask(w, _shape(op.result), list(op.bounds)))
 
 
 def _constant_mask(op: vector.ConstantMaskOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     replace_by(op, _mask(w, _shape(op.result), list(op.bounds)))
 
 
-def _mask(w: Writer, sizes: Sequence[int], bounds: Sequence[Index]) -> SSAValue:
+def _mask(w: Builder, sizes: Sequence[int], bounds: Sequence[Index]) -> SSAValue:
     """Compare the number of each element along each dimension with its bound."""
     shape = scratch.matrix_shape(sizes)
     whole: SSAValue | None = None
@@ -264,7 +264,7 @@ def _mask(w: Writer, sizes: Sequence[int], bounds: Sequence[Index]) -> SSAValue:
             continue
         numbers = coordinate(w, shape, sizes, dim)
         type_ = vector_type(numbers)
-        limit = w.insert(vector.BroadcastOp(w.value(bound), type_))
+        limit = w.insert(vector.BroadcastOp(w.index(bound), type_))
         part = w.insert(arith.CmpiOp("slt", numbers, limit))
         part = spread(w, part, shape)
         whole = part if whole is None else w.insert(arith.AndiOp(whole, part))
@@ -278,11 +278,11 @@ def _constant(op: arith.ConstantOp) -> None:
     value, type_ = op.value, op.result.type
     if not is_vector(type_) or not is_dense(value) or value.is_splat():
         return
-    w = in_place_of(op)
+    w = Builder.before(op)
     replace_by(op, scratch.fill(w, constant_memory(w, value), type_.get_shape()))
 
 
-def constant_memory(w: Writer, value: DenseIntOrFPElementsAttr) -> SSAValue:
+def constant_memory(w: Builder, value: DenseIntOrFPElementsAttr) -> SSAValue:
     """Memory with the elements of a constant in it."""
     type_ = MemRefType(value.get_element_type(), [len(value)])
     return w.insert(ConstantMemoryOp(value, type_))

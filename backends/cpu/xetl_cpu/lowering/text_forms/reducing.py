@@ -10,19 +10,19 @@ from typing import Any
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
 from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.base import element_type, vector_type
+from xetl.dialects.base import Index, element_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.reduction_kinds import operation_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
-from xetl_cpu.lowering.loops.build import Index
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.parts import permuted
 from xetl_cpu.lowering.text_forms.scratch import Place
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl_cpu.lowering.text_forms.writing import loop_nest, replace_by
 
 
-def reduced(w: Writer, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAValue:
+def reduced(w: Builder, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAValue:
     """Reduce some dimensions: a matrix of one row or column with what remains."""
     shape = vector_type(value).get_shape()
     parts = [
@@ -48,7 +48,7 @@ def reduced(w: Writer, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAVa
 
 def _reduce(op: Any, dims: Sequence[int]) -> None:
     """Reduce, then combine with ``acc``: that is an operation of its own."""
-    w, kind, result = in_place_of(op), op.kind.kind, op.results[0].type
+    w, kind, result = Builder.before(op), op.kind.kind, op.results[0].type
     value = reduced(w, op.source, kind, dims)
     if is_vector(result):
         value = scratch.cast(w, value, result.get_shape())
@@ -72,7 +72,7 @@ def _tile_reduce(op: TileReduceOp) -> None:
     """In groups of ``reduction_size``: a dimension more, which is reduced."""
     if op.reduction_size is None:
         return
-    w, size, value = in_place_of(op), op.reduction_size.value.data, op.source
+    w, size, value = Builder.before(op), op.reduction_size.value.data, op.source
     for dim in op.dims:
         shape = vector_type(value).get_shape()
         groups = shape[dim] // size
@@ -87,7 +87,7 @@ def _tile_reduce(op: TileReduceOp) -> None:
 
 def _contract(op: vector.ContractOp) -> None:
     """A product of matrices for each index that all three have."""
-    w = in_place_of(op)
+    w = Builder.before(op)
     lhs, rhs, acc = op.maps
     batch = [dim for dim in acc if dim in lhs and dim in rhs]
     rows = [dim for dim in acc if dim in lhs and dim not in rhs]
@@ -119,7 +119,7 @@ def _extents(op: vector.ContractOp) -> dict[int, int]:
 
 
 def _summed(
-    w: Writer, value: SSAValue, dims: Sequence[int], wanted: Sequence[int]
+    w: Builder, value: SSAValue, dims: Sequence[int], wanted: Sequence[int]
 ) -> SSAValue:
     """An operand with its dimensions in order; what nobody else has is summed up."""
     alone = [place for place, dim in enumerate(dims) if dim not in wanted]
@@ -133,7 +133,7 @@ def _summed(
 
 
 def _products(
-    w: Writer,
+    w: Builder,
     operands: tuple[SSAValue, SSAValue, SSAValue],
     batch: int,
     m: int,
@@ -149,21 +149,21 @@ def _products(
     memories = [scratch.spill(w, value) for value in operands]
     target = scratch.allocate(w, batch * m * n, element)
 
-    def one(inner: Writer, counters: list[Index]) -> None:
+    def one(inner: Builder, counters: list[Index]) -> None:
         (number,) = counters
         values: list[SSAValue] = []
         for memory, (rows, columns) in zip(memories, shapes):
-            offset = inner.mul(number, rows * columns)
+            offset = inner.times(number, rows * columns)
             place = Place(memory, offset, (columns, 1))
             values.append(scratch.read(inner, place, (rows, columns)))
-        place = Place(target, inner.mul(number, m * n), (n, 1))
+        place = Place(target, inner.times(number, m * n), (n, 1))
         scratch.write(inner, _product(inner, *values), place)
 
-    w.nest([batch], one)
+    loop_nest(w, [batch], one)
     return scratch.fill(w, target, (batch * m, n))
 
 
-def _product(w: Writer, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+def _product(w: Builder, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     return w.insert(TileMmaOp(a, b, c))
 
 
@@ -172,7 +172,7 @@ def _tile_mma(op: TileMmaOp) -> None:
     type_ = op.result.type
     if not isinstance(type_.element_type, Float16Type | BFloat16Type):
         return
-    w, wide = in_place_of(op), VectorType(f32, type_.get_shape())
+    w, wide = Builder.before(op), VectorType(f32, type_.get_shape())
     operands = list(op.operands)
     if op.c is not None:
         operands[2] = w.insert(arith.ExtfOp(op.c, wide))

@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.upstream import xegpu_hints as xegpu
-from xetl_cpu.lowering.text_forms.replacing import replace
+from xetl_cpu.lowering.text_forms.writing import replace
 
 _SUBGROUP_SIZE = 16
 

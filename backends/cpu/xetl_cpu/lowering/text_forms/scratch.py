@@ -20,14 +20,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.launch_form import SHARED
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
+from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ViewAddressOp
-from xetl_cpu.lowering.loops.build import Index
-from xetl_cpu.lowering.text_forms.writing import Writer
+from xetl_cpu.lowering.text_forms.writing import loop_nest
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
     return prod(shape[:-1]), prod(shape[-1:])
 
 
-def cast(w: Writer, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+def cast(w: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     """The elements of a vector in another shape."""
     type_ = vector_type(value)
     if type_.get_shape() == tuple(shape):
@@ -58,17 +58,17 @@ def cast(w: Writer, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     return w.insert(vector.ShapeCastOp(value, new))
 
 
-def as_matrix(w: Writer, value: SSAValue) -> SSAValue:
+def as_matrix(w: Builder, value: SSAValue) -> SSAValue:
     """The vector as rows and columns."""
     return cast(w, value, matrix_shape(vector_type(value).get_shape()))
 
 
-def allocate(w: Writer, count: int, element: Attribute) -> SSAValue:
+def allocate(w: Builder, count: int, element: Attribute) -> SSAValue:
     """Memory of this subgroup for some elements."""
     return w.insert(memref.AllocaOp(MemRefType(element, [count])))
 
 
-def spill(w: Writer, value: SSAValue) -> SSAValue:
+def spill(w: Builder, value: SSAValue) -> SSAValue:
     """The elements of a vector in new memory, row by row."""
     type_ = vector_type(value)
     memory = allocate(w, prod(type_.get_shape()), type_.element_type)
@@ -77,38 +77,38 @@ def spill(w: Writer, value: SSAValue) -> SSAValue:
     return memory
 
 
-def fill(w: Writer, memory: SSAValue, shape: Sequence[int]) -> SSAValue:
+def fill(w: Builder, memory: SSAValue, shape: Sequence[int]) -> SSAValue:
     """A vector of what `spill` left in memory."""
     rows, columns = matrix_shape(shape)
     found = read(w, Place(memory, 0, (columns, 1)), (rows, columns))
     return cast(w, found, shape)
 
 
-def read(w: Writer, place: Place, shape: tuple[int, int]) -> SSAValue:
+def read(w: Builder, place: Place, shape: tuple[int, int]) -> SSAValue:
     """A matrix of elements of memory."""
     return w.insert(LoadTileOp(_tile(w, place, shape)))
 
 
 def read_as(
-    w: Writer, memory: SSAValue, shape: tuple[int, int], element: Attribute
+    w: Builder, memory: SSAValue, shape: tuple[int, int], element: Attribute
 ) -> SSAValue:
     """A matrix of the bytes of memory as elements of another type."""
     address = w.insert(memref.ExtractAlignedPointerAsIndexOp(memory))
     layout = StridedLayoutAttr([shape[1], 1], 0)
-    sizes, strides = ([w.value(n) for n in each] for each in (shape, (shape[1], 1)))
+    sizes, strides = ([w.index(n) for n in each] for each in (shape, (shape[1], 1)))
     type_ = MemRefType(element, list(shape), layout)
     base = w.insert(ViewAddressOp(address, sizes, strides, type_))
     tile = w.insert(InitTileOp(base, [0, 0], TileType(shape, element)))
     return w.insert(LoadTileOp(tile))
 
 
-def write(w: Writer, value: SSAValue, place: Place) -> None:
+def write(w: Builder, value: SSAValue, place: Place) -> None:
     """Write a matrix to memory."""
     rows, columns = vector_type(value).get_shape()
-    w.emit(StoreTileOp(value, _tile(w, place, (rows, columns))))
+    w.add(StoreTileOp(value, _tile(w, place, (rows, columns))))
 
 
-def _tile(w: Writer, place: Place, shape: tuple[int, int]) -> SSAValue:
+def _tile(w: Builder, place: Place, shape: tuple[int, int]) -> SSAValue:
     base = view(w, place, shape)
     type_ = memref_type(base)
     where = TileAttr(memory_space=memory_space_of(type_) or 0)
@@ -116,13 +116,13 @@ def _tile(w: Writer, place: Place, shape: tuple[int, int]) -> SSAValue:
     return w.insert(InitTileOp(base, [0, 0], tile))
 
 
-def view(w: Writer, place: Place, sizes: Sequence[Index]) -> SSAValue:
+def view(w: Builder, place: Place, sizes: Sequence[Index]) -> SSAValue:
     """Elements of a memref as a memref of their own."""
     type_ = memref_type(place.memory)
     # A row-major tile may not lie where rows are known to have gaps; nobody but its
     # verifier asks.
     strides = [
-        s if s == 1 and isinstance(s, int) else w.value(s) for s in place.strides
+        s if s == 1 and isinstance(s, int) else w.index(s) for s in place.strides
     ]
     layout = StridedLayoutAttr(
         [s if isinstance(s, int) else None for s in strides],
@@ -155,28 +155,28 @@ def merged(
     return kept
 
 
-def copy(w: Writer, sizes: Sequence[int], source: Place, target: Place) -> None:
+def copy(w: Builder, sizes: Sequence[int], source: Place, target: Place) -> None:
     """Copy elements from one place to another, a matrix at a time."""
     steps = [tuple(int(s) for s in place.strides) for place in (source, target)]  # pyright: ignore[reportArgumentType]
     dims = merged(sizes, *steps)
     dims = [(1, (0, 1)[:1] * 2)] * (2 - len(dims)) + dims
     *outer, rows, columns = dims
 
-    def one(inner: Writer, counters: list[Index]) -> None:
+    def one(inner: Builder, counters: list[Index]) -> None:
         places: list[Place] = []
         for number, place in enumerate((source, target)):
             offset = place.offset
             for counter, (_, strides) in zip(counters, outer):
-                offset = inner.add(offset, inner.mul(counter, strides[number]))
+                offset = inner.plus(offset, inner.times(counter, strides[number]))
             pitch = rows[1][number], columns[1][number]
             places.append(Place(place.memory, offset, pitch))
         write(inner, read(inner, places[0], (rows[0], columns[0])), places[1])
 
-    w.nest([size for size, _ in outer], one)
+    loop_nest(w, [size for size, _ in outer], one)
 
 
 def take(
-    w: Writer,
+    w: Builder,
     value: SSAValue,
     shape: Sequence[int],
     strides: Sequence[int],
@@ -200,7 +200,7 @@ def take(
 
 
 def put(
-    w: Writer,
+    w: Builder,
     value: SSAValue,
     memory: SSAValue,
     strides: Sequence[int],

@@ -23,7 +23,8 @@ from xetl.dialects.kinds_of_types import is_dense, is_memref, is_vector
 from xetl.dialects.literals import with_type
 from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.xetile import TileMmaOp, TileType
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _DROPPED = 13
 """Bits of the fraction of an f32 that a tf32 has not."""
@@ -40,11 +41,11 @@ def as_f32(kernel: gpu.FuncOp) -> None:
     inputs = [argument.type for argument in kernel.body.block.args]
     kernel.function_type = FunctionType.from_lists(inputs, [])
     for op in products:
-        w = in_place_of(op)
+        w = Builder.before(op)
         for number in (0, 1):
             op.operands[number] = _rounded(w, op.operands[number])
     for op in casts:
-        w, source = in_place_of(op), op.operands[0]
+        w, source = Builder.before(op), op.operands[0]
         if element_type(source.type) != f32:
             source = w.insert(arith.TruncfOp(source, op.results[0].type))
         replace_by(op, _rounded(w, source))
@@ -102,7 +103,7 @@ def _retype(op: arith.ConstantOp, type_: Attribute) -> None:
         op.properties["value"] = with_type(value, type_)
 
 
-def _rounded(w: Writer, value: SSAValue) -> SSAValue:
+def _rounded(w: Builder, value: SSAValue) -> SSAValue:
     """To nearest even, in the bits; infinities and NaN stay."""
     type_ = value.type
     bits = VectorType(i32, type_.get_shape()) if is_vector(type_) else i32

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i1
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
-from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import (
@@ -19,21 +19,21 @@ from xetl.dialects.xetile import (
     TileAttr,
     TileType,
 )
-from xetl_cpu.lowering.loops.build import Index
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.parts import coordinate, spread
 from xetl_cpu.lowering.text_forms.scratch import Place
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _EVERYTHING = 1 << 62
 """The size of a base whose bounds the masks observe."""
 
 
-def _at(w: Writer, base: SSAValue, indices: Sequence[Index]) -> Place:
+def _at(w: Builder, base: SSAValue, indices: Sequence[Index]) -> Place:
     """An element of a memref, with the strides of the memref."""
     rank = len(memref_type(base).get_shape())
     meta = memref.ExtractStridedMetadataOp(base)
-    w.emit(meta)
+    w.add(meta)
     known = static_strides(memref_type(base))
     strides = tuple(
         given if fixed is None else fixed
@@ -41,7 +41,7 @@ def _at(w: Writer, base: SSAValue, indices: Sequence[Index]) -> Place:
     )
     offset: Index = 0
     for place, stride in zip(indices, strides):
-        offset = w.add(offset, w.mul(place, stride))
+        offset = w.plus(offset, w.times(place, stride))
     return Place(meta.results[0], offset, strides)
 
 
@@ -56,7 +56,7 @@ def _window(place: Place, rank: int) -> Place:
 
 
 def _load(op: vector.LoadOp) -> None:
-    w, shape = in_place_of(op), vector_type(op.result).get_shape()
+    w, shape = Builder.before(op), vector_type(op.result).get_shape()
     place = _at(w, op.base, op.indices)
     if _is_matrix(op.result):
         matrix = scratch.matrix_shape(shape)
@@ -68,7 +68,7 @@ def _load(op: vector.LoadOp) -> None:
 
 
 def _store(op: vector.StoreOp) -> None:
-    w, shape = in_place_of(op), vector_type(op.value).get_shape()
+    w, shape = Builder.before(op), vector_type(op.value).get_shape()
     place = _at(w, op.base, op.indices)
     if _is_matrix(op.value):
         scratch.write(w, scratch.as_matrix(w, op.value), _window(place, len(shape)))
@@ -81,7 +81,7 @@ def _store(op: vector.StoreOp) -> None:
 # Elements by index ------------------------------------------------------------------
 
 
-def _along(w: Writer, shape: Sequence[int], strides: Sequence[Index]) -> SSAValue:
+def _along(w: Builder, shape: Sequence[int], strides: Sequence[Index]) -> SSAValue:
     """How far each element of a vector is from the first; a matrix of these."""
     matrix = scratch.matrix_shape(shape)
     total: SSAValue | None = None
@@ -89,7 +89,7 @@ def _along(w: Writer, shape: Sequence[int], strides: Sequence[Index]) -> SSAValu
         if shape[dim] == 1:
             continue
         steps = coordinate(w, matrix, shape, dim)
-        wide = w.insert(vector.BroadcastOp(w.value(stride), vector_type(steps)))
+        wide = w.insert(vector.BroadcastOp(w.index(stride), vector_type(steps)))
         part = spread(w, w.insert(arith.MuliOp(steps, wide)), matrix)
         total = part if total is None else w.insert(arith.AddiOp(total, part))
     if total is None:
@@ -99,7 +99,7 @@ def _along(w: Writer, shape: Sequence[int], strides: Sequence[Index]) -> SSAValu
 
 
 def _gathered(
-    w: Writer,
+    w: Builder,
     place: Place,
     places: SSAValue,
     mask: SSAValue | None,
@@ -116,21 +116,21 @@ def _gathered(
 
 
 def _scattered(
-    w: Writer, place: Place, places: SSAValue, mask: SSAValue | None, value: SSAValue
+    w: Builder, place: Place, places: SSAValue, mask: SSAValue | None, value: SSAValue
 ) -> None:
     tile = _scatter_tile(w, place, places)
     mask = _mask(w, mask, places)
-    w.emit(StoreScatterOp(scratch.as_matrix(w, value), mask, tile))
+    w.add(StoreScatterOp(scratch.as_matrix(w, value), mask, tile))
 
 
-def _mask(w: Writer, mask: SSAValue | None, places: SSAValue) -> SSAValue:
+def _mask(w: Builder, mask: SSAValue | None, places: SSAValue) -> SSAValue:
     if mask is not None:
         return scratch.as_matrix(w, mask)
     shape = vector_type(places).get_shape()
     return w.insert(arith.ConstantOp.splat(1, VectorType(i1, shape)))
 
 
-def _scatter_tile(w: Writer, place: Place, places: SSAValue) -> SSAValue:
+def _scatter_tile(w: Builder, place: Place, places: SSAValue) -> SSAValue:
     base = scratch.view(w, Place(place.memory, place.offset, (1,)), (_EVERYTHING,))
     memory, shape = memref_type(base), vector_type(places).get_shape()
     where = TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
@@ -140,7 +140,7 @@ def _scatter_tile(w: Writer, place: Place, places: SSAValue) -> SSAValue:
     )
 
 
-def _indexed(w: Writer, op: Any) -> tuple[Place, SSAValue]:
+def _indexed(w: Builder, op: Any) -> tuple[Place, SSAValue]:
     """Base and places of a gather or scatter: along the last dimension."""
     place = _at(w, op.base, op.indices)
     places = scratch.as_matrix(w, op.index_vec)
@@ -149,40 +149,40 @@ def _indexed(w: Writer, op: Any) -> tuple[Place, SSAValue]:
         places = w.insert(arith.IndexCastOp(places, wide))
     stride = place.strides[-1] if place.strides else 1
     if stride != 1:
-        steps = w.insert(vector.BroadcastOp(w.value(stride), wide))
+        steps = w.insert(vector.BroadcastOp(w.index(stride), wide))
         places = w.insert(arith.MuliOp(places, steps))
     return place, places
 
 
 def _gather(op: vector.GatherOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     place, places = _indexed(w, op)
     type_ = op.result.type
     replace_by(op, _gathered(w, place, places, op.mask, op.pass_thru, type_))
 
 
 def _scatter(op: vector.ScatterOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     place, places = _indexed(w, op)
     _scattered(w, place, places, op.mask, op.value)
     replace_by(op)
 
 
-def _masked(w: Writer, op: Any) -> tuple[Place, SSAValue]:
+def _masked(w: Builder, op: Any) -> tuple[Place, SSAValue]:
     place, shape = _at(w, op.base, op.indices), vector_type(op.mask).get_shape()
     strides = place.strides[len(place.strides) - len(shape) :]
     return place, _along(w, shape, strides)
 
 
 def _maskedload(op: vector.MaskedloadOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     place, places = _masked(w, op)
     type_ = op.result.type
     replace_by(op, _gathered(w, place, places, op.mask, op.pass_thru, type_))
 
 
 def _maskedstore(op: vector.MaskedstoreOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     place, places = _masked(w, op)
     _scattered(w, place, places, op.mask, op.value)
     replace_by(op)
@@ -191,7 +191,7 @@ def _maskedstore(op: vector.MaskedstoreOp) -> None:
 # Transfers --------------------------------------------------------------------------
 
 
-def _transfer(w: Writer, op: Any, shape: Sequence[int]) -> tuple[Place, Any, Any]:
+def _transfer(w: Builder, op: Any, shape: Sequence[int]) -> tuple[Place, Any, Any]:
     """First element, places, and a mask of what lies in the memref and is wanted."""
     place = _at(w, op.base, op.indices)
     dims = [getattr(e, "position", None) for e in op.permutation_map.data.results]
@@ -204,7 +204,7 @@ def _transfer(w: Writer, op: Any, shape: Sequence[int]) -> tuple[Place, Any, Any
             continue
         steps = coordinate(w, matrix, shape, axis)
         type_ = vector_type(steps)
-        size = w.insert(memref.DimOp(op.base, w.value(dim)))
+        size = w.insert(memref.DimOp(op.base, w.index(dim)))
         start, end = (
             w.insert(vector.BroadcastOp(v, type_)) for v in (op.indices[dim], size)
         )
@@ -215,7 +215,7 @@ def _transfer(w: Writer, op: Any, shape: Sequence[int]) -> tuple[Place, Any, Any
 
 
 def _transfer_read(op: vector.TransferReadOp) -> None:
-    w, type_ = in_place_of(op), vector_type(op.result)
+    w, type_ = Builder.before(op), vector_type(op.result)
     place, places, mask = _transfer(w, op, type_.get_shape())
     matrix = VectorType(type_.element_type, vector_type(places).get_shape())
     other = w.insert(vector.BroadcastOp(op.padding, matrix))
@@ -223,7 +223,7 @@ def _transfer_read(op: vector.TransferReadOp) -> None:
 
 
 def _transfer_write(op: vector.TransferWriteOp) -> None:
-    w = in_place_of(op)
+    w = Builder.before(op)
     place, places, mask = _transfer(w, op, vector_type(op.value).get_shape())
     _scattered(w, place, places, mask, op.value)
     replace_by(op)

@@ -12,14 +12,14 @@ from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xetl.codegen.memref import static_strides
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.ir.builder import Builder
 from xetl_cpu.lowering.affine import constant_of
-from xetl_cpu.lowering.loops.build import Index, for_loop
-from xetl_cpu.lowering.text_forms.writing import Writer, in_place_of, replace_by
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _SAME_ORIGIN = (
     memref.SubviewOp,
@@ -57,20 +57,20 @@ def _metadata(op: memref.ExtractStridedMetadataOp) -> None:
     origin = _origin(source)
     if origin is source:
         return
-    w = in_place_of(op)
+    w = Builder.before(op)
     rank = len(memref_type(source).get_shape())
-    dims = [w.value(dim) for dim in range(rank)]
+    dims = [w.index(dim) for dim in range(rank)]
     sizes = [w.insert(memref.DimOp(source, dim)) for dim in dims]
     again = memref.ExtractStridedMetadataOp(source)
     base = memref.ExtractStridedMetadataOp(origin)
-    w.emit(again)
-    w.emit(base)
-    start = w.value(_start(w, source))
+    w.add(again)
+    w.add(base)
+    start = w.index(_start(w, source))
     strides = again.results[2 + rank :]
     replace_by(op, base.results[0], start, *sizes, *strides)
 
 
-def _start(w: Writer, value: SSAValue) -> Index:
+def _start(w: Builder, value: SSAValue) -> Index:
     """How many elements the first one of a view is from the origin."""
     op = value.owner
     if isinstance(op, memref.ReinterpretCastOp):
@@ -82,9 +82,9 @@ def _start(w: Writer, value: SSAValue) -> Index:
     if isinstance(op, memref.SubviewOp):
         rank = len(memref_type(op.source).get_shape())
         meta = memref.ExtractStridedMetadataOp(op.source)
-        w.emit(meta)
+        w.add(meta)
         for offset, stride in zip(op.mixed_offsets, meta.results[2 + rank :]):
-            start = w.add(start, w.mul(offset, stride))
+            start = w.plus(start, w.times(offset, stride))
     return start
 
 
@@ -94,15 +94,15 @@ def _same(op: Operation) -> None:
 
 def _collapse_shape(op: memref.CollapseShapeOp) -> None:
     """A group of dimensions is as long as all of them, in steps of its last one."""
-    w, meta = in_place_of(op), memref.ExtractStridedMetadataOp(op.operands[0])
-    w.emit(meta)
+    w, meta = Builder.before(op), memref.ExtractStridedMetadataOp(op.operands[0])
+    w.add(meta)
     have, known = _lists(meta, op.operands[0])
     sizes: list[Index] = []
     strides: list[Index] = []
     for group in op.groups:
         size: Index = 1
         for dim in group:
-            size = w.mul(size, have[dim])
+            size = w.times(size, have[dim])
         sizes.append(size)
         long = [dim for dim in group if have[dim] != 1]
         strides.append(known[(long or group)[-1]])
@@ -111,8 +111,8 @@ def _collapse_shape(op: memref.CollapseShapeOp) -> None:
 
 def _expand_shape(op: memref.ExpandShapeOp) -> None:
     """The last dimension of a group goes in steps of the whole, others further."""
-    w, meta = in_place_of(op), memref.ExtractStridedMetadataOp(op.operands[0])
-    w.emit(meta)
+    w, meta = Builder.before(op), memref.ExtractStridedMetadataOp(op.operands[0])
+    w.add(meta)
     _, known = _lists(meta, op.operands[0])
     sizes: list[Index] = list(op.sizes)
     strides: list[Index] = [1] * len(sizes)
@@ -120,7 +120,7 @@ def _expand_shape(op: memref.ExpandShapeOp) -> None:
         step = stride
         for dim in reversed(group):
             strides[dim] = step
-            step = w.mul(step, sizes[dim])
+            step = w.times(step, sizes[dim])
     _view(w, op, meta, sizes, strides)
 
 
@@ -137,7 +137,7 @@ def _lists(
 
 
 def _view(
-    w: Writer,
+    w: Builder,
     op: Operation,
     meta: memref.ExtractStridedMetadataOp,
     sizes: list[Index],
@@ -148,7 +148,7 @@ def _view(
     fixed = [s if s >= 0 else None for s in type_.get_shape()]
     for number, (size, stride) in enumerate(zip(fixed, static_strides(type_))):
         sizes[number] = sizes[number] if size is None else size
-        strides[number] = w.value(strides[number]) if stride is None else stride
+        strides[number] = w.index(strides[number]) if stride is None else stride
     layout = StridedLayoutAttr([s if isinstance(s, int) else None for s in strides], 0)
     shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
     made = MemRefType(type_.element_type, shape, layout, type_.memory_space)
@@ -160,9 +160,9 @@ def _dim(op: memref.DimOp) -> None:
     """The size of a dimension whose number is computed: one of all sizes."""
     if constant_of(op.index) is not None:
         return
-    w = in_place_of(op)
+    w = Builder.before(op)
     rank = len(memref_type(op.source).get_shape())
-    sizes = [w.insert(memref.DimOp(op.source, w.value(d))) for d in range(rank)]
+    sizes = [w.insert(memref.DimOp(op.source, w.index(d))) for d in range(rank)]
     found = sizes[0]
     for number, size in enumerate(sizes[1:], 1):
         chosen = w.compare("eq", op.index, number)
@@ -179,27 +179,27 @@ def _alloc(op: memref.AllocOp | memref.AllocaOp) -> None:
     given = iter(sizes)
     shape = [n if n >= 0 else next(given) or 0 for n in type_.get_shape()]
     static = MemRefType(type_.element_type, shape, type_.layout, type_.memory_space)
-    w = in_place_of(op)
+    w = Builder.before(op)
     made = w.insert(type(op)(static))
     replace_by(op, w.insert(memref.CastOp(made, type_)))
 
 
 def _copy(op: memref.CopyOp) -> None:
     """Element by element."""
-    w = in_place_of(op)
+    w = Builder.before(op)
     rank = len(memref_type(op.source).get_shape())
-    sizes = [w.insert(memref.DimOp(op.source, w.value(d))) for d in range(rank)]
-    zero, one = w.value(0), w.value(1)
+    sizes = [w.insert(memref.DimOp(op.source, w.index(d))) for d in range(rank)]
+    zero, one = w.index(0), w.index(1)
     counters: list[SSAValue] = []
     writers = [w]
     for size in sizes:
-        loop = for_loop(writers[-1], [zero, size, one], ())
+        loop = writers[-1].for_loop(zero, size, one)
         counters.append(loop.body.block.args[0])
-        writers.append(Writer(InsertPoint.at_end(loop.body.block), op.location))
+        writers.append(Builder.at_end(loop.body.block, op.location))
     element = writers[-1].insert(memref.LoadOp(op.source, counters))
-    writers[-1].emit(memref.StoreOp(element, op.target, counters))
+    writers[-1].add(memref.StoreOp(element, op.target, counters))
     for writer in writers[1:]:
-        writer.emit(scf.YieldOp())
+        writer.add(scf.YieldOp())
     replace_by(op)
 
 
