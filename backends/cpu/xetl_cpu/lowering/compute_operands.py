@@ -50,7 +50,7 @@ from xetl.dialects.xetile import (
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.affine import constant_of, is_defined_outside
-from xetl_cpu.lowering.packing.bounds import copier
+from xetl_cpu.lowering.packing.bounds import copier, sources_of
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
 
@@ -190,25 +190,14 @@ def _sources(
     value: SSAValue, loop: scf.ForOp, programs: scf.ParallelOp
 ) -> set[BlockArgument] | None:
     """Programs' numbers and the loop's counter, if nothing else decides the value."""
-    found: set[BlockArgument] = set()
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        current = pending.pop()
-        if current in seen or is_defined_outside(current, programs):
-            continue
-        seen.add(current)
-        if isinstance(current, BlockArgument):
-            is_number = current.block is programs.body.block
-            if not is_number and current is not loop.body.block.args[0]:
-                return None
-            found.add(current)
-            continue
-        op = current.owner
-        assert isinstance(op, Operation)
-        if not _may_be_copied(op, programs):
-            return None
-        pending += op.operands
-    return found
+
+    def is_source(each: BlockArgument) -> bool:
+        return each.block is programs.body.block or each is loop.body.block.args[0]
+
+    def may_be_copied(op: Operation) -> bool:
+        return _may_be_copied(op, programs)
+
+    return sources_of([value], programs, is_source, may_be_copied)
 
 
 def _may_be_copied(op: Operation, programs: scf.ParallelOp) -> bool:

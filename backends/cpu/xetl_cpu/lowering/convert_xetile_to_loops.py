@@ -31,6 +31,7 @@ from xetl.dialects.xetile import (
     AssertOp,
     AtomicRmwTileOp,
     InitTileOp,
+    LoadGatherOp,
     LoadTileOp,
     PrefetchTileOp,
     PrintOp,
@@ -117,6 +118,8 @@ def lower_block(state: State, block: Block) -> None:
             snapshot_loads_before(state, op)
         if op.regions:
             _buffer_what_regions_read(state, op)
+        if isinstance(op, LoadTileOp | LoadGatherOp):
+            state.pending_loads.setdefault(block, []).append(op)
         rule = _RULES.get(type(op))
         if rule is not None:
             rule(state, op)

@@ -38,13 +38,13 @@ def snapshot_loads_before(
     roots = [written_root(op) for op in writers]
     block = writer.parent
     assert block is not None
-    for op in list(block.ops):
-        if op is place:
-            return
-        if not isinstance(op, LoadTileOp | LoadGatherOp):
-            continue
+    pending = state.pending_loads.get(block, [])
+    # What is not awaited now never will be: it is dropped, so that many loads and
+    # stores in one block take linear time.
+    pending[:] = [op for op in pending if _is_awaited(state, op.results[0])]
+    for op in list(pending):
         value = op.results[0]
-        if value in state.buffers or not _is_awaited(state, value):
+        if value in state.buffers:  # of another load that was done meanwhile
             continue
         if not any(may_alias(tile_root(op.tile), root) for root in roots):
             continue
@@ -53,8 +53,10 @@ def snapshot_loads_before(
 
 
 def _is_awaited(state: State, value: SSAValue) -> bool:
-    """True if something not yet lowered will read the value."""
-    return any(_acts(reader) for reader in _readers(state, value, None))
+    """True if a load has not been done and something not yet lowered will read it."""
+    return value not in state.buffers and any(
+        _acts(reader) for reader in _readers(state, value, None)
+    )
 
 
 def _readers(

@@ -18,7 +18,13 @@ from xetl.codegen.memref import static_strides
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import memref
-from xetl.dialects.xetile import InitTileOp, TileType, tile_type
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadGatherOp,
+    LoadTileOp,
+    TileType,
+    tile_type,
+)
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ViewAddressOp
@@ -133,6 +139,7 @@ class State:
         homes: values computed from a carried one and nothing else of its size, which
             may be written where that stands.
         lowered: readers whose code has been written.
+        pending_loads: of each block, loads in order that may still have to be done.
         stored: stores that the product before them has done.
         dead: operations to erase at the end.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
@@ -148,6 +155,9 @@ class State:
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
     homes: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     lowered: set[Operation] = field(default_factory=set[Operation])
+    pending_loads: dict[Block, list[LoadTileOp | LoadGatherOp]] = field(
+        default_factory=dict[Block, "list[LoadTileOp | LoadGatherOp]"]
+    )
     stored: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
     adjacent: dict[Attribute, set[int]] = field(

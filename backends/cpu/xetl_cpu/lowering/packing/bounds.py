@@ -69,31 +69,44 @@ _COPIED = (memref.ReinterpretCastOp, memref.ExtractStridedMetadataOp, memref.Dim
 
 
 def sources_of(
+    values: Iterable[Index],
+    loop: scf.ParallelOp,
+    is_source: Callable[[BlockArgument], bool],
+    may_be_copied: Callable[[Operation], bool],
+) -> set[BlockArgument] | None:
+    """The block arguments of the loop's body that values depend on.
+
+    None where they depend on what cannot be computed again elsewhere: an argument that
+    ``is_source`` refuses, or an operation that ``may_be_copied`` refuses.
+    """
+    found, seen = set[BlockArgument](), set[SSAValue]()
+    pending = [value for value in values if isinstance(value, SSAValue)]
+    while pending:
+        value = pending.pop()
+        if value in seen or is_defined_outside(value, loop):
+            continue
+        seen.add(value)
+        if isinstance(value, BlockArgument):
+            if not is_source(value):
+                return None
+            found.add(value)
+            continue
+        op = value.owner
+        assert isinstance(op, Operation)
+        if not may_be_copied(op):
+            return None
+        pending += op.operands
+    return found
+
+
+def counters_of(
     values: Iterable[Index], loop: scf.ParallelOp
 ) -> set[BlockArgument] | None:
     """Programs' numbers and counters that index values and views depend on.
 
     None where they depend on what cannot be computed again elsewhere.
     """
-    found: set[BlockArgument] = set()
-    for value in values:
-        if is_defined_outside(value, loop):
-            continue
-        assert isinstance(value, SSAValue)
-        if isinstance(value, BlockArgument):
-            if not is_counter(value, loop):
-                return None
-            found.add(value)
-            continue
-        op = value.owner
-        assert isinstance(op, Operation)
-        if not _may_be_copied(op):
-            return None
-        deeper = sources_of(op.operands, loop)
-        if deeper is None:
-            return None
-        found |= deeper
-    return found
+    return sources_of(values, loop, lambda each: is_counter(each, loop), _is_copied)
 
 
 def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:
@@ -102,7 +115,7 @@ def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:
     return owner is loop or (isinstance(owner, scf.ForOp) and value.index == 0)
 
 
-def _may_be_copied(op: Operation) -> bool:
+def _is_copied(op: Operation) -> bool:
     return op.name.startswith("arith.") or isinstance(op, _COPIED)
 
 
@@ -114,17 +127,25 @@ def copier(
     ``known``: what stands for programs' numbers and counters.
     """
 
+    def is_there(value: SSAValue) -> bool:
+        return value in known or is_defined_outside(value, loop)
+
     def copy(value: SSAValue) -> SSAValue:
-        if value in known or is_defined_outside(value, loop):
-            return known.get(value, value)
-        op = value.owner
-        assert isinstance(op, Operation)
-        mapping = {operand: copy(operand) for operand in op.operands}
-        new = op.clone(mapping)
-        new.location = op.location
-        build.add(new)
-        known.update(zip(op.results, new.results))
-        return known[value]
+        waiting = [value]
+        while waiting:
+            op = waiting[-1].owner
+            if is_there(waiting[-1]):
+                waiting.pop()
+                continue
+            assert isinstance(op, Operation)
+            missing = next((each for each in op.operands if not is_there(each)), None)
+            if missing is not None:
+                waiting.append(missing)
+                continue
+            new = build.add(op.clone({v: known.get(v, v) for v in op.operands}))
+            new.location = op.location
+            known.update(zip(op.results, new.results))
+        return known.get(value, value)
 
     return copy
 

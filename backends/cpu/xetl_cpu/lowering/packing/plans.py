@@ -20,7 +20,7 @@ from xetl_cpu.lowering.affine import (
     is_non_negative,
     multiple_of,
 )
-from xetl_cpu.lowering.packing.bounds import has_bound, is_counter, sources_of
+from xetl_cpu.lowering.packing.bounds import counters_of, has_bound, is_counter
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking
 from xetl_cpu.microkernels.small_m_gemm import is_low
@@ -223,7 +223,7 @@ def _batch(
     Raises:
         NotPackedError: it depends on more.
     """
-    sources = sources_of(values, loop)
+    sources = counters_of(values, loop)
     if sources is None or any(one.block is not loop.body.block for one in sources):
         raise NotPackedError("where it starts differs from step to step")
     if len(sources) > 1 or sources & taken:
