@@ -1,26 +1,28 @@
-"""``llvmlite.ir``, which ships no types: through here all its objects are ``Any``."""
+"""``llvmlite.ir``; its types are declared in ``typings/``, for it ships none."""
 
 from __future__ import annotations
 
-from typing import Any
+from llvmlite import ir as ll
 
-from llvmlite import ir as _llvmlite_ir
+Block = ll.Block
+Builder = ll.IRBuilder
+Function = ll.Function
+Module = ll.Module
+Type = ll.Type
+Value = ll.Value
 
-ll: Any = _llvmlite_ir
+__all__ = ["BF16", "Block", "Builder", "Function", "Module", "Type", "Value", "ll"]
 
 
-def _make_bfloat() -> Any:
+class _BFloatType(ll.HalfType):
     """``bfloat``, which llvmlite.ir lacks; it has no constants of its own."""
-    half: Any = ll.HalfType
 
-    def name(_: Any) -> str:
+    intrinsic_name = "bf16"
+
+    def __str__(self) -> str:
         return "bfloat"
 
-    members = {"intrinsic_name": "bf16", "__str__": name}
-    bfloat: Any = type("BFloatType", (half,), members)
-    # llvmlite keeps one instance of each floating type.
-    bfloat._create_instance()
-    return bfloat()
 
-
-BF16: Any = _make_bfloat()
+# llvmlite keeps one instance of each floating type.
+_BFloatType._create_instance()  # pyright: ignore[reportPrivateUsage]
+BF16: Type = _BFloatType()

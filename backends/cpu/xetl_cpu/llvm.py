@@ -1,4 +1,4 @@
-"""Helpers over ``llvmlite.ir``, which ships no types: all its objects are ``Any`` here.
+"""Helpers over ``llvmlite.ir``.
 
 Every helper takes the ``IRBuilder`` first and emits at its position.  Pointers are
 opaque; offsets are in elements of the type that is named.
@@ -8,9 +8,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeAlias
 
-from xetl.codegen.llvm import BF16
+from xetl.codegen.llvm import BF16, Block, Builder, Function, Module, Type, Value
 from xetl.codegen.llvm import ll as ir
 
 __all__ = [
@@ -26,7 +25,12 @@ __all__ = [
     "PTR",
     "VOID",
     "Branch",
+    "Builder",
+    "Function",
     "Loop",
+    "Module",
+    "Type",
+    "Value",
     "call_intrinsic",
     "const",
     "counted_loop",
@@ -51,13 +55,6 @@ __all__ = [
     "store",
     "vector",
 ]
-
-Builder: TypeAlias = Any
-Function: TypeAlias = Any
-Module: TypeAlias = Any
-Type: TypeAlias = Any
-Value: TypeAlias = Any
-
 
 VOID: Type = ir.VoidType()
 PTR: Type = ir.PointerType()
@@ -185,7 +182,7 @@ def store(builder: Builder, value: Value, pointer: Value, align: int) -> None:
     builder.store(value, pointer, align=align)
 
 
-def stack_array(builder: Builder, type_: Type, count: int) -> Value:
+def stack_array(builder: Builder, type_: Type, count: int) -> ir.Instruction:
     """Address of ``count`` elements on the stack; call it in the entry block."""
     array = builder.alloca(type_, count)
     # llvmlite still gives it a typed pointer, and then refuses other stores.
@@ -274,7 +271,7 @@ def counted_loop(
     builder: Builder,
     stop: Value,
     *,
-    start: Value = None,
+    start: Value | None = None,
     step: int | Value = 1,
     carried: Sequence[Value] = (),
     name: str = "loop",
@@ -293,7 +290,7 @@ def counted_loop(
     builder.position_at_end(body)
     index = _phi(builder, start.type, start, before)
     phis = [_phi(builder, value.type, value, before) for value in carried]
-    loop = Loop(index, phis)
+    loop = Loop(index, list(phis))
     yield loop
     assert len(loop.next) == len(phis), f"{name}: {len(loop.next)} of {len(phis)} set"
     by = const(start.type, step) if isinstance(step, int) else step
@@ -339,7 +336,7 @@ def either(
         branch.results.append(result)
 
 
-def _phi(builder: Builder, type_: Type, value: Value, block: Any) -> Value:
+def _phi(builder: Builder, type_: Type, value: Value, block: Block) -> ir.PhiInstr:
     phi = builder.phi(type_)
     phi.add_incoming(value, block)
     return phi

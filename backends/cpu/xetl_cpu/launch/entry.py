@@ -76,8 +76,8 @@ class _Code:
 
     def put(self, pointer: Value, index: int | Value, value: Value | int) -> None:
         """Store a word at ``pointer[index]``."""
-        value = const(I64, value) if isinstance(value, int) else value
-        store(self.builder, value, self._place(pointer, index), 8)
+        word = const(I64, value) if isinstance(value, int) else value
+        store(self.builder, word, self._place(pointer, index), 8)
 
     def _place(self, pointer: Value, index: int | Value) -> Value:
         index = const(I64, index) if isinstance(index, int) else index

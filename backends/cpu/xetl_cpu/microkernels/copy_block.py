@@ -16,7 +16,7 @@ Edges are masked on AVX-512; elsewhere they are copied element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,6 +27,7 @@ from xetl_cpu.llvm import (
     Builder,
     Function,
     Module,
+    Type,
     Value,
     const,
     counted_loop,
@@ -86,7 +87,7 @@ def define_copy(
     target: Target,
     kind: CopyKind,
     road: str,
-    params: tuple[tuple[str, object], ...] = PARAMS,
+    params: Sequence[tuple[str, Type]] = PARAMS,
 ) -> tuple[Function, Builder | None]:
     """Get the function of this name, or create it: then there is a builder too."""
     name = f"xetl_copy_{road}_{target.name}_{kind.name}"

@@ -141,7 +141,7 @@ def _store_rows(
     blocking: Blocking,
     values: list[Value],
     rows: list[Value],
-    left: Value = None,
+    left: Value | None = None,
 ) -> None:
     """A strip to a matrix; ``left``: how many columns there are, None: all."""
     lanes, vectors = blocking.lanes, blocking.vectors
@@ -155,7 +155,8 @@ def _store_rows(
         row, number = divmod(index, vectors)
         element = value.type.element
         at = offset(builder, rows[row], element, number * lanes)
-        if left is None:
+        mask = masks[number]
+        if mask is None:
             store(builder, value, at, element.width // 8)
         else:
-            masked_store(builder, value, at, masks[number])
+            masked_store(builder, value, at, mask)

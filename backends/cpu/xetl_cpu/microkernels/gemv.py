@@ -20,6 +20,7 @@ from xetl_cpu.llvm import (
     VOID,
     Function,
     Module,
+    Type,
     Value,
     call_intrinsic,
     const,
@@ -203,11 +204,11 @@ class _Skinny(Streamed):
     # Places and numbers -------------------------------------------------------------
 
     @property
-    def _bits(self) -> Value:
+    def _bits(self) -> Type:
         return bits_of(self.blocking.dtype)
 
     @property
-    def _total(self) -> Value:
+    def _total(self) -> Type:
         return self.blocking.arithmetic.accumulator_type
 
     def _rows_of_a(self) -> list[Value]:

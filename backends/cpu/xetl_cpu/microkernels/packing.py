@@ -17,6 +17,7 @@ from xetl_cpu.llvm import (
     Builder,
     Function,
     Module,
+    Type,
     Value,
     const,
     counted_loop,
@@ -120,7 +121,7 @@ def _rows_at_once(
 
 
 def _ask_for_later(
-    builder: Builder, place: Value, element: Value, stride_k: Value, width: int
+    builder: Builder, place: Value, element: Type, stride_k: Value, width: int
 ) -> None:
     """Prefetch a panel's width of the rows that come ``_AHEAD`` later; they may end."""
     line = 64 * 8 // element.width
@@ -185,7 +186,7 @@ def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
 def _choose(builder: Builder, block: Block) -> None:
     """Take the fastest road the strides allow."""
     module, target, kind = builder.module, block.target, block.kind
-    arguments = list(builder.function.args)
+    arguments: list[Value] = list(builder.function.args)
     is_rows = builder.icmp_signed("==", block.stride_minor, const(I64, 1))
     with builder.if_then(is_rows):
         builder.call(emit_copy_rows(module, target, kind), arguments)

@@ -6,7 +6,17 @@ Errors are stated in units in the last place (ulp) of the true result.
 from collections.abc import Callable
 from typing import Any
 
-from xetl_cpu.llvm import Builder, Function, Module, Value, define, ir, shuffle
+from xetl_cpu.llvm import (
+    Builder,
+    Function,
+    Module,
+    Value,
+    define,
+    element_type,
+    ir,
+    shuffle,
+    vector,
+)
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, tanh
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
@@ -54,12 +64,11 @@ def emit_math(
         return known
     form = FORMATS[dtype]
     inputs = ("x", "y") if name == "pow" else ("x",)
-    plan = Lanes(None, target, form, lanes)
-    params = [(each, plan.type) for each in inputs]
-    function = define(module, label, plan.type, params)
+    type_ = vector(element_type(dtype), lanes)
+    function = define(module, label, type_, [(each, type_) for each in inputs])
     function.attributes.add("alwaysinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arguments = list(function.args)
+    arguments: list[Value] = list(function.args)
     if lanes > target.lanes(dtype):
         half = emit_math(module, target, name, dtype, lanes // 2)
         builder.ret(_halves(builder, half, arguments))

@@ -15,7 +15,7 @@ from xetl.codegen.llvm import ll
 from xetl.codegen.types import F32, F64, HALF, I8, I16, I32, I64
 from xetl.errors import InternalError
 
-_SCALARS = {
+_SCALARS: dict[str, tuple[str, Any]] = {
     "void": ("v", ll.VoidType()),
     "char": ("c", I8),
     "uchar": ("h", I8),
@@ -44,7 +44,7 @@ def mangle(name: str, parameters: Sequence[str]) -> str:
     return f"_Z{len(name)}{name}{''.join(codes) or 'v'}"
 
 
-def llvm_type(text: str) -> object:
+def llvm_type(text: str) -> Any:
     """The LLVM type of an OpenCL C type."""
     space, _, scalar, count, star = _parts(text)
     if star:

@@ -1,0 +1,2 @@
+from . import binding as binding
+from . import ir as ir
