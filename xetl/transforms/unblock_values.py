@@ -24,6 +24,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import Classes, arguments_of, carried_together
+from xetl.analysis.slicing import (
+    Slice,
+    count_elements,
+    takes_inner_dimensions_whole,
+)
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
@@ -43,11 +48,6 @@ from xetl.dialects.xetile import (
     TileType,
     TileUnpackOp,
     UpdateTileOffsetOp,
-)
-from xetl.transforms.choose_inner_blocks.slicing import (
-    Slice,
-    count_elements,
-    takes_inner_dimensions_whole,
 )
 
 

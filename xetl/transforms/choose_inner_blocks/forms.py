@@ -21,13 +21,7 @@ from xetl.analysis.axes import (
     transposed,
     with_ones,
 )
-from xetl.devices import Block
-from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.literals import splat_value
-from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.upstream.elementwise import ElementwiseOp
-from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileTransposeOp
-from xetl.transforms.choose_inner_blocks.slicing import (
+from xetl.analysis.slicing import (
     Slice,
     has_whole_blocks,
     is_of_matrices,
@@ -35,6 +29,12 @@ from xetl.transforms.choose_inner_blocks.slicing import (
     relations_of_slice,
     whole_and_part,
 )
+from xetl.devices import Block
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream.elementwise import ElementwiseOp
+from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileTransposeOp
 
 Chosen: TypeAlias = Callable[[SSAValue], Block | None]
 """The blocks that the readers of a value share; None: it stays plain."""

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.axes import is_matrix
+from xetl.analysis.slicing import Slice, count_blocks
 from xetl.devices import DEVICES, Block, Device
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import Vector
@@ -37,7 +38,6 @@ from xetl.transforms.choose_inner_blocks.block_constraints import (
 )
 from xetl.transforms.choose_inner_blocks.forms import Form
 from xetl.transforms.choose_inner_blocks.plan import Definition, Plan
-from xetl.transforms.choose_inner_blocks.slicing import Slice, count_blocks
 from xetl.transforms.choose_inner_blocks.tiles import TilePlan
 from xetl.transforms.remarks import remark
 from xetl.transforms.stages import XETILE, StageSpec, register_stage
