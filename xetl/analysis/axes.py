@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from typing_extensions import TypeIs
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
+from xetl.analysis.control_flow import carried_together
 from xetl.devices import Block
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
-from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 
 Axis: TypeAlias = tuple[SSAValue, int]
@@ -59,26 +59,6 @@ def shape_of(matrix: SSAValue) -> tuple[int, int]:
 def arguments_of(op: Operation) -> list[BlockArgument]:
     """Arguments of the blocks right inside."""
     return [a for region in op.regions for block in region.blocks for a in block.args]
-
-
-def carried_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
-    """Groups of values of a loop or an if that are one variable of the program."""
-    if isinstance(op, scf.ForOp):
-        arguments = op.body.block.args[1:]
-        yield from zip(op.init_args, arguments, _ends(op.body.block.last_op), op.res)
-    elif isinstance(op, scf.IfOp):
-        ends = [_ends(r.block.last_op) for r in op.regions if r.blocks]
-        yield from zip(*ends, op.res)
-    elif isinstance(op, scf.WhileOp):
-        before, after = op.before.block, op.after.block
-        yield from zip(op.inits, before.args, _ends(after.last_op))
-        yield from zip(_ends(before.last_op), after.args, op.res)
-
-
-def _ends(last: Operation | None) -> tuple[SSAValue, ...]:
-    """What a region hands on; the condition of a while is no part of it."""
-    assert isinstance(last, scf.YieldOp | scf.ConditionOp)
-    return tuple(last.arguments)
 
 
 def tile_classes(ops: Iterable[Operation]) -> Classes:

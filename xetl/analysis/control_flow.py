@@ -1,8 +1,8 @@
-"""Where the values that loops and conditionals carry come from."""
+"""What loops and conditionals carry: where values come from, and where they go."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -51,18 +51,41 @@ def _sources_of_result(op: Operation, index: int) -> Sequence[SSAValue] | None:
             return None
 
 
-def origins(value: SSAValue) -> list[SSAValue]:
-    """The values that no control flow defines and that ``value`` may be."""
-    found: list[SSAValue] = []
-    waiting, seen = [value], set[SSAValue]()
-    while waiting:
-        current = waiting.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        before = sources(current)
-        if before is None:
-            found.append(current)
-        else:
-            waiting += before
-    return found
+def targets(op: Operation, index: int) -> Sequence[SSAValue]:
+    """The values that control flow gives the value of operand ``index`` of ``op``.
+
+    ``op`` is a loop that the operand enters, or a terminator that hands it on.  The
+    last one is the result, or what the next trip of a `scf.while` begins with.
+    """
+    match op, op.parent_op():
+        case scf.ForOp(), _ if index >= 3:
+            return op.body.block.args[index - 2], op.results[index - 3]
+        case scf.WhileOp(), _:
+            return (op.before.block.args[index],)
+        case scf.ConditionOp(), scf.WhileOp() as loop if index > 0:
+            return loop.after.block.args[index - 1], loop.results[index - 1]
+        case scf.YieldOp(), scf.WhileOp() as loop:
+            return (loop.before.block.args[index],)
+        case scf.YieldOp(), scf.ForOp() as loop:
+            return loop.body.block.args[index + 1], loop.results[index]
+        case scf.YieldOp() | scf.ReduceOp(), Operation() as parent if parent.results:
+            return (parent.results[index],)
+        case _:
+            return ()
+
+
+def carried_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
+    """Groups of values of a loop or a conditional that are one variable."""
+    match op:
+        case scf.ForOp():
+            body = op.body.block
+            yield from zip(op.init_args, body.args[1:], yielded(body), op.results)
+        case scf.IfOp():
+            ends = [yielded(r.block) for r in op.regions if r.blocks]
+            yield from zip(*ends, op.results)
+        case scf.WhileOp():
+            before, after = op.before.block, op.after.block
+            yield from zip(op.inits, before.args, yielded(after))
+            yield from zip(yielded(before), after.args, op.results)
+        case _:
+            pass

@@ -8,14 +8,15 @@ loop over a part of its own, ``range(id * 8, id * 8 + 8)``, all run equally ofte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from xetl.analysis.affine import varying_terms
+from xetl.analysis.control_flow import targets, yielded
 from xetl.dialects.upstream import arith, func, scf
 
 
@@ -69,15 +70,17 @@ class _Search:
                 self._part(op, origin)
             case scf.ForOp() if index < 3:
                 self._bound(op, index, origin)
-            case scf.ForOp():
-                self._mark((op.body.block.args[index - 2], op.res[index - 3]), origin)
-            case scf.WhileOp():
-                self._mark((op.before.block.args[index],), origin)
             case scf.ParallelOp():
                 self._part(op, origin)
                 self._mark(op.body.block.args, origin)
+            case scf.ConditionOp() if index == 0:
+                loop = op.parent_op()
+                assert loop is not None
+                self._part(loop, origin)
+            case scf.ForOp() | scf.WhileOp():
+                self._mark(targets(op, index), origin)
             case scf.YieldOp() | scf.ConditionOp() | scf.ReduceOp():
-                self._leave(op, index, origin)
+                self._mark(targets(op, index), origin)
             case func.CallOp():
                 self._call(op, index, origin)
             case func.ReturnOp():
@@ -92,30 +95,13 @@ class _Search:
             self._part(loop, origin)
         self._uneven.setdefault(loop, origin)
 
-    def _leave(self, op: Operation, index: int, origin: Operation) -> None:
-        """A terminator hands its operand to the operation around it."""
-        match op, op.parent_op():
-            case scf.ConditionOp(), scf.WhileOp() as loop if index == 0:
-                self._part(loop, origin)
-            case scf.ConditionOp(), scf.WhileOp() as loop:
-                after = loop.after.block.args[index - 1]
-                self._mark((after, loop.res[index - 1]), origin)
-            case _, scf.WhileOp() as loop:
-                self._mark((loop.before.block.args[index],), origin)
-            case _, scf.ForOp() as loop:
-                carried = loop.body.block.args[index + 1]
-                self._mark((carried, loop.res[index]), origin)
-            case _, parent:
-                assert parent is not None
-                self._mark((parent.results[index],), origin)
-
     def _part(self, op: Operation, origin: Operation) -> None:
         if op in self._found.partings:
             return
         self._found.partings[op] = origin
         results = list(op.results)
         if isinstance(op, scf.IfOp) and results:
-            ends = (_yielded(op.then_region), _yielded(op.else_region))
+            ends = [yielded(region.block) for region in op.regions]
             results = [r for r, a, b in zip(results, *ends) if not _equal(a, b)]
         self._mark(results, origin)
 
@@ -149,12 +135,6 @@ class _Search:
                     self._calls.setdefault(name, []).append(call)
         for call in self._calls.get(function.sym_name.data, ()):
             self._mark((call.results[index],), origin)
-
-
-def _yielded(region: Region) -> Sequence[SSAValue]:
-    end = region.block.last_op
-    assert end is not None
-    return end.operands
 
 
 def _equal(one: SSAValue, other: SSAValue) -> bool:

@@ -23,7 +23,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from xetl.analysis.axes import Classes, arguments_of, carried_together
+from xetl.analysis.axes import Classes, arguments_of
+from xetl.analysis.control_flow import carried_together
 from xetl.analysis.slicing import (
     Slice,
     count_elements,

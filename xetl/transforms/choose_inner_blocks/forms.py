@@ -14,13 +14,13 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.axes import (
     Axis,
-    carried_together,
     is_matrix,
     matrices,
     shape_of,
     transposed,
     with_ones,
 )
+from xetl.analysis.control_flow import carried_together
 from xetl.analysis.slicing import (
     Slice,
     has_whole_blocks,

@@ -7,11 +7,12 @@ Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.control_flow import targets
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
@@ -256,26 +257,12 @@ def _of_memory_or_control(op: Operation) -> Iterator[Relation]:
 
 def _of_control(op: Operation) -> Iterator[Relation]:
     """What enters a loop or leaves a region has the map of what takes it."""
-    if isinstance(op, scf.ForOp):
-        return _passed(op, 3, op.results)
-    if isinstance(op, scf.WhileOp):
-        return _passed(op, 0, op.before.block.args)
-    outer = op.parent_op()
-    if isinstance(op, scf.ConditionOp) and isinstance(outer, scf.WhileOp):
-        return _passed(op, 1, outer.results)
-    if isinstance(op, scf.YieldOp) and isinstance(outer, (scf.ForOp, *BRANCHES)):
-        return _passed(op, 0, outer.results)
-    if isinstance(op, scf.YieldOp) and isinstance(outer, scf.WhileOp):
-        return _passed(op, 0, outer.before.block.args)
-    return iter(())
-
-
-def _passed(
-    op: Operation, first: int, takers: Sequence[SSAValue]
-) -> Iterator[Relation]:
-    for number, taker in enumerate(takers):
-        if is_mapped(taker):
-            yield Relation(op, first + number, taker)
+    if not isinstance(op, scf.ForOp | scf.WhileOp | scf.YieldOp | scf.ConditionOp):
+        return
+    for index in range(len(op.operands)):
+        takers = targets(op, index)
+        if takers and is_mapped(takers[-1]):
+            yield Relation(op, index, takers[-1])
 
 
 def values_of(op: Operation) -> Iterator[SSAValue]:
