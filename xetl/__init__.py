@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from xetl import errors, opencl_driver
+from xetl.imports import import_whole
 
 __version__ = "0.1.0"
 
@@ -31,7 +32,7 @@ else:  # a checker would take any name to be there
             return importlib.import_module(f"xetl.{name}")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(_HOMES[name]), name)
+        found = getattr(import_whole(_HOMES[name]), name)
         globals()[name] = found
         return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from xetl.backend import Artifact, BackendBase, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
+from xetl.imports import import_whole
 from xetl.language.contents import is_opaque
 from xetl.language.reads import Question, Reads
 from xetl.language.signature import Signature
@@ -236,7 +236,7 @@ class Compiles:
 
 def compiler() -> Any:
     """The compiler; the first use loads xDSL and all passes."""
-    return importlib.import_module("xetl.compiler")
+    return import_whole("xetl.compiler")
 
 
 def choose_target(backend: BackendBase, name: object = None) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xetl import __version__
 from xetl.backend import Artifact, BackendBase, Executable, installed
 from xetl.errors import LaunchError, LibraryWarning
+from xetl.imports import import_whole
 from xetl.language.signature import Signature
 from xetl.runtime.caller import warn_at_caller
 from xetl.settings import config
@@ -153,7 +154,7 @@ def _library(name: str) -> Any:
 
 
 def _pipeline() -> Any:
-    return importlib.import_module(_PIPELINE)
+    return import_whole(_PIPELINE)
 
 
 BACKEND = CpuBackend()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from xetl import __version__
 from xetl.backend import Artifact, BackendBase, Executable
 from xetl.errors import InternalError
+from xetl.imports import import_whole
 from xetl.language.signature import Signature
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ReferenceBackend(BackendBase):
 
 
 def _executables() -> Any:
-    return importlib.import_module(_EXECUTABLE)
+    return import_whole(_EXECUTABLE)
 
 
 BACKEND = ReferenceBackend()

@@ -21,6 +21,7 @@ from xetl.backend import (
 from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
 from xetl.findings import Finding
+from xetl.imports import import_whole
 from xetl.language.signature import Signature
 from xetl.settings import config
 
@@ -118,7 +119,7 @@ class XegpuBackend(BackendBase):
 
 
 def _pipeline() -> Any:
-    return importlib.import_module(f"{_PACKAGE}.pipeline")
+    return import_whole(f"{_PACKAGE}.pipeline")
 
 
 def _launch(name: str) -> Any:

@@ -1,0 +1,96 @@
+"""Modules load whole, whenever Ctrl-C comes."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from xetl.imports import import_whole
+
+SLOW = """
+import time
+time.sleep(0.2)
+from slow_package import counted
+counted.append(1)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    folder = tmp_path / "slow_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("counted = []\n")
+    (folder / "slow.py").write_text(SLOW)
+    (folder / "wrong.py").write_text("import slow_package.not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "slow_package"
+    for name in [each for each in sys.modules if each.startswith("slow_package")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def interrupt_after() -> Iterator[Callable[[float], None]]:
+    def raises(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, raises)
+    yield lambda seconds: (signal.setitimer(signal.ITIMER_REAL, seconds), None)[1]
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupt_ends_the_waiting_not_the_import(
+    package: str, interrupt_after: Callable[[float], None]
+) -> None:
+    start = time.perf_counter()
+    interrupt_after(0.05)
+    with pytest.raises(KeyboardInterrupt):
+        import_whole(f"{package}.slow")
+    assert time.perf_counter() - start < 0.2
+    assert import_whole(f"{package}.slow") is sys.modules[f"{package}.slow"]
+    assert importlib.import_module(package).counted == [1]
+
+
+def test_errors_are_those_of_the_import(package: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match="not_there"):
+        import_whole(f"{package}.wrong")
+
+
+INTERRUPTED = """
+import signal, sys
+from tests.reliability.kernels import cases, launch
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+case = cases()["gemm_f32"]
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+try:
+    launch(case)
+except KeyboardInterrupt:
+    print("interrupted")
+signal.setitimer(signal.ITIMER_REAL, 0)
+launch(case)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.05, 0.1, 0.15, 0.2, 0.3])
+def test_a_first_launch_may_be_interrupted(seconds: float) -> None:
+    """Most of its time goes into loading xDSL, LLVM and the passes."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(seconds)],
+        env={"PYTHONPATH": ":".join(sys.path), "XETL_CACHE": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
