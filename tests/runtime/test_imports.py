@@ -29,7 +29,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (folder / "__init__.py").write_text("counted = []\n")
     (folder / "slow.py").write_text(SLOW)
     (folder / "wrong.py").write_text("import slow_package.not_there\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield "slow_package"
     for name in [each for each in sys.modules if each.startswith("slow_package")]:
         del sys.modules[name]
