@@ -133,7 +133,7 @@ def test_nobody_waits_for_ever(script: str, tmp_path: Path) -> None:
 
 PLAIN_LOCKS = {
     "xetl/locks.py": "what the others are made of",
-    "backends/reference/xetl_reference/team.py": "turns of one run, made for it",
+    "backends/reference/xetl_reference/subgroup_scheduler.py": "made for one run",
 }
 
 

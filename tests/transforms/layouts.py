@@ -30,7 +30,7 @@ from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.language.distribution import Layout, problem_with, rounds, spreads
 from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 ELEMENTS = {
     "float32": f32,

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xetl.dialects.text import read_module
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 CHECKS = ("race", "uninit")
 Truth = Sequence[Any]

@@ -19,7 +19,7 @@ from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
 from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
 from xetl.transforms.stages import check_stage
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 TEXT = (Path(__file__).parent / "appendix_1.mlir").read_text()
 KERNELS = ("vectors_in_order", "vectors_transposed")

@@ -14,7 +14,7 @@ from xetl.errors import CheckError, IRError
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.cse import CSEPass
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 HEAD = """gpu.module @m {
   gpu.func @k(%in: memref<?xindex>, %n: index) kernel attributes {

@@ -9,7 +9,7 @@ from meaning import fresh
 from workgroup_kernels import WorkgroupKernel, kernel_of, kernels
 
 from xetl.dialects.text import read_module
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 
 def run(kernel: WorkgroupKernel) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl_reference.rounding import narrow, round_to_tf32
+from xetl_reference.floats import narrow, round_to_tf32
 from xetl_reference.values import (
     BOOL,
     F32,

@@ -6,7 +6,8 @@ may; the answers come from the tables of shadow.py, which each memory carries.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,10 +15,9 @@ import numpy as np
 from xetl_reference import findings
 from xetl_reference.accesses import accesses_of, lanes_of
 from xetl_reference.memory import View
-from xetl_reference.order import Order
+from xetl_reference.op_locations import line_of
 from xetl_reference.plan import PROGRAM, RUN, SUBGROUP_ID, Frame, Plan, Step
 from xetl_reference.shadow import READ, WRITE, Access, Clock, Shadow
-from xetl_reference.where import line_of
 
 OOB, UNINIT, RACE = "oob", "uninit", "race"
 CHECKS = (OOB, UNINIT, RACE)
@@ -234,3 +234,34 @@ def _marked(plan: Plan, op: Any, step: Step) -> Step:
             raise report(frame[RUN].who, *[frame[slot] for slot in operands])
 
     return run
+
+
+Known = dict[int, int]
+"""For each subgroup the first code (shadow.py) of it that may still be under way."""
+
+
+class Order:
+    """What the subgroups of one program know of each other."""
+
+    def __init__(self) -> None:
+        self._known: defaultdict[int, Known] = defaultdict(dict)
+        self._arrived: defaultdict[Hashable, Known] = defaultdict(dict)
+
+    def known(self, subgroup: int) -> Mapping[int, int]:
+        """What a subgroup knows; of those that are missing it knows nothing."""
+        return self._known[subgroup]
+
+    def arrive(self, subgroup: int, meeting: Hashable, now: int) -> None:
+        """A subgroup arrives; what it did before the code ``now`` has ended."""
+        known = self._known[subgroup]
+        _join(known, {subgroup: now})
+        _join(self._arrived[meeting], known)
+
+    def leave(self, subgroup: int, meeting: Hashable) -> None:
+        """A subgroup has waited until all had arrived."""
+        _join(self._known[subgroup], self._arrived[meeting])
+
+
+def _join(known: Known, more: Mapping[int, int]) -> None:
+    for subgroup, code in more.items():
+        known[subgroup] = max(known.get(subgroup, 0), code)

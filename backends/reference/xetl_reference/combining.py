@@ -14,8 +14,7 @@ import numpy as np
 
 from xetl.dialects.combining import normalize_kind
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS
-from xetl_reference.floats import maximum, minimum
-from xetl_reference.rounding import in_f32, in_f64
+from xetl_reference.floats import in_f32, in_f64, maximum, minimum
 from xetl_reference.values import (
     BOOL,
     Array,

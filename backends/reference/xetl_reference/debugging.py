@@ -1,17 +1,25 @@
-"""Printing and checking while a kernel runs: `xetile.print`, assertions.
+"""Prints, assertions and breakpoints of a kernel.
 
-Source: docs/language.md, "debug"; MLIR, `cf.assert`.
+At `xetile.breakpoint`, `sys.breakpointhook` is called from a frame that looks as if the
+kernel itself ran in Python: its file, line and name are the kernel's, its locals the
+kernel's variables.
 """
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from xetl.dialects.base import ints_of
 from xetl.errors import LaunchError
+from xetl_reference.memory import View
+from xetl_reference.op_locations import at_operation, frames_of
+from xetl_reference.tiles import ScatteredTile, Tile
 from xetl_reference.values import (
+    Array,
     Function,
     Meaning,
     bits_of,
@@ -19,7 +27,6 @@ from xetl_reference.values import (
     is_vector,
     unsigned,
 )
-from xetl_reference.where import at_operation
 
 
 def _shown(type_: Any, is_unsigned: bool) -> Function:
@@ -86,8 +93,78 @@ def _cf_assert(op: Any) -> Function:
     return run
 
 
+_CALL = "__import__('sys').breakpointhook()"
+
+
+class SeenTile:
+    """A tile in a debugger.
+
+    Attributes:
+        shape: of the tile.
+        offsets: where it lies in its matrix; of a scatter tile the indices.
+        values: what a load gives now; None for a scatter tile.
+    """
+
+    def __init__(self, tile: Tile | ScatteredTile, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+        self.offsets: Any = None
+        self.values: Array | None = None
+        if isinstance(tile, ScatteredTile):
+            self.offsets = tile.indices
+        else:
+            rows, columns = self.shape
+            self.offsets = (tile.row, tile.column)
+            self.values = tile.load(rows, columns)
+
+    def __repr__(self) -> str:
+        if self.values is None:
+            return f"<scatter tile {self.shape} of indices {self.offsets}>"
+        return f"<tile {self.shape} at {self.offsets} of {self.values.dtype}>"
+
+
+def _breakpoint(op: Any) -> Function:
+    names = [name.data for name in op.names]
+    shapes = [getattr(argument.type, "shape", None) for argument in op.arguments]
+    without_sign = ints_of(op.unsigned)
+    code = _code(op)
+
+    def run(*values: Any) -> None:
+        variables: dict[str, Any] = {"__builtins__": builtins}
+        for i, (name, value) in enumerate(zip(names, values)):
+            variables[name] = _seen(value, shapes[i], i in without_sign)
+        exec(code, variables)  # the text is our own
+
+    return run
+
+
+def _code(op: Any) -> CodeType:
+    """The call of the hook, as code that stands at the user's line."""
+    where = next(frames_of(op), None)
+    if where is None:
+        return compile(_CALL, "<kernel>", "exec")
+    code = compile("\n" * (where.line - 1) + _CALL, where.file, "exec")
+    return code.replace(co_name=where.function or code.co_name)
+
+
+def _seen(value: Any, shape: Any, is_unsigned: bool) -> Any:
+    """A value as a user knows it: arrays are NumPy's, not to be written."""
+    if isinstance(value, Tile | ScatteredTile):
+        return SeenTile(value, shape)
+    array: Array
+    if isinstance(value, View):
+        array = value.whole()
+    elif getattr(value, "ndim", 0):
+        array = value
+    else:
+        return value.item() if hasattr(value, "item") else value
+    seen = (unsigned(array) if is_unsigned else array).view()
+    seen.flags.writeable = False
+    return seen
+
+
 MEANINGS: dict[str, Meaning] = {
     "xetile.print": _print,
     "xetile.assert": _assert,
     "cf.assert": _cf_assert,
+    "xetile.breakpoint": _breakpoint,
 }

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xetl.errors import CheckError
+from xetl_reference.op_locations import at_operation, line_of
 from xetl_reference.shadow import Shadow
 from xetl_reference.tiles import ScatteredTile
-from xetl_reference.where import at_operation, line_of
 
 BOUNDS, DIM = "xetile.bounds", "xetile.dim"
 """Attributes of the comparison that guards an index: the array's name and dimension."""

@@ -1,6 +1,6 @@
 """Float arithmetic, comparisons and select of `arith`.
 
-f16 and bf16 are computed in f32 and rounded once (rounding.py); f32 and f64 are what
+f16 and bf16 are computed in f32 and rounded once; f32 and f64 are what
 NumPy gives, which is IEEE. Source: MLIR, `arith`.
 """
 
@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from xetl_reference.rounding import in_f32
 from xetl_reference.values import (
+    BF16,
+    F32,
+    F64,
     Array,
     Binary,
+    DType,
     Function,
     Meaning,
     dtype_of,
+    is_narrow,
     is_vector,
     on_arrays,
 )
@@ -101,3 +105,100 @@ MEANINGS: dict[str, Meaning] = {
     "arith.cmpf": _cmpf,
     "arith.select": _select,
 }
+
+
+def widen(values: Array) -> Array:
+    """f16 and bf16 as f32, others as they are."""
+    return values.astype(F32) if is_narrow(values.dtype) else values
+
+
+def narrow(values: Array, dtype: DType) -> Array:
+    """Round to ``dtype``, to nearest even, once."""
+    if values.dtype == dtype:
+        return values
+    if values.dtype == F64 and dtype == BF16:
+        # ml_dtypes goes by way of f32 and would round twice.
+        return round_to_odd(values).astype(BF16)
+    return values.astype(dtype)
+
+
+def round_to_odd(values: Array) -> Array:
+    """f64 as f32 so that rounding further gives what rounding at once would.
+
+    What is not exact gets an odd last bit: no tie can arise then.
+    Source: Boldo and Melquiond, "When double rounding is odd".
+    """
+    near = np.asarray(values.astype(F32))
+    error = values - near.astype(F64)
+    wrong = (error != 0) & np.isfinite(near) & (near.view(np.int32) & 1 == 0)
+    away = np.where(error > 0, np.inf, -np.inf).astype(F32)
+    return np.where(wrong, np.nextafter(near, away), near)
+
+
+def round_to_tf32(values: Array) -> Array:
+    """f32 with 10 bits of fraction, to nearest even."""
+    bits = values.astype(F32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000
+    special = ~np.isfinite(values)
+    return np.where(special, values, rounded.astype(np.uint32).view(F32))
+
+
+def in_f32(function: Function, dtype: DType) -> Function:
+    """``function`` of floats, computed in f32 for the 16-bit types."""
+    if not is_narrow(dtype):
+        return function
+
+    def rounded(*values: Array) -> Array:
+        return function(*(value.astype(F32) for value in values)).astype(dtype)
+
+    return rounded
+
+
+def in_f64(function: Function, dtype: DType) -> Function:
+    """``function`` of floats, computed in f64, rounded to f32 and then to the type."""
+    if dtype == F64:
+        return function
+
+    def rounded(*values: Array) -> Array:
+        result = function(*(value.astype(F64) for value in values)).astype(F32)
+        return result.astype(dtype, copy=False)
+
+    return rounded
+
+
+def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """``a * b + c`` with one rounding, for f32 and narrower; nearly so for f64."""
+    if a.dtype == F64:
+        return _fma_f64(a, b, c)
+    product = a.astype(F64) * b.astype(F64)  # exact: 48 bits at most
+    total = product + c.astype(F64)
+    error = _sum_error(product, c.astype(F64), total)
+    bits = np.asarray(total).view(np.int64)
+    wrong = (error != 0) & np.isfinite(error) & (bits & 1 == 0)
+    away = np.where(error > 0, np.inf, -np.inf)
+    odd = np.where(wrong, np.nextafter(total, away), total)
+    return odd.astype(F32).astype(a.dtype, copy=False)
+
+
+def _sum_error(a: Array, b: Array, total: Array) -> Array:
+    """What ``a + b`` lost when it was rounded to ``total``.  Source: Knuth, TwoSum."""
+    part = total - a
+    return (a - (total - part)) + (b - part)
+
+
+def _fma_f64(a: Array, b: Array, c: Array) -> Array:
+    """The product's rounding error is added last: wrong by an ulp at the very most."""
+    product = a * b
+    lost = _product_error(a, b, product)
+    total = product + c
+    correction = _sum_error(product, c, total) + lost
+    return np.where(np.isfinite(correction), total + correction, total)
+
+
+def _product_error(a: Array, b: Array, product: Array) -> Array:
+    """What ``a * b`` lost.  Source: Dekker, with Veltkamp's splitting."""
+    splitter = 134217729.0
+    ah = splitter * a - (splitter * a - a)
+    bh = splitter * b - (splitter * b - b)
+    al, bl = a - ah, b - bh
+    return al * bl - (((product - ah * bh) - al * bh) - ah * bl)

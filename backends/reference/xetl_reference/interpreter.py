@@ -13,6 +13,20 @@ from xdsl.ir import Attribute, Operation
 from xetl.dialects.base import ints_of
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.errors import InternalError
+from xetl_reference import (
+    casts,
+    control,
+    debugging,
+    floats,
+    integers,
+    mathematics,
+    programs,
+    tile_values,
+    tiles,
+    vector_memory,
+    vectors,
+    views,
+)
 from xetl_reference.checks import Run
 from xetl_reference.plan import (
     BLOCK_DIM,
@@ -28,11 +42,34 @@ from xetl_reference.plan import (
     Table,
 )
 from xetl_reference.programs import Program
-from xetl_reference.table import TABLE
-from xetl_reference.team import Team
+from xetl_reference.subgroup_scheduler import SubgroupScheduler
+from xetl_reference.values import Meaning
 from xetl_reference.views import SHARED, allocate
 
 Grid = tuple[int, int, int]
+
+
+TABLE = Table(
+    meanings={
+        **integers.MEANINGS,
+        **floats.MEANINGS,
+        **mathematics.MEANINGS,
+        **casts.MEANINGS,
+        **vectors.MEANINGS,
+        **vector_memory.MEANINGS,
+        **views.MEANINGS,
+        **tiles.MEANINGS,
+        **tile_values.MEANINGS,
+        **programs.MEANINGS,
+        **debugging.MEANINGS,
+    },
+    builders={
+        **control.BUILDERS,
+        **views.BUILDERS,
+        **programs.BUILDERS,
+    },
+)
+"""All operations the backend knows."""
 
 
 class Interpreter:
@@ -112,7 +149,7 @@ class Interpreter:
     def _run_program(self, frame: Frame, counts: Grid) -> None:
         total = counts[0] * counts[1] * counts[2]
         x, y, z = frame[BLOCK_ID : BLOCK_ID + 3]
-        team = Team(total, (x, y, z)) if total > 1 else None
+        team = SubgroupScheduler(total, (x, y, z)) if total > 1 else None
         program = Program(team)
         frames: list[Frame] = []
         for number, (z, y, x) in enumerate(product(*map(range, reversed(counts)))):
@@ -188,3 +225,19 @@ def _has_maps(function: Operation) -> bool:
         for op in function.walk()
         for value in op.results
     )
+
+
+def register_op(name: str, meaning: Meaning) -> None:
+    """Teach the backend an operation for good.
+
+    Args:
+        name: as in the IR, ``dialect.operation``.
+        meaning: given the operation, the function from its operands' values (in the
+            order of ``op.operands``) to its result's value.
+    """
+    TABLE.meanings[name] = meaning
+
+
+def table_with(extra: Mapping[str, Meaning] | None) -> Table:
+    """The table with more operations, as for `register_op`, for one module."""
+    return TABLE.extended(extra) if extra else TABLE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl_reference.rounding import fused_multiply_add, in_f64
+from xetl_reference.floats import fused_multiply_add, in_f64
 from xetl_reference.values import (
     Array,
     Function,

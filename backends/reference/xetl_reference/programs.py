@@ -5,15 +5,16 @@ Source: MLIR, `gpu`; docs/xetile.md, section 4 (thread ids count subgroups).
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import Any, NamedTuple
 
 from xetl_reference.memory import View
-from xetl_reference.named_barriers import Rounds
 from xetl_reference.plan import (
     BLOCK_DIM,
     BLOCK_ID,
     GRID,
     PROGRAM,
+    RUN,
     SUBGROUP_ID,
     SUBGROUPS,
     THREAD_ID,
@@ -22,7 +23,11 @@ from xetl_reference.plan import (
     Plan,
     Step,
 )
-from xetl_reference.team import Team
+from xetl_reference.subgroup_scheduler import (
+    SubgroupScheduler,
+    no_such_barrier,
+    participants,
+)
 from xetl_reference.values import Meaning, constant_value
 
 SUBGROUP_SIZE = 16
@@ -39,7 +44,7 @@ class Program:
 
     __slots__ = ("rounds", "shared", "team")
 
-    def __init__(self, team: Team | None = None) -> None:
+    def __init__(self, team: SubgroupScheduler | None = None) -> None:
         self.shared: dict[Any, View] = {}
         self.team = team
         self.rounds = Rounds()
@@ -89,6 +94,98 @@ MEANINGS: dict[str, Meaning] = {
     "xegpu.compile_hint": lambda op: lambda: None,
     "xegpu.fence": lambda op: lambda: None,  # everything is seen at once
 }
+
+
+MOST = 32
+"""Named barriers of a workgroup (docs/xetile.md, "Limits")."""
+
+
+class NamedBarrier(NamedTuple):
+    """The value of `init_nbarrier`."""
+
+    number: int
+    participants: int
+
+
+class Rounds:
+    """Who has arrived at the named barriers of a program, and who has waited."""
+
+    def __init__(self) -> None:
+        self._arrivals: Counter[int] = Counter()
+        self._waits: Counter[tuple[int, int]] = Counter()
+
+    def arrive(self, barrier: NamedBarrier) -> int:
+        """One arrives; gives the round, from 0, that it belongs to."""
+        number = self._arrivals[barrier.number]
+        self._arrivals[barrier.number] += 1
+        return number // barrier.participants
+
+    def next_wait(self, barrier: NamedBarrier, subgroup: int) -> int:
+        """One begins to wait; gives the round, from 0, that it waits for."""
+        key = barrier.number, subgroup
+        self._waits[key] += 1
+        return self._waits[key] - 1
+
+    def is_over(self, barrier: NamedBarrier, number: int) -> bool:
+        """Whether all participants of a round have arrived."""
+        return self._arrivals[barrier.number] >= (number + 1) * barrier.participants
+
+
+def _allocated(op: Any) -> int:
+    """How many named barriers the function of ``op`` has asked for."""
+    function = op
+    while function.parent_op() is not None and not function.name.endswith(".func"):
+        function = function.parent_op()
+    asked = [
+        each.nbarrier_num.value.data
+        for each in function.walk()
+        if each.name == "xegpu.alloc_nbarrier"
+    ]
+    return min(max(asked, default=MOST), MOST)
+
+
+def _init(plan: Plan, op: Any) -> Any:
+    limit, result = _allocated(op), plan.slot(op.result)
+    number, count = plan.slots(op.operands)
+
+    def run(frame: Frame) -> None:
+        barrier = NamedBarrier(frame[number], frame[count])
+        if not 0 <= barrier.number < limit:
+            raise no_such_barrier(op, barrier.number, limit)
+        team = frame[PROGRAM].team
+        if team is not None and not 1 <= barrier.participants <= team.count:
+            raise participants(op, barrier.participants, team.count)
+        frame[result] = barrier
+
+    return run
+
+
+def _arrive(plan: Plan, op: Any) -> Any:
+    slot = plan.slot(op.nbarrier)
+
+    def run(frame: Frame) -> None:
+        barrier = frame[slot]
+        number = frame[PROGRAM].rounds.arrive(barrier)
+        if frame[RUN] is not None:
+            frame[RUN].arrive(frame[SUBGROUP_ID], (barrier.number, number))
+
+    return run
+
+
+def _wait(plan: Plan, op: Any) -> Any:
+    slot = plan.slot(op.nbarrier)
+
+    def run(frame: Frame) -> None:
+        program, barrier, me = frame[PROGRAM], frame[slot], frame[SUBGROUP_ID]
+        number = program.rounds.next_wait(barrier, me)
+        if program.team is not None:
+            program.team.wait(me, op, lambda: program.rounds.is_over(barrier, number))
+        if frame[RUN] is not None:
+            frame[RUN].pass_named(me, (barrier.number, number))
+
+    return run
+
+
 BUILDERS: dict[str, Builder] = {
     "arith.constant": _constant,
     "index.constant": _constant,
@@ -101,4 +198,7 @@ BUILDERS: dict[str, Builder] = {
     "gpu.subgroup_id": _number(SUBGROUP_ID),
     "gpu.num_subgroups": _number(SUBGROUPS),
     "gpu.barrier": _barrier,
+    "xegpu.init_nbarrier": _init,
+    "xegpu.nbarrier_arrive": _arrive,
+    "xegpu.nbarrier_wait": _wait,
 }

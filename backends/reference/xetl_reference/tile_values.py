@@ -11,7 +11,7 @@ import numpy as np
 
 from xetl.dialects.base import ints_of
 from xetl_reference.combining import combine, reduction, scan
-from xetl_reference.rounding import round_to_tf32
+from xetl_reference.floats import round_to_tf32
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
 from xetl_reference.values import (
     BF16,

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 from xetl.dialects.parser import parse_module
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 _NAMES = {"bool": "i1", "bfloat16": "bf16"}
 

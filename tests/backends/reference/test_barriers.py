@@ -8,7 +8,7 @@ from xetl import xetile
 from xetl.dialects.text import read_module
 from xetl.errors import CheckError
 from xetl.xetile import f32
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 CHECKS = ("race", "uninit")
 

@@ -5,7 +5,7 @@ import pytest
 from op_harness import evaluate
 
 from xetl.dialects.parser import parse_module
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 from xetl_reference.tiles import pack, unpack
 
 RNG = np.random.default_rng(5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from op_harness import FLOATS, evaluate, some_floats, type_name
 
-from xetl_reference.rounding import narrow
+from xetl_reference.floats import narrow
 
 
 def same(found, wanted):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from xetl.dialects.parser import parse_module
 from xetl.errors import InternalError
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 few = settings(max_examples=30, deadline=None)
 

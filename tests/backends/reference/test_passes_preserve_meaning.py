@@ -43,7 +43,7 @@ from xsmm_meaning import meanings
 from xetl.backend import find_backend
 from xetl.compiler import build
 from xetl.pipeline import lower
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 TARGETS = ["avx2", "avx512_bf16"]
 sizes = st.integers(1, 70)

@@ -8,7 +8,7 @@ from xsmm_meaning import CALLS
 from xetl.backend import find_backend
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.verify import verify
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
 
 CPU = find_backend("cpu")
 ROAD = (

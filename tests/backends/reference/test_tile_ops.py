@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from op_harness import FLOATS, INTEGERS, evaluate, type_name
 
 from xetl.dialects.parser import parse_module
-from xetl_reference.rounding import round_to_tf32
-from xetl_reference.run import run_module
+from xetl_reference.executable import run_module
+from xetl_reference.floats import round_to_tf32
 
 few = settings(max_examples=30, deadline=None)
 sizes = st.integers(1, 70)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from op_harness import FLOATS, INTEGERS, evaluate
 
-from xetl_reference.rounding import widen
+from xetl_reference.floats import widen
 
 few = settings(max_examples=20, deadline=None)
 sizes = st.integers(1, 12)

@@ -29,7 +29,7 @@ from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.upstream import arith, gpu, scf, vector
 from xetl.transforms.stages import check_stage
 from xetl_reference.combining import combine, reduction, scan
-from xetl_reference.table import TABLE
+from xetl_reference.interpreter import TABLE
 from xetl_reference.values import BF16, constant_value, dtype_of
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DIALECTS
