@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xetl
-from xetl.dialects.upstream.xegpu_fence import FenceOp
+from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.errors import IRError
 
 TEXT = """

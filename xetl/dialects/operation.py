@@ -26,6 +26,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from types import ModuleType
 from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
@@ -69,8 +70,8 @@ class XetlOp(IRDLOperation):
         if cls.assembly_format is not None:
             FORMATS[cls] = cls.assembly_format
             cls.assembly_format = None  # or xDSL would compile it here
-            for method in ("parse", "print"):
-                setattr(cls, method, _BY_FORMAT[method])
+            for method, by_format in _BY_FORMAT.items():
+                setattr(cls, method, by_format)
         for constant in [each for each in vars(cls) if each.isupper()]:
             cls.__annotations__.setdefault(constant, ClassVar)
         if commutes:
@@ -238,13 +239,15 @@ def _values_of(operand: Operand) -> Sequence[SSAValue]:
     return [SSAValue.get(each) for each in operand]
 
 
-def operations_of(*modules: str) -> list[type[Operation]]:
+def operations_of(*modules: str | ModuleType) -> list[type[Operation]]:
     """The operations that modules define, in the order of their text."""
     found: list[type[Operation]] = []
-    for module in modules:
-        for each in vars(sys.modules[module]).values():
-            if not isinstance(each, type) or each.__module__ != module:
+    for each in modules:
+        module = each if isinstance(each, ModuleType) else sys.modules[each]
+        for value in vars(module).values():
+            if not isinstance(value, type) or value.__module__ != module.__name__:
                 continue
-            if issubclass(each, XetlOp) and "name" in vars(each):
-                found.append(each)
+            # `issubclass` of an abstract class asks all its subclasses.
+            if XetlOp in value.__mro__ and "name" in vars(value):
+                found.append(cast("type[XetlOp]", value))
     return found

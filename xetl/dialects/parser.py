@@ -51,7 +51,7 @@ from .upstream.memref import MemRef
 from .upstream.scf import Scf
 from .upstream.ub import Ub
 from .upstream.vector import Vector
-from .upstream.xegpu_hints import XeGPUHints
+from .upstream.xegpu import XeGPUHints
 from .xetile import OTHER_SPELLINGS, XeTile
 from .xetile.generic_form import settle
 

@@ -12,7 +12,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     prop_def,
     result_def,
     traits_def,
@@ -30,7 +29,7 @@ from ..base import (
     print_attributes,
     resolve_indices,
 )
-from ..operation import Common, XetlOp
+from ..operation import Common, XetlOp, operations_of
 
 
 class _AffineOp(XetlOp):
@@ -45,12 +44,7 @@ class _AffineOp(XetlOp):
     def __init__(
         self, map_: AffineMapAttr, operands: Sequence[Value], **common: Unpack[Common]
     ) -> None:
-        super().__init__(
-            operands=[operands],
-            result_types=[IndexType()],
-            properties={"map": map_},
-            **common,
-        )
+        super().__init__(operands, map=map_, **common)
 
     @property
     def dimensions(self) -> Sequence[SSAValue]:
@@ -96,15 +90,8 @@ class _AffineOp(XetlOp):
         check(bool(map_.results), "the map needs a result")
 
 
-@irdl_op_definition
-class ApplyOp(_AffineOp):
+class ApplyOp(_AffineOp, name="affine.apply"):
     """The value of the map."""
-
-    name = "affine.apply"
-
-    map_operands = var_operand_def(IndexType)
-    map = prop_def(AffineMapAttr)
-    result = result_def(IndexType)
 
     def verify_(self) -> None:
         """Check the number of operands, and that there is one result."""
@@ -113,26 +100,12 @@ class ApplyOp(_AffineOp):
         check(found == 1, f"the map of affine.apply has one result, found {found}")
 
 
-@irdl_op_definition
-class MinOp(_AffineOp):
+class MinOp(_AffineOp, name="affine.min"):
     """The smallest result of the map."""
 
-    name = "affine.min"
 
-    map_operands = var_operand_def(IndexType)
-    map = prop_def(AffineMapAttr)
-    result = result_def(IndexType)
-
-
-@irdl_op_definition
-class MaxOp(_AffineOp):
+class MaxOp(_AffineOp, name="affine.max"):
     """The largest result of the map."""
 
-    name = "affine.max"
 
-    map_operands = var_operand_def(IndexType)
-    map = prop_def(AffineMapAttr)
-    result = result_def(IndexType)
-
-
-Affine = Dialect("affine", [ApplyOp, MinOp, MaxOp])
+Affine = Dialect("affine", operations_of(__name__))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
     FlatSymbolRefAttrConstr,
     FunctionType,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
 )
-from xdsl.ir import Attribute, Dialect, Region
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -28,10 +29,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
-from ..base import Value, check, parse_attributes, print_attributes
-from ..operation import Common, XetlOp
+from ..base import Value, check
+from ..kinds_of_types import is_array
+from ..operation import Common, XetlOp, operations_of
 from ..verify import LocatedVerifyException
-from . import function_syntax as syntax
 
 HIDDEN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
@@ -52,11 +53,135 @@ def _list(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types)) or "no values"
 
 
-@irdl_op_definition
-class FuncOp(XetlOp):
-    """A function; without a body a declaration."""
+# Text that kernels of other dialects share; source: MLIR, FunctionOpInterface.
 
-    name = "func.func"
+
+@dataclass
+class ParsedSignature:
+    """``(%a: type {...}, ...) -> (type {...}, ...)``; no names in a declaration."""
+
+    arguments: list[Parser.Argument] = field(default_factory=list[Parser.Argument])
+    inputs: list[Attribute] = field(default_factory=list[Attribute])
+    input_attributes: list[DictionaryAttr] = field(default_factory=list[DictionaryAttr])
+    results: list[Attribute] = field(default_factory=list[Attribute])
+    result_attributes: list[DictionaryAttr] = field(
+        default_factory=list[DictionaryAttr]
+    )
+
+    @property
+    def function_type(self) -> FunctionType:
+        """The type of the function."""
+        return FunctionType.from_lists(self.inputs, self.results)
+
+    def attribute_properties(self) -> dict[str, Attribute]:
+        """`arg_attrs` and `res_attrs`, where there are any."""
+        found: dict[str, Attribute] = {}
+        if any(attributes.data for attributes in self.input_attributes):
+            found["arg_attrs"] = ArrayAttr(self.input_attributes)
+        if any(attributes.data for attributes in self.result_attributes):
+            found["res_attrs"] = ArrayAttr(self.result_attributes)
+        return found
+
+
+def parse_signature(parser: Parser) -> ParsedSignature:
+    """Parse arguments and results."""
+    signature = ParsedSignature()
+
+    def parse_input() -> None:
+        argument = parser.parse_optional_argument()
+        if argument is None:
+            type_ = parser.parse_type()
+        else:
+            signature.arguments.append(argument)
+            type_ = argument.type
+        attributes = parser.parse_optional_attr_dict()
+        signature.input_attributes.append(DictionaryAttr(attributes))
+        signature.inputs.append(type_)
+        location = parser.parse_optional_location()
+        if argument is not None and location is not None:
+            argument.location = location
+
+    def parse_result() -> None:
+        signature.results.append(parser.parse_type())
+        attributes = parser.parse_optional_attr_dict()
+        signature.result_attributes.append(DictionaryAttr(attributes))
+
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
+    if parser.parse_optional_punctuation("->"):
+        several = parser.parse_optional_comma_separated_list(
+            parser.Delimiter.PAREN, parse_result
+        )
+        if several is None:
+            signature.results.append(parser.parse_type())
+            signature.result_attributes.append(DictionaryAttr({}))
+    return signature
+
+
+def parse_attribution(parser: Parser) -> Parser.Argument:
+    """Parse ``%memory : type {...}``; the attributes are for other compilers."""
+    argument = parser.parse_argument()
+    parser.parse_optional_attr_dict()
+    return argument
+
+
+def parse_body(parser: Parser, arguments: Sequence[Parser.Argument]) -> Region:
+    """Parse the body, empty if absent."""
+    return parser.parse_optional_region(arguments) or Region()
+
+
+def _attributes_at(attributes: Attribute | None, index: int) -> dict[str, Attribute]:
+    if not is_array(attributes):
+        return {}
+    found: Attribute = attributes.data[index]
+    return dict(found.data) if isinstance(found, DictionaryAttr) else {}
+
+
+def print_arguments(
+    printer: Printer, arguments: Sequence[SSAValue], attributes: Attribute | None
+) -> None:
+    """Print ``(%a: type {...}, ...)``."""
+
+    def print_one(index: int) -> None:
+        argument = arguments[index]
+        printer.print_ssa_value(argument)
+        printer.print_string(": ")
+        printer.print_attribute(argument.type)
+        printer.print_op_attributes(_attributes_at(attributes, index))
+
+    with printer.in_parens():
+        printer.print_list(range(len(arguments)), print_one)
+
+
+def print_declared(printer: Printer, inputs: Sequence[Attribute]) -> None:
+    """Print the arguments of a declaration."""
+    with printer.in_parens():
+        printer.print_list(inputs, printer.print_attribute)
+
+
+def print_results(
+    printer: Printer, results: Sequence[Attribute], attributes: Attribute | None
+) -> None:
+    """Print ``-> type`` or ``-> (type {...}, ...)``."""
+
+    def print_one(index: int) -> None:
+        printer.print_attribute(results[index])
+        printer.print_op_attributes(_attributes_at(attributes, index))
+
+    if not results:
+        return
+    printer.print_string(" -> ")
+    if len(results) == 1 and attributes is None:
+        printer.print_attribute(results[0])
+        return
+    with printer.in_parens():
+        printer.print_list(range(len(results)), print_one)
+
+
+# Operations
+
+
+class FuncOp(XetlOp, name="func.func"):
+    """A function; without a body a declaration."""
 
     sym_name = prop_def(SymbolNameConstraint())
     function_type = prop_def(FunctionType)
@@ -95,12 +220,12 @@ class FuncOp(XetlOp):
         if visibility is not None:
             properties["sym_visibility"] = visibility
         properties["sym_name"] = parser.parse_symbol_name()
-        signature = syntax.parse_signature(parser)
+        signature = parse_signature(parser)
         properties["function_type"] = signature.function_type
         attributes: dict[str, Attribute] = {}
         if parser.parse_optional_keyword("attributes"):
             attributes = parser.parse_optional_attr_dict()
-        body = syntax.parse_body(parser, signature.arguments)
+        body = parse_body(parser, signature.arguments)
         return cls.create(
             properties=properties | signature.attribute_properties(),
             attributes=attributes,
@@ -115,10 +240,10 @@ class FuncOp(XetlOp):
         printer.print_symbol_name(self.sym_name.data)
         if self.body.blocks:
             arguments = self.body.blocks[0].args
-            syntax.print_arguments(printer, arguments, self.arg_attrs)
+            print_arguments(printer, arguments, self.arg_attrs)
         else:
-            syntax.print_declared(printer, self.function_type.inputs.data)
-        syntax.print_results(printer, self.function_type.outputs.data, self.res_attrs)
+            print_declared(printer, self.function_type.inputs.data)
+        print_results(printer, self.function_type.outputs.data, self.res_attrs)
         printer.print_op_attributes(
             self.properties | self.attributes,
             reserved_attr_names=HIDDEN,
@@ -137,11 +262,8 @@ class FuncOp(XetlOp):
             check_returns(self.body, self.function_type)
 
 
-@irdl_op_definition
-class ReturnOp(XetlOp):
+class ReturnOp(XetlOp, name="func.return"):
     """Leave a function."""
-
-    name = "func.return"
 
     arguments = var_operand_def()
 
@@ -150,18 +272,19 @@ class ReturnOp(XetlOp):
     assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
 
     def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[arguments], **common)
+        super().__init__(arguments, **common)
 
 
-@irdl_op_definition
-class CallOp(XetlOp):
+class CallOp(XetlOp, name="func.call"):
     """Call a function of the module."""
-
-    name = "func.call"
 
     callee = prop_def(FlatSymbolRefAttrConstr)
     arguments = var_operand_def()
     res = var_result_def()
+
+    assembly_format = (
+        "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
+    )
 
     def __init__(
         self,
@@ -170,38 +293,8 @@ class CallOp(XetlOp):
         result_types: Sequence[Attribute],
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[arguments],
-            result_types=[result_types],
-            properties={"callee": SymbolRefAttr(callee)},
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``@f(%a) : (type) -> type``."""
-        callee = SymbolRefAttr(parser.parse_symbol_name())
-        operands = parser.parse_op_args_list()
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        position = parser.pos
-        type_ = parser.parse_function_type()
-        return cls.create(
-            operands=parser.resolve_operands(operands, type_.inputs.data, position),
-            result_types=type_.outputs.data,
-            properties=properties | {"callee": callee},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``@f(%a) : (type) -> type``."""
-        printer.print_string(" ")
-        printer.print_attribute(self.callee)
-        with printer.in_parens():
-            printer.print_list(self.arguments, printer.print_ssa_value)
-        print_attributes(printer, self, ("callee",))
-        printer.print_string(" : ")
-        printer.print_operation_type(self)
+        name = SymbolRefAttr(callee)
+        super().__init__(arguments, result_types, callee=name, **common)
 
 
-Func = Dialect("func", [FuncOp, ReturnOp, CallOp])
+Func = Dialect("func", operations_of(__name__))

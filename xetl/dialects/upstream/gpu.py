@@ -10,22 +10,31 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     FunctionType,
+    IndexType,
     IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, Region
+from xdsl.ir import (
+    Attribute,
+    Dialect,
+    ParametrizedAttribute,
+    Region,
+    SpacedOpaqueSyntaxAttribute,
+)
 from xdsl.irdl import (
-    irdl_op_definition,
+    irdl_attr_definition,
     opt_prop_def,
+    param_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsolatedFromAbove,
@@ -38,33 +47,18 @@ from xdsl.traits import (
     SymbolTable,
 )
 
-from ..base import Value, check, print_attributes
-from ..operation import Common, XetlOp
-from . import function_syntax as syntax
+from ..base import Value, check, parse_attributes, print_attributes
+from ..operation import Common, XetlOp, operations_of
+from . import func as syntax
 from .func import check_returns
-from .gpu_index import (
-    BlockDimOp,
-    BlockIdOp,
-    DimensionAttr,
-    GlobalIdOp,
-    GridDimOp,
-    LaneIdOp,
-    NumSubgroupsOp,
-    SubgroupIdOp,
-    SubgroupSizeOp,
-    ThreadIdOp,
-)
 
 KERNEL = "gpu.kernel"
 WORKGROUP = "workgroup_attributions"
 HIDDEN = ("sym_name", "function_type", "arg_attrs", "res_attrs", KERNEL, WORKGROUP)
 
 
-@irdl_op_definition
-class ModuleOp(XetlOp):
+class ModuleOp(XetlOp, name="gpu.module"):
     """Code for one device."""
-
-    name = "gpu.module"
 
     sym_name = prop_def(SymbolNameConstraint())
     targets = opt_prop_def(ArrayAttr)
@@ -78,9 +72,7 @@ class ModuleOp(XetlOp):
         self, name: str, body: Region | None = None, **common: Unpack[Common]
     ) -> None:
         super().__init__(
-            properties={"sym_name": StringAttr(name)},
-            regions=[body or Region()],
-            **common,
+            sym_name=StringAttr(name), regions=[body or Region()], **common
         )
 
     @classmethod
@@ -110,15 +102,12 @@ class ModuleOp(XetlOp):
         printer.print_region(self.body)
 
 
-@irdl_op_definition
-class FuncOp(XetlOp):
+class FuncOp(XetlOp, name="gpu.func"):
     """A function of a device; with the attribute `gpu.kernel` one that is launched.
 
     Block arguments beyond the function's type are memory of the workgroup (the
     first `workgroup_attributions` of them) and of the work item.
     """
-
-    name = "gpu.func"
 
     sym_name = prop_def(SymbolNameConstraint())
     function_type = prop_def(FunctionType)
@@ -229,11 +218,8 @@ class FuncOp(XetlOp):
         )
 
 
-@irdl_op_definition
-class ReturnOp(XetlOp):
+class ReturnOp(XetlOp, name="gpu.return"):
     """Leave a device function."""
-
-    name = "gpu.return"
 
     arguments = var_operand_def()
 
@@ -242,64 +228,137 @@ class ReturnOp(XetlOp):
     assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
 
     def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[arguments], **common)
+        super().__init__(arguments, **common)
 
 
-@irdl_op_definition
-class BarrierOp(XetlOp):
+class BarrierOp(XetlOp, name="gpu.barrier"):
     """All work items of the workgroup meet; what they wrote is seen by all."""
 
-    name = "gpu.barrier"
-
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
 
-    def __init__(self, **common: Unpack[Common]) -> None:
-        super().__init__(**common)
+
+@irdl_attr_definition
+class DimensionAttr(ParametrizedAttribute, SpacedOpaqueSyntaxAttribute):
+    """``#gpu<dim x>``."""
+
+    name = "gpu.dim"
+
+    letter: StringAttr = param_def()
+
+    def __init__(self, letter: str) -> None:
+        super().__init__(StringAttr(letter))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``x``."""
+        position = parser.pos
+        letter = parser.parse_identifier()
+        if letter not in ("x", "y", "z"):
+            parser.raise_error(f"a dimension is x, y or z, found {letter}", position)
+        return [StringAttr(letter)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``x``."""
+        printer.print_string(self.letter.data)
+
+    def verify(self) -> None:
+        """Check that the dimension is x, y or z."""
+        found = self.letter.data
+        check(found in ("x", "y", "z"), f"a dimension is x, y or z, found {found}")
+
+
+class DimensionOp(XetlOp):
+    """``op x``: one number of the grid, along a dimension."""
+
+    dimension = prop_def(DimensionAttr)
+    upper_bound = opt_prop_def(IntegerAttr[IndexType])
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$dimension (`upper_bound` $upper_bound^)? attr-dict"
+
+    def __init__(
+        self, dimension: str | DimensionAttr, **common: Unpack[Common]
+    ) -> None:
+        if isinstance(dimension, str):
+            dimension = DimensionAttr(dimension)
+        super().__init__(dimension=dimension, **common)
+
+
+class BlockIdOp(DimensionOp, name="gpu.block_id"):
+    """Which program of the grid this is."""
+
+
+class GridDimOp(DimensionOp, name="gpu.grid_dim"):
+    """How many programs the grid has."""
+
+
+class ThreadIdOp(DimensionOp, name="gpu.thread_id"):
+    """Which work item of the workgroup this is (XeTile text: which subgroup)."""
+
+
+class BlockDimOp(DimensionOp, name="gpu.block_dim"):
+    """How many work items a workgroup has (XeTile text: how many subgroups)."""
+
+
+class GlobalIdOp(DimensionOp, name="gpu.global_id"):
+    """Which work item of the whole grid this is."""
+
+
+class SubgroupNumberOp(XetlOp):
+    """``op : index``: one number of the subgroup."""
+
+    upper_bound = opt_prop_def(IntegerAttr)
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parse an attribute dictionary."""
-        return cls.create(attributes=parser.parse_optional_attr_dict())
+        """Parse ``upper_bound 8 : index``."""
+        given: dict[str, Attribute] = {}
+        if parser.parse_optional_keyword("upper_bound"):
+            given["upper_bound"] = parser.parse_attribute()
+        properties, attributes = parse_attributes(parser, cls)
+        if parser.parse_optional_punctuation(":"):
+            parser.parse_type()
+        return cls.create(
+            result_types=[IndexType()],
+            properties=properties | given,
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
-        """Print the attribute dictionary."""
-        print_attributes(printer, self)
+        """Print ``upper_bound 8 : index``."""
+        if self.upper_bound is not None:
+            printer.print_string(" upper_bound ")
+            printer.print_attribute(self.upper_bound)
+        print_attributes(printer, self, ("upper_bound",))
+        printer.print_string(" : index")
 
 
-Gpu = Dialect(
-    "gpu",
-    [
-        ModuleOp,
-        FuncOp,
-        ReturnOp,
-        BarrierOp,
-        BlockIdOp,
-        BlockDimOp,
-        GridDimOp,
-        GlobalIdOp,
-        ThreadIdOp,
-        LaneIdOp,
-        NumSubgroupsOp,
-        SubgroupIdOp,
-        SubgroupSizeOp,
-    ],
-    [DimensionAttr],
-)
+class SubgroupIdOp(SubgroupNumberOp, name="gpu.subgroup_id"):
+    """Which subgroup of the workgroup this is."""
 
-__all__ = [
-    "BarrierOp",
-    "BlockDimOp",
-    "BlockIdOp",
-    "DimensionAttr",
-    "FuncOp",
-    "GlobalIdOp",
-    "Gpu",
-    "GridDimOp",
-    "LaneIdOp",
-    "ModuleOp",
-    "NumSubgroupsOp",
-    "ReturnOp",
-    "SubgroupIdOp",
-    "SubgroupSizeOp",
-    "ThreadIdOp",
-]
+
+class NumSubgroupsOp(SubgroupNumberOp, name="gpu.num_subgroups"):
+    """How many subgroups the workgroup has."""
+
+
+class SubgroupSizeOp(SubgroupNumberOp, name="gpu.subgroup_size"):
+    """How many work items a subgroup has."""
+
+
+class LaneIdOp(SubgroupNumberOp, name="gpu.lane_id"):
+    """Which work item of the subgroup this is."""
+
+    def print(self, printer: Printer) -> None:
+        """Print ``upper_bound 8``."""
+        if self.upper_bound is not None:
+            printer.print_string(" upper_bound ")
+            printer.print_attribute(self.upper_bound)
+        print_attributes(printer, self, ("upper_bound",))
+
+
+Gpu = Dialect("gpu", operations_of(__name__), [DimensionAttr])

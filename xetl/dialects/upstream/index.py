@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i1
@@ -15,26 +14,21 @@ from xdsl.ir import (
 )
 from xdsl.irdl import (
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     param_def,
     prop_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from ..base import (
     Value,
     check,
-    parse_attributes,
-    parse_operands,
-    print_attributes,
-    resolve_indices,
 )
-from ..operation import Common, XetlOp
+from ..operation import Common, XetlOp, operations_of
 from .elementwise import CastOp
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -48,228 +42,104 @@ class BinaryOp(XetlOp):
     result = result_def(IndexType)
 
     traits = traits_def(Pure())
-
-    def __init__(self, lhs: Value, rhs: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[lhs, rhs], result_types=[IndexType()], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b``."""
-        operands = resolve_indices(parser, parse_operands(parser))
-        properties, attributes = parse_attributes(parser, cls)
-        return cls.create(
-            operands=operands,
-            result_types=[IndexType()],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b``."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        print_attributes(printer, self)
+    assembly_format = "$lhs `,` $rhs attr-dict"
 
 
-@irdl_op_definition
-class AddOp(BinaryOp):
+class AddOp(BinaryOp, name="index.add"):
     """Sum."""
 
-    name = "index.add"
 
-
-@irdl_op_definition
-class SubOp(BinaryOp):
+class SubOp(BinaryOp, name="index.sub"):
     """Difference."""
 
-    name = "index.sub"
 
-
-@irdl_op_definition
-class MulOp(BinaryOp):
+class MulOp(BinaryOp, name="index.mul"):
     """Product."""
 
-    name = "index.mul"
 
-
-@irdl_op_definition
-class DivsOp(BinaryOp):
+class DivsOp(BinaryOp, name="index.divs"):
     """Signed quotient, towards zero."""
 
-    name = "index.divs"
 
-
-@irdl_op_definition
-class DivuOp(BinaryOp):
+class DivuOp(BinaryOp, name="index.divu"):
     """Unsigned quotient."""
 
-    name = "index.divu"
 
-
-@irdl_op_definition
-class CeildivsOp(BinaryOp):
+class CeildivsOp(BinaryOp, name="index.ceildivs"):
     """Signed quotient, rounded up."""
 
-    name = "index.ceildivs"
 
-
-@irdl_op_definition
-class CeildivuOp(BinaryOp):
+class CeildivuOp(BinaryOp, name="index.ceildivu"):
     """Unsigned quotient, rounded up."""
 
-    name = "index.ceildivu"
 
-
-@irdl_op_definition
-class FloordivsOp(BinaryOp):
+class FloordivsOp(BinaryOp, name="index.floordivs"):
     """Signed quotient, rounded down."""
 
-    name = "index.floordivs"
 
-
-@irdl_op_definition
-class RemsOp(BinaryOp):
+class RemsOp(BinaryOp, name="index.rems"):
     """Signed remainder."""
 
-    name = "index.rems"
 
-
-@irdl_op_definition
-class RemuOp(BinaryOp):
+class RemuOp(BinaryOp, name="index.remu"):
     """Unsigned remainder."""
 
-    name = "index.remu"
 
-
-@irdl_op_definition
-class MaxsOp(BinaryOp):
+class MaxsOp(BinaryOp, name="index.maxs"):
     """Signed maximum."""
 
-    name = "index.maxs"
 
-
-@irdl_op_definition
-class MaxuOp(BinaryOp):
+class MaxuOp(BinaryOp, name="index.maxu"):
     """Unsigned maximum."""
 
-    name = "index.maxu"
 
-
-@irdl_op_definition
-class MinsOp(BinaryOp):
+class MinsOp(BinaryOp, name="index.mins"):
     """Signed minimum."""
 
-    name = "index.mins"
 
-
-@irdl_op_definition
-class MinuOp(BinaryOp):
+class MinuOp(BinaryOp, name="index.minu"):
     """Unsigned minimum."""
 
-    name = "index.minu"
 
-
-@irdl_op_definition
-class ShlOp(BinaryOp):
+class ShlOp(BinaryOp, name="index.shl"):
     """Shift left."""
 
-    name = "index.shl"
 
-
-@irdl_op_definition
-class ShrsOp(BinaryOp):
+class ShrsOp(BinaryOp, name="index.shrs"):
     """Shift right with copies of the sign."""
 
-    name = "index.shrs"
 
-
-@irdl_op_definition
-class ShruOp(BinaryOp):
+class ShruOp(BinaryOp, name="index.shru"):
     """Shift right with zeros."""
 
-    name = "index.shru"
 
-
-@irdl_op_definition
-class AndOp(BinaryOp):
+class AndOp(BinaryOp, name="index.and"):
     """Bitwise and."""
 
-    name = "index.and"
 
-
-@irdl_op_definition
-class OrOp(BinaryOp):
+class OrOp(BinaryOp, name="index.or"):
     """Bitwise or."""
 
-    name = "index.or"
 
-
-@irdl_op_definition
-class XorOp(BinaryOp):
+class XorOp(BinaryOp, name="index.xor"):
     """Bitwise exclusive or."""
 
-    name = "index.xor"
 
-
-BINARY_OPS = (
-    AddOp,
-    SubOp,
-    MulOp,
-    DivsOp,
-    DivuOp,
-    CeildivsOp,
-    CeildivuOp,
-    FloordivsOp,
-    RemsOp,
-    RemuOp,
-    MaxsOp,
-    MaxuOp,
-    MinsOp,
-    MinuOp,
-    ShlOp,
-    ShrsOp,
-    ShruOp,
-    AndOp,
-    OrOp,
-    XorOp,
-)
-
-
-@irdl_op_definition
-class ConstantOp(XetlOp):
+class ConstantOp(XetlOp, name="index.constant"):
     """A number."""
 
-    name = "index.constant"
-
-    value = prop_def(IntegerAttr)
+    value = prop_def(IntegerAttr[IndexType])
     result = result_def(IndexType)
 
     traits = traits_def(Pure(), ConstantLike())
+    assembly_format = "attr-dict $value"
 
     def __init__(self, value: int, **common: Unpack[Common]) -> None:
-        super().__init__(
-            result_types=[IndexType()],
-            properties={"value": IntegerAttr(value, IndexType())},
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``5``."""
-        _, attributes = parse_attributes(parser, cls)
-        return cls(parser.parse_integer(), attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``5``."""
-        print_attributes(printer, self, ("value",))
-        printer.print_string(f" {self.value.value.data}")
+        super().__init__(value=IntegerAttr(value, IndexType()), **common)
 
 
-@irdl_op_definition
-class BoolConstantOp(XetlOp):
+class BoolConstantOp(XetlOp, name="index.bool.constant"):
     """True or false."""
-
-    name = "index.bool.constant"
 
     value = prop_def(IntegerAttr)
     result = result_def(i1)
@@ -279,25 +149,15 @@ class BoolConstantOp(XetlOp):
     assembly_format = "attr-dict $value"
 
     def __init__(self, value: bool, **common: Unpack[Common]) -> None:
-        super().__init__(
-            result_types=[i1],
-            properties={"value": IntegerAttr(int(value), i1)},
-            **common,
-        )
+        super().__init__(value=IntegerAttr(int(value), i1), **common)
 
 
-@irdl_op_definition
-class CastsOp(CastOp):
+class CastsOp(CastOp, name="index.casts"):
     """Integer to index or back, signed."""
 
-    name = "index.casts"
 
-
-@irdl_op_definition
-class CastuOp(CastOp):
+class CastuOp(CastOp, name="index.castu"):
     """Integer to index or back, unsigned."""
-
-    name = "index.castu"
 
 
 @irdl_attr_definition
@@ -314,7 +174,11 @@ class CmpPredicateAttr(ParametrizedAttribute, SpacedOpaqueSyntaxAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         """Parse ``slt``."""
-        return [StringAttr(parser.parse_identifier())]
+        position = parser.pos
+        word = parser.parse_identifier()
+        if word not in PREDICATES:
+            parser.raise_error(f"unknown predicate {word}", position)
+        return [StringAttr(word)]
 
     def print_parameters(self, printer: Printer) -> None:
         """Print ``slt``."""
@@ -325,11 +189,8 @@ class CmpPredicateAttr(ParametrizedAttribute, SpacedOpaqueSyntaxAttribute):
         check(self.word.data in PREDICATES, f"unknown predicate {self.word.data}")
 
 
-@irdl_op_definition
-class CmpOp(XetlOp):
+class CmpOp(XetlOp, name="index.cmp"):
     """Compare index values."""
-
-    name = "index.cmp"
 
     pred = prop_def(CmpPredicateAttr)
     lhs = operand_def(IndexType)
@@ -337,46 +198,21 @@ class CmpOp(XetlOp):
     result = result_def(i1)
 
     traits = traits_def(Pure())
+    assembly_format = "$pred `(` $lhs `,` $rhs `)` attr-dict"
 
     def __init__(
         self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]
     ) -> None:
-        super().__init__(
-            operands=[lhs, rhs],
-            result_types=[i1],
-            properties={"pred": CmpPredicateAttr(predicate)},
-            **common,
-        )
+        super().__init__(lhs, rhs, pred=CmpPredicateAttr(predicate), **common)
 
     @property
     def predicate_name(self) -> str:
         """One of PREDICATES."""
         return self.pred.word.data
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``slt(%a, %b)``."""
-        position = parser.pos
-        name = parser.parse_identifier()
-        if name not in PREDICATES:
-            parser.raise_error(f"unknown predicate {name}", position)
-        operands = resolve_indices(parser, parser.parse_op_args_list())
-        _, attributes = parse_attributes(parser, cls)
-        return cls(name, operands[0], operands[1], attributes=attributes)
 
-    def print(self, printer: Printer) -> None:
-        """Print ``slt(%a, %b)``."""
-        printer.print_string(f" {self.pred.word.data}")
-        with printer.in_parens():
-            printer.print_list(self.operands, printer.print_ssa_value)
-        print_attributes(printer, self, ("pred",))
-
-
-@irdl_op_definition
-class SizeofOp(XetlOp):
+class SizeofOp(XetlOp, name="index.sizeof"):
     """Bits of the index type."""
-
-    name = "index.sizeof"
 
     result = result_def(IndexType)
 
@@ -384,12 +220,5 @@ class SizeofOp(XetlOp):
 
     assembly_format = "attr-dict"
 
-    def __init__(self, **common: Unpack[Common]) -> None:
-        super().__init__(result_types=[IndexType()], **common)
 
-
-Index = Dialect(
-    "index",
-    [*BINARY_OPS, ConstantOp, BoolConstantOp, CastsOp, CastuOp, CmpOp, SizeofOp],
-    [CmpPredicateAttr],
-)
+Index = Dialect("index", operations_of(__name__), [CmpPredicateAttr])

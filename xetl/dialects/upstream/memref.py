@@ -11,16 +11,20 @@ from typing import Self
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    FlatSymbolRefAttrConstr,
     IndexType,
     IntegerAttr,
     MemRefType,
     StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -36,6 +40,7 @@ from xdsl.traits import (
     MemoryReadEffect,
     MemoryWriteEffect,
     Pure,
+    SymbolOpInterface,
 )
 
 from ..base import (
@@ -46,22 +51,32 @@ from ..base import (
     parse_optional_operands,
     print_attributes,
     resolve_indices,
-    type_of,
 )
-from ..kinds_of_types import is_memref
-from ..operation import Common, XetlOp
-from .memref_globals import GetGlobalOp, GlobalOp
-from .memref_shapes import AssumeAlignmentOp, CollapseShapeOp, ExpandShapeOp
+from ..kinds_of_types import is_dense, is_memref
+from ..memref_layout import has_static_layout
+from ..operation import Common, XetlOp, operations_of
+from ..type_rules import like
+from . import memref_views as views
+from .memref_views import AssumeAlignmentOp as AssumeAlignmentOp
+from .memref_views import CastOp as CastOp
+from .memref_views import CollapseShapeOp as CollapseShapeOp
+from .memref_views import ExpandShapeOp as ExpandShapeOp
 from .memref_views import (
-    CastOp,
-    ExtractAlignedPointerAsIndexOp,
-    ExtractStridedMetadataOp,
-    MemorySpaceCastOp,
-    ReinterpretCastOp,
-    SubviewOp,
-    TransposeOp,
-    ViewOp,
+    ExtractAlignedPointerAsIndexOp as ExtractAlignedPointerAsIndexOp,
 )
+from .memref_views import ExtractStridedMetadataOp as ExtractStridedMetadataOp
+from .memref_views import MemorySpaceCastOp as MemorySpaceCastOp
+from .memref_views import ReinterpretCastOp as ReinterpretCastOp
+from .memref_views import SubviewOp as SubviewOp
+from .memref_views import TransposeOp as TransposeOp
+from .memref_views import ViewOp as ViewOp
+
+
+def element_of(type_: Attribute) -> Attribute:
+    """The element type of a memref."""
+    if not is_memref(type_):
+        raise TypeError(f"expected a memref, found {type_}")
+    return type_.element_type
 
 
 def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
@@ -70,56 +85,17 @@ def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
     check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
 
 
-@irdl_op_definition
-class LoadOp(XetlOp):
+class LoadOp(XetlOp, name="memref.load"):
     """One element of memory."""
-
-    name = "memref.load"
 
     memref = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     nontemporal = opt_prop_def(IntegerAttr)
     alignment = opt_prop_def(IntegerAttr)
-    result = result_def()
+    result = result_def(like("memref", element_of))
 
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self, memref: Value, indices: Sequence[Value], **common: Unpack[Common]
-    ) -> None:
-        super().__init__(
-            operands=[memref, indices],
-            result_types=[memref_type(memref).element_type],
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i] : memref``."""
-        memref = parser.parse_unresolved_operand()
-        indices = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        if not is_memref(type_):
-            parser.raise_error("expected a memref type")
-        value = parser.resolve_operand(memref, type_)
-        return cls.create(
-            operands=[value, *resolve_indices(parser, indices)],
-            result_types=[memref_type(value).element_type],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i] : memref``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.memref)
-        with printer.in_square_brackets():
-            printer.print_list(self.indices, printer.print_ssa_value)
-        print_attributes(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.memref.type)
+    assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
 
     def verify_(self) -> None:
         """Check indices and the result."""
@@ -131,61 +107,19 @@ class LoadOp(XetlOp):
         )
 
 
-@irdl_op_definition
-class StoreOp(XetlOp):
+class StoreOp(XetlOp, name="memref.store"):
     """Write one element."""
 
-    name = "memref.store"
-
-    value = operand_def()
+    value = operand_def(like("memref", element_of))
     memref = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     nontemporal = opt_prop_def(IntegerAttr)
     alignment = opt_prop_def(IntegerAttr)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        value: Value,
-        memref: Value,
-        indices: Sequence[Value],
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(operands=[value, memref, indices], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, %m[%i] : memref``."""
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        memref = parser.parse_unresolved_operand()
-        indices = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        base = parser.resolve_operand(memref, parser.parse_type())
-        element = base.type.element_type if is_memref(base.type) else i64
-        return cls.create(
-            operands=[
-                parser.resolve_operand(value, element),
-                base,
-                *resolve_indices(parser, indices),
-            ],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, %m[%i] : memref``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.memref)
-        with printer.in_square_brackets():
-            printer.print_list(self.indices, printer.print_ssa_value)
-        print_attributes(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.memref.type)
+    assembly_format = (
+        "$value `,` $memref custom<Indices>($indices) attr-dict `:` type($memref)"
+    )
 
     def verify_(self) -> None:
         """Check indices and the value."""
@@ -214,13 +148,9 @@ class _AllocLike(XetlOp):
         alignment: int | None = None,
         **common: Unpack[Common],
     ) -> None:
+        given = None if alignment is None else IntegerAttr(alignment, i64)
         super().__init__(
-            operands=[dynamic_sizes, symbol_operands],
-            result_types=[result_type],
-            properties={
-                "alignment": None if alignment is None else IntegerAttr(alignment, i64)
-            },
-            **common,
+            *(dynamic_sizes, symbol_operands, result_type), alignment=given, **common
         )
 
     @classmethod
@@ -260,25 +190,16 @@ class _AllocLike(XetlOp):
         )
 
 
-@irdl_op_definition
-class AllocOp(_AllocLike):
+class AllocOp(_AllocLike, name="memref.alloc"):
     """Memory until it is freed."""
 
-    name = "memref.alloc"
 
-
-@irdl_op_definition
-class AllocaOp(_AllocLike):
+class AllocaOp(_AllocLike, name="memref.alloca"):
     """Memory until the function returns."""
 
-    name = "memref.alloca"
 
-
-@irdl_op_definition
-class DeallocOp(XetlOp):
+class DeallocOp(XetlOp, name="memref.dealloc"):
     """Free memory of memref.alloc."""
-
-    name = "memref.dealloc"
 
     memref = operand_def(MemRefType)
 
@@ -286,15 +207,9 @@ class DeallocOp(XetlOp):
 
     assembly_format = "$memref attr-dict `:` type($memref)"
 
-    def __init__(self, memref: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[memref], **common)
 
-
-@irdl_op_definition
-class CopyOp(XetlOp):
+class CopyOp(XetlOp, name="memref.copy"):
     """Copy all elements; the two must not overlap."""
-
-    name = "memref.copy"
 
     source = operand_def(MemRefType)
     target = operand_def(MemRefType)
@@ -305,15 +220,9 @@ class CopyOp(XetlOp):
         "$source `,` $target attr-dict `:` type($source) `to` type($target)"
     )
 
-    def __init__(self, source: Value, target: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[source, target], **common)
 
-
-@irdl_op_definition
-class DimOp(XetlOp):
+class DimOp(XetlOp, name="memref.dim"):
     """The extent of a dimension."""
-
-    name = "memref.dim"
 
     source = operand_def(MemRefType)
     index = operand_def(IndexType)
@@ -323,9 +232,6 @@ class DimOp(XetlOp):
 
     assembly_format = "attr-dict $source `,` $index `:` type($source)"
 
-    def __init__(self, source: Value, index: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[source, index], result_types=[IndexType()], **common)
-
 
 # The order is that of MLIR 22's enum: the number is what the attribute holds.
 ATOMIC_KINDS = (
@@ -334,19 +240,22 @@ ATOMIC_KINDS = (
 )
 
 
-@irdl_op_definition
-class AtomicRmwOp(XetlOp):
+class AtomicRmwOp(XetlOp, name="memref.atomic_rmw"):
     """Combine one element with a value, atomically; gives the old one."""
-
-    name = "memref.atomic_rmw"
 
     kind = prop_def(IntegerAttr | StringAttr)
     value = operand_def()
     memref = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
-    result = result_def()
+    result = result_def(like("value"))
+
+    WORDS = ATOMIC_KINDS
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "custom<Enumerated>($kind) $value `,` $memref custom<Indices>($indices) "
+        "attr-dict `:` `(` type($value) `,` type($memref) `)` `->` type($result)"
+    )
 
     def __init__(
         self,
@@ -356,12 +265,8 @@ class AtomicRmwOp(XetlOp):
         indices: Sequence[Value],
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[value, memref, indices],
-            result_types=[type_of(value)],
-            properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
-            **common,
-        )
+        number = IntegerAttr(ATOMIC_KINDS.index(kind), i64)
+        super().__init__(value, memref, indices, kind=number, **common)
 
     @property
     def kind_name(self) -> str:
@@ -369,41 +274,6 @@ class AtomicRmwOp(XetlOp):
         if isinstance(self.kind, StringAttr):
             return self.kind.data
         return ATOMIC_KINDS[self.kind.value.data]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``addf %v, %m[%i] : (type, memref) -> type``."""
-        position = parser.pos
-        kind = parser.parse_identifier()
-        if kind not in ATOMIC_KINDS:
-            parser.raise_error(f"unknown kind {kind}", position)
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        memref = parser.parse_unresolved_operand()
-        indices = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        value_type, base_type = parser.parse_function_type().inputs.data
-        return cls(
-            kind,
-            parser.resolve_operand(value, value_type),
-            parser.resolve_operand(memref, base_type),
-            resolve_indices(parser, indices),
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``addf %v, %m[%i] : (type, memref) -> type``."""
-        printer.print_string(f" {self.kind_name} ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.memref)
-        with printer.in_square_brackets():
-            printer.print_list(self.indices, printer.print_ssa_value)
-        print_attributes(printer, self, ("kind",))
-        printer.print_string(" : ")
-        types = [self.value.type, self.memref.type]
-        printer.print_function_type(types, [self.result.type])
 
     def verify_(self) -> None:
         """Check indices and the value."""
@@ -415,54 +285,116 @@ class AtomicRmwOp(XetlOp):
         )
 
 
-MemRef = Dialect(
-    "memref",
-    [
-        LoadOp,
-        StoreOp,
-        AllocOp,
-        AllocaOp,
-        DeallocOp,
-        CopyOp,
-        DimOp,
-        AssumeAlignmentOp,
-        AtomicRmwOp,
-        CastOp,
-        CollapseShapeOp,
-        ExpandShapeOp,
-        ExtractAlignedPointerAsIndexOp,
-        ExtractStridedMetadataOp,
-        GetGlobalOp,
-        GlobalOp,
-        MemorySpaceCastOp,
-        ReinterpretCastOp,
-        SubviewOp,
-        TransposeOp,
-        ViewOp,
-    ],
-)
+_HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_value")
 
-__all__ = [
-    "AllocOp",
-    "AllocaOp",
-    "AssumeAlignmentOp",
-    "AtomicRmwOp",
-    "CastOp",
-    "CollapseShapeOp",
-    "CopyOp",
-    "DeallocOp",
-    "DimOp",
-    "ExpandShapeOp",
-    "ExtractAlignedPointerAsIndexOp",
-    "ExtractStridedMetadataOp",
-    "GetGlobalOp",
-    "GlobalOp",
-    "LoadOp",
-    "MemRef",
-    "MemorySpaceCastOp",
-    "ReinterpretCastOp",
-    "StoreOp",
-    "SubviewOp",
-    "TransposeOp",
-    "ViewOp",
-]
+
+class GlobalOp(XetlOp, name="memref.global"):
+    """Memory with a name; without an initial value it lies elsewhere."""
+
+    sym_name = prop_def(SymbolNameConstraint())
+    sym_visibility = opt_prop_def(StringAttr)
+    type = prop_def(TypeAttribute)
+    initial_value = opt_prop_def(Attribute)
+    constant = opt_prop_def(UnitAttr)
+    alignment = opt_prop_def(IntegerAttr)
+
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        type_: Attribute,
+        initial_value: Attribute | None = None,
+        *,
+        constant: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            sym_name=StringAttr(name),
+            type=type_,
+            initial_value=initial_value,
+            constant=UnitAttr() if constant else None,
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``"private" constant @name : memref = dense<...> {alignment = 8}``."""
+        properties: dict[str, Attribute] = {}
+        visibility = parser.parse_optional_str_literal()
+        if visibility is not None:
+            properties["sym_visibility"] = StringAttr(visibility)
+        if parser.parse_optional_keyword("constant"):
+            properties["constant"] = UnitAttr()
+        properties["sym_name"] = parser.parse_symbol_name()
+        parser.parse_punctuation(":")
+        type_ = properties["type"] = parser.parse_type()
+        if parser.parse_optional_punctuation("="):
+            if parser.parse_optional_keyword("uninitialized"):
+                properties["initial_value"] = UnitAttr()
+            else:
+                properties["initial_value"] = _parse_value(parser, type_)
+        found, attributes = parse_attributes(parser, cls)
+        return cls.create(properties=properties | found, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``"private" constant @name : memref = dense<...> {alignment = 8}``."""
+        printer.print_string(" ")
+        if self.sym_visibility is not None:
+            printer.print_string(f'"{self.sym_visibility.data}" ')
+        if self.constant is not None:
+            printer.print_string("constant ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
+        value = self.initial_value
+        if isinstance(value, UnitAttr):
+            printer.print_string(" = uninitialized")
+        elif value is not None:
+            printer.print_string(" = ")
+            printer.print_string(str(value).rpartition(" : ")[0])
+        print_attributes(printer, self, _HIDDEN_OF_GLOBAL)
+
+    def verify_(self) -> None:
+        """Check that the type is a memref of static shape, filled by the value."""
+        type_, value = self.type, self.initial_value
+        fits = is_memref(type_) and has_static_layout(type_)
+        check(fits, f"a global has a memref type of static shape, found {type_}")
+        if is_memref(type_) and is_dense(value):
+            expected = _filled(type_)
+            check(
+                value.type == expected,
+                f"the value is {value.type}, expected {expected}",
+            )
+
+
+def _parse_value(parser: Parser, type_: Attribute) -> Attribute:
+    """Parse ``dense<...>``, whose type is the tensor of the memref's shape."""
+    if not is_memref(type_):
+        parser.raise_error(f"expected a memref type, found {type_}")
+    parser.parse_keyword("dense")
+    return parser.parse_dense_int_or_fp_elements_attr(_filled(type_))  # pyright: ignore[reportArgumentType] (the elements are checked by it)
+
+
+def _filled(type_: MemRefType[Attribute]) -> TensorType[Attribute]:
+    """The type of a value for the whole memref."""
+    return TensorType(type_.element_type, type_.get_shape())
+
+
+class GetGlobalOp(XetlOp, name="memref.get_global"):
+    """The memory called ``name``."""
+
+    symbol = prop_def(FlatSymbolRefAttrConstr, prop_name="name")
+    result = result_def(MemRefType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$name `:` type($result) attr-dict"
+
+    def __init__(
+        self, name: str, result_type: Attribute, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(result_type, symbol=SymbolRefAttr(name), **common)
+
+
+MemRef = Dialect("memref", operations_of(views, __name__))

@@ -6,67 +6,65 @@ Source: MLIR, `memref` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from math import prod
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    I32,
     AffineMapAttr,
+    ArrayAttr,
     DenseArrayBase,
     IndexType,
+    IntegerAttr,
     MemRefType,
     UnrankedMemRefType,
+    i64,
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
+    IRDLOperation,
     operand_def,
+    opt_result_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
     Index,
-    ParsedIndices,
     Value,
     check,
     check_indices,
     memref_type,
     mix_indices,
-    parse_attributes,
-    parse_indices,
-    parse_optional_operands,
-    print_attributes,
-    print_indices,
-    resolve_indices,
     split_indices,
 )
-from ..kinds_of_types import is_memref
+from ..kinds_of_types import is_array, is_integer_attr, is_memref
 from ..operation import Common, XetlOp
-
-HIDDEN = (
-    *("operandSegmentSizes", "static_offsets", "static_sizes", "static_strides"),
-    "permutation",
-)
+from ..type_rules import like
 
 
 def _elements_of(type_: Attribute) -> Attribute | None:
     return getattr(type_, "element_type", None)
 
 
-@irdl_op_definition
-class CastOp(XetlOp):
+class CastOp(XetlOp, name="memref.cast"):
     """The same memory under a compatible type, also one of unknown rank."""
-
-    name = "memref.cast"
 
     source = operand_def(MemRefType | UnrankedMemRefType)
     result = result_def(MemRefType | UnrankedMemRefType)
@@ -74,11 +72,6 @@ class CastOp(XetlOp):
     traits = traits_def(Pure())
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
-
-    def __init__(
-        self, source: Value, result_type: Attribute, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands=[source], result_types=[result_type], **common)
 
     def verify_(self) -> None:
         """Check that what both types say agrees."""
@@ -98,11 +91,8 @@ class CastOp(XetlOp):
         )
 
 
-@irdl_op_definition
-class MemorySpaceCastOp(XetlOp):
+class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast"):
     """The same memory, named in another memory space."""
-
-    name = "memref.memory_space_cast"
 
     source = operand_def(MemRefType)
     result = result_def(MemRefType)
@@ -111,17 +101,11 @@ class MemorySpaceCastOp(XetlOp):
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
-    def __init__(
-        self, source: Value, result_type: Attribute, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands=[source], result_types=[result_type], **common)
 
-
-@irdl_op_definition
-class ExtractAlignedPointerAsIndexOp(XetlOp):
+class ExtractAlignedPointerAsIndexOp(
+    XetlOp, name="memref.extract_aligned_pointer_as_index"
+):
     """The address of the first element of the buffer."""
-
-    name = "memref.extract_aligned_pointer_as_index"
 
     source = operand_def(MemRefType)
     result = result_def(IndexType)
@@ -130,30 +114,22 @@ class ExtractAlignedPointerAsIndexOp(XetlOp):
 
     assembly_format = "$source `:` type($source) `->` type($result) attr-dict"
 
-    def __init__(self, source: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[source], result_types=[IndexType()], **common)
+
+def _metadata(type_: Attribute) -> list[Attribute]:
+    if not is_memref(type_):
+        raise TypeError(f"expected a memref, found {type_}")
+    buffer = MemRefType(type_.element_type, [], memory_space=type_.memory_space)
+    return [buffer, *[IndexType()] * (1 + 2 * type_.get_num_dims())]
 
 
-@irdl_op_definition
-class ExtractStridedMetadataOp(XetlOp):
+class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
     """Buffer, offset, sizes and strides of a memref."""
 
-    name = "memref.extract_strided_metadata"
-
     source = operand_def(MemRefType)
-    metadata = var_result_def()
+    metadata = var_result_def(like("source", _metadata))
 
     traits = traits_def(Pure())
-
-    def __init__(self, source: Value, **common: Unpack[Common]) -> None:
-        type_ = memref_type(source)
-        buffer = MemRefType(type_.element_type, [], memory_space=type_.memory_space)
-        rank = type_.get_num_dims()
-        super().__init__(
-            operands=[source],
-            result_types=[[buffer, *[IndexType()] * (1 + 2 * rank)]],
-            **common,
-        )
+    assembly_format = "$source `:` type($source) `->` type($metadata) attr-dict"
 
     @property
     def base_buffer(self) -> SSAValue:
@@ -178,29 +154,6 @@ class ExtractStridedMetadataOp(XetlOp):
     @property
     def _rank(self) -> int:
         return (len(self.results) - 2) // 2
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m : memref -> types``."""
-        source = parser.parse_unresolved_operand()
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_punctuation("->")
-        types = parser.parse_comma_separated_list(
-            parser.Delimiter.NONE, parser.parse_type
-        )
-        _, attributes = parse_attributes(parser, cls)
-        return cls.create(operands=[value], result_types=types, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m : memref -> types``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" -> ")
-        printer.print_list(self.result_types, printer.print_attribute)
-        print_attributes(printer, self)
 
     def verify_(self) -> None:
         """Check the number of results."""
@@ -232,11 +185,11 @@ class _StridedView(XetlOp):
         **common: Unpack[Common],
     ) -> None:
         lists = [split_indices(part) for part in (offsets, sizes, strides)]
-        names = ("static_offsets", "static_sizes", "static_strides")
         super().__init__(
-            operands=[source, *(part.values for part in lists)],
-            result_types=[result_type],
-            properties={n: part.static for n, part in zip(names, lists)},
+            *(source, *(part.values for part in lists), result_type),
+            static_offsets=lists[0].static,
+            static_sizes=lists[1].static,
+            static_strides=lists[2].static,
             **common,
         )
 
@@ -255,41 +208,6 @@ class _StridedView(XetlOp):
         """Strides, constants as int."""
         return mix_indices(self.static_strides, self.strides)
 
-    @classmethod
-    def parse_types(
-        cls, parser: Parser, source: UnresolvedOperand, lists: Sequence[ParsedIndices]
-    ) -> Self:
-        """Parse attributes and types after the three lists."""
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_keyword("to")
-        names = ("static_offsets", "static_sizes", "static_strides")
-        return cls.build(
-            operands=[value, *(resolve_indices(parser, p.values) for p in lists)],
-            result_types=[parser.parse_type()],
-            properties=properties | {n: p.static for n, p in zip(names, lists)},
-            attributes=attributes,
-        )
-
-    def print_view(self, printer: Printer, words: Sequence[str]) -> None:
-        """Print three lists, each after its word, and the types."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        lists = (
-            (self.static_offsets, self.offsets),
-            (self.static_sizes, self.sizes),
-            (self.static_strides, self.strides),
-        )
-        for word, (static, values) in zip(words, lists):
-            printer.print_string(word)
-            print_indices(printer, static, values)
-        print_attributes(printer, self, HIDDEN)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
-
     def verify_lists(self) -> None:
         """Check that each list has a value for each of its gaps."""
         check_indices("offsets", self.static_offsets, self.offsets)
@@ -297,29 +215,15 @@ class _StridedView(XetlOp):
         check_indices("strides", self.static_strides, self.strides)
 
 
-@irdl_op_definition
-class ReinterpretCastOp(_StridedView):
+class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
     """A view with a new offset, sizes and strides; the old ones are forgotten."""
 
-    name = "memref.reinterpret_cast"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m to offset: [..], sizes: [..], strides: [..] : a to b``."""
-        source = parser.parse_unresolved_operand()
-        parser.parse_keyword("to")
-        lists: list[ParsedIndices] = []
-        for index, word in enumerate(("offset", "sizes", "strides")):
-            if index:
-                parser.parse_punctuation(",")
-            parser.parse_keyword(word)
-            parser.parse_punctuation(":")
-            lists.append(parse_indices(parser))
-        return cls.parse_types(parser, source, lists)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m to offset: [..], sizes: [..], strides: [..] : a to b``."""
-        self.print_view(printer, (" to offset: ", ", sizes: ", ", strides: "))
+    assembly_format = (
+        "$source `to` `offset` `` `:` custom<DynamicIndexList>($offsets, "
+        "$static_offsets) `` `,` `sizes` `` `:` custom<DynamicIndexList>($sizes, "
+        "$static_sizes) `` `,` `strides` `` `:` custom<DynamicIndexList>($strides, "
+        "$static_strides) attr-dict `:` type($source) `to` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check the lengths of the lists and the element type."""
@@ -336,22 +240,15 @@ class ReinterpretCastOp(_StridedView):
         )
 
 
-@irdl_op_definition
-class SubviewOp(_StridedView):
+class SubviewOp(_StridedView, name="memref.subview"):
     """A part of a memref."""
 
-    name = "memref.subview"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[offsets][sizes][strides] : a to b``."""
-        source = parser.parse_unresolved_operand()
-        lists = [parse_indices(parser) for _ in range(3)]
-        return cls.parse_types(parser, source, lists)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[offsets] [sizes] [strides] : a to b``."""
-        self.print_view(printer, ("", " ", " "))
+    assembly_format = (
+        "$source `` custom<DynamicIndexList>($offsets, $static_offsets) "
+        "custom<DynamicIndexList>($sizes, $static_sizes) "
+        "custom<DynamicIndexList>($strides, $static_strides) attr-dict `:` "
+        "type($source) `to` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check the lengths of the lists and the element type."""
@@ -368,11 +265,8 @@ class SubviewOp(_StridedView):
         )
 
 
-@irdl_op_definition
-class ViewOp(XetlOp):
+class ViewOp(XetlOp, name="memref.view"):
     """Bytes seen as a matrix, from a byte offset on."""
-
-    name = "memref.view"
 
     source = operand_def(MemRefType)
     byte_shift = operand_def(IndexType)
@@ -380,62 +274,42 @@ class ViewOp(XetlOp):
     result = result_def(MemRefType)
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        source: Value,
-        byte_shift: Value,
-        sizes: Sequence[Value],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[source, byte_shift, sizes], result_types=[result_type], **common
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%shift][%sizes] : a to b``."""
-        source = parser.parse_unresolved_operand()
-        shift = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        sizes = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_keyword("to")
-        return cls.create(
-            operands=[value, *resolve_indices(parser, [*shift, *sizes])],
-            result_types=[parser.parse_type()],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%shift][%sizes] : a to b``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        with printer.in_square_brackets():
-            printer.print_ssa_value(self.byte_shift)
-        with printer.in_square_brackets():
-            printer.print_list(self.sizes, printer.print_ssa_value)
-        print_attributes(printer, self)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
+    assembly_format = (
+        "$source `[` $byte_shift `]` `` custom<Indices>($sizes) attr-dict `:` "
+        "type($source) `to` type($result)"
+    )
 
 
-@irdl_op_definition
-class TransposeOp(XetlOp):
+@irdl_custom_directive
+class Map(CustomDirective):
+    """``(d0, d1) -> (d1, d0)``."""
+
+    map_: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the map."""
+        self.map_.set(state, AffineMapAttr(parser.parse_affine_map()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the map."""
+        found = self.map_.get(op)
+        assert isinstance(found, AffineMapAttr)
+        printer.print_string(f" {found.data}")
+
+
+class TransposeOp(XetlOp, name="memref.transpose"):
     """A view with its dimensions in another order."""
-
-    name = "memref.transpose"
 
     source = operand_def(MemRefType)
     permutation = prop_def(AffineMapAttr)
     result = result_def(MemRefType)
 
     traits = traits_def(Pure())
+    custom_directives = (Map,)
+    assembly_format = (
+        "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
+        "type($result)"
+    )
 
     def __init__(
         self,
@@ -445,45 +319,13 @@ class TransposeOp(XetlOp):
         **common: Unpack[Common],
     ) -> None:
         map_ = AffineMap(len(permutation), 0, tuple(map(AffineDimExpr, permutation)))
-        super().__init__(
-            operands=[source],
-            result_types=[result_type],
-            properties={"permutation": AffineMapAttr(map_)},
-            **common,
-        )
+        super().__init__(source, result_type, permutation=AffineMapAttr(map_), **common)
 
     @property
     def dims(self) -> tuple[int, ...]:
         """Result dimension i is dimension ``dims[i]`` of the source."""
         results = self.permutation.data.results
         return tuple(e.position for e in results if isinstance(e, AffineDimExpr))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m (d0, d1) -> (d1, d0) : a to b``."""
-        source = parser.parse_unresolved_operand()
-        map_ = AffineMapAttr(parser.parse_affine_map())
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_keyword("to")
-        return cls.create(
-            operands=[value],
-            result_types=[parser.parse_type()],
-            properties={"permutation": map_},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m (d0, d1) -> (d1, d0) : a to b``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        printer.print_string(f" {self.permutation.data}")
-        print_attributes(printer, self, HIDDEN)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
         """Check that the map is a permutation of the dimensions."""
@@ -492,3 +334,162 @@ class TransposeOp(XetlOp):
             sorted(self.dims) == list(range(rank)),
             f"expected a permutation of {rank} dimensions, found {self.permutation}",
         )
+
+
+_Lists = Sequence[Sequence[int]]
+
+
+def _groups_attribute(groups: _Lists) -> ArrayAttr[Attribute]:
+    return ArrayAttr(
+        [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+    )
+
+
+def groups_of(attribute: Attribute) -> list[list[int]]:
+    """The dimensions of the longer shape, by those of the shorter one."""
+    parts = attribute.data if is_array(attribute) else ()
+    return [
+        [each.value.data for each in part if is_integer_attr(each)]
+        for part in parts
+        if is_array(part)
+    ]
+
+
+def _check_groups(
+    groups: _Lists, long: MemRefType[Attribute], short: MemRefType[Attribute]
+) -> None:
+    flat = [dim for group in groups for dim in group]
+    check(
+        flat == list(range(long.get_num_dims()))
+        and len(groups) == short.get_num_dims(),
+        f"{[list(group) for group in groups]} does not group the dimensions of {long} "
+        f"to those of {short}",
+    )
+    for group, extent in zip(groups, short.get_shape()):
+        parts = [long.get_shape()[dim] for dim in group]
+        known = DYNAMIC_INDEX not in (*parts, extent)
+        check(
+            not known or prod(parts) == extent,
+            f"extents {parts} do not make {extent}",
+        )
+    check(long.element_type == short.element_type, "the element type is kept")
+
+
+@irdl_custom_directive
+class Groups(CustomDirective):
+    """``[[0, 1], [2]]``: which dimensions become one."""
+
+    groups: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the lists."""
+        square, one = parser.Delimiter.SQUARE, parser.parse_integer
+        found = parser.parse_comma_separated_list(
+            square, lambda: parser.parse_comma_separated_list(square, one)
+        )
+        self.groups.set(state, _groups_attribute(found))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the lists."""
+        groups = self.groups.get(op)
+        assert groups is not None
+        printer.print_string(f" {groups_of(groups)}")
+
+
+class _ReshapeOp(XetlOp):
+    src = operand_def(MemRefType)
+    reassociation = prop_def(ArrayAttr)
+
+    custom_directives = (Groups,)
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The dimensions of the longer shape, by those of the shorter one."""
+        return groups_of(self.reassociation)
+
+
+class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape"):
+    """Dimensions that lie one behind the other as one."""
+
+    result = result_def(MemRefType)
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$src custom<Groups>($reassociation) attr-dict `:` type($src) `into` "
+        "type($result)"
+    )
+
+    def __init__(
+        self,
+        src: Value,
+        groups: _Lists,
+        result_type: Attribute,
+        **common: Unpack[Common],
+    ) -> None:
+        grouped = _groups_attribute(groups)
+        super().__init__(src, result_type, reassociation=grouped, **common)
+
+    def verify_(self) -> None:
+        """Check the groups."""
+        _check_groups(self.groups, memref_type(self.src), memref_type(self.result))
+
+
+class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
+    """One dimension as several, the last of them the fastest."""
+
+    src = operand_def(MemRefType)
+    output_shape = var_operand_def(IndexType)
+    reassociation = prop_def(ArrayAttr)
+    static_output_shape = prop_def(DenseArrayBase)
+    result = result_def(MemRefType)
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$src custom<Groups>($reassociation) `output_shape` "
+        "custom<DynamicIndexList>($output_shape, $static_output_shape) attr-dict "
+        "`:` type($src) `into` type($result)"
+    )
+
+    def __init__(
+        self,
+        src: Value,
+        groups: _Lists,
+        output_shape: Sequence[int | SSAValue],
+        result_type: Attribute,
+        **common: Unpack[Common],
+    ) -> None:
+        values, static = split_indices(output_shape)
+        super().__init__(
+            *(src, values, result_type),
+            reassociation=_groups_attribute(groups),
+            static_output_shape=static,
+            **common,
+        )
+
+    @property
+    def sizes(self) -> tuple[Index, ...]:
+        """The extents of the result."""
+        return mix_indices(self.static_output_shape, self.output_shape)
+
+    def verify_(self) -> None:
+        """Check the groups and the shape."""
+        check_indices("output_shape", self.static_output_shape, self.output_shape)
+        _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
+        check(
+            len(self.sizes) == memref_type(self.result).get_num_dims(),
+            f"expected an extent for each dimension of {self.result.type}",
+        )
+
+
+class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment"):
+    """The same memory, whose address is known to be a multiple of ``alignment``."""
+
+    memref = operand_def(MemRefType)
+    alignment = prop_def(IntegerAttr[I32])
+    result = opt_result_def(like("memref", base=MemRefType))
+
+    traits = traits_def(Pure())
+    assembly_format = "$memref `,` $alignment attr-dict `:` type($memref)"
+
+    def __init__(self, memref: Value, alignment: int, **common: Unpack[Common]) -> None:
+        super().__init__(memref, alignment=IntegerAttr(alignment, 32), **common)

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import Attribute, Dialect, Region
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
     operand_def,
     region_def,
     traits_def,
@@ -38,11 +37,8 @@ from .scf_regions import ExecuteRegionOp, IndexSwitchOp
 from .scf_yield import YieldOp
 
 
-@irdl_op_definition
-class ConditionOp(XetlOp):
+class ConditionOp(XetlOp, name="scf.condition"):
     """End of a while loop's "before" region: go on, with these values?"""
-
-    name = "scf.condition"
 
     condition = operand_def(i1)
     arguments = var_operand_def()
@@ -54,7 +50,7 @@ class ConditionOp(XetlOp):
     def __init__(
         self, condition: Value, *arguments: Value, **common: Unpack[Common]
     ) -> None:
-        super().__init__(operands=[condition, arguments], **common)
+        super().__init__(condition, arguments, **common)
 
 
 def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> None:
@@ -64,14 +60,11 @@ def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> No
     check(found == list(expected), f"{what} yields {found}, expected {list(expected)}")
 
 
-@irdl_op_definition
-class ForOp(XetlOp):
+class ForOp(XetlOp, name="scf.for"):
     """Run the body for lower, lower + step, ... < upper, carrying ``iter_args``.
 
     The block takes the counter and then the carried values.
     """
-
-    name = "scf.for"
 
     lower_bound = operand_def()
     upper_bound = operand_def()
@@ -91,12 +84,8 @@ class ForOp(XetlOp):
         body: Region,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[lower, upper, step, iter_args],
-            result_types=[[type_of(value) for value in iter_args]],
-            regions=[body],
-            **common,
-        )
+        types = [type_of(value) for value in iter_args]
+        super().__init__(lower, upper, step, iter_args, types, regions=[body], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -125,11 +114,8 @@ class ForOp(XetlOp):
         _check_yield(self.body, carried, "the body")
 
 
-@irdl_op_definition
-class IfOp(XetlOp):
+class IfOp(XetlOp, name="scf.if"):
     """One of two regions; without results the second one may be empty."""
-
-    name = "scf.if"
 
     condition = operand_def(i1)
     then_region = region_def("single_block")
@@ -146,12 +132,8 @@ class IfOp(XetlOp):
         else_region: Region | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[condition],
-            result_types=[result_types],
-            regions=[then_region, else_region or Region()],
-            **common,
-        )
+        regions = [then_region, else_region or Region()]
+        super().__init__(condition, result_types, regions=regions, **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -172,14 +154,11 @@ class IfOp(XetlOp):
             check(not types, "an if with results needs an else region")
 
 
-@irdl_op_definition
-class WhileOp(XetlOp):
+class WhileOp(XetlOp, name="scf.while"):
     """Run "before"; while its condition holds, run "after" and start again.
 
     Results are the values of the last scf.condition.
     """
-
-    name = "scf.while"
 
     inits = var_operand_def()
     before = region_def("single_block")
@@ -196,12 +175,7 @@ class WhileOp(XetlOp):
         after: Region,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[inits],
-            result_types=[result_types],
-            regions=[before, after],
-            **common,
-        )
+        super().__init__(inits, result_types, regions=[before, after], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -233,11 +207,8 @@ class WhileOp(XetlOp):
         _check_yield(self.after, carried, "the after region")
 
 
-@irdl_op_definition
-class ReduceOp(XetlOp):
+class ReduceOp(XetlOp, name="scf.reduce"):
     """End of a parallel loop: values to reduce, one region for each."""
-
-    name = "scf.reduce"
 
     arguments = var_operand_def()
     reductions = var_region_def()
@@ -250,7 +221,7 @@ class ReduceOp(XetlOp):
         reductions: Sequence[Region] = (),
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(operands=[arguments], regions=[reductions], **common)
+        super().__init__(arguments, regions=[reductions], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -262,11 +233,8 @@ class ReduceOp(XetlOp):
         syntax.print_reduce(printer, self)
 
 
-@irdl_op_definition
-class ReduceReturnOp(XetlOp):
+class ReduceReturnOp(XetlOp, name="scf.reduce.return"):
     """The value of one reduction step."""
-
-    name = "scf.reduce.return"
 
     result = operand_def()
 
@@ -274,15 +242,9 @@ class ReduceReturnOp(XetlOp):
 
     assembly_format = "$result attr-dict `:` type($result)"
 
-    def __init__(self, result: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[result], **common)
 
-
-@irdl_op_definition
-class ParallelOp(XetlOp):
+class ParallelOp(XetlOp, name="scf.parallel"):
     """A nest of loops whose trips may run in any order or at once."""
-
-    name = "scf.parallel"
 
     lower_bounds = var_operand_def(IndexType)
     upper_bounds = var_operand_def(IndexType)
@@ -303,12 +265,9 @@ class ParallelOp(XetlOp):
         init_vals: Sequence[Value] = (),
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[lowers, uppers, steps, init_vals],
-            result_types=[[type_of(value) for value in init_vals]],
-            regions=[body],
-            **common,
-        )
+        types = [type_of(value) for value in init_vals]
+        bounds = (lowers, uppers, steps)
+        super().__init__(*bounds, init_vals, types, regions=[body], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

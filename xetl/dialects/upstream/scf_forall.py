@@ -15,7 +15,6 @@ from xdsl.ir import Attribute, Block, Region
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     ParsePropInAttrDict,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -44,11 +43,8 @@ from ..operation import Common, XetlOp
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")
 
 
-@irdl_op_definition
-class ForallInParallelOp(XetlOp):
+class ForallInParallelOp(XetlOp, name="scf.forall.in_parallel"):
     """End of an scf.forall; what it would insert into tensors is not there."""
-
-    name = "scf.forall.in_parallel"
 
     region = region_def("single_block")
 
@@ -77,11 +73,8 @@ class ForallInParallelOp(XetlOp):
         check(not self.region.block.ops, "scf.forall on memrefs inserts nothing")
 
 
-@irdl_op_definition
-class ForallOp(XetlOp):
+class ForallOp(XetlOp, name="scf.forall"):
     """A nest of loops whose trips may run in any order or at once."""
-
-    name = "scf.forall"
 
     dynamic_lower_bound = var_operand_def(IndexType)
     dynamic_upper_bound = var_operand_def(IndexType)

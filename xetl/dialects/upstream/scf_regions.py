@@ -12,7 +12,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, IndexType
 from xdsl.ir import Attribute, Region
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     prop_def,
     region_def,
@@ -30,11 +29,8 @@ from . import scf_syntax as syntax
 from .scf_yield import YieldOp
 
 
-@irdl_op_definition
-class ExecuteRegionOp(XetlOp):
+class ExecuteRegionOp(XetlOp, name="scf.execute_region"):
     """Run the region once and give what it yields."""
-
-    name = "scf.execute_region"
 
     region = region_def()
     res = var_result_def()
@@ -47,7 +43,7 @@ class ExecuteRegionOp(XetlOp):
         region: Region,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(result_types=[result_types], regions=[region], **common)
+        super().__init__(result_types, regions=[region], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -66,11 +62,8 @@ class ExecuteRegionOp(XetlOp):
         print_attributes(printer, self)
 
 
-@irdl_op_definition
-class IndexSwitchOp(XetlOp):
+class IndexSwitchOp(XetlOp, name="scf.index_switch"):
     """The region of the case that equals the argument, else the default one."""
-
-    name = "scf.index_switch"
 
     arg = operand_def(IndexType)
     cases = prop_def(DenseArrayBase)
@@ -90,9 +83,8 @@ class IndexSwitchOp(XetlOp):
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
-            operands=[arg],
-            result_types=[result_types],
-            properties={"cases": dense_i64(cases)},
+            *(arg, result_types),
+            cases=dense_i64(cases),
             regions=[default_region, case_regions],
             **common,
         )

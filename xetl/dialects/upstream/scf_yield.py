@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from typing_extensions import Unpack
-from xdsl.irdl import irdl_op_definition, traits_def, var_operand_def
+from xdsl.irdl import traits_def, var_operand_def
 from xdsl.traits import IsTerminator, Pure
 
 from ..base import Value
 from ..operation import Common, XetlOp
 
 
-@irdl_op_definition
-class YieldOp(XetlOp):
+class YieldOp(XetlOp, name="scf.yield"):
     """The values a region gives to its loop or conditional."""
-
-    name = "scf.yield"
 
     arguments = var_operand_def()
 
@@ -23,4 +20,4 @@ class YieldOp(XetlOp):
     assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
 
     def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
-        super().__init__(operands=[arguments], **common)
+        super().__init__(arguments, **common)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing_extensions import Unpack
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def, traits_def
+from xdsl.irdl import opt_prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from ..operation import Common, XetlOp
+from ..operation import XetlOp, operations_of
 
 
-@irdl_op_definition
-class PoisonOp(XetlOp):
+class PoisonOp(XetlOp, name="ub.poison"):
     """Any value."""
-
-    name = "ub.poison"
 
     value = opt_prop_def(Attribute)
     result = result_def()
@@ -23,8 +19,5 @@ class PoisonOp(XetlOp):
 
     assembly_format = "attr-dict `:` type($result)"
 
-    def __init__(self, result_type: Attribute, **common: Unpack[Common]) -> None:
-        super().__init__(result_types=[result_type], **common)
 
-
-Ub = Dialect("ub", [PoisonOp])
+Ub = Dialect("ub", operations_of(__name__))

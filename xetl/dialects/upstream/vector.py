@@ -6,21 +6,17 @@ Source: MLIR, `vector` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
@@ -31,57 +27,44 @@ from ..base import (
     dense_i64,
     ints_of,
     mix_indices,
-    parse_attributes,
-    parse_indices,
-    print_attributes,
-    print_indices,
-    resolve_indices,
     shape_of,
     split_indices,
-    type_of,
     vector_type,
 )
 from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
-from ..operation import Common, XetlOp
-from . import vector_syntax as syntax
+from ..operation import Common, XetlOp, operations_of
+from ..type_rules import like
+from . import vector_elements as elements
+from . import vector_memory as memory
+from . import vector_reduce as reduce
 from .elementwise import bit_width
-from .vector_masks import MASK_OPS, ConstantMaskOp, CreateMaskOp
-from .vector_memory import (
-    MEMORY_OPS,
-    GatherOp,
-    LoadOp,
-    MaskedloadOp,
-    MaskedstoreOp,
-    ScatterOp,
-    StoreOp,
-)
-from .vector_reduce import (
-    REDUCE_OPS,
-    ContractOp,
-    FmaOp,
-    IteratorTypeAttr,
-    MultiReductionOp,
-    ReductionOp,
-)
-from .vector_shuffles import (
-    SHUFFLE_OPS,
-    DeinterleaveOp,
-    ExtractelementOp,
-    InsertelementOp,
-    InterleaveOp,
-    OuterproductOp,
-    SplatOp,
-    ToElementsOp,
-)
-from .vector_slices import (
-    SLICE_OPS,
-    ExtractStridedSliceOp,
-    FromElementsOp,
-    InsertStridedSliceOp,
-    ShuffleOp,
-)
-from .vector_transfer import TRANSFER_OPS, TransferReadOp, TransferWriteOp
+from .vector_elements import ConstantMaskOp as ConstantMaskOp
+from .vector_elements import CreateMaskOp as CreateMaskOp
+from .vector_elements import DeinterleaveOp as DeinterleaveOp
+from .vector_elements import ExtractelementOp as ExtractelementOp
+from .vector_elements import ExtractStridedSliceOp as ExtractStridedSliceOp
+from .vector_elements import FromElementsOp as FromElementsOp
+from .vector_elements import InsertelementOp as InsertelementOp
+from .vector_elements import InsertStridedSliceOp as InsertStridedSliceOp
+from .vector_elements import InterleaveOp as InterleaveOp
+from .vector_elements import OuterproductOp as OuterproductOp
+from .vector_elements import ShuffleOp as ShuffleOp
+from .vector_elements import SplatOp as SplatOp
+from .vector_elements import ToElementsOp as ToElementsOp
+from .vector_memory import GatherOp as GatherOp
+from .vector_memory import LoadOp as LoadOp
+from .vector_memory import MaskedloadOp as MaskedloadOp
+from .vector_memory import MaskedstoreOp as MaskedstoreOp
+from .vector_memory import ScatterOp as ScatterOp
+from .vector_memory import StoreOp as StoreOp
+from .vector_memory import TransferReadOp as TransferReadOp
+from .vector_memory import TransferWriteOp as TransferWriteOp
+from .vector_reduce import ContractOp as ContractOp
+from .vector_reduce import FmaOp as FmaOp
+from .vector_reduce import IteratorTypeAttr as IteratorTypeAttr
+from .vector_reduce import MultiReductionOp as MultiReductionOp
+from .vector_reduce import ReductionOp as ReductionOp
 
 
 class _ConversionOp(XetlOp):
@@ -91,34 +74,15 @@ class _ConversionOp(XetlOp):
     result = result_def(VectorType)
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self, source: Value, result_type: Attribute, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands=[source], result_types=[result_type], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a : type to type``."""
-        source = parser.parse_unresolved_operand()
-        return syntax.parse_conversion(parser, cls, [source], "to")
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a : type to type``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_conversion(printer, self, "to")
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
 
 def _element_type(type_: Attribute) -> Attribute:
     return type_.element_type if is_vector(type_) else type_
 
 
-@irdl_op_definition
-class BroadcastOp(_ConversionOp):
+class BroadcastOp(_ConversionOp, name="vector.broadcast"):
     """Repeat a scalar or a vector: trailing dimensions match or have size 1."""
-
-    name = "vector.broadcast"
 
     def verify_(self) -> None:
         """Check element types and trailing dimensions."""
@@ -134,11 +98,8 @@ class BroadcastOp(_ConversionOp):
         check(fits, f"{source} cannot be broadcast to {result}")
 
 
-@irdl_op_definition
-class ShapeCastOp(_ConversionOp):
+class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
     """The same elements, row by row, in another shape."""
-
-    name = "vector.shape_cast"
 
     def verify_(self) -> None:
         """Check element types and counts."""
@@ -150,11 +111,8 @@ class ShapeCastOp(_ConversionOp):
         )
 
 
-@irdl_op_definition
-class BitcastOp(_ConversionOp):
+class BitcastOp(_ConversionOp, name="vector.bitcast"):
     """The same bits; only the last dimension changes."""
-
-    name = "vector.bitcast"
 
     def verify_(self) -> None:
         """Check the number of bits."""
@@ -166,20 +124,14 @@ class BitcastOp(_ConversionOp):
         )
 
 
-@irdl_op_definition
-class StepOp(XetlOp):
+class StepOp(XetlOp, name="vector.step"):
     """0, 1, 2, ..."""
-
-    name = "vector.step"
 
     result = result_def(VectorType)
 
     traits = traits_def(Pure())
 
     assembly_format = "attr-dict `:` type($result)"
-
-    def __init__(self, result_type: Attribute, **common: Unpack[Common]) -> None:
-        super().__init__(result_types=[result_type], **common)
 
     def verify_(self) -> None:
         """Check that the result is a vector of index, rank 1."""
@@ -190,49 +142,32 @@ class StepOp(XetlOp):
         )
 
 
-@irdl_op_definition
-class TransposeOp(XetlOp):
+class TransposeOp(XetlOp, name="vector.transpose"):
     """Dimension i of the result is dimension ``permutation[i]`` of the source."""
-
-    name = "vector.transpose"
 
     source = operand_def(VectorType)
     permutation = prop_def(DenseArrayBase)
     result = result_def(VectorType)
 
     traits = traits_def(Pure())
+    assembly_format = (
+        "$source `,` custom<Integers>($permutation) attr-dict `:` type($source) "
+        "`to` type($result)"
+    )
 
     def __init__(
         self, source: Value, permutation: Sequence[int], **common: Unpack[Common]
     ) -> None:
         type_ = vector_type(source)
         shape = [type_.get_shape()[dim] for dim in permutation]
-        super().__init__(
-            operands=[source],
-            result_types=[VectorType(type_.element_type, shape)],
-            properties={"permutation": dense_i64(permutation)},
-            **common,
-        )
+        result = VectorType(type_.element_type, shape)
+        dims = dense_i64(permutation)
+        super().__init__(source, result, permutation=dims, **common)
 
     @property
     def dims(self) -> tuple[int, ...]:
         """The permutation."""
         return ints_of(self.permutation)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, [1, 0] : type to type``."""
-        source = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        dims = {"permutation": parse_indices(parser).static}
-        return syntax.parse_conversion(parser, cls, [source], "to", {**dims})
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, [1, 0] : type to type``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        printer.print_string(f", {list(self.dims)}")
-        syntax.print_conversion(printer, self, "to", elided=("permutation",))
 
     def verify_(self) -> None:
         """Check the permutation and the result."""
@@ -256,11 +191,8 @@ def _part_type(source: VectorType[Attribute], count: int) -> Attribute:
     return VectorType(source.element_type, shape) if shape else source.element_type
 
 
-@irdl_op_definition
-class ExtractOp(XetlOp):
+class ExtractOp(XetlOp, name="vector.extract"):
     """An element, or the smaller vector at a position."""
-
-    name = "vector.extract"
 
     source = operand_def(VectorType)
     dynamic_position = var_operand_def(IndexType)
@@ -268,52 +200,22 @@ class ExtractOp(XetlOp):
     result = result_def()
 
     traits = traits_def(Pure())
+    assembly_format = (
+        "$source `` custom<DynamicIndexList>($dynamic_position, $static_position) "
+        "attr-dict `:` type($result) `from` type($source)"
+    )
 
     def __init__(
-        self,
-        source: Value,
-        position: Sequence[int | Value],
-        **common: Unpack[Common],
+        self, source: Value, position: Sequence[int | Value], **common: Unpack[Common]
     ) -> None:
         values, static = split_indices(position)
-        super().__init__(
-            operands=[source, values],
-            result_types=[_part_type(vector_type(source), len(position))],
-            properties={"static_position": static},
-            **common,
-        )
+        part = _part_type(vector_type(source), len(position))
+        super().__init__(source, values, part, static_position=static, **common)
 
     @property
     def position(self) -> tuple[Index, ...]:
         """The position, constants as int."""
         return mix_indices(self.static_position, self.dynamic_position)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v[1, %i] : type from vector``."""
-        source = parser.parse_unresolved_operand()
-        position = parse_indices(parser)
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        result = parser.parse_type()
-        parser.parse_keyword("from")
-        value = parser.resolve_operand(source, parser.parse_type())
-        return cls.create(
-            operands=[value, *resolve_indices(parser, position.values)],
-            result_types=[result],
-            properties={"static_position": position.static},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v[1, %i] : type from vector``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        print_indices(printer, self.static_position, self.dynamic_position)
-        print_attributes(printer, self, ("static_position",))
-        syntax.print_types(printer, [self.result.type])
-        printer.print_string(" from ")
-        printer.print_attribute(self.source.type)
 
     def verify_(self) -> None:
         """Check the position and the result."""
@@ -342,19 +244,20 @@ def _check_position(
     )
 
 
-@irdl_op_definition
-class InsertOp(XetlOp):
+class InsertOp(XetlOp, name="vector.insert"):
     """The vector with the part at a position replaced."""
-
-    name = "vector.insert"
 
     value = operand_def()
     dest = operand_def(VectorType)
     dynamic_position = var_operand_def(IndexType)
     static_position = prop_def(DenseArrayBase)
-    result = result_def(VectorType)
+    result = result_def(like("dest", base=VectorType))
 
     traits = traits_def(Pure())
+    assembly_format = (
+        "$value `,` $dest `` custom<DynamicIndexList>($dynamic_position, "
+        "$static_position) attr-dict `:` type($value) `into` type($dest)"
+    )
 
     def __init__(
         self,
@@ -364,49 +267,12 @@ class InsertOp(XetlOp):
         **common: Unpack[Common],
     ) -> None:
         values, static = split_indices(position)
-        super().__init__(
-            operands=[value, dest, values],
-            result_types=[type_of(dest)],
-            properties={"static_position": static},
-            **common,
-        )
+        super().__init__(value, dest, values, static_position=static, **common)
 
     @property
     def position(self) -> tuple[Index, ...]:
         """The position, constants as int."""
         return mix_indices(self.static_position, self.dynamic_position)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%x, %v[1, %i] : type into vector``."""
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        dest = parser.parse_unresolved_operand()
-        position = parse_indices(parser)
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        part = parser.resolve_operand(value, parser.parse_type())
-        parser.parse_keyword("into")
-        type_ = parser.parse_type()
-        whole: SSAValue = parser.resolve_operand(dest, type_)
-        return cls.create(
-            operands=[part, whole, *resolve_indices(parser, position.values)],
-            result_types=[type_],
-            properties={"static_position": position.static},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%x, %v[1, %i] : type into vector``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.dest)
-        print_indices(printer, self.static_position, self.dynamic_position)
-        print_attributes(printer, self, ("static_position",))
-        syntax.print_types(printer, [self.value.type])
-        printer.print_string(" into ")
-        printer.print_attribute(self.dest.type)
 
     def verify_(self) -> None:
         """Check the position and the part."""
@@ -417,58 +283,8 @@ class InsertOp(XetlOp):
 
 Vector = Dialect(
     "vector",
-    [
-        *MEMORY_OPS,
-        *MASK_OPS,
-        *REDUCE_OPS,
-        *SHUFFLE_OPS,
-        *SLICE_OPS,
-        *TRANSFER_OPS,
-        BroadcastOp,
-        ShapeCastOp,
-        BitcastOp,
-        StepOp,
-        TransposeOp,
-        ExtractOp,
-        InsertOp,
-    ],
+    operations_of(
+        *(module.__name__ for module in (elements, memory, reduce)), __name__
+    ),
     [CombiningKindAttr, IteratorTypeAttr],
 )
-
-__all__ = [
-    "BitcastOp",
-    "BroadcastOp",
-    "CombiningKindAttr",
-    "ConstantMaskOp",
-    "ContractOp",
-    "CreateMaskOp",
-    "DeinterleaveOp",
-    "ExtractOp",
-    "ExtractStridedSliceOp",
-    "ExtractelementOp",
-    "FmaOp",
-    "FromElementsOp",
-    "GatherOp",
-    "InsertOp",
-    "InsertStridedSliceOp",
-    "InsertelementOp",
-    "InterleaveOp",
-    "IteratorTypeAttr",
-    "LoadOp",
-    "MaskedloadOp",
-    "MaskedstoreOp",
-    "MultiReductionOp",
-    "OuterproductOp",
-    "ReductionOp",
-    "ScatterOp",
-    "ShapeCastOp",
-    "ShuffleOp",
-    "SplatOp",
-    "StepOp",
-    "StoreOp",
-    "ToElementsOp",
-    "TransferReadOp",
-    "TransferWriteOp",
-    "TransposeOp",
-    "Vector",
-]

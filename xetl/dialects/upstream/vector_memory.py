@@ -1,4 +1,7 @@
-"""Vectors from memory and to memory.  Source: MLIR, `vector` dialect."""
+"""Vectors from memory and to memory; transfers pad at its edges.
+
+Source: MLIR, `vector` dialect.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,24 @@ from collections.abc import Sequence
 from typing import Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, VectorType, i1
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    BoolAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
-    irdl_op_definition,
+    AttrSizedOperandSegments,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
+    prop_def,
     result_def,
     traits_def,
     var_operand_def,
@@ -28,11 +43,11 @@ from ..base import (
     print_attributes,
     resolve_indices,
     shape_of,
-    type_of,
     vector_type,
 )
-from ..kinds_of_types import is_vector
+from ..kinds_of_types import is_array, is_memref, is_vector
 from ..operation import Common, XetlOp
+from ..type_rules import like
 from . import vector_syntax as syntax
 
 
@@ -54,11 +69,8 @@ def check_mask(mask: SSAValue, vector: Attribute) -> None:
     check(mask.type == expected, f"the mask is {mask.type}, expected {expected}")
 
 
-@irdl_op_definition
-class LoadOp(XetlOp):
+class LoadOp(XetlOp, name="vector.load"):
     """Consecutive elements of the last dimension(s); all must lie inside."""
-
-    name = "vector.load"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
@@ -67,50 +79,17 @@ class LoadOp(XetlOp):
     result = result_def(VectorType)
 
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self,
-        base: Value,
-        indices: Sequence[Value],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(operands=[base, indices], result_types=[result_type], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i] : memref, vector``."""
-        base, (indices,) = syntax.parse_base(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        base_type, result = syntax.parse_types(parser)
-        return cls.create(
-            operands=[
-                parser.resolve_operand(base, base_type),
-                *resolve_indices(parser, indices),
-            ],
-            result_types=[result],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i] : memref, vector``."""
-        printer.print_string(" ")
-        syntax.print_base(printer, self.base, [self.indices])
-        print_attributes(printer, self)
-        syntax.print_types(printer, [self.base.type, self.result.type])
+    assembly_format = (
+        "$base custom<Indices>($indices) attr-dict `:` type($base) `,` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check indices and element type."""
         check_base(self.base, self.indices, self.result.type)
 
 
-@irdl_op_definition
-class StoreOp(XetlOp):
+class StoreOp(XetlOp, name="vector.store"):
     """Write consecutive elements; all must lie inside."""
-
-    name = "vector.store"
 
     value = operand_def(VectorType)
     base = operand_def(MemRefType)
@@ -119,133 +98,31 @@ class StoreOp(XetlOp):
     alignment = opt_prop_def(IntegerAttr)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        value: Value,
-        base: Value,
-        indices: Sequence[Value],
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(operands=[value, base, indices], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, %m[%i] : memref, vector``."""
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        base, (indices,) = syntax.parse_base(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        base_type, value_type = syntax.parse_types(parser)
-        return cls.create(
-            operands=[
-                parser.resolve_operand(value, value_type),
-                parser.resolve_operand(base, base_type),
-                *resolve_indices(parser, indices),
-            ],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, %m[%i] : memref, vector``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        syntax.print_base(printer, self.base, [self.indices])
-        print_attributes(printer, self)
-        syntax.print_types(printer, [self.base.type, self.value.type])
+    assembly_format = (
+        "$value `,` $base custom<Indices>($indices) attr-dict `:` type($base) `,` "
+        "type($value)"
+    )
 
     def verify_(self) -> None:
         """Check indices and element type."""
         check_base(self.base, self.indices, self.value.type)
 
 
-class _MaskedOp(XetlOp):
-    """A base, ``LISTS`` lists of operands in brackets, then more operands."""
-
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-
-    @classmethod
-    def parse_masked(cls, parser: Parser, *, indexed: bool, result: bool) -> Self:
-        """Parse ``%m[%i][%idx], %mask, %v : memref, types into vector``."""
-        base, lists = syntax.parse_base(parser, 2 if indexed else 1)
-        rest = (lists[1] if indexed else []) + syntax.parse_rest(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        position = parser.pos
-        types = syntax.parse_types(parser)
-        results: list[Attribute] = []
-        if result:
-            parser.parse_keyword("into")
-            results = [parser.parse_type()]
-        return cls.create(
-            operands=[
-                parser.resolve_operand(base, types[0]),
-                *resolve_indices(parser, lists[0]),
-                *parser.resolve_operands(rest, types[1:], position),
-            ],
-            result_types=results,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print_masked(self, printer: Printer, *, indexed: bool) -> None:
-        """Print ``%m[%i][%idx], %mask, %v : memref, types into vector``."""
-        rest = self.operands[1 + len(self.indices) :]
-        lists = [list(self.indices)]
-        if indexed:
-            lists.append([rest[0]])
-        printer.print_string(" ")
-        syntax.print_base(printer, self.base, lists)
-        syntax.print_rest(printer, rest[1:] if indexed else rest)
-        print_attributes(printer, self)
-        types = [self.base.type, *(value.type for value in rest)]
-        syntax.print_types(printer, types)
-        if self.results:
-            printer.print_string(" into ")
-            printer.print_attribute(self.results[0].type)
-
-
-@irdl_op_definition
-class MaskedloadOp(_MaskedOp):
+class MaskedloadOp(XetlOp, name="vector.maskedload"):
     """Elements where the mask is set, else those of ``pass_thru``."""
-
-    name = "vector.maskedload"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     mask = operand_def(VectorType)
     pass_thru = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
-    result = result_def(VectorType)
+    result = result_def(like("pass_thru", base=VectorType))
 
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self,
-        base: Value,
-        indices: Sequence[Value],
-        mask: Value,
-        pass_thru: Value,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[base, indices, mask, pass_thru],
-            result_types=[type_of(pass_thru)],
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i], %mask, %v : memref, mask, vector into vector``."""
-        return cls.parse_masked(parser, indexed=False, result=True)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i], %mask, %v : memref, mask, vector into vector``."""
-        self.print_masked(printer, indexed=False)
+    assembly_format = (
+        "$base custom<Indices>($indices) `,` $mask `,` $pass_thru attr-dict `:` "
+        "type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check indices, mask and vectors."""
@@ -254,11 +131,8 @@ class MaskedloadOp(_MaskedOp):
         check(self.pass_thru.type == self.result.type, "pass_thru and result differ")
 
 
-@irdl_op_definition
-class MaskedstoreOp(_MaskedOp):
+class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
     """Write the elements where the mask is set."""
-
-    name = "vector.maskedstore"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
@@ -267,25 +141,10 @@ class MaskedstoreOp(_MaskedOp):
     alignment = opt_prop_def(IntegerAttr)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        base: Value,
-        indices: Sequence[Value],
-        mask: Value,
-        value: Value,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(operands=[base, indices, mask, value], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i], %mask, %v : memref, mask, vector``."""
-        return cls.parse_masked(parser, indexed=False, result=False)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i], %mask, %v : memref, mask, vector``."""
-        self.print_masked(printer, indexed=False)
+    assembly_format = (
+        "$base custom<Indices>($indices) `,` $mask `,` $value attr-dict `:` "
+        "type($base) `,` type($mask) `,` type($value)"
+    )
 
     def verify_(self) -> None:
         """Check indices, mask and vector."""
@@ -293,11 +152,8 @@ class MaskedstoreOp(_MaskedOp):
         check_mask(self.mask, self.value.type)
 
 
-@irdl_op_definition
-class GatherOp(_MaskedOp):
+class GatherOp(XetlOp, name="vector.gather"):
     """Elements at ``index_vec`` from the base, where the mask is set."""
-
-    name = "vector.gather"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
@@ -305,33 +161,14 @@ class GatherOp(_MaskedOp):
     mask = operand_def(VectorType)
     pass_thru = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
-    result = result_def(VectorType)
+    result = result_def(like("pass_thru", base=VectorType))
 
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self,
-        base: Value,
-        indices: Sequence[Value],
-        index_vec: Value,
-        mask: Value,
-        pass_thru: Value,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[base, indices, index_vec, mask, pass_thru],
-            result_types=[type_of(pass_thru)],
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i][%idx], %mask, %v : types into vector``."""
-        return cls.parse_masked(parser, indexed=True, result=True)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i][%idx], %mask, %v : types into vector``."""
-        self.print_masked(printer, indexed=True)
+    assembly_format = (
+        "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` "
+        "$pass_thru attr-dict `:` type($base) `,` type($index_vec) `,` type($mask) "
+        "`,` type($pass_thru) `into` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check indices, mask and vectors."""
@@ -344,11 +181,8 @@ class GatherOp(_MaskedOp):
         )
 
 
-@irdl_op_definition
-class ScatterOp(_MaskedOp):
+class ScatterOp(XetlOp, name="vector.scatter"):
     """Write elements at ``index_vec`` from the base, where the mask is set."""
-
-    name = "vector.scatter"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
@@ -358,26 +192,11 @@ class ScatterOp(_MaskedOp):
     alignment = opt_prop_def(IntegerAttr)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        base: Value,
-        indices: Sequence[Value],
-        index_vec: Value,
-        mask: Value,
-        value: Value,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(operands=[base, indices, index_vec, mask, value], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i][%idx], %mask, %v : types``."""
-        return cls.parse_masked(parser, indexed=True, result=False)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i][%idx], %mask, %v : types``."""
-        self.print_masked(printer, indexed=True)
+    assembly_format = (
+        "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` $value "
+        "attr-dict `:` type($base) `,` type($index_vec) `,` type($mask) `,` "
+        "type($value)"
+    )
 
     def verify_(self) -> None:
         """Check indices, mask and vector."""
@@ -385,4 +204,213 @@ class ScatterOp(_MaskedOp):
         check_mask(self.mask, self.value.type)
 
 
-MEMORY_OPS = (LoadOp, StoreOp, MaskedloadOp, MaskedstoreOp, GatherOp, ScatterOp)
+def minor_identity(memory_rank: int, vector_rank: int) -> AffineMapAttr:
+    """The map from memory to the vector that takes the last dimensions."""
+    dims = range(memory_rank - vector_rank, memory_rank)
+    return AffineMapAttr(AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims))))
+
+
+def _flags(values: Sequence[bool]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([BoolAttr(int(value), i1) for value in values])
+
+
+def _with_defaults(
+    properties: dict[str, Attribute], memory: Attribute, vector: Attribute
+) -> dict[str, Attribute]:
+    if not is_memref(memory) or not is_vector(vector):
+        return properties
+    rank = vector.get_num_dims()
+    default = minor_identity(memory.get_num_dims(), rank)
+    return {
+        "permutation_map": default,
+        "in_bounds": _flags([False] * rank),
+        **properties,
+    }
+
+
+class _TransferOp(XetlOp):
+    def hidden(self, memory: Attribute, vector: Attribute) -> list[str]:
+        """Properties that have their default and are not printed."""
+        default = _with_defaults({}, memory, vector)
+        same = [
+            name
+            for name, value in default.items()
+            if self.properties.get(name) == value
+        ]
+        return [*same, "operandSegmentSizes"]
+
+    def check_transfer(
+        self,
+        base: SSAValue,
+        indices: Sequence[SSAValue],
+        vector: VectorType[Attribute],
+        mask: SSAValue | None,
+    ) -> None:
+        """Check indices, element types, mask and flags."""
+        memory = memref_type(base)
+        rank = memory.get_num_dims()
+        check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
+        check(
+            memory.element_type == vector.element_type,
+            f"the memref holds {memory.element_type}, the vector is {vector}",
+        )
+        flags = self.properties["in_bounds"]
+        check(
+            is_array(flags) and len(flags.data) == vector.get_num_dims(),
+            "in_bounds needs one entry for each dimension of the vector",
+        )
+        expected = VectorType(i1, vector.shape)
+        check(
+            mask is None or mask.type == expected,
+            f"the mask must be {expected}",
+        )
+
+
+class TransferReadOp(_TransferOp, name="vector.transfer_read"):
+    """Elements from ``indices`` on; ``padding`` outside or where masked off."""
+
+    base = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    padding = operand_def()
+    mask = opt_operand_def(VectorType)
+    permutation_map = prop_def(AffineMapAttr)
+    in_bounds = prop_def(ArrayAttr)
+    result = result_def(VectorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(
+        self,
+        base: Value,
+        indices: Sequence[Value],
+        padding: Value,
+        result_type: Attribute,
+        mask: Value | None = None,
+        in_bounds: Sequence[bool] | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        given = {} if in_bounds is None else {"in_bounds": _flags(in_bounds)}
+        super().__init__(
+            operands=[base, indices, padding, mask],
+            result_types=[result_type],
+            properties=_with_defaults({**given}, memref_type(base), result_type),
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%m[%i], %pad, %mask {...} : memref, vector``."""
+        base, (indices,) = syntax.parse_base(parser)
+        rest = syntax.parse_rest(parser)
+        properties, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        types = syntax.parse_types(parser)
+        memory, vector = types[0], types[-1]
+        if not is_memref(memory) or not is_vector(vector):
+            parser.raise_error("expected a memref and a vector")
+        mask_type = VectorType(i1, vector.shape)
+        element: Attribute = memory.element_type
+        padding = parser.resolve_operand(rest[0], element)
+        mask = [parser.resolve_operand(rest[1], mask_type)] if rest[1:] else []
+        return cls.build(
+            operands=[
+                parser.resolve_operand(base, memory),
+                resolve_indices(parser, indices),
+                padding,
+                mask,
+            ],
+            result_types=[vector],
+            properties=_with_defaults(properties, memory, vector),
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%m[%i], %pad, %mask {...} : memref, vector``."""
+        printer.print_string(" ")
+        syntax.print_base(printer, self.base, [self.indices])
+        rest = [self.padding, *([] if self.mask is None else [self.mask])]
+        syntax.print_rest(printer, rest)
+        types = (self.base.type, self.result.type)
+        print_attributes(printer, self, self.hidden(*types))
+        syntax.print_types(printer, types)
+
+    def verify_(self) -> None:
+        """Check indices, types and mask."""
+        self.check_transfer(self.base, self.indices, self.result.type, self.mask)
+        check(
+            self.padding.type == self.result.type.element_type,
+            "the padding is one element",
+        )
+
+
+class TransferWriteOp(_TransferOp, name="vector.transfer_write"):
+    """Write from ``indices`` on what lies inside and is not masked off."""
+
+    value = operand_def(VectorType)
+    base = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    mask = opt_operand_def(VectorType)
+    permutation_map = prop_def(AffineMapAttr)
+    in_bounds = prop_def(ArrayAttr)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryWriteEffect())
+
+    def __init__(
+        self,
+        value: Value,
+        base: Value,
+        indices: Sequence[Value],
+        mask: Value | None = None,
+        in_bounds: Sequence[bool] | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        given = {} if in_bounds is None else {"in_bounds": _flags(in_bounds)}
+        types = (memref_type(base), vector_type(value))
+        super().__init__(
+            operands=[value, base, indices, mask],
+            properties=_with_defaults({**given}, *types),
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%v, %m[%i], %mask {...} : vector, memref``."""
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        base, (indices,) = syntax.parse_base(parser)
+        rest = syntax.parse_rest(parser)
+        properties, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        types = syntax.parse_types(parser)
+        vector, memory = types[0], types[-1]
+        if not is_memref(memory) or not is_vector(vector):
+            parser.raise_error("expected a vector and a memref")
+        mask_type = VectorType(i1, vector.shape)
+        return cls.build(
+            operands=[
+                parser.resolve_operand(value, vector),
+                parser.resolve_operand(base, memory),
+                resolve_indices(parser, indices),
+                [parser.resolve_operand(mask, mask_type) for mask in rest],
+            ],
+            properties=_with_defaults(properties, memory, vector),
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%v, %m[%i], %mask {...} : vector, memref``."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        syntax.print_base(printer, self.base, [self.indices])
+        syntax.print_rest(printer, [] if self.mask is None else [self.mask])
+        hidden = self.hidden(self.base.type, self.value.type)
+        print_attributes(printer, self, hidden)
+        syntax.print_types(printer, [self.value.type, self.base.type])
+
+    def verify_(self) -> None:
+        """Check indices, types and mask."""
+        value = vector_type(self.value)
+        self.check_transfer(self.base, self.indices, value, self.mask)

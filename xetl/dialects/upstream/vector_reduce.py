@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
+    IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -25,6 +25,13 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
@@ -34,19 +41,18 @@ from ..base import (
     Value,
     check,
     dense_i64,
+    element_type,
     ints_of,
     parse_attributes,
-    parse_indices,
     parse_operands,
-    print_attributes,
-    type_of,
     vector_type,
 )
 from ..combining import CombiningKindAttr, kind_fits, parse_kind
 from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
+from ..type_rules import like
 from . import vector_syntax as syntax
-from .elementwise import FastMathFlagsAttr
+from .elementwise import FastMathFlagsAttr, Flags
 
 
 def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
@@ -60,19 +66,38 @@ def _kind_attr(kind: str | CombiningKindAttr) -> CombiningKindAttr:
     return CombiningKindAttr(kind) if isinstance(kind, str) else kind
 
 
-@irdl_op_definition
-class ReductionOp(XetlOp):
-    """All elements of a vector of rank 1 combined, and ``acc`` too."""
+@irdl_custom_directive
+class Kind(CustomDirective):
+    """``<add>``, in any spelling."""
 
-    name = "vector.reduction"
+    kind: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the kind."""
+        self.kind.set(state, CombiningKindAttr(parse_kind(parser)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the kind."""
+        kind = self.kind.get(op)
+        assert isinstance(kind, CombiningKindAttr)
+        printer.print_string(f" <{kind.kind}>")
+
+
+class ReductionOp(XetlOp, name="vector.reduction"):
+    """All elements of a vector of rank 1 combined, and ``acc`` too."""
 
     kind = prop_def(CombiningKindAttr)
     source = operand_def(VectorType)
-    acc = opt_operand_def()
+    acc = opt_operand_def(like("result"))
     fastmath = opt_prop_def(FastMathFlagsAttr)
-    result = result_def()
+    result = result_def(like("source", element_type))
 
     traits = traits_def(Pure())
+    custom_directives = (Flags, Kind)
+    assembly_format = (
+        "custom<Kind>($kind) `,` $source (`,` $acc^)? custom<Flags>($fastmath) "
+        "attr-dict `:` type($source) `into` type($result)"
+    )
 
     def __init__(
         self,
@@ -82,40 +107,8 @@ class ReductionOp(XetlOp):
         fastmath: FastMathFlagsAttr | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[source, acc],
-            result_types=[vector_type(source).element_type],
-            properties={"kind": _kind_attr(kind), "fastmath": fastmath},
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``<add>, %v, %acc fastmath<...> : vector into type``."""
-        kind = parse_kind(parser)
-        parser.parse_punctuation(",")
-        operands = parse_operands(parser)
-        flags = None
-        if parser.parse_optional_keyword("fastmath"):
-            flags = FastMathFlagsAttr(FastMathFlagsAttr.parse_parameter(parser))
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        source = parser.parse_type()
-        parser.parse_keyword("into")
-        types = [source, parser.parse_type()][: len(operands)]
-        values = parser.resolve_operands(operands, types, parser.pos)
-        return cls(kind, *values, fastmath=flags, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``<add>, %v, %acc fastmath<...> : vector into type``."""
-        printer.print_string(f" <{self.kind.kind}>")
-        syntax.print_rest(printer, self.operands)
-        if self.fastmath is not None and self.fastmath.data:
-            printer.print_string(" fastmath")
-            self.fastmath.print_parameter(printer)
-        syntax.print_conversion(
-            printer, self, "into", [self.source], ("kind", "fastmath")
-        )
+        kind = _kind_attr(kind)
+        super().__init__(source, acc, kind=kind, fastmath=fastmath, **common)
 
     def verify_(self) -> None:
         """Check rank, kind and types."""
@@ -125,19 +118,21 @@ class ReductionOp(XetlOp):
         check(self.result.type == type_.element_type, "the result is one element")
 
 
-@irdl_op_definition
-class MultiReductionOp(XetlOp):
+class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
     """Elements combined along some dimensions, which disappear, and with ``acc``."""
-
-    name = "vector.multi_reduction"
 
     kind = prop_def(CombiningKindAttr)
     source = operand_def(VectorType)
     acc = operand_def()
     reduction_dims = prop_def(DenseArrayBase)
-    result = result_def()
+    result = result_def(like("acc"))
 
     traits = traits_def(Pure())
+    custom_directives = (Flags, Kind)
+    assembly_format = (
+        "custom<Kind>($kind) `,` $source `,` $acc attr-dict "
+        "custom<Integers>($reduction_dims) `:` type($source) `to` type($acc)"
+    )
 
     def __init__(
         self,
@@ -147,44 +142,14 @@ class MultiReductionOp(XetlOp):
         dims: Sequence[int],
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[source, acc],
-            result_types=[type_of(acc)],
-            properties={"kind": _kind_attr(kind), "reduction_dims": dense_i64(dims)},
-            **common,
-        )
+        reduced = dense_i64(dims)
+        kind = _kind_attr(kind)
+        super().__init__(source, acc, kind=kind, reduction_dims=reduced, **common)
 
     @property
     def dims(self) -> tuple[int, ...]:
         """The dimensions that disappear."""
         return ints_of(self.reduction_dims)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``<add>, %v, %acc {...} [1] : vector to type``."""
-        kind = parse_kind(parser)
-        parser.parse_punctuation(",")
-        source = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        acc = parser.parse_unresolved_operand()
-        _, attributes = parse_attributes(parser, cls)
-        dims = ints_of(parse_indices(parser).static)
-        attributes |= parse_attributes(parser, cls)[1]
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
-        parser.parse_keyword("to")
-        start = parser.resolve_operand(acc, parser.parse_type())
-        return cls(kind, value, start, dims, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``<add>, %v, %acc {...} [1] : vector to type``."""
-        printer.print_string(f" <{self.kind.kind}>")
-        syntax.print_rest(printer, self.operands)
-        print_attributes(printer, self, ("kind", "reduction_dims"))
-        printer.print_string(f" {list(self.dims)}")
-        syntax.print_types(printer, [self.source.type])
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
         """Check kind, dimensions and types."""
@@ -205,45 +170,16 @@ class MultiReductionOp(XetlOp):
         )
 
 
-@irdl_op_definition
-class FmaOp(XetlOp):
+class FmaOp(XetlOp, name="vector.fma"):
     """``lhs * rhs + acc`` with one rounding."""
 
-    name = "vector.fma"
-
     lhs = operand_def(VectorType)
-    rhs = operand_def(VectorType)
-    acc = operand_def(VectorType)
-    result = result_def(VectorType)
+    rhs = operand_def(like("lhs", base=VectorType))
+    acc = operand_def(like("lhs", base=VectorType))
+    result = result_def(like("lhs", base=VectorType))
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self, lhs: Value, rhs: Value, acc: Value, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(
-            operands=[lhs, rhs, acc], result_types=[type_of(lhs)], **common
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b, %c : vector``."""
-        operands = parse_operands(parser)
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(o, type_) for o in operands],
-            result_types=[type_],
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b, %c : vector``."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        print_attributes(printer, self)
-        syntax.print_types(printer, [self.result.type])
+    assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
 
     def verify_(self) -> None:
         """Check that there is one type."""
@@ -287,14 +223,11 @@ def _iterator(found: Attribute) -> Attribute:
     return IteratorTypeAttr(found.data) if isinstance(found, StringAttr) else found
 
 
-@irdl_op_definition
-class ContractOp(XetlOp):
+class ContractOp(XetlOp, name="vector.contract"):
     """Sum of products over the reduction iterators, added to ``acc``.
 
     ``indexing_maps`` says which iterators index lhs, rhs and acc.
     """
-
-    name = "vector.contract"
 
     lhs = operand_def(VectorType)
     rhs = operand_def(VectorType)
@@ -302,7 +235,7 @@ class ContractOp(XetlOp):
     indexing_maps = prop_def(ArrayAttr)
     iterator_types = prop_def(ArrayAttr)
     kind = prop_def(CombiningKindAttr, default_value=CombiningKindAttr("add"))
-    result = result_def()
+    result = result_def(like("acc"))
 
     traits = traits_def(Pure())
 
@@ -318,15 +251,10 @@ class ContractOp(XetlOp):
     ) -> None:
         rank = len(iterator_types)
         super().__init__(
-            operands=[lhs, rhs, acc],
-            result_types=[type_of(acc)],
-            properties={
-                "indexing_maps": ArrayAttr([_map(m, rank) for m in indexing_maps]),
-                "iterator_types": ArrayAttr(
-                    [IteratorTypeAttr(t) for t in iterator_types]
-                ),
-                "kind": _kind_attr(kind),
-            },
+            *(lhs, rhs, acc),
+            indexing_maps=ArrayAttr([_map(m, rank) for m in indexing_maps]),
+            iterator_types=ArrayAttr([IteratorTypeAttr(t) for t in iterator_types]),
+            kind=_kind_attr(kind),
             **common,
         )
 
@@ -395,6 +323,3 @@ class ContractOp(XetlOp):
                     f"iterator d{dim} has extent {known} and {extent}",
                 )
         check(self.acc.type == self.result.type, "acc and result must have one type")
-
-
-REDUCE_OPS = (ReductionOp, MultiReductionOp, FmaOp, ContractOp)

@@ -35,7 +35,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
-from xetl.dialects.upstream.xegpu_fence import FenceOp
+from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
 from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp

@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
-from xetl.dialects.upstream.xegpu_fence import FenceOp
+from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.xetile import (
     AssertOp,
     AtomicRmwTileOp,

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.upstream import arith, gpu, memref, scf
-from xetl.dialects.upstream.xegpu_hints import (
+from xetl.dialects.upstream.xegpu import (
     InitNbarrierOp,
     NbarrierArriveOp,
     NbarrierWaitOp,

@@ -13,7 +13,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, memref
-from xetl.dialects.upstream.xegpu_fence import FenceOp
+from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
     InitTileOp,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from xetl.dialects.upstream.xegpu_fence import (
+from xetl.dialects.upstream.xegpu import (
     FenceOp,
     FenceScopeAttr,
     MemorySpaceAttr,
+    XeGPUHints,
 )
-from xetl.dialects.upstream.xegpu_hints import XeGPUHints
 
 from .attributes import (
     BlockTdescAttr,

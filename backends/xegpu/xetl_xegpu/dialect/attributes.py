@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 
 from xetl.dialects.base import check
 from xetl.dialects.kinds_of_types import is_integer_attr
-from xetl.dialects.upstream.xegpu_fence import MemorySpaceAttr, WordAttr
+from xetl.dialects.upstream.xegpu import MemorySpaceAttr, WordAttr
 from xetl.dialects.xetile.attributes import (
     CACHE_HINTS,
     IntList,

@@ -33,7 +33,7 @@ from xdsl.passes import ModulePass
 
 from xetl.devices import find_device
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
-from xetl.dialects.upstream.xegpu_hints import (
+from xetl.dialects.upstream.xegpu import (
     AllocNbarrierOp,
     CompileHintOp,
     InitNbarrierOp,

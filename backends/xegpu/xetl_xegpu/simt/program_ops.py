@@ -30,7 +30,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.dialects.base import check, dense_i64, ints_of
 from xetl.dialects.operation import Common, XetlOp
-from xetl.dialects.upstream import function_syntax as syntax
+from xetl.dialects.upstream import func as syntax
 
 SUBGROUP_SIZE = 16
 """Lanes that run together: all there are on the devices of `xetl.devices`."""

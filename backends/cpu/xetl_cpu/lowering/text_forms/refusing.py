@@ -19,8 +19,7 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import memref
-from xetl.dialects.upstream import xegpu_hints as xegpu
+from xetl.dialects.upstream import memref, xegpu
 from xetl.errors import IRError
 
 _SHARED_LIMIT = 1 << 20

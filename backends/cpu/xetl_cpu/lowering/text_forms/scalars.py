@@ -9,8 +9,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.upstream import arith, gpu
-from xetl.dialects.upstream import xegpu_hints as xegpu
+from xetl.dialects.upstream import arith, gpu, xegpu
 from xetl_cpu.lowering.text_forms.writing import replace
 
 _SUBGROUP_SIZE = 16

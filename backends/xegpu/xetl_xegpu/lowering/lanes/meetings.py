@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.dialects.upstream.xegpu_hints import NbarrierArriveOp, NbarrierWaitOp
+from xetl.dialects.upstream.xegpu import NbarrierArriveOp, NbarrierWaitOp
 
 Guards = frozenset[tuple[SSAValue, int]]
 """Conditions that subgroups differ in, and the sides of these that are taken."""

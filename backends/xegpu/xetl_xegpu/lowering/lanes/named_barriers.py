@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.analysis.uniformity import find_divergence
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import gpu, scf
-from xetl.dialects.upstream.xegpu_hints import (
+from xetl.dialects.upstream.xegpu import (
     InitNbarrierOp,
     NbarrierArriveOp,
     NbarrierWaitOp,

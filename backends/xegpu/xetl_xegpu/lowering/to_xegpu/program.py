@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.dialects.base import Index, ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, gpu
-from xetl.dialects.upstream import xegpu_hints as hints
+from xetl.dialects.upstream import xegpu as hints
 from xetl.dialects.xetile import AssertOp, PrintOp
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.lowering.fragments import LANES

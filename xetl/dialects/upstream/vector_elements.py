@@ -1,0 +1,444 @@
+"""Vectors made of elements of others: masks, slices, shuffles, outer products.
+
+`splat`, `extractelement` and `insertelement` are of earlier versions, which texts still
+have.  Source: MLIR, `vector` dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    VectorType,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    IRDLOperation,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from ..base import (
+    Value,
+    check,
+    dense_i64,
+    element_type,
+    ints_of,
+    parse_attributes,
+    parse_indices,
+    parse_operands,
+    print_attributes,
+    vector_type,
+)
+from ..combining import CombiningKindAttr
+from ..kinds_of_types import is_vector
+from ..operation import Common, XetlOp
+from ..type_rules import like
+from . import vector_syntax as syntax
+
+
+def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
+    check(
+        type_.element_type == i1 and type_.get_num_dims() == bounds,
+        f"expected a vector of i1 of rank {bounds}, found {type_}",
+    )
+
+
+class CreateMaskOp(XetlOp, name="vector.create_mask"):
+    """True where each coordinate is below its bound; bounds may be out of range."""
+
+    bounds = var_operand_def(IndexType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$bounds attr-dict `:` type($result)"
+
+    def verify_(self) -> None:
+        """Check that there is a bound for each dimension."""
+        _check_mask_type(self.result.type, len(self.bounds))
+
+
+class ConstantMaskOp(XetlOp, name="vector.constant_mask"):
+    """True where each coordinate is below its constant bound."""
+
+    mask_dim_sizes = prop_def(DenseArrayBase)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+    assembly_format = "custom<Integers>($mask_dim_sizes) attr-dict `:` type($result)"
+
+    def __init__(
+        self, bounds: Sequence[int], result_type: Attribute, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(result_type, mask_dim_sizes=dense_i64(bounds), **common)
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The bounds."""
+        return ints_of(self.mask_dim_sizes)
+
+    def verify_(self) -> None:
+        """Check that there is a bound for each dimension."""
+        _check_mask_type(self.result.type, len(self.bounds))
+
+
+def _ints(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([IntegerAttr(value, i64) for value in values])
+
+
+def _tuple(attribute: ArrayAttr[Attribute]) -> tuple[int, ...]:
+    return tuple(v.value.data for v in attribute if isinstance(v, IntegerAttr))
+
+
+def _check_inside(
+    whole: VectorType[Attribute], offsets: Sequence[int], sizes: Sequence[int]
+) -> None:
+    fits = all(
+        offset >= 0 and offset + size <= extent
+        for offset, size, extent in zip(offsets, sizes, whole.get_shape())
+    )
+    check(
+        fits and len(offsets) <= whole.get_num_dims(),
+        f"offsets {list(offsets)} with sizes {list(sizes)} leave {whole}",
+    )
+
+
+class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
+    """``sizes`` elements from ``offsets`` on; all strides are 1."""
+
+    source = operand_def(VectorType)
+    offset_list = prop_def(ArrayAttr, prop_name="offsets")
+    size_list = prop_def(ArrayAttr, prop_name="sizes")
+    stride_list = prop_def(ArrayAttr, prop_name="strides")
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
+
+    def __init__(
+        self,
+        source: Value,
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+        **common: Unpack[Common],
+    ) -> None:
+        type_ = vector_type(source)
+        shape = [*sizes, *type_.get_shape()[len(sizes) :]]
+        super().__init__(
+            *(source, VectorType(type_.element_type, shape)),
+            offset_list=_ints(offsets),
+            size_list=_ints(sizes),
+            stride_list=_ints([1] * len(sizes)),
+            **common,
+        )
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where the slice starts, in the leading dimensions."""
+        return _tuple(self.offset_list)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The extents of the slice, in the leading dimensions."""
+        return _tuple(self.size_list)
+
+    def verify_(self) -> None:
+        """Check that the slice lies inside and gives the result."""
+        type_ = vector_type(self.source)
+        _check_inside(type_, self.offsets, self.sizes)
+        check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
+        shape = [*self.sizes, *type_.get_shape()[len(self.sizes) :]]
+        expected = VectorType(type_.element_type, shape)
+        check(
+            self.result.type == expected,
+            f"the slice is {expected}, found {self.result.type}",
+        )
+
+
+class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
+    """``dest`` with the elements from ``offsets`` on replaced; all strides are 1."""
+
+    value = operand_def(VectorType)
+    dest = operand_def(VectorType)
+    offset_list = prop_def(ArrayAttr, prop_name="offsets")
+    stride_list = prop_def(ArrayAttr, prop_name="strides")
+    result = result_def(like("dest", base=VectorType))
+
+    traits = traits_def(Pure())
+    assembly_format = "$value `,` $dest attr-dict `:` type($value) `into` type($dest)"
+
+    def __init__(
+        self,
+        value: Value,
+        dest: Value,
+        offsets: Sequence[int],
+        **common: Unpack[Common],
+    ) -> None:
+        strides = _ints([1] * vector_type(value).get_num_dims())
+        place = _ints(offsets)
+        super().__init__(value, dest, offset_list=place, stride_list=strides, **common)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where the value goes, one offset a dimension of ``dest``."""
+        return _tuple(self.offset_list)
+
+    def verify_(self) -> None:
+        """Check that the value lies inside the result."""
+        part, whole = vector_type(self.value), vector_type(self.dest)
+        lead = whole.get_num_dims() - part.get_num_dims()
+        check(
+            len(self.offsets) == whole.get_num_dims() and lead >= 0,
+            f"expected {whole.get_num_dims()} offsets, found {len(self.offsets)}",
+        )
+        _check_inside(whole, self.offsets, [*[1] * lead, *part.get_shape()])
+        check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
+        check(self.result.type == whole, "the result has the type of dest")
+
+
+class ShuffleOp(XetlOp, name="vector.shuffle"):
+    """Rows of two vectors in the order of ``mask``; -1 is any value."""
+
+    v1 = operand_def(VectorType)
+    v2 = operand_def(VectorType)
+    mask = prop_def(DenseArrayBase)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, v1: Value, v2: Value, mask: Sequence[int], **common: Unpack[Common]
+    ) -> None:
+        type_ = vector_type(v1)
+        shape = [len(mask), *type_.get_shape()[1:]]
+        result = VectorType(type_.element_type, shape)
+        super().__init__(v1, v2, result, mask=dense_i64(mask), **common)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%a, %b [0, 2, 1] : type, type``."""
+        operands = parse_operands(parser)
+        mask = ints_of(parse_indices(parser).static)
+        _, attributes = parse_attributes(parser, cls)
+        parser.parse_punctuation(":")
+        types = syntax.parse_types(parser)
+        values = parser.resolve_operands(operands, types, parser.pos)
+        return cls(values[0], values[1], mask, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%a, %b [0, 2, 1] : type, type``."""
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(f" {list(ints_of(self.mask))}")
+        print_attributes(printer, self, ("mask",))
+        syntax.print_types(printer, self.operand_types)
+
+    def verify_(self) -> None:
+        """Check that the mask names rows that exist."""
+        rows = sum(vector_type(v).get_shape()[0] for v in (self.v1, self.v2))
+        check(
+            all(-1 <= row < rows for row in ints_of(self.mask)),
+            f"the mask names rows outside 0..{rows - 1}",
+        )
+
+
+class FromElementsOp(XetlOp, name="vector.from_elements"):
+    """A vector of scalars, row by row."""
+
+    elements = var_operand_def(like("result", element_type))
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$elements attr-dict `:` type($result)"
+
+    def verify_(self) -> None:
+        """Check the number of elements."""
+        expected = self.result.type.element_count()
+        found = len(self.elements)
+        check(expected == found, f"expected {expected} elements, found {found}")
+
+
+@irdl_custom_directive
+class OneType(CustomDirective):
+    """``type``: that of each of two results."""
+
+    types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type."""
+        self.types.set(state, [parser.parse_type()] * 2)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type."""
+        state.print_whitespace(printer)
+        printer.print_attribute(self.types.get(op)[0])
+
+
+def _with_last(type_: Attribute, times: int, by: int) -> VectorType[Attribute]:
+    if not is_vector(type_) or not type_.get_shape():
+        raise TypeError(f"expected a vector with a dimension, found {type_}")
+    *outer, last = type_.get_shape()
+    return VectorType(type_.element_type, [*outer, last * times // by])
+
+
+def _doubled(type_: Attribute) -> Attribute:
+    return _with_last(type_, 2, 1)
+
+
+def _halves(type_: Attribute) -> list[Attribute]:
+    return [_with_last(type_, 1, 2)] * 2
+
+
+def _product_type(left: Attribute, right: Attribute) -> VectorType[Attribute]:
+    if not is_vector(left):
+        raise TypeError(f"expected a vector, found {left}")
+    columns = right.get_shape() if is_vector(right) else ()
+    return VectorType(left.element_type, [*left.get_shape(), *columns])
+
+
+def _elements(type_: Attribute) -> list[Attribute]:
+    if not is_vector(type_):
+        raise TypeError(f"expected a vector, found {type_}")
+    return [type_.element_type] * type_.element_count()
+
+
+class InterleaveOp(XetlOp, name="vector.interleave"):
+    """Elements of two vectors in turns, along the last dimension."""
+
+    lhs = operand_def(VectorType)
+    rhs = operand_def(like("lhs", base=VectorType))
+    result = result_def(like("lhs", _doubled, base=VectorType))
+
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+    def verify_(self) -> None:
+        """Check that the result has twice the elements."""
+        expected = _doubled(self.lhs.type)
+        check(self.rhs.type == self.lhs.type, "both sides must have one type")
+        check(
+            self.result.type == expected,
+            f"the result is {expected}, found {self.result.type}",
+        )
+
+
+class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
+    """Elements at even and at odd places of the last dimension."""
+
+    source = operand_def(VectorType)
+    res = var_result_def(like("source", _halves, base=VectorType))
+
+    traits = traits_def(Pure())
+    custom_directives = (OneType,)
+    assembly_format = (
+        "$source attr-dict `:` type($source) `->` custom<OneType>(type($res))"
+    )
+
+    def verify_(self) -> None:
+        """Check that the results have half of the elements."""
+        type_ = vector_type(self.source)
+        check(type_.get_shape()[-1] % 2 == 0, f"{type_} has an odd number of elements")
+        expected = _with_last(type_, 1, 2)
+        check(
+            list(self.result_types) == [expected, expected],
+            f"the results are {expected}, found {list(self.result_types)}",
+        )
+
+
+class OuterproductOp(XetlOp, name="vector.outerproduct"):
+    """``lhs[i] * rhs[j] + acc[i, j]``; a scalar on the right scales the left side."""
+
+    lhs = operand_def(VectorType)
+    rhs = operand_def()
+    acc = opt_operand_def(like("lhs", "rhs", _product_type, base=VectorType))
+    kind = opt_prop_def(CombiningKindAttr)
+    result = result_def(like("lhs", "rhs", _product_type, base=VectorType))
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs)"
+    )
+
+    def verify_(self) -> None:
+        """Check ranks and types."""
+        left, right = vector_type(self.lhs), self.rhs.type
+        ranks = [left.get_num_dims()]
+        if is_vector(right):
+            ranks.append(right.get_num_dims())
+        check(set(ranks) == {1}, f"both sides have rank 1, found {left} and {right}")
+        check(element_type(right) == left.element_type, "element types differ")
+        expected = _product_type(left, right)
+        found = self.result.type if self.acc is None else self.acc.type
+        check(found == expected, f"the product is {expected}, found {found}")
+
+
+class SplatOp(XetlOp, name="vector.splat"):
+    """One number everywhere; now `vector.broadcast`."""
+
+    input = operand_def(like("result", element_type))
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$input attr-dict `:` type($result)"
+
+
+class ExtractelementOp(XetlOp, name="vector.extractelement"):
+    """One element of a vector of rank 1 or 0; now `vector.extract`."""
+
+    vector = operand_def(VectorType)
+    position = opt_operand_def()
+    result = result_def(like("vector", element_type))
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$vector `[` ($position^ `:` type($position))? `]` attr-dict `:` type($vector)"
+    )
+
+
+class InsertelementOp(XetlOp, name="vector.insertelement"):
+    """A vector of rank 1 or 0 with one element replaced; now `vector.insert`."""
+
+    source = operand_def(like("dest", element_type))
+    dest = operand_def(VectorType)
+    position = opt_operand_def()
+    result = result_def(like("dest", base=VectorType))
+
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$source `,` $dest `[` ($position^ `:` type($position))? `]` attr-dict `:` "
+        "type($dest)"
+    )
+
+
+class ToElementsOp(XetlOp, name="vector.to_elements"):
+    """All elements of a vector as scalars, row by row."""
+
+    source = operand_def(VectorType)
+    elements = var_result_def(like("source", _elements))
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source)"

@@ -1,0 +1,185 @@
+"""The few `xegpu` operations that XeTile modules from text contain.
+
+Named barriers let subgroups of a workgroup wait for one another; a fence says which
+memory it orders, and who sees it; a compile hint does nothing.  The rest of `xegpu`
+belongs to its backend.  Source: MLIR 22, `xegpu` dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self, cast
+
+from typing_extensions import Unpack
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.ir import (
+    Attribute,
+    Dialect,
+    ParametrizedAttribute,
+    SpacedOpaqueSyntaxAttribute,
+    TypeAttribute,
+)
+from xdsl.irdl import (
+    irdl_attr_definition,
+    operand_def,
+    param_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from ..base import check
+from ..operation import Common, XetlOp, operations_of
+
+
+class WordAttr(ParametrizedAttribute):
+    """One word of a list; each class has its parameter, else all words are equal."""
+
+    WORDS: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, word: str) -> None:
+        super().__init__(StringAttr(word))
+
+    @property
+    def word(self) -> str:
+        """One of WORDS."""
+        return cast(StringAttr, self.parameters[0]).data
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse the word."""
+        return cls.parse_word(parser).parameters
+
+    @classmethod
+    def parse_word(cls, parser: AttrParser) -> Self:
+        """The attribute of a word that stands alone."""
+        position = parser.pos
+        word = parser.parse_identifier()
+        if word not in cls.WORDS:
+            known = ", ".join(cls.WORDS)
+            parser.raise_error(f"`{word}` is not one of {known}", position)
+        return cls(word)
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print the word."""
+        printer.print_string(self.word)
+
+    def verify(self) -> None:
+        """Check that there is such a word."""
+        known = ", ".join(self.WORDS)
+        check(self.word in self.WORDS, f"`{self.word}` is not one of {known}")
+
+
+@irdl_attr_definition
+class MemorySpaceAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
+    """``#xegpu<memory_space slm>``: global memory, or that of a workgroup."""
+
+    name = "xegpu.memory_space"
+    WORDS: ClassVar[tuple[str, ...]] = ("global", "slm")
+
+    text: StringAttr = param_def()
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+
+
+@irdl_attr_definition
+class FenceScopeAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
+    """``#xegpu<fence_scope gpu>``: who sees what was written before a fence."""
+
+    name = "xegpu.fence_scope"
+    WORDS: ClassVar[tuple[str, ...]] = ("workgroup", "gpu")
+
+    text: StringAttr = param_def()
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+
+
+@irdl_attr_definition
+class NbarrierType(ParametrizedAttribute, TypeAttribute):
+    """``!xegpu.nbarrier``."""
+
+    name = "xegpu.nbarrier"
+
+
+class _EffectOp(XetlOp):
+    # Not memory, but neither may be removed, merged or moved.
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+class AllocNbarrierOp(_EffectOp, name="xegpu.alloc_nbarrier"):
+    """How many named barriers the kernel uses."""
+
+    nbarrier_num = prop_def(IntegerAttr[I64])
+
+    assembly_format = "$nbarrier_num attr-dict"
+
+    def __init__(self, count: int, **common: Unpack[Common]) -> None:
+        super().__init__(nbarrier_num=IntegerAttr(count, i64), **common)
+
+
+class InitNbarrierOp(_EffectOp, name="xegpu.init_nbarrier"):
+    """A named barrier for a number of subgroups."""
+
+    nbarrier_id = operand_def()
+    participant_thread_num = operand_def()
+    result = result_def(NbarrierType)
+
+    assembly_format = (
+        "$nbarrier_id `,` $participant_thread_num attr-dict `:` type($nbarrier_id) "
+        "`,` type($participant_thread_num) `->` type($result)"
+    )
+
+
+class NbarrierArriveOp(_EffectOp, name="xegpu.nbarrier_arrive"):
+    """Say that this subgroup has arrived."""
+
+    nbarrier = operand_def(NbarrierType)
+
+    assembly_format = "$nbarrier attr-dict `:` type($nbarrier)"
+
+
+class NbarrierWaitOp(_EffectOp, name="xegpu.nbarrier_wait"):
+    """Wait until all participants have arrived."""
+
+    nbarrier = operand_def(NbarrierType)
+
+    assembly_format = "$nbarrier attr-dict `:` type($nbarrier)"
+
+
+class CompileHintOp(_EffectOp, name="xegpu.compile_hint"):
+    """Nothing: keeps a compiler from moving code."""
+
+    assembly_format = "attr-dict"
+
+
+class FenceOp(XetlOp, name="xegpu.fence"):
+    """What was written before is seen before what is written after."""
+
+    memory_kind = prop_def(MemorySpaceAttr)
+    fence_scope = prop_def(FenceScopeAttr)
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "`memory_kind` `=` $memory_kind `,` `fence_scope` `=` $fence_scope attr-dict"
+    )
+
+    def __init__(
+        self, memory_kind: str, fence_scope: str, **common: Unpack[Common]
+    ) -> None:
+        super().__init__(
+            memory_kind=MemorySpaceAttr(memory_kind),
+            fence_scope=FenceScopeAttr(fence_scope),
+            **common,
+        )
+
+
+XeGPUHints = Dialect(
+    "xegpu",
+    operations_of(__name__),
+    [NbarrierType, MemorySpaceAttr, FenceScopeAttr],
+)
