@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import BlockArgument, SSAValue
 
+from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import vector_type
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -16,7 +18,6 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     UpdateTileOffsetOp,
 )
-from xetl_cpu.lowering.affine import constant_of, is_defined_outside
 from xetl_cpu.lowering.tiles import (
     is_streamable,
     loads_zero_padded,
@@ -159,7 +160,7 @@ def _carried_start(
     update = last.operands[tile.index - 1].owner
     if not isinstance(update, UpdateTileOffsetOp) or update.tile is not tile:
         return None
-    steps = [constant_of(step) for step in update.mixed_offsets]
+    steps = [constant_index(step) for step in update.mixed_offsets]
     if steps != ([k, 0] if k_dim == 0 else [0, k]):
         return None
     return loop.init_args[tile.index - 1]
@@ -171,7 +172,7 @@ def _rebuilt_start(
     """A tile made anew in each iteration at the loop's counter."""
     init = tile.owner
     counter = loop.body.block.args[0]
-    if not isinstance(init, InitTileOp) or constant_of(loop.step) != k:
+    if not isinstance(init, InitTileOp) or constant_index(loop.step) != k:
         return None
     offsets = list(init.mixed_offsets)
     if len(offsets) != 2 or offsets[k_dim] is not counter:

@@ -42,10 +42,9 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import memref, scf, vector
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.microkernels import DTYPES, choose_blocking
 from xetl_cpu.targets import find_target
 
@@ -260,7 +259,7 @@ def _is_whole(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
         return False
     same = type_.get_shape() == vector_type(value).get_shape()
     no_dynamic = DYNAMIC_INDEX not in type_.get_shape()
-    starts = all(constant_of(index) == 0 for index in op.indices)
+    starts = all(constant_index(index) == 0 for index in op.indices)
     identity = op.permutation_map.data == AffineMap.identity(type_.get_num_dims())
     return same and no_dynamic and starts and identity and prod(type_.get_shape()) > 0
 

@@ -35,7 +35,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import vector_type
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import memref, scf, vector
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -49,7 +51,6 @@ from xetl.dialects.xetile import (
 )
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
-from xetl_cpu.lowering.affine import constant_of, is_defined_outside
 from xetl_cpu.lowering.packing.bounds import copier, sources_of
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
@@ -99,21 +100,21 @@ def _count_tiles(loop: scf.ForOp) -> None:
     """Tiles that the loop moves by its step are made at its counter instead."""
     last, (counter, *carried) = loop.body.block.last_op, loop.body.block.args
     assert last is not None
-    step = constant_of(loop.step)
+    step = constant_index(loop.step)
     for tile, start, end in zip(carried, loop.init_args, last.operands):
         init, update = start.owner, end.owner
         if not isinstance(init, InitTileOp) or init.indices is not None:
             continue
         if not isinstance(update, UpdateTileOffsetOp) or update.tile is not tile:
             continue
-        moves = [constant_of(move) for move in update.mixed_offsets]
-        if constant_of(loop.lower_bound) != 0 or moves not in ([0, step], [step, 0]):
+        moves = [constant_index(move) for move in update.mixed_offsets]
+        if constant_index(loop.lower_bound) != 0 or moves not in ([0, step], [step, 0]):
             continue
         first = loop.body.block.first_op
         assert first is not None
         build, offsets = Builder.before(first), list(init.mixed_offsets)
         k_dim = moves.index(step)
-        is_zero = constant_of(offsets[k_dim]) == 0
+        is_zero = constant_index(offsets[k_dim]) == 0
         offsets[k_dim] = counter if is_zero else build.plus(offsets[k_dim], counter)
         made = InitTileOp(
             init.source,
@@ -165,7 +166,7 @@ def _is_worth_it(operand: _Computed, programs: scf.ParallelOp) -> bool:
         return False
     depth = operand.shape[operand.k_dim]
     bounds = (loop.lower_bound, loop.upper_bound, loop.step)
-    starts, step = constant_of(loop.lower_bound), constant_of(loop.step)
+    starts, step = constant_index(loop.lower_bound), constant_index(loop.step)
     if not all(is_defined_outside(v, programs) for v in bounds):
         return False
     if starts != 0 or step != depth:

@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index, memref_type
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder
@@ -41,7 +42,6 @@ from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.library.functions import brgemm_numbers
 from xetl_cpu.library.serve import find_library
-from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.microkernels import CALLED_K, Blocking, choose_blocking
 from xetl_cpu.targets import INLINE, Target, find_target
@@ -145,7 +145,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
 
 
 def _known(value: SSAValue) -> Index:
-    constant = constant_of(value)
+    constant = constant_index(value)
     return value if constant is None else constant
 
 

@@ -27,10 +27,10 @@ from xdsl.dialects.llvm import IntToPtrOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ThreadTilesOp
-from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.xsmm import (
     BinaryDispatchOp,
     BinaryOp,
@@ -87,7 +87,7 @@ def dispatches(module: ModuleOp) -> list[list[int]]:
     name = "xsmm_brgemm_dispatch"
     calls = [one for one in module.walk() if isinstance(one, func.CallOp)]
     found = [one for one in calls if one.callee.root_reference.data == name]
-    return [[constant_of(value) or 0 for value in one.operands] for one in found]
+    return [[constant_index(value) or 0 for value in one.operands] for one in found]
 
 
 Numbers = Callable[[DispatchOp], list[int]]

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.affine import dominates
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import InitTileOp, StoreTileOp
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.affine import dominates
 from xetl_cpu.lowering.tiles import tile_sizes
 
 

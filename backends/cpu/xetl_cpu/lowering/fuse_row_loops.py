@@ -25,8 +25,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.base import memref_type
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.tiles import may_alias, root
 
 _READS = (vector.LoadOp, vector.MaskedloadOp, vector.GatherOp, memref.LoadOp)
@@ -76,7 +76,7 @@ def _fuse_in(block: Block) -> None:
                     block.insert_op_before(each, first)
                 _append(first, op)
             else:
-                first = op if constant_of(op.upper_bound) is not None else None
+                first = op if constant_index(op.upper_bound) is not None else None
             between = []
         elif first is not None and op.name.startswith(_PURE):
             between.append(op)
@@ -86,15 +86,15 @@ def _fuse_in(block: Block) -> None:
 
 def _rows(loop: scf.ForOp) -> int | None:
     """At most how many rows a loop from 0 in steps of 1 goes through."""
-    if len(loop.init_args) or constant_of(loop.lower_bound) != 0:
+    if len(loop.init_args) or constant_index(loop.lower_bound) != 0:
         return None
-    if constant_of(loop.step) != 1:
+    if constant_index(loop.step) != 1:
         return None
     upper = loop.upper_bound
     if isinstance(upper.owner, arith.MinsiOp):
-        known = [constant_of(operand) for operand in upper.owner.operands]
+        known = [constant_index(operand) for operand in upper.owner.operands]
         return next((value for value in known if value is not None), None)
-    return constant_of(upper)
+    return constant_index(upper)
 
 
 def _may_fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
@@ -149,7 +149,7 @@ def _append(first: scf.ForOp, second: scf.ForOp) -> None:
     moved = [op for op in body.ops if not isinstance(op, scf.YieldOp)]
     for op in moved:
         op.detach()
-    if constant_of(second.upper_bound) is None:
+    if constant_index(second.upper_bound) is None:
         moved = _guarded(block.args[0], second.upper_bound, moved)
     for op in moved:
         block.insert_op_before(op, end)

@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.analysis.affine import dominates
 from xetl.dialects.base import vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf
@@ -46,7 +47,6 @@ from xetl_cpu.lowering.accumulations import (
     accumulation_of,
     chain_of,
 )
-from xetl_cpu.lowering.affine import dominates
 from xetl_cpu.lowering.demand import Demand, demanded_extent
 from xetl_cpu.lowering.linalg_raising import GENERIC, raise_generic
 from xetl_cpu.lowering.pruning import prune_loop

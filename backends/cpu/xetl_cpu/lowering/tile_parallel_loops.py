@@ -21,9 +21,9 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import constant_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _tile(loop: scf.ParallelOp, sizes: Sequence[int]) -> None:
 
 
 def _known(value: SSAValue) -> Index:
-    constant = constant_of(value)
+    constant = constant_index(value)
     return value if constant is None else constant
 
 

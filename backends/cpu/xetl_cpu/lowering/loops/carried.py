@@ -15,11 +15,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
 from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import constant_of, is_non_negative
+from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -256,7 +257,7 @@ def _any_array(
 def _unit_strides(op: InitTileOp) -> set[int]:
     """The dimensions along which elements of the tile's matrix are adjacent."""
     if op.mixed_strides:
-        return {d for d, s in enumerate(op.mixed_strides) if constant_of(s) == 1}
+        return {d for d, s in enumerate(op.mixed_strides) if constant_index(s) == 1}
     if not is_memref(op.source.type) and op.indices is not None:
         return {0}  # at an address without strides elements are neighbours
     type_ = op.source.type

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import Index
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import constant_of, is_defined_outside, is_non_negative
+from xetl_cpu.lowering.affine import is_non_negative
 
 _GROWING: dict[type[Operation], tuple[int, ...]] = {
     # With each: which operands the result grows with; the others must be outside.
@@ -57,11 +59,11 @@ def bound(value: Index, loop: scf.ParallelOp, build: Builder) -> Index:
 
 def _is_zero_or_one(op: arith.SelectOp) -> bool:
     """Whether it selects between 0 and something else."""
-    return 0 in (constant_of(op.true_value), constant_of(op.false_value))
+    return 0 in (constant_index(op.true_value), constant_index(op.false_value))
 
 
 def _not_zero(op: arith.SelectOp) -> SSAValue:
-    is_first = constant_of(op.true_value) != 0
+    is_first = constant_index(op.true_value) != 0
     return op.true_value if is_first else op.false_value
 
 

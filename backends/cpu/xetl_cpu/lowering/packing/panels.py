@@ -14,6 +14,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
 
+from xetl.analysis.affine import multiple_of
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp
@@ -29,7 +30,6 @@ from xetl_cpu.dialect import (
     UserTile,
     element_attribute,
 )
-from xetl_cpu.lowering.affine import multiple_of
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
 from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan

@@ -6,20 +6,16 @@ from dataclasses import dataclass
 
 from xdsl.ir import BlockArgument, SSAValue
 
+from xetl.analysis.affine import is_defined_outside, is_multiple_of, multiple_of
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import func, scf
 from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.affine import (
-    constant_of,
-    is_defined_outside,
-    is_multiple_of,
-    is_non_negative,
-    multiple_of,
-)
+from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.packing.bounds import counters_of, has_bound, is_counter
 from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
 from xetl_cpu.microkernels import Blocking
@@ -81,8 +77,8 @@ def same_plan(left: Plan, right: Plan) -> bool:
 def same_index(left: _Fact, right: _Fact) -> bool:
     """Whether two values are one, or equal numbers."""
     if isinstance(left, SSAValue) and isinstance(right, SSAValue):
-        known = constant_of(left)
-        return left is right or (known is not None and known == constant_of(right))
+        known = constant_index(left)
+        return left is right or (known is not None and known == constant_index(right))
     return left == right
 
 
@@ -146,7 +142,7 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
         raise NotPackedError("its place along n is not a program number times BN")
     k_start: Index | None = init.mixed_offsets[1 - n_dim]
     step = None
-    if not is_defined_outside(k_start, loop) and constant_of(op.count) == 1:
+    if not is_defined_outside(k_start, loop) and constant_index(op.count) == 1:
         step = _step_of(k_start, depth, loop, blocking)
         k_start = k_start if step is None else None
     if step is not None and step is tile:
@@ -175,7 +171,7 @@ def _number_of(
     offset: Index, extent: int, loop: scf.ParallelOp
 ) -> tuple[bool, BlockArgument | None]:
     """What counts the tiles of ``extent``; (True, None): there is one tile."""
-    if constant_of(offset) == 0:
+    if constant_index(offset) == 0:
         return True, None
     number = multiple_of(offset, extent)
     if isinstance(number, BlockArgument) and number.block is loop.body.block:

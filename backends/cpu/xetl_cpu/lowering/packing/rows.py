@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
+from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp, PackAOp, element_attribute
-from xetl_cpu.lowering.affine import is_defined_outside
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret
 from xetl_cpu.lowering.packing.plans import is_written
 from xetl_cpu.lowering.tiles import tile_sizes

@@ -16,9 +16,9 @@ from xdsl.rewriter import Rewriter
 
 from xetl.codegen.memref import static_strides
 from xetl.dialects.base import Index, memref_type
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import constant_of
 from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _SAME_ORIGIN = (
@@ -158,7 +158,7 @@ def _view(
 
 def _dim(op: memref.DimOp) -> None:
     """The size of a dimension whose number is computed: one of all sizes."""
-    if constant_of(op.index) is not None:
+    if constant_index(op.index) is not None:
         return
     w = Builder.before(op)
     rank = len(memref_type(op.source).get_shape())
@@ -172,7 +172,7 @@ def _dim(op: memref.DimOp) -> None:
 
 def _alloc(op: memref.AllocOp | memref.AllocaOp) -> None:
     """Sizes that are constants belong into the type."""
-    sizes = [constant_of(size) for size in op.dynamic_sizes]
+    sizes = [constant_index(size) for size in op.dynamic_sizes]
     if not sizes or None in sizes:
         return
     type_ = memref_type(op.result)
