@@ -70,7 +70,7 @@ def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
     operations = list(op.walk())
     if not any(is_blocked(value.type) for o in operations for value in _values(o)):
         return
-    stuck = stuck_values(op)
+    stuck = values_that_stay_blocked(op)
     for each in operations:
         if not any(v in stuck for v in (*each.operands, *each.results)):
             _rewrite(each, of_tile, stuck)
@@ -153,7 +153,7 @@ def is_blocked(type_: Attribute) -> bool:
     return is_vector(type_) and type_.get_num_dims() == 4
 
 
-def stuck_values(root: Operation) -> set[SSAValue]:
+def values_that_stay_blocked(root: Operation) -> set[SSAValue]:
     """Vectors of rank 4, and tiles, of ``root`` that must stay as they are."""
     classes = Classes()
     stuck: list[SSAValue] = []

@@ -1,4 +1,4 @@
-"""What operations ask of the values and tiles they work on."""
+"""The block sizes that operations demand of their operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying out a plan: types change, and packs stand where two block sizes meet."""
+"""Rewrites a function by its plan: new types, and packs where two block sizes meet."""
 
 from __future__ import annotations
 

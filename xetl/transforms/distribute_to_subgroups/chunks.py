@@ -1,4 +1,4 @@
-"""How a tile goes through a memory that is smaller than it: in which chunks.
+"""Plans the chunks in which a tile goes through a memory that is smaller than it.
 
 Each dimension is cut by itself.  Numbers only, no IR.
 """
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True)
-class Strips:
+class StridedChunks:
     """Of every ``period`` neighbours ``width``; so of all sub-tiles the same ones.
 
     ``period`` divides the sub-tiles of who brings and of who fetches, so a strip has
@@ -44,7 +44,7 @@ class Strips:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ContiguousChunks:
     """``width`` neighbours at a time, whoever has them."""
 
     width: int
@@ -70,12 +70,12 @@ class Stretch:
         return gcd(self.width, size)
 
 
-Cut: TypeAlias = Strips | Stretch
+ChunkPlan: TypeAlias = StridedChunks | ContiguousChunks
 
 
 def cuts_for(
     shape: Sequence[int], left: Sequence[int], right: Sequence[int], most: int
-) -> tuple[Cut, ...]:
+) -> tuple[ChunkPlan, ...]:
     """How to cut a tile so that a chunk has few elements, but no fewer than needed.
 
     Args:
@@ -87,24 +87,24 @@ def cuts_for(
     for cuts in _candidates(shape, left, right):
         if prod(cut.room(extent) for cut, extent in zip(cuts, shape)) <= most:
             return cuts
-    return Stretch(1), Stretch(1)
+    return ContiguousChunks(1), ContiguousChunks(1)
 
 
 def _candidates(
     shape: Sequence[int], left: Sequence[int], right: Sequence[int]
-) -> Iterator[tuple[Cut, Cut]]:
+) -> Iterator[tuple[ChunkPlan, ChunkPlan]]:
     """Large chunks first; strips of whole rows where these are small enough."""
     rows, columns = shape
     down, along = (gcd(a, b) for a, b in zip(left, right))
-    yield Stretch(rows), Stretch(columns)
+    yield ContiguousChunks(rows), ContiguousChunks(columns)
     for width in _divisors(down):
-        yield Strips(down, width), Stretch(columns)
+        yield StridedChunks(down, width), ContiguousChunks(columns)
     for width in _divisors(along):
-        yield Strips(down, 1), Strips(along, width)
+        yield StridedChunks(down, 1), StridedChunks(along, width)
     for width in _divisors(rows):
-        yield Stretch(width), Stretch(columns)
+        yield ContiguousChunks(width), ContiguousChunks(columns)
     for width in _divisors(columns):
-        yield Stretch(1), Stretch(width)
+        yield ContiguousChunks(1), ContiguousChunks(width)
 
 
 def _divisors(number: int) -> list[int]:

@@ -1,7 +1,7 @@
-"""The subgroups of a workgroup as a kernel sees them: who am I, what do I own.
+"""Builds the index arithmetic that depends on the id of a subgroup.
 
-Answers that depend on nothing but the subgroup's id are computed once, at the head of
-the kernel.  Source: XeTile RFC, "wg_map"; docs/xetile.md, section 4.
+What depends on nothing but the id is computed once, at the head of the kernel.
+Source: XeTile RFC, "wg_map"; docs/xetile.md, section 4.
 """
 
 from __future__ import annotations

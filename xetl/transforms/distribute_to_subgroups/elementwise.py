@@ -1,4 +1,4 @@
-"""Operations on each element alone, and values that are known everywhere."""
+"""Rules for elementwise operations and for what every subgroup, or one, does alone."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from xetl.transforms.distribute_to_subgroups.chunks import cuts_for
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
 from xetl.transforms.distribute_to_subgroups.register_slices import Slice, slices_for
 from xetl.transforms.distribute_to_subgroups.slm_exchange import (
-    Passage,
+    ChunkedExchange,
     from_stored,
     stored_bytes,
     stored_type,
@@ -124,13 +124,13 @@ def _through_memory(
     element = element_type(parts[0].type)
     room = max(1, team.slm_limit // stored_bytes(element))
     cuts = cuts_for(shape, source.sg_data, target.sg_data, room)
-    passage = Passage(team, shape, cuts, stored_type(element))
+    exchange = ChunkedExchange(team, shape, cuts, stored_type(element))
     given = [to_stored(team, part) for part in parts]
     fetched: list[SSAValue] = []
-    for chunk in passage.chunks():
-        passage.bring(given, source, chunk)
+    for chunk in exchange.chunks():
+        exchange.store(given, source, chunk)
         team.add(gpu.BarrierOp())
-        fetched = passage.fetch(fetched, target, chunk)
+        fetched = exchange.load(fetched, target, chunk)
         team.add(gpu.BarrierOp())
     return [from_stored(team, value, element) for value in fetched]
 

@@ -1,6 +1,6 @@
-"""tile_mma: rows of A times columns of B, for each part of C that a subgroup owns.
+"""Rules for products, transposes, broadcasts, reductions and scans.
 
-Source: XeTile RFC, "tile_mma" with wg_map; docs/xetile.md, section 5.
+Source: XeTile RFC, operations with wg_map; docs/xetile.md, section 5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small questions about parts of values, and operations without their maps."""
+"""Queries about parts of values and private memory; operations without their maps."""
 
 from __future__ import annotations
 

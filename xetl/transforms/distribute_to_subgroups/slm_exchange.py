@@ -1,4 +1,4 @@
-"""Shared memory that the parts of a tile go through, one chunk after the other."""
+"""Exchanges the parts of a tile through shared memory, one chunk after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
 from xetl.dialects.xetile.types import SHARED
 from xetl.language.distribution import Layout, rounds
-from xetl.transforms.distribute_to_subgroups.chunks import Cut, Stretch
+from xetl.transforms.distribute_to_subgroups.chunks import ChunkPlan, ContiguousChunks
 from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
 
 Chunk = tuple[int, ...]
@@ -49,7 +49,7 @@ class _Range:
     tests: tuple[SSAValue, ...] = ()
 
 
-class Passage:
+class ChunkedExchange:
     """See the module docstring.
 
     Args:
@@ -63,7 +63,7 @@ class Passage:
         self,
         team: Subgroups,
         shape: Sequence[int],
-        cuts: Sequence[Cut],
+        cuts: Sequence[ChunkPlan],
         element: Attribute,
     ) -> None:
         self._team = team
@@ -82,7 +82,7 @@ class Passage:
         counts = [cut.chunks(n) for cut, n in zip(self._cuts, self._shape)]
         return list(product(*map(range, counts)))
 
-    def bring(self, parts: Sequence[SSAValue], layout: Layout, chunk: Chunk) -> None:
+    def store(self, parts: Sequence[SSAValue], layout: Layout, chunk: Chunk) -> None:
         """Store what lies in a chunk; of what is shared the first owner stores it."""
         owner = self._team.first_owner(self._shape, layout)
 
@@ -94,7 +94,7 @@ class Passage:
 
         guarded(self._team, owner, (), store_all)
 
-    def fetch(
+    def load(
         self, before: Sequence[SSAValue], layout: Layout, chunk: Chunk
     ) -> list[SSAValue]:
         """Load what lies in a chunk.
@@ -131,7 +131,7 @@ class Passage:
         cut, team = self._cuts[dim], self._team
         width = cut.piece(size)
         starts = cut.pieces(size, chunk)
-        if not isinstance(cut, Stretch):
+        if not isinstance(cut, ContiguousChunks):
             return [
                 _Range(at, width, team.plus(origin, turn * width))
                 for turn, at in enumerate(starts)
@@ -142,7 +142,7 @@ class Passage:
         return [each for each in found if each is not None]
 
     def _maybe(
-        self, cut: Stretch, origin: Index, at: int, width: int, chunk: int
+        self, cut: ContiguousChunks, origin: Index, at: int, width: int, chunk: int
     ) -> _Range | None:
         """A piece that only some subgroups have in this chunk."""
         team = self._team

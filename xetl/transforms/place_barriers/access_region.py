@@ -1,4 +1,4 @@
-"""Where in its matrix a tile lies, as far as that can be compared with another one."""
+"""Compares the regions of memory that two accesses touch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xetl.transforms.canonicalize.folding import integer_of
 
 
 @dataclass(frozen=True)
-class Where:
+class AccessRegion:
     """A block of a matrix.
 
     Attributes:
@@ -30,19 +30,19 @@ class Where:
     begins: tuple[Begin, ...]
     shape: tuple[int, ...]
 
-    def is_same_as(self, other: Where) -> bool:
+    def is_same_as(self, other: AccessRegion) -> bool:
         """Whether the two are known to be one block."""
         known = all(isinstance(begin, Offset) for begin in self.begins)
         return known and self == other
 
-    def is_apart_from(self, other: Where) -> bool:
+    def is_apart_from(self, other: AccessRegion) -> bool:
         """Whether the two are known to have no element in common."""
         if self.matrix != other.matrix:
             return False
         pairs = zip(self.begins, self.shape, other.begins, other.shape)
         return any(are_apart(*each) for each in pairs)
 
-    def before(self, loop: Operation) -> Where | None:
+    def before(self, loop: Operation) -> AccessRegion | None:
         """The same block in the turns of a loop before this one.
 
         None: nothing is known of it.
@@ -73,7 +73,7 @@ def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
         return None
     end = tile.block.last_op
     assert end is not None
-    after = where_of(end.operands[tile.index - 1])
+    after = region_of(end.operands[tile.index - 1])
     if after is None or after.matrix != (tile,):
         return None
     steps = [
@@ -84,7 +84,7 @@ def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
     return tuple(steps) if len(steps) == len(after.begins) else None
 
 
-def where_of(tile: SSAValue, count: int = 1) -> Where | None:
+def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
     """Where a tile lies; None where its elements lie anywhere.
 
     Args:
@@ -95,16 +95,16 @@ def where_of(tile: SSAValue, count: int = 1) -> Where | None:
     if type_.scattered:
         return None
     if isinstance(op, UpdateTileOffsetOp):
-        return _moved(where_of(op.tile, count), op.mixed_offsets)
+        return _moved(region_of(op.tile, count), op.mixed_offsets)
     rows, columns = type_.shape
     if not isinstance(op, InitTileOp):
-        return Where((tile,), (Offset(None, 0),) * 2, (rows, columns * count))
+        return AccessRegion((tile,), (Offset(None, 0),) * 2, (rows, columns * count))
     begins = tuple(offset_of(each) for each in op.mixed_offsets)
     shape = (1,) * (len(begins) - 2) + (rows, columns * count)
-    return Where((op.source, *op.mixed_sizes, *op.mixed_strides), begins, shape)
+    return AccessRegion((op.source, *op.mixed_sizes, *op.mixed_strides), begins, shape)
 
 
-def _moved(where: Where | None, steps: Sequence[Index]) -> Where | None:
+def _moved(where: AccessRegion | None, steps: Sequence[Index]) -> AccessRegion | None:
     if where is None:
         return None
     # Tiles of matrices in batches move in the last two dimensions.

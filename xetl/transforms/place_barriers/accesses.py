@@ -28,7 +28,7 @@ from xetl.dialects.xetile import (
 from xetl.language.distribution import Layout
 from xetl.transforms.distribute_to_subgroups.parts import is_private
 from xetl.transforms.distribute_to_subgroups.register_slices import slices_for
-from xetl.transforms.place_barriers.access_region import Where, where_of
+from xetl.transforms.place_barriers.access_region import AccessRegion, region_of
 from xetl.transforms.propagate_wg_maps.map_attributes import tile_map
 
 READ, WRITE, ATOMIC = "reads", "writes", "updates"
@@ -78,7 +78,7 @@ class Access:
     op: Operation
     kind: str
     roots: frozenset[Root]
-    where: Where | None = None
+    where: AccessRegion | None = None
     owners: Owners | None = None
 
     def needs_order_with(self, other: Access) -> bool:
@@ -154,7 +154,7 @@ def _tile_access(op: Operation, tile: SSAValue, kind: str) -> Access:
     owners = None
     if layout is not None and not type_.scattered:
         owners = Owners(type_.shape, layout, kind != READ)
-    return Access(op, kind, roots_of(tile), where_of(tile, type_.array_length), owners)
+    return Access(op, kind, roots_of(tile), region_of(tile, type_.array_length), owners)
 
 
 def _plain_accesses(op: Operation) -> Iterator[Access]:

@@ -1,4 +1,4 @@
-"""The values of a kernel that need a map, and what their maps have to do with another.
+"""The graph of values that need a map, and of the relations between their maps.
 
 A `Node` stands for all values that have one map always (what a loop carries, a tile and
 where it moves to); an `Edge` for an operand whose map follows from another one.
