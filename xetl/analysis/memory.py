@@ -55,16 +55,17 @@ def roots_of(value: SSAValue) -> frozenset[Root]:
 
 
 def may_alias(left: Root, right: Root) -> bool:
-    """Whether two roots may be the same memory.
+    """Whether two memories may be the same; what is no root may be any.
 
     Arguments are known to be apart, or to be one, where the kernel has been specialised
     for a call (docs/design/0001-seams.md, section 1).
     """
     if left is None or right is None or left is right:
         return True
+    if not (_is_root(left) and _is_root(right)):
+        return True
     if not (isinstance(left, BlockArgument) and isinstance(right, BlockArgument)):
-        # Nobody else knows what a kernel has allocated; an address may be anything.
-        return not (_is_array(left) and _is_array(right))
+        return False  # nobody else knows what a kernel has allocated
     groups = _group(left), _group(right)
     return None in groups or (groups[0] == groups[1] != -1)
 
@@ -93,16 +94,12 @@ def _is_root(value: SSAValue) -> bool:
     return isinstance(value.owner, memref.AllocOp | memref.AllocaOp)
 
 
-def _is_array(root: SSAValue) -> bool:
-    return is_memref(root.type)
-
-
 def _group(argument: BlockArgument) -> int | None:
     """The number of the memory an argument is; -1: its own; None: nobody has said."""
     function = argument.block.parent_op()
     assert function is not None
     groups = ints_of(function.attributes.get(ALIAS_GROUPS))
-    is_known = _is_array(argument) and argument.index < len(groups)
+    is_known = is_memref(argument.type) and argument.index < len(groups)
     return groups[argument.index] if is_known else None
 
 

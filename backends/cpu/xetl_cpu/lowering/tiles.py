@@ -8,11 +8,12 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
 )
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.base import ints_of, vector_type
+from xetl.analysis import memory
+from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.upstream import func, memref
+from xetl.dialects.upstream import memref
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
@@ -128,38 +129,7 @@ def written_root(op: Operation) -> SSAValue | None:
 
 
 def may_alias(left: SSAValue | None, right: SSAValue | None) -> bool:
-    """True unless the two are different arrays of the call that share no memory."""
-    if left is None or right is None:
-        return True
-    if left is right:
-        return True
-    if _is_scratch(left) or _is_scratch(right):
-        return not (_is_known(left) and _is_known(right))
-    groups = [_alias_group(value) for value in (left, right)]
-    if None in groups:
-        return True
-    return groups[0] == groups[1] and groups[0] != -1
-
-
-def _is_scratch(value: SSAValue) -> bool:
-    """True for memory that nobody knows under another name."""
-    return isinstance(value.owner, memref.AllocaOp | memref.AllocOp | ConstantMemoryOp)
-
-
-def _is_known(value: SSAValue) -> bool:
-    """True for scratch and arguments; others may be any of these."""
-    return _is_scratch(value) or (
-        isinstance(value, BlockArgument)
-        and isinstance(value.block.parent_op(), func.FuncOp)
-    )
-
-
-def _alias_group(value: SSAValue) -> int | None:
-    """The argument's alias group (-1: alone); None for what is no array argument."""
-    if not isinstance(value, BlockArgument):
-        return None
-    function = value.block.parent_op()
-    if not isinstance(function, func.FuncOp) or not is_memref(value.type):
-        return None
-    groups = function.attributes.get("xetile.alias_groups")
-    return None if groups is None else ints_of(groups)[value.index]
+    """Whether one may write what the other reads; nobody writes constants."""
+    if any(each and isinstance(each.owner, ConstantMemoryOp) for each in (left, right)):
+        return False
+    return memory.may_alias(left, right)
