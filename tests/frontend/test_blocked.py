@@ -8,6 +8,7 @@ from programs import BACKENDS
 from xetl import xetile
 from xetl.frontend.context import OPERATIONS
 from xetl.language import ops as language_ops
+from xetl.language.operation import body_of
 from xetl.language.values import Vector
 
 
@@ -53,8 +54,10 @@ def test_the_blocks_stand_in_the_tile_type():
 
 
 def test_every_operation_has_a_meaning():
-    declared = {n for n in language_ops.__all__ if callable(getattr(language_ops, n))}
-    assert declared <= OPERATIONS.keys()
+    named = {name: getattr(language_ops, name) for name in language_ops.__all__}
+    declared = {name for name, value in named.items() if callable(value)}
+    of_others = {name for name in declared if body_of(named[name])}
+    assert declared - of_others <= OPERATIONS.keys()
     methods = {n for n in vars(Vector) if not n.startswith("_")} - {"T"}
     methods -= set(Vector.__annotations__)
     assert {m for m in methods if m not in OPERATIONS} == {"to"}

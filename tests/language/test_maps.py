@@ -9,7 +9,7 @@ import pytest
 
 from xetl import xetile
 from xetl.errors import TileMapError
-from xetl.language.map_text import ids
+from xetl.language.map_picture import ids
 
 SVG = "{http://www.w3.org/2000/svg}"
 

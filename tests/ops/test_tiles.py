@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xetl.ops.tiles import choose_tiles
+from xetl.ops.plans import choose_tiles
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])

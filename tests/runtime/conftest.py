@@ -13,7 +13,8 @@ from xetl.backend import Artifact, BackendBase, Executable
 from xetl.language.operation import Function
 from xetl.language.reads import Reads
 from xetl.language.signature import ConstParam, Signature
-from xetl.runtime import choice, executables
+from xetl.runtime import executables
+from xetl.runtime import select_backend as choice
 
 
 def read_names(reads: Reads, function: Any) -> None:

@@ -20,7 +20,7 @@ from xetl.language.dtypes import f16, f32
 from xetl.language.operation import constexpr
 from xetl.language.reads import Reads
 from xetl.language.signature import ArrayParam, Signature
-from xetl.runtime.captured import unchanged_check
+from xetl.runtime.executables import unchanged_check
 from xetl.runtime.kernel import Kernel, kernel
 
 FACTOR = 2.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from xetl.tools import error_pages
+from xetl.tools.commands import explain as error_pages
 
 PAGES = Path(__file__).parents[2] / "docs" / "errors"
 

@@ -21,7 +21,7 @@ from xetl.frontend.casts import (
     truth_of_scalar,
 )
 from xetl.frontend.context import Context
-from xetl.frontend.division import divide, divide_scalars
+from xetl.frontend.division import divide, divide_scalars, power, power_of_scalars
 from xetl.frontend.limits import check_binary
 from xetl.frontend.operators import (
     ADD,
@@ -33,7 +33,6 @@ from xetl.frontend.operators import (
     Binary,
     Comparison,
 )
-from xetl.frontend.powers import power, power_of_scalars
 from xetl.frontend.reading import check_readable
 from xetl.frontend.types import (
     FRONTEND_ONLY,

@@ -13,11 +13,10 @@ from xetl.errors import (
     did_you_mean,
 )
 from xetl.frontend.arrays import index_array, size_of, transpose
-from xetl.frontend.casts import shape_cast
+from xetl.frontend.casts import shape_cast, transpose_vector
 from xetl.frontend.context import Context, unsupported_expression
 from xetl.frontend.expressions import argument, expression, plain
 from xetl.frontend.reading import read
-from xetl.frontend.transposing import transpose_vector
 from xetl.frontend.types import (
     Array,
     BoundMethod,

@@ -7,9 +7,9 @@ from xdsl.ir import Attribute
 from xetl.dialects import xetile
 from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.arguments import Call, wrong_kind
+from xetl.frontend.build_reductions import combining_kind
 from xetl.frontend.casts import constant, splat
 from xetl.frontend.context import builds
-from xetl.frontend.kinds import combining_kind
 from xetl.frontend.types import (
     Tile,
     Vector,

@@ -4,17 +4,57 @@ from __future__ import annotations
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith
-from xetl.errors import TileShapeError
+from xetl.errors import NameLookupError, TileShapeError, TileTypeError, did_you_mean
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.build_vectors import arange
 from xetl.frontend.casts import broadcast, count, extract, shape_cast, splat
 from xetl.frontend.context import builds
-from xetl.frontend.kinds import combining_kind, kind_of
 from xetl.frontend.map_attributes import mapped
 from xetl.frontend.operators import MAXIMUM, MINIMUM
 from xetl.frontend.types import Shape, Value, Vector, is_scalar, matrix_shape
-from xetl.language.dtypes import i32
+from xetl.language.dtypes import DType, i32
+
+KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
+_BITWISE = ("and", "or", "xor")
+
+
+def combining_kind(call: Call, dtype: DType) -> str:
+    """Argument ``kind`` for elements of ``dtype``."""
+    kind = call.constant("kind", "a string")
+    if kind not in KINDS:
+        raise call.error(
+            NameLookupError,
+            "X0107",
+            f"`{kind}` is not a kind of `{call.name}`",
+            "kind",
+            help=did_you_mean(str(kind), KINDS) or f"kinds are {', '.join(KINDS)}",
+        )
+    return kind_of(call, kind, dtype)
+
+
+def kind_of(call: Call, kind: str, dtype: DType) -> str:
+    """MLIR's name of ``kind`` on ``dtype``; NaN wins in max and min.
+
+    Raises:
+        TileTypeError: the kind has no meaning on the dtype.
+    """
+    if (kind in _BITWISE and dtype.is_float) or (
+        kind not in _BITWISE and dtype.is_bool
+    ):
+        advice = "convert it first: `.to(xetile.i32)`"
+        raise call.error(
+            TileTypeError,
+            "X0304",
+            f"`{kind}` of {dtype} has no meaning",
+            help=advice,
+        )
+    if kind not in ("max", "min"):
+        return kind
+    if dtype.is_float:
+        return f"{kind}imumf"
+    return f"{kind}si" if dtype.kind == "i" else f"{kind}ui"
+
 
 _SUGAR = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 

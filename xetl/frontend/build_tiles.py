@@ -5,12 +5,22 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import memref_type
-from xetl.dialects.upstream import arith, memref
+from xetl.dialects.base import element_type as element_of
+from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.errors import (
     CompileError,
     TileMapError,
@@ -19,9 +29,8 @@ from xetl.errors import (
 )
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base, row_base
-from xetl.frontend.blocked import inner_blocks
 from xetl.frontend.casts import count, to_int
-from xetl.frontend.context import builds
+from xetl.frontend.context import Context, builds
 from xetl.frontend.map_attributes import maps_of
 from xetl.frontend.types import (
     I64,
@@ -38,11 +47,134 @@ from xetl.frontend.types import (
     is_scalar,
     items_of,
     matrix_shape,
+    packed,
     scalar_kind,
     show_shape,
 )
-from xetl.frontend.wide_indices import as_indices
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, index
+
+_ARITHMETIC = (
+    *(arith.AddiOp, arith.SubiOp, arith.MuliOp),
+    *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
+)
+_SHAPES = (vector.ShapeCastOp, TileBroadcastOp, TileTransposeOp)
+
+
+def as_indices(ctx: Context, indices: Vector) -> SSAValue:
+    """An integer vector as a vector of `index`."""
+    if indices.dtype == index:
+        return indices.ssa
+    root = indices.ssa, indices.dtype.kind == "u"
+    found: dict[_Number, SSAValue] = {}
+    waiting = [root]
+    while waiting:
+        number = waiting[-1]
+        parts = _parts(ctx, *number)
+        missing = [part for part in parts if part not in found]
+        if missing and number not in found:
+            waiting += missing
+            continue
+        waiting.pop()
+        if number not in found:
+            found[number] = _widened(ctx, number, [found[part] for part in parts])
+    return found[root]
+
+
+def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
+    """What ``value`` is a sum, a product, a choice or another shape of."""
+    op = value.owner
+    if not isinstance(op, Operation) or value in ctx.divided:
+        return []
+    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp):
+        narrow = element_of(op.operands[0].type)
+        return [] if narrow == i1 else [(op.operands[0], isinstance(op, arith.ExtuiOp))]
+    if isinstance(op, arith.SelectOp):
+        return [(op.true_value, unsigned), (op.false_value, unsigned)]
+    if isinstance(op, (*_ARITHMETIC, *_SHAPES)):
+        return [(operand, unsigned) for operand in op.operands]
+    return []
+
+
+def _widened(ctx: Context, number: _Number, parts: list[SSAValue]) -> SSAValue:
+    """A number in 64 bits: from its parts in 64 bits, or itself converted."""
+    (value, unsigned), op = number, number[0].owner
+    type_ = VectorType(IndexType(), vector_type(value).get_shape())
+    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp) and parts:
+        return parts[0]
+    if isinstance(op, Operation) and parts:
+        condition = [op.condition] if isinstance(op, arith.SelectOp) else []
+        new = type(op).create(
+            operands=[*condition, *parts],
+            result_types=[type_],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        return ctx.emit(new)
+    if isinstance(op, arith.IndexCastOp) and op.operands[0].type == type_:
+        return op.operands[0]  # of `arange`
+    if isinstance(op, vector.BroadcastOp) and not is_vector(op.operands[0].type):
+        scalar = op.operands[0].owner
+        if isinstance(scalar, arith.IndexCastOp):
+            # A scalar of the language has 64 bits.
+            return ctx.emit(vector.BroadcastOp(scalar.operands[0], type_))
+    cast = arith.IndexCastuiOp if unsigned else arith.IndexCastOp
+    return ctx.emit(cast(value, type_))
+
+
+_Number = tuple[SSAValue, bool]
+"""A value, and whether it is an unsigned number."""
+
+
+def inner_blocks(call: Call, shape: Shape) -> Shape:
+    """Argument ``inner_blocks`` for something of ``shape``.
+
+    Raises:
+        TileShapeError: the blocks do not divide it.
+    """
+    blocks = tuple(call.int_list("inner_blocks"))
+    if len(shape) != 2 or len(blocks) != 2 or min(blocks) <= 0:
+        raise call.error(
+            TileShapeError,
+            "X0204",
+            f"`inner_blocks` of `{call.name}` must be two positive extents, of a"
+            " matrix",
+            "inner_blocks",
+            label=f"is {list(blocks)} for {show_shape(shape)}",
+        )
+    if any(extent % block for extent, block in zip(shape, blocks, strict=True)):
+        raise call.error(
+            TileShapeError,
+            "X0204",
+            f"blocks of {show_shape(blocks)} do not divide {show_shape(shape)}",
+            "inner_blocks",
+        )
+    return blocks
+
+
+@builds("tile_pack")
+def _tile_pack(call: Call) -> Vector:
+    value = call.vector("v")
+    blocks = inner_blocks(call, value.shape)
+    op = xetile.TilePackOp(value.ssa, blocks)
+    return Vector(call.ctx.emit(op), packed(value.shape, blocks), value.dtype)
+
+
+@builds("tile_unpack")
+def _tile_unpack(call: Call) -> Vector:
+    value = call.vector("v", blocked=True)
+    if len(value.shape) != 4:
+        raise call.error(
+            TileShapeError,
+            "X0210",
+            f"`tile_unpack` takes a blocked vector, not {describe(value)}",
+            "v",
+            help="xetile.tile_pack(v, [rows, columns]) makes one",
+        )
+    rows, columns, *blocks = value.shape
+    op = xetile.TileUnpackOp(value.ssa, blocks)
+    shape = (rows * blocks[0], columns * blocks[1])
+    return Vector(call.ctx.emit(op), shape, value.dtype)
+
 
 SHARED = 3
 """The memory space of SLM (docs/xetile.md, section 2)."""

@@ -17,10 +17,10 @@ from xetl.frontend.casts import (
     shape_cast,
     splat,
     to_element,
+    transpose_vector,
 )
 from xetl.frontend.context import Context, builds
 from xetl.frontend.map_attributes import mapped, maps_of
-from xetl.frontend.transposing import transpose_vector
 from xetl.frontend.types import (
     INDEX,
     Scalar,

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, vector
+from xetl.errors import TileShapeError
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
     F64,
@@ -25,9 +26,26 @@ from xetl.frontend.types import (
     element_type,
     matrix_shape,
     scalar_kind,
+    show_shape,
     vector_type,
 )
 from xetl.language.dtypes import DType, f32, f64, i1, i64
+
+
+def transpose_vector(ctx: Context, value: Vector) -> Vector:
+    """The vector with its axes swapped; a rank-1 vector is its own transpose."""
+    if len(value.shape) > 2:
+        raise ctx.error(
+            TileShapeError,
+            "X0210",
+            f"`.T` swaps the axes of a matrix, not of {show_shape(value.shape)}",
+            help="unpack it first: xetile.tile_unpack(v)",
+        )
+    if len(value.shape) == 1:
+        return value
+    result = ctx.emit(xetile.TileTransposeOp(value.ssa))
+    return Vector(result, value.shape[::-1], value.dtype, value.origin)
+
 
 # Scalars ----------------------------------------------------------------------------
 

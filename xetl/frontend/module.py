@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
@@ -20,12 +21,11 @@ from xetl.errors import (
     XetlError,
 )
 from xetl.frontend.arrays import argument_type
+from xetl.frontend.calls import parameters_of_node
 from xetl.frontend.context import Context, Frame
 from xetl.frontend.exits import Tail
-from xetl.frontend.inlining import parameters_of_node
 from xetl.frontend.scope import Environment, Scope
 from xetl.frontend.source import FunctionNode, find_source
-from xetl.frontend.traceback import point_at_user
 from xetl.frontend.types import (
     F64,
     I1,
@@ -41,6 +41,41 @@ from xetl.frontend.types import (
 )
 from xetl.language.reads import Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+
+
+def point_at_user(error: XetlError) -> XetlError:
+    """Give ``error`` a traceback of one entry: the user's line.
+
+    ``raise point_at_user(error) from None`` puts the host's frames before it.
+    """
+    if error.file is None or error.line is None:
+        return error
+    # Raising extends the traceback there is: ours must not be at its end.
+    error.__traceback__ = None
+    return error.with_traceback(_traceback_at(error, error.file, error.line))
+
+
+def _traceback_at(error: XetlError, file: str, line: int) -> TracebackType | None:
+    text, column = error.source_line or "", (error.column or 1) - 1
+    start = len(text[:column].encode())
+    end = start + len(text[column : column + error.length].encode())
+    position = {
+        "lineno": line,
+        "end_lineno": line,
+        "col_offset": start,
+        "end_col_offset": max(end, start + 1),
+    }
+    name = ast.Name("error", ast.Load(), **position)
+    module = ast.Module([ast.Raise(exc=name, cause=None, **position)], [])
+    code = compile(module, file, "exec")
+    function = error.function or "<module>"
+    try:
+        exec(code.replace(co_name=function, co_qualname=function), {"error": error})
+    except XetlError as raised:
+        own = raised.__traceback__
+        return own.tb_next if own is not None else None
+    return None
+
 
 _SCALARS: dict[str, Attribute] = {"i64": I64, "f64": F64, "i1": I1}
 

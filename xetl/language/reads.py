@@ -4,7 +4,7 @@ A *read* is a question with its answer: the attribute ``CONST`` of what an earli
 gave, say. The code that is made depends on the answers and on nothing else, so they are
 in the key of the caches, and asking again says whether code is still right: in another
 process by following the questions from the kernel, at a launch by looking where the
-values were found (`xetl.runtime.captured`).
+values were found (`xetl.runtime.executables`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shap
 from xetl.ops.operands import as_numpy
 from xetl.ops.rules import Shape
 from xetl.runtime.arrays import describe
-from xetl.runtime.choice import choose_backend
+from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
 _NAME = "scaled_dot_product_attention"

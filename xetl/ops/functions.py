@@ -10,7 +10,7 @@ from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import DType, bf16, f16, f32, f64
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.rules import Shape
-from xetl.runtime.caller import at_caller
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
 
 P = ParamSpec("P")

@@ -14,10 +14,10 @@ import numpy as np
 from xetl.errors import LaunchError, XetlError
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import Plan, find_activation, make_plan
-from xetl.ops.reuse import reused
+from xetl.ops.prepacking import reused
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
-from xetl.runtime.caller import at_caller
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.overlap import overlap
 from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
 

@@ -19,8 +19,7 @@ from xetl.errors import LaunchError, TileTypeError
 from xetl.language.dtypes import DType
 from xetl.prepacked import Prepacked
 from xetl.runtime import dlpack, usm
-from xetl.runtime.supported import SUPPORTED, check_rank
-from xetl.runtime.tensors import describe_tensor, is_tensor
+from xetl.runtime.tensors import SUPPORTED, check_rank, describe_tensor, is_tensor
 
 __all__ = [
     "ArrayView",

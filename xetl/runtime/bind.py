@@ -9,7 +9,7 @@ from typing import Any
 from xetl.backend import Argument, ArrayView, Event, Place
 from xetl.errors import LaunchError, XetlError
 from xetl.runtime.arrays import locate
-from xetl.runtime.caller import at_caller
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
 from xetl.runtime.overlap import same_view

@@ -4,23 +4,60 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
+from operator import is_
 from typing import Any, NamedTuple, cast
 
 from xetl.backend import Artifact, BackendBase, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
 from xetl.imports import import_whole
-from xetl.language.contents import is_opaque
-from xetl.language.reads import Question, Reads
+from xetl.language.contents import content, is_opaque
+from xetl.language.reads import Captured, Question, Reads
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
-from xetl.runtime.captured import unchanged_check
-from xetl.runtime.changes import Facts, changes
 from xetl.runtime.fingerprint import Base, Fingerprint, base_of
+from xetl.runtime.recompile_reason import Facts, changes
 from xetl.runtime.specialize import Specialization
 from xetl.settings import config
+
+_LITERALS = (int, str)
+
+
+def unchanged_check(captured: Sequence[Captured]) -> Callable[[], bool] | None:
+    """A function that says whether all values are still in place; None: no need."""
+    seen: dict[tuple[object, ...], Captured] = {}
+    for each in captured:
+        key = each.key if type(each.key) in _LITERALS else id(each.key)
+        seen.setdefault((id(each.owner), each.test, type(each.key), key), each)
+    if not seen:
+        return None
+    scope: dict[str, Any] = {}
+    tests: list[str] = []
+    for index, each in enumerate(seen.values()):
+        key = f"k{index}"
+        scope[f"o{index}"], scope[f"v{index}"] = each.owner, each.value
+        if type(each.key) in _LITERALS:
+            key = repr(each.key)
+        elif "{k}" in each.test:
+            scope[key] = each.key
+        tests.append(each.test.format(o=f"o{index}", v=f"v{index}", k=key))
+    # As defaults the objects are local variables, which are the fastest to read.
+    parameters = ", ".join(f"{name}={name}" for name in scope)
+    scope |= {"content": content, "is_": is_}
+    exec(_CHECK.format(parameters, " and ".join(tests)), scope)
+    return scope["unchanged"]
+
+
+_CHECK = """
+def unchanged({}):
+    try:
+        return {}
+    except Exception:  # it is gone; attributes of a user's classes may do anything
+        return False
+"""
+
 
 _MOST_KEYS = 4096
 _MOST_QUESTIONS = 16

@@ -78,7 +78,7 @@ class Fingerprint:
 
     @property
     def facts(self) -> dict[str, dict[str, str]]:
-        """What went into it, by kind and name, for `xetl.runtime.changes`."""
+        """What went into it, by kind and name, for `xetl.runtime.recompile_reason`."""
         functions = self.reads.functions()
         values = self.reads.values()
         return {

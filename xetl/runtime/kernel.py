@@ -18,8 +18,7 @@ from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam, Signature
 from xetl.runtime import interpret, report
 from xetl.runtime.bind import Plan
-from xetl.runtime.caller import at_caller
-from xetl.runtime.choice import choose_backend
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import (
     Executables,
     Found,
@@ -40,6 +39,7 @@ from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import find_place, run, shortcut_entry
+from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.signature_text import fill, parse
 from xetl.runtime.specialize import Specialization, specialize
 from xetl.runtime.tensors import (

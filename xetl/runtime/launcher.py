@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from xetl.backend import Event
 from xetl.errors import XetlError
-from xetl.runtime.caller import at_caller
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.grid import Grid
 from xetl.runtime.placement import FINISHED
 from xetl.runtime.tensors import hide_from_dynamo

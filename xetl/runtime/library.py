@@ -15,7 +15,7 @@ from xetl.dialects.text import (
 )
 from xetl.dialects.upstream import gpu
 from xetl.errors import IRError, MissingKernelError, XetlError, did_you_mean
-from xetl.runtime.caller import at_caller
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.text_kernel import TextKernel
 
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, cast
+from traceback import walk_tb
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import FileLineColLoc, IntegerType, ModuleOp
+from xdsl.ir import Attribute, Operation
 
 from xetl import compiler, pipeline
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SUBGROUPS
 from xetl.dialects.launch_form import launch_form
-from xetl.dialects.text import FILE, Function, error_at, qualified_name
+from xetl.dialects.text import FILE, Function, error_at, location_of, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import disk_cache
-from xetl.runtime.caller import at_caller
-from xetl.runtime.choice import choose_backend
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import (
     Loaded,
     choose_target,
@@ -34,12 +35,122 @@ from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.placement import find_place, run, shortcut_entry
+from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.tensors import hide_from_dynamo
 from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
-from xetl.runtime.text_refusal import refused
-from xetl.runtime.text_shortcut import TextShortcut, remember, shortcut
 from xetl.settings import config, launch_state
 from xetl.transforms.legalize_text import LegalizeTextPass
+
+_MOST = 8
+_Array = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+class TextShortcut(NamedTuple):
+    """A call that succeeded.
+
+    Attributes:
+        fast: the native entry.
+        subgroups: what was given as such.
+        state: the settings that held.
+        arity: how many arguments there were.
+        arrays: position, shape and strides (bytes) of each array.
+        numbers: position, least value and limit of each narrow integer.
+    """
+
+    fast: Callable[..., int]
+    subgroups: Grid | None
+    state: object
+    arity: int
+    arrays: tuple[_Array, ...]
+    numbers: tuple[tuple[int, int, int], ...]
+
+    def run(self, grid: Grid, args: Sequence[Any]) -> bool:
+        """Whether it ran the kernel."""
+        if len(args) != self.arity:
+            return False
+        for place, shape, strides in self.arrays:
+            array = args[place]
+            if type(array) is not np.ndarray or array.shape != shape:
+                return False
+            if array.strides != strides:
+                return False
+        for place, low, high in self.numbers:
+            number = args[place]
+            if type(number) is not int or not low <= number < high:
+                return False
+        return self.fast(*grid, *args) == 0
+
+
+def shortcut(
+    fast: Callable[..., int],
+    subgroups: Grid | None,
+    state: object,
+    types: Sequence[Attribute],
+    args: Sequence[Any],
+) -> TextShortcut:
+    """The shortcut for calls like one with ``args``, which has succeeded."""
+    arrays: list[_Array] = []
+    numbers: list[tuple[int, int, int]] = []
+    for place, (type_, given) in enumerate(zip(types, args)):
+        if type(given) is np.ndarray:
+            array = cast("np.ndarray[Any, Any]", given)
+            arrays.append((place, array.shape, array.strides))
+        elif isinstance(type_, IntegerType) and 1 < type_.bitwidth < 64:
+            bits = type_.bitwidth
+            numbers.append((place, -(1 << (bits - 1)), 1 << bits))
+    return TextShortcut(
+        fast, subgroups, state, len(args), tuple(arrays), tuple(numbers)
+    )
+
+
+def remember(
+    known: tuple[TextShortcut, ...], new: TextShortcut
+) -> tuple[TextShortcut, ...]:
+    """Put ``new`` in front, without an equal one."""
+    return (new, *(old for old in known if old != new))[:_MOST]
+
+
+def refused(error: Exception, backend: str) -> XetlError:
+    """An `IRError` for whatever stopped a lowering.
+
+    Passes are written for what the front end makes. Where a text has something else,
+    the operation they were looking at is found in the frames of the error.
+    """
+    if isinstance(error, XetlError) and not error.code.startswith("X09"):
+        return error
+    reason = getattr(error, "message", "") or str(error) or type(error).__name__
+    op = _operation_of(error)
+    if op is None:
+        return IRError(
+            f"backend `{backend}` cannot run this text: {reason}", code="X0705"
+        )
+    place = location_of(op)
+    assert place is not None
+    return IRError(
+        f"backend `{backend}` cannot run `{op.name}` here: {reason}",
+        code="X0705",
+        file=FILE,
+        line=place[0],
+        column=place[1],
+        length=len(op.name),
+        help="backend `reference` runs every operation",
+    )
+
+
+def _operation_of(error: BaseException) -> Operation | None:
+    """The operation that the innermost frame with one was looking at."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        for value in frame.f_locals.values():
+            if isinstance(value, Operation) and _is_of_text(value):
+                return value
+    return None
+
+
+def _is_of_text(op: Operation) -> bool:
+    location = op.location
+    return isinstance(location, FileLineColLoc) and location.filename.data == FILE
+
 
 _OPTIONS = ("backend", "target", "queue", "wait")
 

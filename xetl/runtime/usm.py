@@ -16,7 +16,7 @@ import numpy as np
 from xetl.backend import ArrayView, DeviceMemory
 from xetl.errors import LaunchError
 from xetl.prepacked import Prepacked
-from xetl.runtime.strides import row_major
+from xetl.runtime.dlpack import row_major
 
 INTERFACE = "__sycl_usm_array_interface__"
 DEVICE_BACKEND = "xegpu"

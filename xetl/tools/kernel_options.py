@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from xetl.runtime.choice import choose_backend
+from xetl.runtime.select_backend import choose_backend
 from xetl.tools.kernel_files import constants, find_kernel, split_words
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -15,7 +15,7 @@ from xetl.backend import Artifact, BackendBase, Executable, installed
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.imports import import_whole
 from xetl.language.signature import Signature
-from xetl.runtime.caller import warn_at_caller
+from xetl.runtime.call_site import warn_at_caller
 from xetl.settings import config
 from xetl_cpu.image import Image
 from xetl_cpu.launch.executable import CpuExecutable
