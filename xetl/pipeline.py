@@ -66,6 +66,13 @@ def device_pipeline(backend: BackendBase, target: str) -> Pipeline:
     return Pipeline(passes, pipeline.STAGE_AFTER.get)
 
 
+def common_passes(backend: BackendBase, target: str) -> list[ModulePass]:
+    """The passes to the stage ``xetile``, before those of the backend."""
+    drop = [] if backend.stops_at_breakpoints else [DropBreakpointsPass()]
+    check = CheckWorkgroupPass(backend.slm_limit(target))
+    return [check, *drop, CanonicalizePass(), CSEPass(), CheckBarriersPass()]
+
+
 def lower(
     module: ModuleOp,
     backend: BackendBase,
@@ -76,10 +83,7 @@ def lower(
     pipeline = pipeline or pipeline_of(backend, target)
     context = Context()
     yield Step("frontend", None, module)
-    CheckWorkgroupPass(backend.slm_limit(target)).apply(context, module)
-    if not backend.stops_at_breakpoints:
-        DropBreakpointsPass().apply(context, module)
-    for common in (CanonicalizePass(), CSEPass(), CheckBarriersPass()):
+    for common in common_passes(backend, target):
         common.apply(context, module)
     verify_step(module, FIRST_STAGE, "cse")
     yield Step("cse", FIRST_STAGE, module)
