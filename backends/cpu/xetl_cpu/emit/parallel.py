@@ -22,7 +22,7 @@ from xetl.codegen.emitter import Emitter, constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
-from xetl.dialects.kinds_of_types import is_integer_attr
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, scf
 from xetl_cpu.dialect import (
     BlockGemmOp,
@@ -351,15 +351,8 @@ def _cost(op: Operation) -> int:
 
 
 def _trips(loop: scf.ForOp) -> int:
-    bounds = [_constant(loop.operands[i]) for i in range(3)]
+    bounds = [constant_index(loop.operands[i]) for i in range(3)]
     lower, upper, step = bounds
     if lower is None or upper is None or step is None or step <= 0:
         return _UNKNOWN_TRIPS
     return max(0, -(-(upper - lower) // step))
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and is_integer_attr(owner.value):
-        return owner.value.value.data
-    return None

@@ -47,7 +47,6 @@ from xetl.dialects.xetile import (
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
-from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
@@ -81,7 +80,7 @@ from xetl_cpu.lowering.loops.stores import (
     store_tile,
     write,
 )
-from xetl_cpu.lowering.tiles import may_write
+from xetl_cpu.lowering.tiles import is_non_negative, may_write
 from xetl_cpu.targets import find_target
 
 ENDLESS = 1 << 62

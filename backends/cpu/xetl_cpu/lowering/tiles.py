@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from xetl.analysis import memory
-from xetl.dialects.base import vector_type
+from xetl.analysis import affine, memory
+from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.upstream import memref
+from xetl.dialects.upstream import func, memref, scf
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
@@ -23,8 +23,7 @@ from xetl.dialects.xetile import (
     StoreTileOp,
     UpdateTileOffsetOp,
 )
-from xetl_cpu.dialect import BarrierOp, ConstantMemoryOp, ViewAddressOp
-from xetl_cpu.lowering.affine import is_non_negative
+from xetl_cpu.dialect import BarrierOp, ConstantMemoryOp, FibersOp, ViewAddressOp
 
 _WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
 
@@ -37,6 +36,21 @@ _VIEWS = (
     memref.ViewOp,
     memref.ExtractStridedMetadataOp,
 )
+
+
+def is_non_negative(value: Index) -> bool:
+    """Whether an index is known to be 0 or more; programs' numbers and the grid are."""
+    return affine.is_non_negative(value, _is_size)
+
+
+def _is_size(value: BlockArgument) -> bool:
+    """Programs' numbers, and sizes of the grid: the loop over programs ends there."""
+    parent = value.block.parent_op()
+    if isinstance(parent, func.FuncOp):
+        users = [use.operation for use in value.uses]
+        loops = [op for op in users if isinstance(op, scf.ParallelOp)]
+        return any(value in loop.upper_bounds for loop in loops)
+    return isinstance(parent, scf.ParallelOp | FibersOp)
 
 
 def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:

@@ -20,7 +20,6 @@ from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -30,6 +29,7 @@ from xetl_cpu.lowering.loops.state import (
     shape_of,
 )
 from xetl_cpu.lowering.loops.stores import element_of
+from xetl_cpu.lowering.tiles import is_non_negative
 
 
 @dataclass

@@ -11,7 +11,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.affine import is_non_negative
+from xetl_cpu.lowering.tiles import is_non_negative
 
 _GROWING: dict[type[Operation], tuple[int, ...]] = {
     # With each: which operands the result grows with; the others must be outside.

@@ -15,9 +15,15 @@ from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.affine import is_non_negative
 from xetl_cpu.lowering.packing.bounds import counters_of, has_bound, is_counter
-from xetl_cpu.lowering.tiles import may_alias, may_write, root, tile_sizes, written_root
+from xetl_cpu.lowering.tiles import (
+    is_non_negative,
+    may_alias,
+    may_write,
+    root,
+    tile_sizes,
+    written_root,
+)
 from xetl_cpu.microkernels import Blocking
 from xetl_cpu.microkernels.small_m_gemm import is_low
 
