@@ -17,8 +17,8 @@ from harness import write_csv
 import xetl
 from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32
-from xetl_xegpu.offline.assembly import assembly_text
-from xetl_xegpu.offline.tools import SETUP, find_ocloc
+from xetl_xegpu.offline.isa import assembly_text
+from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 PROTOTYPE = {"pvc": 417, "bmg": 395}
 """Instructions, with 6 prefetches a step; ocloc 26.27."""

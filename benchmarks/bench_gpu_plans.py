@@ -16,7 +16,7 @@ from harness import write_csv
 from xetl import xetile
 from xetl.runtime.report import Stats
 from xetl.xetile import cdiv, constexpr, f32
-from xetl_xegpu.offline.tools import SETUP, find_ocloc
+from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 TYPES = "bf16[M,K] bf16[K,N] f32[M,N]"
 TILES = ((256, 256), (128, 128), (64, 256))

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from tests.backends.xegpu import device
-from xetl_xegpu.launch import icd
+from xetl_xegpu.launch import devices
 
-icd.set_up()
+devices.set_up()
 
 TARGETS = ("host", "avx2", "opencl")
 OF_PARAMETERS = {"avx2": "avx2", "opencl": "opencl", "xegpu": "opencl"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from xetl_xegpu.offline.tools import SETUP, find_ocloc
+from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from xetl_xegpu.offline.tools import SETUP, find_ocloc
+from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")
 GEMM = "f32[M,K] f32[K,N] f32[M,N]"

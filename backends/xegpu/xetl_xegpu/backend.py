@@ -110,8 +110,8 @@ class XegpuBackend(BackendBase):
 
     def measure(self, artifact: Artifact) -> Mapping[str, object]:
         """What Intel's offline compiler says of the code, where there is one."""
-        measuring = importlib.import_module(f"{_PACKAGE}.offline.measuring")
-        return measuring.measure(artifact)
+        isa = importlib.import_module(f"{_PACKAGE}.offline.isa")
+        return isa.measure(artifact)
 
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
         """Make a program launchable; drivers build it when they first see it."""

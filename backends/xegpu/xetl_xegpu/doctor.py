@@ -9,8 +9,8 @@ from typing import Any
 
 from xetl.errors import LaunchError
 from xetl.findings import Finding
-from xetl_xegpu.launch import devices, failures, icd
-from xetl_xegpu.offline import tools
+from xetl_xegpu.launch import devices, failures
+from xetl_xegpu.offline import ocloc
 
 _KIB, _GIB = 1 << 10, 1 << 30
 
@@ -21,15 +21,15 @@ def examine() -> list[Finding]:
 
 
 def _driver_for_cpus() -> Iterator[Finding]:
-    given = os.environ.get(icd.VARIABLE)
-    found = icd.installed_driver()
+    given = os.environ.get(devices.VARIABLE)
+    found = devices.installed_driver()
     if given and given != str(found):
-        yield Finding("OpenCL", f"drivers of {icd.VARIABLE}: {given}")
+        yield Finding("OpenCL", f"drivers of {devices.VARIABLE}: {given}")
     elif found is not None:
-        yield Finding("OpenCL", f"{_package(icd.PACKAGE)} in {found}")
+        yield Finding("OpenCL", f"{_package(devices.PACKAGE)} in {found}")
     else:
         text = "the driver for CPUs is not installed; GPUs do without"
-        yield Finding("OpenCL", text, "note", f"pip install {icd.PACKAGE}")
+        yield Finding("OpenCL", text, "note", f"pip install {devices.PACKAGE}")
 
 
 def _package(name: str) -> str:
@@ -69,10 +69,10 @@ def _described(device: Any, *, is_default: bool) -> str:
 
 def _offline_compiler() -> Finding:
     try:
-        found = tools.find_ocloc()
+        found = ocloc.find_ocloc()
     except LaunchError as error:
         return Finding("ocloc", error.message, "problem", error.help)
     if found is None:
         text = 'not installed; `ir("asm")` and spills of GPUs come from it'
-        return Finding("ocloc", text, "note", tools.SETUP)
+        return Finding("ocloc", text, "note", ocloc.SETUP)
     return Finding("ocloc", str(found))

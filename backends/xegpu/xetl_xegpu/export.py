@@ -15,7 +15,7 @@ from xetl.devices import find_device
 from xetl.errors import LaunchError
 from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_xegpu import surface
+from xetl_xegpu import limits
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch.facts import ArgumentFacts, CodeFacts, KernelFacts, facts_of
 from xetl_xegpu.pipeline import build
@@ -87,10 +87,10 @@ def _kernel(
 
 
 _BLOCKS = (
-    f"begin at multiples of {surface.BASE_ALIGNMENT} bytes, have one row or more, of "
-    f"{surface.LEAST_WIDTH} bytes and more in steps of {surface.WIDTH_STEP}, "
-    f"{surface.LEAST_PITCH} bytes or more apart in steps of {surface.PITCH_STEP}, "
-    f"and less than {surface.LIMIT} of rows and bytes of a row"
+    f"begin at multiples of {limits.BASE_ALIGNMENT} bytes, have one row or more, of "
+    f"{limits.LEAST_WIDTH} bytes and more in steps of {limits.WIDTH_STEP}, "
+    f"{limits.LEAST_PITCH} bytes or more apart in steps of {limits.PITCH_STEP}, "
+    f"and less than {limits.LIMIT} of rows and bytes of a row"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,10 +17,12 @@ from xetl.settings import config
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.remarks import remark
+from xetl_xegpu import simt
 from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import pipeline as emission
-from xetl_xegpu.emit.ending import own_bytes
+from xetl_xegpu.emit.workgroup import own_bytes
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.clamp_block_offsets import ClampBlockOffsetsPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
@@ -30,6 +33,7 @@ from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.order_by_use import OrderByUsePass
 from xetl_xegpu.lowering.record_arguments import (
+    BLOCK_ARGUMENTS,
     Described,
     RecordArgumentsPass,
     recorded_arguments,
@@ -38,9 +42,7 @@ from xetl_xegpu.lowering.record_arguments import (
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
-from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
-from xetl_xegpu.offline.assembly import assembly_text
-from xetl_xegpu.plan import explain_plan
+from xetl_xegpu.offline.isa import assembly_text
 from xetl_xegpu.simt import LANES, SIMT, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
@@ -157,3 +159,40 @@ def _needs(module: ModuleOp) -> set[str]:
     values = (value for op in module.walk() for value in op.results)
     names = {str(element_type(value.type)) for value in values}
     return names & {"f64", "f16"}
+
+
+_MESSAGES: dict[type, str] = {
+    simt.DpasOp: "dpas",
+    simt.BlockLoadOp: "block loads",
+    simt.BlockStoreOp: "block stores",
+    simt.BlockPrefetchOp: "block prefetches",
+}
+
+
+def explain_plan(kernels: Sequence[simt.FuncOp]) -> None:
+    """Leave remarks about workgroups and messages of a kernel and its twin.
+
+    Args:
+        kernels: at stage ``lanes``; the one with block messages first.
+    """
+    kernel = kernels[0]
+    subgroups = kernel.lanes[0] // simt.SUBGROUP_SIZE
+    slm = kernel.slm_bytes.value.data
+    shared = f", with {slm} bytes of shared memory" if slm else ""
+    counted = f"{subgroups} subgroup{'s' if subgroups > 1 else ''}"
+    remark(kernel, "workgroup", f"a program is {counted} of 16 lanes{shared}")
+    counts = Counter(type(op) for op in kernel.walk())
+    found = [
+        f"{counts[kind]} {name}" for kind, name in _MESSAGES.items() if counts[kind]
+    ]
+    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    if not moved:
+        found.append("no block of an array; lanes move elements")
+    text = f"the code of a subgroup has {', '.join(found)}"
+    if moved:
+        names = ", ".join(map(str, moved))
+        text += (
+            f"; a launch whose arguments {names} do not fit block messages takes a "
+            "second kernel, in which lanes move elements (XETL_LOG=1 says when)"
+        )
+    remark(kernel, "messages", text)

@@ -14,9 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers import FitRegistersPass
-from xetl_xegpu.lowering.fitting.graph import Graph
-from xetl_xegpu.lowering.fitting.held import Held
-from xetl_xegpu.lowering.fitting.line import line_of
+from xetl_xegpu.lowering.fitting.graph import Graph, Held
+from xetl_xegpu.lowering.fitting.orders import line_of
 
 BF16 = ml_dtypes.bfloat16
 Array = np.ndarray[Any, np.dtype[Any]]

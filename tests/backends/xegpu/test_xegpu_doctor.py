@@ -11,8 +11,8 @@ from tests.backends.xegpu import device
 from xetl.backend import find_backend
 from xetl.errors import LaunchError
 from xetl.findings import Finding
-from xetl_xegpu.launch import devices, icd
-from xetl_xegpu.offline import tools
+from xetl_xegpu.launch import devices
+from xetl_xegpu.offline import ocloc
 
 
 def about(topic: str) -> Finding:
@@ -49,13 +49,13 @@ def test_no_usable_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_driver_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(icd, "installed_driver", lambda: Path("/x/libintelocl.so"))
-    monkeypatch.setenv(icd.VARIABLE, "/x/libintelocl.so")
+    monkeypatch.setattr(devices, "installed_driver", lambda: Path("/x/libintelocl.so"))
+    monkeypatch.setenv(devices.VARIABLE, "/x/libintelocl.so")
     assert about("OpenCL").text.endswith(" in /x/libintelocl.so")
-    monkeypatch.setenv(icd.VARIABLE, "/mine.so")
+    monkeypatch.setenv(devices.VARIABLE, "/mine.so")
     assert about("OpenCL").text == "drivers of OCL_ICD_FILENAMES: /mine.so"
-    monkeypatch.setattr(icd, "installed_driver", lambda: None)
-    monkeypatch.delenv(icd.VARIABLE)
+    monkeypatch.setattr(devices, "installed_driver", lambda: None)
+    monkeypatch.delenv(devices.VARIABLE)
     found = about("OpenCL")
     assert (found.state, found.fix) == ("note", "pip install intel-opencl-rt")
 
@@ -64,10 +64,10 @@ def test_the_offline_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong() -> Any:
         raise LaunchError("XETL_OCLOC names no program", code="X0840", help="unset it")
 
-    monkeypatch.setattr(tools, "find_ocloc", lambda: Path("/x/ocloc"))
+    monkeypatch.setattr(ocloc, "find_ocloc", lambda: Path("/x/ocloc"))
     assert about("ocloc").text == "/x/ocloc"
-    monkeypatch.setattr(tools, "find_ocloc", lambda: None)
-    assert about("ocloc").fix == tools.SETUP
-    monkeypatch.setattr(tools, "find_ocloc", wrong)
+    monkeypatch.setattr(ocloc, "find_ocloc", lambda: None)
+    assert about("ocloc").fix == ocloc.SETUP
+    monkeypatch.setattr(ocloc, "find_ocloc", wrong)
     found = about("ocloc")
     assert (found.state, found.fix) == ("problem", "unset it")

@@ -24,9 +24,8 @@ from xetl.transforms.remarks import positions_of
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
-from xetl_xegpu.emit.ending import allowed, fail
 from xetl_xegpu.emit.memory import always
-from xetl_xegpu.emit.subgroup import shuffle
+from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.debug_ops import RecordOp
 

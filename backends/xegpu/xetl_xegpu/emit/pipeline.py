@@ -1,19 +1,32 @@
-"""A module at the ``lanes`` stage as SPIR-V, and as text on the way."""
+"""A module at the ``lanes`` stage as LLVM IR and as SPIR-V.
+
+The tables of the core emit what is plain arithmetic and control flow; those beside this
+file emit `simt`, and what SPIR-V has otherwise than LLVM.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
-from xetl.devices import find_device
-from xetl_xegpu.emit.casts import mend_zero_extensions
-from xetl_xegpu.emit.check import check_module
+from xetl.codegen import arith, math, scf, vector
+from xetl.codegen.division import check_divisions
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I8, I32, I64, llvm_type
+from xetl.devices import Device, find_device
+from xetl.errors import InternalError
+from xetl_xegpu.emit import arith_math, block_io, log, memory, workgroup
+from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
 from xetl_xegpu.emit.emulation import define_builtins
-from xetl_xegpu.emit.kernel import emit_module, text_of
 from xetl_xegpu.emit.log import entry_of, log_operations, number_of
+from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.spirv import to_assembly, to_spirv
+from xetl_xegpu.emit.spirv_limits import check_module, mend_zero_extensions
+from xetl_xegpu.simt import PRODUCTS, FuncOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +71,109 @@ def emit(module: ModuleOp, target: str) -> Emitted:
 def spirv_text(module: ModuleOp, target: str) -> str:
     """The same module of SPIR-V as text; as `llvm_text`."""
     return to_assembly(llvm_text(module, target))
+
+
+TRIPLE = "spirv64-unknown-unknown"
+
+
+def new_module() -> Any:
+    """A module that allows ``a * b + c`` to be one operation, as the language does."""
+    module = ll.Module("xetl")
+    module.triple = TRIPLE
+    module.add_named_metadata("opencl.enable.FP_CONTRACT")
+    return module
+
+
+def emit_module(module: ModuleOp, device: Device, log_ids: dict[Operation, int]) -> Any:
+    """The LLVM module of all kernels of a module at the ``lanes`` stage.
+
+    Args:
+        module: at the ``lanes`` stage.
+        device: what it is for.
+        log_ids: the number of each operation that writes a record.
+    """
+    llvm = new_module()
+    for op in module.walk():
+        if isinstance(op, FuncOp):
+            _emit_kernel(llvm, op, device, log_ids)
+    check_divisions(llvm)
+    return llvm
+
+
+def _emit_kernel(
+    llvm: Any, op: FuncOp, device: Device, log_ids: dict[Operation, int]
+) -> None:
+    arguments = op.body.block.args
+    types = [llvm_type(argument.type) for argument in arguments]
+    kernel = ll.Function(llvm, ll.FunctionType(ll.VoidType(), types), op.sym_name.data)
+    kernel.calling_convention = "spir_kernel"
+    kernel.attributes.add("nounwind")
+    sizes = llvm.add_metadata([I32(size) for size in op.lanes])
+    kernel.set_metadata("reqd_work_group_size", sizes)
+    lanes = llvm.add_metadata([I32(op.subgroup_size.value.data)])
+    kernel.set_metadata("intel_reqd_sub_group_size", lanes)
+    entry = kernel.append_basic_block("entry")
+    builder = ScalarBuilder(entry) if device.emulated else ll.IRBuilder(entry)
+    em = KernelEmitter(
+        llvm,
+        builder,
+        TABLE,
+        _no_function,
+        lower_bf16=False,
+        device=device,
+        entry=builder.block,
+        slm=_shared_memory(llvm, op),
+        status=kernel.args[-1] if types and types[-1] == I64 else None,
+        log_ids=log_ids,
+        multiplies=any(isinstance(each, PRODUCTS) for each in op.walk()),
+    )
+    for argument, value in zip(arguments, kernel.args):
+        em.set(argument, value)
+    workgroup.begin(em, op)
+    em.emit_block(op.body.block)
+    if isinstance(builder, ScalarBuilder):
+        builder.finish()
+
+
+def _no_function(name: str, element: Any, lanes: int) -> Any:
+    raise InternalError(f"`{name}` is no builtin")
+
+
+def _shared_memory(llvm: Any, op: FuncOp) -> Any:
+    """All of a kernel's shared local memory: one array of bytes."""
+    count = op.slm_bytes.value.data
+    if not count:
+        return None
+    memory = ll.GlobalVariable(
+        llvm, ll.ArrayType(I8, count), f"{op.sym_name.data}.slm", addrspace=3
+    )
+    memory.linkage, memory.align = "internal", LINE
+    memory.initializer = ll.Constant(memory.value_type, ll.Undefined)
+    memory.type = LOCAL  # llvmlite would compare what it points to
+    return memory
+
+
+def text_of(module: Any) -> str:
+    """The text of a module as LLVM reads it.
+
+    llvmlite puts a comma between two attachments of a function, which is no syntax.
+    """
+    head = re.compile(r"^(define .*?)((?:,? ![a-z_]+ !\d+)+)$", re.MULTILINE)
+
+    def without_commas(match: re.Match[str]) -> str:
+        return match[1] + match[2].replace(",", "")
+
+    return head.sub(without_commas, str(module))
+
+
+TABLE: Table = {
+    **arith.TABLE,
+    **math.TABLE,
+    **scf.TABLE,
+    **vector.TABLE,
+    **arith_math.TABLE,
+    **block_io.TABLE,
+    **memory.TABLE,
+    **workgroup.TABLE,
+    **log.TABLE,
+}

@@ -1,28 +1,172 @@
 """LLVM IR to SPIR-V that is right: binary modules, and text that assembles to them.
 
-* What LLVM's SPIR-V backend cannot do ends the process, so `check` comes first.
+* What LLVM's SPIR-V backend cannot do ends the process, so `spirv_limits` comes first.
 * A wrong module has a number given twice (all 76 of 480 that freeing made wrong). Every
   module and text is looked at; a wrong one is emitted again, at last in a process of
   its own.
 * What an emission uses cannot be freed. After so many, each is in such a process.
 * Optimisations of LLVM make modules that are not valid, and gain nothing.
+
+Sources: SPIR-V specification 1.6, "Binary Form" and "Instructions";
+SPV_INTEL_cache_controls.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from xetl.errors import InternalError
 from xetl.locks import ForkSafeLock
 from xetl_xegpu.emit import llvm_spirv
-from xetl_xegpu.emit.assembly import problem_with_text, readable
 from xetl_xegpu.emit.builtins import EXTENSIONS
-from xetl_xegpu.emit.words import problem_with
+
+MAGIC = 0x07230203
+HEADER = 5
+"""Words before the first instruction; the fourth is above all numbers of results."""
+
+
+class Instruction(NamedTuple):
+    """An instruction: its operation, and the words behind the first one."""
+
+    opcode: int
+    operands: Sequence[int]
+
+
+_FUNCTION_END = 56
+_DECORATE = 71
+_HINT_DECORATIONS = (6442, 6443)
+"""Of loads and of stores; operands: level, word."""
+
+# Operations that have a result but no type; most of the others have both or neither.
+_ONLY_RESULT = frozenset(
+    {
+        *(7, 11, 73, 248),  # OpString, OpExtInstImport, OpDecorationGroup, OpLabel
+        *range(19, 40),  # OpType...
+        322,  # OpTypePipeStorage
+        327,  # OpTypeNamedBarrier
+    }
+)
+_NO_RESULT = frozenset(
+    {
+        *(0, 2, 3, 4, 5, 6, 8, 10, 14, 15, 16, 17),  # sources, names, head of a module
+        *(56, 62, 63, 64),  # OpFunctionEnd, OpStore, OpCopyMemory, OpCopyMemorySized
+        *(71, 72, 74, 75),  # OpDecorate, OpMemberDecorate, groups of them
+        *(99, 218, 219, 220, 221),  # OpImageWrite, vertices and primitives
+        *(224, 225, 228),  # barriers, OpAtomicStore
+        *(246, 247, 249, 250, 251, 252, 253, 254, 255),  # merges, branches, returns
+        *(256, 257, 260, 297, 298, 301, 302, 303, 317, 318, 319),
+        *(328, 329, 330, 331, 332, 5632, 6085),
+        *(6142, 6143),  # halves of barriers
+    }
+)
+
+
+def instructions(module: bytes) -> Iterator[Instruction]:
+    """The instructions of a module.
+
+    Raises:
+        ValueError: it is no module, or an instruction ends behind its end.
+    """
+    if len(module) % 4 or len(module) < 4 * HEADER:
+        raise ValueError("it is no sequence of words")
+    words = struct.unpack(f"<{len(module) // 4}I", module)
+    if words[0] != MAGIC:
+        raise ValueError("it does not begin with the magic number")
+    at = HEADER
+    while at < len(words):
+        count, opcode = words[at] >> 16, words[at] & 0xFFFF
+        if count == 0 or at + count > len(words):
+            raise ValueError(f"the instruction at word {at} has {count} words")
+        yield Instruction(opcode, words[at + 1 : at + count])
+        at += count
+
+
+def result_of(instruction: Instruction) -> int | None:
+    """The number that an instruction gives its result, if it has one."""
+    opcode, operands = instruction
+    if opcode in _NO_RESULT:
+        return None
+    place = 0 if opcode in _ONLY_RESULT else 1
+    return operands[place] if place < len(operands) else None
+
+
+def with_one_hint_each(module: bytes) -> bytes:
+    """A module whose pointers say what they ask of one cache only.
+
+    spirv-val 2026.4 takes a second `CacheControl...INTEL` for a repetition; its
+    extension allows one for each level.
+    """
+    kept, hinted = [module[: 4 * HEADER]], set[tuple[int, int]]()
+    for opcode, operands in instructions(module):
+        if opcode == _DECORATE and operands[1] in _HINT_DECORATIONS:
+            key = operands[0], operands[1]
+            if key in hinted:
+                continue
+            hinted.add(key)
+        head = (len(operands) + 1) << 16 | opcode
+        kept.append(struct.pack(f"<{len(operands) + 1}I", head, *operands))
+    return b"".join(kept)
+
+
+def problem_with(module: bytes) -> str | None:
+    """What is wrong with a module: a number given twice or out of bounds, no end."""
+    seen, last = set[int](), None
+    try:
+        bound = struct.unpack_from("<I", module, 12)[0] if len(module) >= 16 else 0
+        for each in instructions(module):
+            found, last = result_of(each), each.opcode
+            if found is None:
+                continue
+            if found in seen:
+                return f"id {found} is defined more than once"
+            if not 0 < found < bound:
+                return f"id {found} is out of bounds ({bound})"
+            seen.add(found)
+    except ValueError as error:
+        return str(error)
+    return None if last == _FUNCTION_END else "its last function does not end"
+
+
+_DEFINITION = re.compile(r"^\s*(%\w+) = ", re.MULTILINE)
+_ID = re.compile(r"%\w+")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_CACHE_CONTROL = re.compile(r"(CacheControl(Load|Store)INTEL \d+) (\d+)")
+_CACHE_CONTROLS = {
+    "Load": ("Uncached", "Cached", "Streaming", "InvalidateAfterRead", "ConstCached"),
+    "Store": ("Uncached", "WriteThrough", "WriteBack", "Streaming"),
+}
+
+
+def problem_with_text(text: str) -> str | None:
+    """What is wrong with a module: a number given twice or never, no end."""
+    text = _STRING.sub("", text)
+    defined = _DEFINITION.findall(text)
+    known = set(defined)
+    if len(known) < len(defined):
+        twice = next(each for each in defined if defined.count(each) > 1)
+        return f"{twice} is defined more than once"
+    unknown = set(_ID.findall(text)) - known
+    if unknown:
+        return f"{min(unknown)} is not defined"
+    return None if text.rstrip().endswith("OpFunctionEnd") else "its end is not there"
+
+
+def readable(text: str) -> str:
+    """The text with cache controls by name: LLVM prints their numbers."""
+
+    def named(found: re.Match[str]) -> str:
+        head, access, number = found.groups()
+        return f"{head} {_CACHE_CONTROLS[access][int(number)]}INTEL"
+
+    return _CACHE_CONTROL.sub(named, text)
+
 
 _LOCK = ForkSafeLock()
 

@@ -1,6 +1,6 @@
-"""Devices and queues: which there are, which one is taken, what it can do.
+"""Where the OpenCL driver for CPUs is, when it does not stand where pip puts it.
 
-dpctl is imported when the first launch asks, after `xetl_xegpu.launch.icd.set_up`.
+`xetl.opencl_driver` has the usual place, and says what is done with it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,48 @@ import importlib
 import os
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from xetl_xegpu.launch import failures, icd
+from xetl.opencl_driver import LIBRARY, VARIABLE, beside_python
+from xetl_xegpu.launch import failures
+
+PACKAGE = "intel-opencl-rt"
+
+
+def set_up() -> Path | None:
+    """Make the installed driver known, unless one is.
+
+    Returns:
+        The driver that was made known, or None.
+    """
+    if os.environ.get(VARIABLE):
+        return None
+    driver = installed_driver()
+    if driver is not None:
+        os.environ[VARIABLE] = str(driver)
+    return driver
+
+
+def installed_driver() -> Path | None:
+    """Where pip put the driver; None: it is not installed."""
+    found = beside_python()  # asking pip's records takes 10 ms
+    return _recorded_driver() if found is None else Path(found)
+
+
+def _recorded_driver() -> Path | None:
+    """As pip's records say: somewhere else on the path of modules."""
+    try:
+        files = metadata.files(PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        path = Path(str(file.locate())).resolve()
+        if file.name == LIBRARY and path.exists():
+            return path
+    return None
+
 
 OPENCL = "opencl"
 """The target of devices that lack Intel's instructions: they are emulated."""
@@ -64,7 +103,7 @@ def dpctl() -> Any:
     Raises:
         LaunchError: it cannot be imported.
     """
-    icd.set_up()
+    set_up()
     try:
         found = importlib.import_module("dpctl")
         importlib.import_module("dpctl.program")

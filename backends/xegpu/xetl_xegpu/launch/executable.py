@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from xetl.backend import Argument, Artifact, Event, Place, QueuedExecutable
+from xetl.devices import find_device
+from xetl.errors import LaunchError
 from xetl.language.signature import Signature
+from xetl.locks import ForkSafeLock
 from xetl.runtime.placement import FINISHED
 from xetl.settings import config
+from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch import failures
-from xetl_xegpu.launch.calling import choose_kernel, ranges, words_of
-from xetl_xegpu.launch.devices import default_queue, dpctl
+from xetl_xegpu.launch.devices import Device, default_queue, dpctl
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
-from xetl_xegpu.launch.facts import Grid, KernelFacts, facts_of
+from xetl_xegpu.launch.facts import (
+    CodeFacts,
+    Grid,
+    KernelFacts,
+    choose_kernel,
+    facts_of,
+    ranges,
+    words_of,
+)
 from xetl_xegpu.launch.places import QueuePlace, place_of
-from xetl_xegpu.launch.programs import build_kernel, check_fits
 from xetl_xegpu.launch.shortcut import Shortcuts
-from xetl_xegpu.launch.staging import Staged
-from xetl_xegpu.launch.status import StatusWords
+from xetl_xegpu.launch.staging import Staged, StatusWords
 
 
 class XegpuExecutable(QueuedExecutable):
@@ -116,3 +126,97 @@ class XegpuExecutable(QueuedExecutable):
 def _say(text: str) -> None:
     if config.log:
         sys.stderr.write(f"xetl: {text}\n")
+
+
+LARGE_GRF = 256
+_WITH_LARGE_GRF = 32
+"""Subgroups of a workgroup that fit when each thread has the large registers."""
+
+_built: dict[object, Any] = {}
+_lock = ForkSafeLock()
+
+
+def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -> Any:
+    """A kernel of dpctl, built for the device of a queue.
+
+    Args:
+        spirv: the program.
+        name: of the kernel in it.
+        facts: what else the compiler says about it.
+        place: the queue.
+
+    Raises:
+        LaunchError: the device lacks something, or its driver refuses the program.
+    """
+    queue = place.queue
+    options = _options(facts, place.device)
+    digest = hashlib.sha256(spirv).digest()
+    key = (digest, options, queue.sycl_context, queue.sycl_device)
+    with _lock.held():
+        found = _built.get(key)
+        if found is None:
+            found = _build(spirv, facts, place, options).get_sycl_kernel(name)
+            _built[key] = found
+    return found
+
+
+def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> Any:
+    program = dpctl().program
+    try:
+        return program.create_program_from_spirv(place.queue, spirv, options)
+    except program.SyclProgramCompilationError:
+        reason = "it was not compiled"
+        raise failures.refused(place.device.name, facts.name, reason) from None
+
+
+def _options(facts: CodeFacts, device: Device) -> str:
+    """What the driver is told; the one for CPUs knows no registers, and is exact."""
+    if not device.is_gpu:
+        return ""
+    return build_options(
+        is_level_zero=device.is_level_zero, large_registers=facts.grf >= LARGE_GRF
+    )
+
+
+def check_fits(facts: CodeFacts, device: Device) -> None:
+    """Check that the device has what a program needs, before its driver sees it.
+
+    Raises:
+        LaunchError: it has not.
+    """
+    if facts.target != device.target and not find_device(facts.target).emulated:
+        raise LaunchError(
+            f"device `{device.name}` ({device.full_name}) cannot run code for target "
+            f"`{facts.target}`",
+            code="X0811",
+            help=f"leave out the target, or set XETL_TARGET={device.target}; `ir`, "
+            "`explain` and `stats` take any target",
+        )
+    for dtype in sorted(facts.needs & device.lacks):
+        raise failures.asks_too_much(
+            f"kernel `{facts.name}` computes in {dtype}",
+            device.name,
+            f'compute in f32, or launch with backend="cpu"; `{failures.DOCTOR}` '
+            "lists the devices there are",
+        )
+    _check_room(facts, device)
+
+
+def _check_room(facts: CodeFacts, device: Device) -> None:
+    if facts.slm_bytes > device.slm_bytes:
+        raise failures.asks_too_much(
+            f"kernel `{facts.name}` needs {facts.slm_bytes} bytes of shared memory for "
+            f"a workgroup, more than {device.slm_bytes}",
+            device.name,
+            "make its `slm` arrays or the tiles that change hands smaller",
+        )
+    most = device.most_lanes
+    if facts.grf >= LARGE_GRF and device.is_gpu:
+        most = min(most, _WITH_LARGE_GRF * 16)
+    if facts.lanes > most:
+        raise failures.asks_too_much(
+            f"kernel `{facts.name}` needs workgroups of {facts.lanes // 16} subgroups, "
+            f"more than {most // 16}",
+            device.name,
+            "give its tiles a `wg_map` with fewer subgroups",
+        )

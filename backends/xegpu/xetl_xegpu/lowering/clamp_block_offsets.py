@@ -22,9 +22,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.analysis.ranges import Ranges
 from xetl.dialects.upstream import arith
 from xetl_xegpu import simt
+from xetl_xegpu.limits import LIMIT
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
 from xetl_xegpu.simt.block_ops import BlockOp
-from xetl_xegpu.surface import LIMIT
 
 _FITS = 1 << 30
 """Numbers up to here are left alone: what a block adds to them fits 32 bits, too."""

@@ -23,46 +23,34 @@ from xdsl.passes import ModulePass
 from xetl.devices import Device, find_device
 from xetl.dialects.upstream import gpu
 from xetl_xegpu.dialect.stage import set_launch_facts
+from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 from xetl_xegpu.lowering.to_xegpu import (
-    bitcasts,
     control,
-    copying,
+    element_access,
     elementwise,
-    moves,
-    parts,
     products,
     program,
+    rearranging,
     reductions,
-    scalars,
-    scans,
-    scattered,
-    tf32,
-    tile_values,
     tiles,
     vector_memory,
+    vector_parts,
     vector_sums,
     views,
 )
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.to_xegpu.plan import Plan
-from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
 
 _RULES: dict[type[Operation], Rule] = {
     **elementwise.RULES,
-    **tf32.RULES,
-    **moves.RULES,
-    **parts.RULES,
-    **bitcasts.RULES,
+    **rearranging.RULES,
+    **vector_parts.RULES,
     **tiles.RULES,
-    **tile_values.RULES,
-    **scattered.RULES,
+    **element_access.RULES,
     **products.RULES,
     **reductions.RULES,
-    **scans.RULES,
     **vector_memory.RULES,
-    **copying.RULES,
     **vector_sums.RULES,
-    **scalars.RULES,
     **views.RULES,
     **control.RULES,
     **program.RULES,

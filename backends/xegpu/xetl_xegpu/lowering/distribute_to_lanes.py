@@ -24,14 +24,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    StridedLayoutAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.devices import find_device
+from xetl.devices import Device, find_device
+from xetl.dialects.base import Index, ints_of, memref_type
+from xetl.dialects.kinds_of_types import is_integer_attr, is_memref
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import (
     AllocNbarrierOp,
@@ -40,24 +51,21 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt
+from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
 from xetl_xegpu.lowering.lanes import (
-    blocks,
-    constants,
-    control,
-    elementwise,
-    memory,
-    moves,
+    accesses,
+    arithmetic,
+    control_flow,
+    memrefs,
     named_barriers,
-    products,
-    programs,
-    reductions,
-    scattered,
-    shared,
+    shuffles,
 )
-from xetl_xegpu.lowering.lanes.function import lower_kernel
-from xetl_xegpu.lowering.lanes.state import Lanes
+from xetl_xegpu.lowering.lanes.control_flow import Lower
+from xetl_xegpu.lowering.lanes.memrefs import is_shared, product
+from xetl_xegpu.lowering.lanes.state import LANES, Lanes, Memory
 
 _Rule = Callable[[Lanes, Any], None]
 
@@ -96,7 +104,7 @@ def lower_block(lanes: Lanes, block: Block) -> None:
 def _rule_of(lanes: Lanes, op: Operation) -> _Rule:
     rule = _RULES.get(type(op))
     if rule is None and op.name.startswith(("arith.", "math.")):
-        return elementwise.compute
+        return arithmetic.compute
     if rule is None:
         raise lanes.refuse(
             op,
@@ -110,76 +118,169 @@ def _return(lanes: Lanes, op: gpu.ReturnOp) -> None:
     lanes.add(simt.ReturnOp())
 
 
-_LOOPS: dict[type[Operation], Callable[[Lanes, Any, control.Lower], None]] = {
-    scf.ForOp: control.lower_for,
-    scf.IfOp: control.lower_if,
-    scf.WhileOp: control.lower_while,
+_LOOPS: dict[type[Operation], Callable[[Lanes, Any, control_flow.Lower], None]] = {
+    scf.ForOp: control_flow.lower_for,
+    scf.IfOp: control_flow.lower_if,
+    scf.WhileOp: control_flow.lower_while,
 }
 _VALUES: dict[type[Operation], _Rule] = {
-    arith.ConstantOp: constants.constant,
-    arith.SelectOp: elementwise.select,
-    arith.ExtfOp: elementwise.cast_float,
-    arith.TruncfOp: elementwise.cast_float,
-    arith.BitcastOp: elementwise.bitcast,
-    vector.FmaOp: elementwise.fma,
-    vector.ExtractOp: moves.extract,
-    vector.InsertOp: moves.insert,
-    vector.ExtractStridedSliceOp: moves.extract_slice,
-    vector.InsertStridedSliceOp: moves.insert_slice,
-    vector.BroadcastOp: moves.broadcast,
-    vector.ShapeCastOp: moves.shape_cast,
-    vector.FromElementsOp: moves.from_elements,
-    vector.ShuffleOp: moves.shuffle,
-    vector.BitcastOp: moves.bitcast,
-    vector.StepOp: moves.step,
-    vector.TransposeOp: moves.transpose,
-    vector.MultiReductionOp: reductions.multi_reduction,
-    vector.ReductionOp: reductions.reduction,
-    xegpu.DpasOp: products.dpas,
-    vector.ContractOp: products.contract,
+    arith.ConstantOp: arithmetic.constant,
+    arith.SelectOp: arithmetic.select,
+    arith.ExtfOp: arithmetic.cast_float,
+    arith.TruncfOp: arithmetic.cast_float,
+    arith.BitcastOp: arithmetic.bitcast,
+    vector.FmaOp: arithmetic.fma,
+    vector.ExtractOp: shuffles.extract,
+    vector.InsertOp: shuffles.insert,
+    vector.ExtractStridedSliceOp: shuffles.extract_slice,
+    vector.InsertStridedSliceOp: shuffles.insert_slice,
+    vector.BroadcastOp: shuffles.broadcast,
+    vector.ShapeCastOp: shuffles.shape_cast,
+    vector.FromElementsOp: shuffles.from_elements,
+    vector.ShuffleOp: shuffles.shuffle,
+    vector.BitcastOp: shuffles.bitcast,
+    vector.StepOp: shuffles.step,
+    vector.TransposeOp: shuffles.transpose,
+    vector.MultiReductionOp: arithmetic.multi_reduction,
+    vector.ReductionOp: arithmetic.reduction,
+    xegpu.DpasOp: arithmetic.dpas,
+    vector.ContractOp: arithmetic.contract,
 }
 _MEMORY: dict[type[Operation], _Rule] = {
-    memref.AllocOp: memory.allocate,
-    memref.DeallocOp: memory.deallocate,
-    memref.ExtractStridedMetadataOp: memory.metadata,
-    memref.ReinterpretCastOp: memory.reinterpret_cast,
-    memref.SubviewOp: memory.subview,
-    memref.ViewOp: memory.view,
-    memref.CastOp: memory.same_memory,
-    memref.DimOp: memory.dim,
-    memref.ExtractAlignedPointerAsIndexOp: memory.pointer,
-    memref.LoadOp: memory.load,
-    memref.StoreOp: memory.store,
-    xegpu.CreateNdTdescOp: blocks.create_nd_tdesc,
-    xegpu.UpdateNdOffsetOp: blocks.update_nd_offset,
-    xegpu.LoadNdOp: blocks.load_nd,
-    xegpu.StoreNdOp: blocks.store_nd,
-    xegpu.PrefetchNdOp: blocks.prefetch_nd,
-    xegpu.CreateTdescOp: scattered.create_tdesc,
-    xegpu.UpdateOffsetOp: scattered.update_offset,
-    xegpu.LoadOp: scattered.load,
-    xegpu.StoreOp: scattered.store,
-    xegpu.PrefetchOp: scattered.prefetch,
-    xegpu.AtomicRmwOp: scattered.atomic,
-    xegpu.CreateMemDescOp: shared.create_mem_desc,
-    xegpu.LoadMatrixOp: shared.load_matrix,
-    xegpu.StoreMatrixOp: shared.store_matrix,
+    memref.AllocOp: memrefs.allocate,
+    memref.DeallocOp: memrefs.deallocate,
+    memref.ExtractStridedMetadataOp: memrefs.metadata,
+    memref.ReinterpretCastOp: memrefs.reinterpret_cast,
+    memref.SubviewOp: memrefs.subview,
+    memref.ViewOp: memrefs.view,
+    memref.CastOp: memrefs.same_memory,
+    memref.DimOp: memrefs.dim,
+    memref.ExtractAlignedPointerAsIndexOp: memrefs.pointer,
+    memref.LoadOp: memrefs.load,
+    memref.StoreOp: memrefs.store,
+    xegpu.CreateNdTdescOp: accesses.create_nd_tdesc,
+    xegpu.UpdateNdOffsetOp: accesses.update_nd_offset,
+    xegpu.LoadNdOp: accesses.load_nd,
+    xegpu.StoreNdOp: accesses.store_nd,
+    xegpu.PrefetchNdOp: accesses.prefetch_nd,
+    xegpu.CreateTdescOp: accesses.create_tdesc,
+    xegpu.UpdateOffsetOp: accesses.update_offset,
+    xegpu.LoadOp: accesses.load,
+    xegpu.StoreOp: accesses.store,
+    xegpu.PrefetchOp: accesses.prefetch,
+    xegpu.AtomicRmwOp: accesses.atomic,
+    xegpu.CreateMemDescOp: accesses.create_mem_desc,
+    xegpu.LoadMatrixOp: accesses.load_matrix,
+    xegpu.StoreMatrixOp: accesses.store_matrix,
 }
 _PROGRAM: dict[type[Operation], _Rule] = {
-    gpu.BlockIdOp: programs.block_id,
-    gpu.GridDimOp: programs.grid_dim,
-    gpu.SubgroupIdOp: programs.subgroup_id,
-    gpu.BarrierOp: programs.barrier,
+    gpu.BlockIdOp: control_flow.block_id,
+    gpu.GridDimOp: control_flow.grid_dim,
+    gpu.SubgroupIdOp: control_flow.subgroup_id,
+    gpu.BarrierOp: control_flow.barrier,
     gpu.ReturnOp: _return,
-    scf.YieldOp: control.yield_,
-    scf.ConditionOp: control.condition,
-    AllocNbarrierOp: programs.nothing,
+    scf.YieldOp: control_flow.yield_,
+    scf.ConditionOp: control_flow.condition,
+    AllocNbarrierOp: control_flow.nothing,
     InitNbarrierOp: named_barriers.init,
     NbarrierArriveOp: named_barriers.arrive,
     NbarrierWaitOp: named_barriers.wait,
-    CompileHintOp: programs.nothing,
-    xegpu.FenceOp: programs.fence,
-    xegpu.PrintOp: programs.print_text,
-    xegpu.AssertOp: programs.assert_text,
+    CompileHintOp: control_flow.nothing,
+    xegpu.FenceOp: control_flow.fence,
+    xegpu.PrintOp: control_flow.print_text,
+    xegpu.AssertOp: control_flow.assert_text,
 }
 _RULES = {**_VALUES, **_MEMORY, **_PROGRAM}
+
+
+def lower_kernel(kernel: gpu.FuncOp, device: Device, lower: Lower) -> simt.FuncOp:
+    """What one lane of the kernel does."""
+    subgroups = subgroups_of(kernel)
+    entry = Block()
+    lanes = Lanes(entry, kernel, subgroups, device)
+    for argument in kernel.body.block.args:
+        _argument(lanes, argument)
+    entry.insert_arg(i64, len(entry.args))  # the status words
+    lower(lanes, kernel.body.block)
+    lanes.finish()
+    made = simt.FuncOp(
+        kernel.sym_name.data,
+        Region(entry),
+        [subgroups * LANES, 1, 1],
+        lanes.local_bytes,
+        location=kernel.location,
+    )
+    said = (gpu.KERNEL, SUBGROUP_SIZE)
+    made.attributes |= {k: v for k, v in kernel.attributes.items() if k not in said}
+    return made
+
+
+def subgroups_of(kernel: gpu.FuncOp) -> int:
+    """How many subgroups a workgroup has."""
+    size = kernel.attributes.get(SUBGROUP_SIZE)
+    lanes = size.value.data if is_integer_attr(size) else LANES
+    extents = ints_of(kernel.known_block_size)
+    if (
+        lanes != LANES
+        or not extents
+        or prod(extents) != extents[0]
+        or extents[0] % lanes
+    ):
+        raise refusal(
+            kernel,
+            "a workgroup is whole subgroups of 16 lanes along x",
+            "say `known_block_size = array<i32: n, 1, 1>`, n a multiple of 16",
+        )
+    return extents[0] // LANES
+
+
+def _argument(lanes: Lanes, argument: SSAValue) -> None:
+    """A number as it is; an array: address, dynamic sizes, dynamic strides.
+
+    The address is that of element 0, whatever offset the type speaks of.
+    """
+    if not is_memref(argument.type):
+        lanes.hold(argument, _next(lanes, argument.type))
+        return
+    type_ = memref_type(argument)
+    layout, strides = type_.layout, strides_of(type_)
+    if is_shared(type_) or strides is None:
+        raise lanes.refuse(
+            lanes.source,
+            f"the host cannot pass an argument of type {type_}",
+            "take global memory that has strides",
+        )
+    address = _next(lanes, i64)
+    sizes: list[Index] = [
+        _index(lanes) if size == DYNAMIC_INDEX else size for size in type_.get_shape()
+    ]
+    if isinstance(layout, StridedLayoutAttr):
+        steps: list[Index] = [_index(lanes) if s is None else s for s in strides]
+    else:
+        steps = _row_major(lanes, sizes)
+    element = type_.element_type
+    lanes.memories[argument] = Memory(address, tuple(sizes), tuple(steps), element)
+
+
+def _row_major(lanes: Lanes, sizes: list[Index]) -> list[Index]:
+    """The strides of a memref that says none."""
+    steps: list[Index] = [1]
+    for size in reversed(sizes[1:]):
+        steps.insert(0, product(lanes, steps[0], size))
+    return steps[: len(sizes)]
+
+
+def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
+    """A new argument of the lane's function; integers have 64 bits."""
+    is_integer = isinstance(type_, IndexType | IntegerType)
+    passed = i64 if is_integer else type_
+    new = lanes.entry.insert_arg(passed, len(lanes.entry.args))
+    if passed == type_:
+        return new
+    if isinstance(type_, IndexType):
+        return lanes.emit(arith.IndexCastOp(new, type_))
+    return lanes.emit(arith.TrunciOp(new, type_))
+
+
+def _index(lanes: Lanes) -> SSAValue:
+    return _next(lanes, IndexType())

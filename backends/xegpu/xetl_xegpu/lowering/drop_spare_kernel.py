@@ -25,7 +25,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE
 from xetl_xegpu.lowering.add_unaligned_kernel import SUFFIX
-from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
+from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
 class DropSpareKernelPass(ModulePass):

@@ -20,20 +20,20 @@ After:  ``%a0 = load; %b0 = load; dpas %a0, %b0; %a1 = load; %b1 = load; dpas %a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.devices import Device, find_device
+from xetl.dialects.upstream import arith
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fitting.graph import Graph
-from xetl_xegpu.lowering.fitting.halves import halve_loads
-from xetl_xegpu.lowering.fitting.held import Held
-from xetl_xegpu.lowering.fitting.line import Line, line_of
-from xetl_xegpu.lowering.fitting.orders import lines
+from xetl_xegpu.lowering.fitting.graph import Graph, Held
+from xetl_xegpu.lowering.fitting.orders import Line, line_of, lines
+from xetl_xegpu.simt.block_ops import PIECE
 
 _ENOUGH: dict[type[Operation], int] = {simt.DpasOp: 24, simt.LaneProductOp: 40}
 """Registers that must be left as it stands; [measured] with as many, nothing spills."""
@@ -110,3 +110,52 @@ def _best(kernel: simt.FuncOp, block: Block, budget: int) -> Line:
         if line.most <= budget:
             break
     return min(found, key=lambda line: line.most)
+
+
+_LEAST_ROWS = 8
+
+
+def halve_loads(block: Block, most: int) -> bool:
+    """Cut the loads of a block that bring a lane more than ``most`` bytes.
+
+    Returns:
+        Whether there were such loads.
+    """
+    large = [
+        op
+        for op in block.ops
+        if isinstance(op, simt.BlockLoadOp) and _is_large(op.shape, most)
+    ]
+    for op in large:
+        _halve(op)
+    return bool(large)
+
+
+def _is_large(shape: simt.BlockShape, most: int) -> bool:
+    """Whether it is to be cut, and each half of a block has whole pieces."""
+    if shape.items * shape.item_bits // 8 <= most or shape.mode == "transpose":
+        return False
+    half = shape.items // shape.count // 2
+    return shape.rows >= 2 * _LEAST_ROWS and half % PIECE == 0
+
+
+def _halve(op: simt.BlockLoadOp) -> None:
+    shape = replace(op.shape, rows=op.shape.rows // 2)
+    at = op.location
+    down = arith.ConstantOp(IntegerAttr(shape.rows, i64), location=at)
+    y = arith.AddiOp(op.y, down.result, location=at)
+    by_lanes = op.by_lanes is not None
+    halves = [
+        simt.BlockLoadOp(surface, shape, by_lanes=by_lanes, hints=op.hints, location=at)
+        for surface in (op.surface, op.surface._replace(y=y.result))
+    ]
+    each = len(halves[0].results) // shape.count
+    blocks = range(0, each * shape.count, each)
+    pieces = [
+        piece
+        for start in blocks
+        for half in halves
+        for piece in half.results[start : start + each]
+    ]
+    Rewriter.insert_op([down, y, *halves], InsertPoint.before(op))
+    Rewriter.replace_op(op, [], pieces)

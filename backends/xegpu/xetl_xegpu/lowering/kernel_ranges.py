@@ -11,13 +11,13 @@ from xdsl.ir import SSAValue
 from xetl.analysis.ranges import Range, Ranges
 from xetl.dialects.base import ints_of
 from xetl_xegpu import simt
+from xetl_xegpu.limits import LIMIT, MOST_PROGRAMS
 from xetl_xegpu.lowering.record_arguments import (
     ARGUMENTS,
+    BLOCK_ARGUMENTS,
     Described,
     recorded_arguments,
 )
-from xetl_xegpu.lowering.to_xegpu.surfaces import BLOCK_ARGUMENTS
-from xetl_xegpu.surface import LIMIT, MOST_PROGRAMS
 
 _EXTENT = Range(1, LIMIT - 1)
 """Rows and columns of a matrix that block messages move."""

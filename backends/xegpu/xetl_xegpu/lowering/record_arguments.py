@@ -42,6 +42,7 @@ from xetl.dialects.upstream import gpu
 
 STORED = "xegpu.stored"
 ARGUMENTS = "xegpu.arguments"
+BLOCK_ARGUMENTS = "xegpu.block_arguments"
 
 Described = tuple[str, list[int], list[int], list[int]]
 """Kind of an argument; dimensions whose size a kernel gets, those whose stride; rows

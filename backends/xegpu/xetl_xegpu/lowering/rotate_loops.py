@@ -6,7 +6,7 @@ then asks whether to run again.
 what the loop carries on both: for 32x64 sums 128 instructions more. [measured] ocloc
 26.27: a GEMM that moves 32x32 by 32x64 a step has 490 instructions, rotated 354.
 *How it is known*: the launch takes a kernel that moves blocks of an array only if that
-array is not empty (`xetl_xegpu.surface`), so ``range(0, A.shape[1], 32)`` runs.
+array is not empty (`xetl_xegpu.limits`), so ``range(0, A.shape[1], 32)`` runs.
 *Left alone*: loops whose end comes from elsewhere, such as a number the user passes;
 loops of constant length, which the compiler understands itself.
 

@@ -1,7 +1,7 @@
 """What stands in the disassembly of a kernel, counted.
 
 An instruction is a line such as ``(W)  mov (16|M0)  r3.0<1>:ud ...``; a message names
-itself in the comment behind it, ``load_block2d.ugm.d16.a64``.  Source: texts of ocloc
+itself in the comment behind it, ``load_block2d.ugm.d16.a64``. Source: texts of ocloc
 26.27 for pvc and bmg.
 """
 
@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
+
+from xetl.backend import Artifact
+from xetl.devices import find_device
+from xetl.errors import LaunchError
+from xetl_xegpu.launch.facts import facts_of
+from xetl_xegpu.offline.ocloc import DEVICES, KernelFacts, compile_spirv, find_ocloc
 
 _INSTRUCTION = re.compile(r"^\s*(?:\([^)]*\)\s+)?([a-z][\w.]*)")
 """An optional predicate, then the name: ``(W)``, ``(f0.0)``, ``(~f1.0.any16h)``."""
@@ -70,3 +78,59 @@ def _message(line: str) -> str:
     if target is not None and target[1] == "null" and said.startswith("load"):
         return said.replace("load", "prefetch")
     return said or "unknown"
+
+
+def assembly_text(spirv: bytes, target: str, *, large_registers: bool = False) -> str:
+    """The disassembly of all kernels, each below what the compiler says of it.
+
+    Args:
+        spirv: a module that calls Intel's builtins.
+        target: ``pvc`` or ``bmg``.
+        large_registers: 256 registers a thread instead of 128.
+
+    Raises:
+        LaunchError: there is no offline compiler, or none for the target.
+    """
+    if target not in DEVICES:
+        raise LaunchError(
+            f"the driver makes the machine code of target `{target}`, nobody shows it",
+            code="X0812",
+            help=f"ask for a GPU: target={' or '.join(map(repr, DEVICES))}",
+        )
+    found = compile_spirv(spirv, target, large_registers=large_registers)
+    parts = [
+        f"{_headline(name, facts, found.assembly[name])}\n{found.assembly[name]}"
+        for name, facts in found.kernels.items()
+    ]
+    return "\n".join(parts)
+
+
+def _headline(name: str, facts: KernelFacts, text: str) -> str:
+    counts = count(text)
+    return (
+        f"// {name}: {counts.instructions} instructions, {facts.registers} registers, "
+        f"{facts.spill_bytes} bytes spilled; {counts.dpas} dpas, "
+        f"{counts.block_loads} block loads, {counts.prefetches} prefetches, "
+        f"{counts.block_stores} block stores"
+    )
+
+
+def measure(artifact: Artifact) -> Mapping[str, object]:
+    """What the compiler says of the kernel that aligned arrays are launched with.
+
+    ``spill_bytes`` of a thread, ``instructions`` of the code, how many ``subgroups``
+    run it; nothing where the target has no compiler here.
+    """
+    facts = facts_of(artifact.meta)
+    if facts.target not in DEVICES or find_ocloc() is None:
+        return {}
+    fast = facts.kernels[0]
+    device = find_device(facts.target)
+    is_large = facts.grf > min(device.registers)
+    spirv = artifact.payload[fast.spirv]
+    compiled = compile_spirv(spirv, facts.target, large_registers=is_large)
+    return {
+        "spill_bytes": compiled.kernels[fast.name].spill_bytes,
+        "instructions": count(compiled.assembly[fast.name]).instructions,
+        "subgroups": prod(fast.lanes) // device.subgroup_size,
+    }

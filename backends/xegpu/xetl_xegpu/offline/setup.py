@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xetl.errors import LaunchError, XetlError
-
-from .tools import default_folder
+from xetl_xegpu.offline.ocloc import default_folder
 
 PACKAGES = (
     *("intel-ocloc", "libigc2", "spirv-tools"),

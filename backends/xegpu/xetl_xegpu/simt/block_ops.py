@@ -57,7 +57,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Value, check, element_type, shape_of
 from xetl.dialects.operation import Common, XetlOp
-from xetl_xegpu.caches import Hints
+from xetl_xegpu.limits import Hints
 from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
 

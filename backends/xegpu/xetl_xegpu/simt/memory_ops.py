@@ -31,7 +31,7 @@ from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.operation import Common, XetlOp
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.elementwise import is_float
-from xetl_xegpu.caches import Hints
+from xetl_xegpu.limits import Hints
 
 SPACES = ("global", "local")
 """Memory of the device, and of the workgroup."""

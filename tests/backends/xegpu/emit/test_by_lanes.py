@@ -12,7 +12,7 @@ import pytest
 from xetl import xetile
 from xetl.settings import config
 from xetl.xetile import cdiv, constexpr, f32
-from xetl_xegpu.emit import blocks, by_lanes
+from xetl_xegpu.emit import block_io
 
 pytest.importorskip("dpctl", reason="dpctl is not installed: pip install dpctl")
 
@@ -26,12 +26,12 @@ def in_a_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     seen: list[str] = []
 
     def always(em, op) -> bool:
-        if op.by_lanes is None or not by_lanes.is_straight(op):
+        if op.by_lanes is None or not block_io.is_straight(op):
             return False
         seen.append(op.shape.mode)
         return True
 
-    monkeypatch.setattr(blocks, "_in_a_line", always)
+    monkeypatch.setattr(block_io, "_in_a_line", always)
     config.cache = False
     yield seen
     del config.cache

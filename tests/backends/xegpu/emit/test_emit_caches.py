@@ -11,10 +11,10 @@ from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I8, I32, I64
 from xetl.errors import InternalError
-from xetl_xegpu.emit.caches import METADATA
-from xetl_xegpu.emit.check import check_module
+from xetl_xegpu.emit.memory import METADATA
 from xetl_xegpu.emit.pipeline import emit, llvm_text
-from xetl_xegpu.emit.words import instructions, with_one_hint_each
+from xetl_xegpu.emit.spirv import instructions, with_one_hint_each
+from xetl_xegpu.emit.spirv_limits import check_module
 
 HINTED = 'l1_hint = "{}", l3_hint = "{}"'
 
@@ -144,6 +144,6 @@ def test_no_other_instruction_makes_a_pointer():
 
 
 def test_the_extension_is_asked_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("xetl_xegpu.emit.check.EXTENSIONS", ())
+    monkeypatch.setattr("xetl_xegpu.emit.spirv_limits.EXTENSIONS", ())
     with pytest.raises(InternalError, match="SPV_INTEL_cache_controls is not"):
         check_module(decorated(*FINE))

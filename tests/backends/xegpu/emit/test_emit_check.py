@@ -11,8 +11,8 @@ from xetl.codegen.types import F32, I1, I8, I32
 from xetl.devices import find_device
 from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
-from xetl_xegpu.emit.check import check_module
 from xetl_xegpu.emit.emitter import declare
+from xetl_xegpu.emit.spirv_limits import check_module
 from xetl_xegpu.simt import BlockShape
 
 
@@ -104,7 +104,7 @@ def test_names_that_nobody_knows(name: str, message: str):
 
 
 def test_extensions_that_are_not_enabled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("xetl_xegpu.emit.check.EXTENSIONS", ())
+    monkeypatch.setattr("xetl_xegpu.emit.spirv_limits.EXTENSIONS", ())
     made, b = function(F32, ll.PointerType(addrspace=1))
     b.atomic_rmw("fadd", made.args[1], made.args[0], "monotonic")
     with pytest.raises(InternalError, match="SPV_EXT_shader_atomic_float_add is not"):

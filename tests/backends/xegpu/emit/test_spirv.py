@@ -15,10 +15,14 @@ from tests.backends.xegpu.emit.elementwise import Form, elementwise
 from tests.backends.xegpu.emit.on_opencl import TARGET, kernel, parsed
 from xetl.errors import InternalError
 from xetl_xegpu.emit import llvm_spirv, spirv
-from xetl_xegpu.emit.assembly import problem_with_text
 from xetl_xegpu.emit.pipeline import emit, llvm_text, spirv_text
-from xetl_xegpu.emit.words import instructions, problem_with, result_of
-from xetl_xegpu.offline.tools import SETUP, find_spirv_tool
+from xetl_xegpu.emit.spirv import (
+    instructions,
+    problem_with,
+    problem_with_text,
+    result_of,
+)
+from xetl_xegpu.offline.ocloc import SETUP, find_spirv_tool
 
 FORM: Form = ("math.fma %0, %1, %2 : {0}", ("f32",) * 3, "f32")
 TEXT = elementwise("k", FORM, 8)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from xetl_xegpu.launch import addresses
+from xetl_xegpu.launch import shortcut
 
 WHOLE = np.zeros((6, 7, 8), np.float32)
 ARRAYS = [
@@ -27,22 +27,22 @@ ARRAYS = [
 
 @pytest.mark.parametrize("array", ARRAYS)
 def test_it_is_what_numpy_says(array: Any) -> None:
-    assert addresses.address_of is addresses._from_struct
-    assert addresses.address_of(array) == array.__array_interface__["data"][0]
+    assert shortcut.address_of is shortcut._from_struct
+    assert shortcut.address_of(array) == array.__array_interface__["data"][0]
 
 
 def test_an_array_that_moves() -> None:
     array = np.zeros(4)
-    before = addresses.address_of(array)
+    before = shortcut.address_of(array)
     array.resize(1 << 20, refcheck=False)
-    assert addresses.address_of(array) == array.__array_interface__["data"][0] != before
+    assert shortcut.address_of(array) == array.__array_interface__["data"][0] != before
 
 
 def test_where_the_struct_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_DATA", object.__basicsize__ + 8)
-    assert addresses._choose() is addresses._from_interface
+    monkeypatch.setattr(shortcut, "_DATA", object.__basicsize__ + 8)
+    assert shortcut._choose() is shortcut._from_interface
     monkeypatch.undo()
     other = SimpleNamespace(implementation=SimpleNamespace(name="pypy"))
-    monkeypatch.setattr(addresses, "sys", other)
-    assert addresses._choose() is addresses._from_interface
-    assert addresses._choose()(WHOLE) == WHOLE.ctypes.data
+    monkeypatch.setattr(shortcut, "sys", other)
+    assert shortcut._choose() is shortcut._from_interface
+    assert shortcut._choose()(WHOLE) == WHOLE.ctypes.data

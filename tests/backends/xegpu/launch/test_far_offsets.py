@@ -10,7 +10,7 @@ import pytest
 from tests.backends.xegpu import device
 from xetl import xetile
 from xetl.settings import config
-from xetl_xegpu.launch import calling
+from xetl_xegpu.launch import facts
 
 POWERS = [sign << bits for bits in (16, 24, 30, 31, 32, 33, 40) for sign in (1, -1)]
 NEAR = [power + step for power in POWERS for step in (-16, 0, 16)]
@@ -51,7 +51,7 @@ def test_many_programs_take_the_kernel_without_messages(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     device.require()
-    monkeypatch.setattr(calling, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(facts, "MOST_PROGRAMS", 2)
     monkeypatch.setitem(config.assigned, "log", True)
     for programs, reason in (
         (2, ""),

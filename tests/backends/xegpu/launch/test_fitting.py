@@ -17,7 +17,7 @@ from xetl.settings import config
 from xetl.xetile import wg_map
 from xetl_xegpu.launch import devices
 from xetl_xegpu.launch.executable import XegpuExecutable
-from xetl_xegpu.surface import LIMIT, why_no_blocks
+from xetl_xegpu.limits import LIMIT, why_no_blocks
 
 
 @xetile.kernel

@@ -13,13 +13,13 @@ import pytest
 
 from tests.backends.xegpu import device
 from xetl import opencl_driver
-from xetl_xegpu.launch import icd
+from xetl_xegpu.launch import devices
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A driver below another prefix."""
-    driver = tmp_path / "lib" / icd.LIBRARY
+    driver = tmp_path / "lib" / devices.LIBRARY
     driver.parent.mkdir()
     driver.touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
@@ -27,44 +27,44 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_made_known(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(icd.VARIABLE, raising=False)
-    assert icd.set_up() == installed
-    assert os.environ[icd.VARIABLE] == str(installed)
+    monkeypatch.delenv(devices.VARIABLE, raising=False)
+    assert devices.set_up() == installed
+    assert os.environ[devices.VARIABLE] == str(installed)
 
 
 def test_a_users_choice_stays(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(icd.VARIABLE, "/opt/mine.so")
-    assert icd.set_up() is None
-    assert os.environ[icd.VARIABLE] == "/opt/mine.so"
+    monkeypatch.setenv(devices.VARIABLE, "/opt/mine.so")
+    assert devices.set_up() is None
+    assert os.environ[devices.VARIABLE] == "/opt/mine.so"
 
 
 def test_elsewhere_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = tmp_path / "deep" / icd.LIBRARY
+    driver = tmp_path / "deep" / devices.LIBRARY
     driver.parent.mkdir()
     driver.touch()
     files = [
         SimpleNamespace(name="other.so", locate=lambda: tmp_path / "other.so"),
-        SimpleNamespace(name=icd.LIBRARY, locate=lambda: driver),
+        SimpleNamespace(name=devices.LIBRARY, locate=lambda: driver),
     ]
     hide(monkeypatch, tmp_path)
-    monkeypatch.setattr(icd.metadata, "files", lambda package: files)
-    assert icd.installed_driver() == driver
+    monkeypatch.setattr(devices.metadata, "files", lambda package: files)
+    assert devices.installed_driver() == driver
 
 
 def test_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(package: str) -> Any:
-        raise icd.metadata.PackageNotFoundError(package)
+        raise devices.metadata.PackageNotFoundError(package)
 
     hide(monkeypatch, tmp_path)
-    monkeypatch.setattr(icd.metadata, "files", missing)
-    monkeypatch.delenv(icd.VARIABLE, raising=False)
-    assert icd.set_up() is None
-    assert icd.VARIABLE not in os.environ
+    monkeypatch.setattr(devices.metadata, "files", missing)
+    monkeypatch.delenv(devices.VARIABLE, raising=False)
+    assert devices.set_up() is None
+    assert devices.VARIABLE not in os.environ
 
 
 def run_anew(script: str) -> str:
     """What a process of its own prints that was told of no driver."""
-    known = {k: v for k, v in os.environ.items() if k != icd.VARIABLE}
+    known = {k: v for k, v in os.environ.items() if k != devices.VARIABLE}
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=known, capture_output=True, text=True)
     assert not done.returncode, done.stderr
@@ -79,7 +79,7 @@ def test_importing_makes_it_known_to_whoever_asks() -> None:
 
 def test_whoever_asks_too_early_is_told() -> None:
     device.require()
-    if icd.installed_driver() is None:
+    if devices.installed_driver() is None:
         pytest.skip("the driver was not installed by pip")
     script = """
 import dpctl

@@ -1,6 +1,6 @@
 """A kernel of LLVM that uses each kind of block message once, written by hand."""
 
-from xetl_xegpu.offline.tools import find_ocloc
+from xetl_xegpu.offline.ocloc import find_ocloc
 
 REASON = "Intel's ocloc is not installed: python -m xetl_xegpu.offline.setup"
 HAS_OCLOC = find_ocloc() is not None

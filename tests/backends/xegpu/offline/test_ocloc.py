@@ -8,7 +8,7 @@ from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, KERNEL, MISSPELT, 
 from xetl.errors import LaunchError
 from xetl.settings import config
 from xetl_xegpu.emit.spirv import to_spirv
-from xetl_xegpu.offline import isa, tools
+from xetl_xegpu.offline import isa, ocloc
 from xetl_xegpu.offline.ocloc import (
     KernelFacts,
     compile_spirv,
@@ -51,7 +51,7 @@ def test_what_is_no_spirv_is_refused_by_an_error_of_ours() -> None:
 
 @needs_ocloc
 def test_the_validator_looks_at_modules() -> None:
-    if tools.find_spirv_tool("spirv-val") is None:
+    if ocloc.find_spirv_tool("spirv-val") is None:
         pytest.skip("spirv-val is not installed: apt-get install spirv-tools")
     spirv = to_spirv(KERNEL)
     assert validate(spirv) is None
@@ -64,13 +64,13 @@ def test_without_a_compiler_the_error_says_how_to_get_one(
     monkeypatch.setenv("XETL_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("XETL_OCLOC", raising=False)
-    assert tools.find_ocloc() is None
-    assert tools.find_spirv_tool("spirv-val") is None
+    assert ocloc.find_ocloc() is None
+    assert ocloc.find_spirv_tool("spirv-val") is None
     for ask in (lambda: compile_spirv(b"", "pvc"), lambda: validate(b"")):
         with pytest.raises(LaunchError, match="not installed") as caught:
             ask()
         assert caught.value.code == "X0840"
-        assert tools.SETUP in (caught.value.help or "")
+        assert ocloc.SETUP in (caught.value.help or "")
 
 
 def test_the_setting_comes_first_and_must_name_a_program(
@@ -79,10 +79,10 @@ def test_the_setting_comes_first_and_must_name_a_program(
     program = tmp_path / "ocloc"
     monkeypatch.setenv("XETL_OCLOC", str(program))
     with pytest.raises(LaunchError, match="names no program"):
-        tools.find_ocloc()
+        ocloc.find_ocloc()
     program.write_text("#!/bin/sh\necho broken; exit 3\n")
     program.chmod(0o755)
-    assert tools.find_ocloc() == program == config.ocloc
+    assert ocloc.find_ocloc() == program == config.ocloc
     with pytest.raises(LaunchError, match="refused a kernel") as caught:
         compile_spirv(b"", "pvc")
     assert caught.value.notes == ("broken",)

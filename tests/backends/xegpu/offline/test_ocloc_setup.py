@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from xetl.errors import LaunchError
-from xetl_xegpu.offline import setup, tools
+from xetl_xegpu.offline import ocloc, setup
 
-FETCHED = tools.default_folder() / "packages"
+FETCHED = ocloc.default_folder() / "packages"
 needs_packages = pytest.mark.skipif(
-    not FETCHED.is_dir(), reason="nothing was fetched: " + tools.SETUP
+    not FETCHED.is_dir(), reason="nothing was fetched: " + ocloc.SETUP
 )
 
 
@@ -27,7 +27,7 @@ def test_kept_packages_are_used_again_without_the_network(
     # The tools are found wherever the folder is.
     shutil.move(tmp_path / "first", tmp_path / "moved")
     compiler = tmp_path / "moved" / "ocloc"
-    done = tools.run([compiler, "--version"], tmp_path)
+    done = ocloc.run([compiler, "--version"], tmp_path)
     assert done.returncode == 0
     assert f"XETL_OCLOC={tmp_path / 'first' / 'ocloc'}" in capsys.readouterr().out
 

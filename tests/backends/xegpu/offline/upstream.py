@@ -43,8 +43,8 @@ from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit import spirv as _spirv
 from xetl_xegpu.emit.emitter import declare
 from xetl_xegpu.emit.emulation import define_builtins
-from xetl_xegpu.emit.kernel import text_of
-from xetl_xegpu.launch import icd
+from xetl_xegpu.emit.pipeline import text_of
+from xetl_xegpu.launch import devices
 from xetl_xegpu.simt import BlockShape
 
 MLIR_OPT = shutil.which("mlir-opt-22")
@@ -231,7 +231,7 @@ def run(
     spirv: bytes, kernel: gpu.FuncOp, args: Sequence[Any], grid: Sequence[int]
 ) -> list[Any]:
     """Launch a kernel with the arguments that MLIR gives it; the arrays after it."""
-    icd.set_up()
+    devices.set_up()
     dpctl = import_module("dpctl")
     program, memory = import_module("dpctl.program"), import_module("dpctl.memory")
     queue = dpctl.SyclQueue("opencl:cpu", property="in_order")

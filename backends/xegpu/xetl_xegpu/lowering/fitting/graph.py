@@ -1,15 +1,55 @@
-"""What must stand before what in a block, and which registers each operation reads."""
+"""What must stand before what in a block, and which registers its values take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from xetl.analysis.effects import is_pure
+from xetl.dialects.upstream import arith, vector
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fitting.held import Held
+from xetl_xegpu.lowering.register_need import bytes_of, values_of_lanes
+
+
+class Held:
+    """The registers of a kernel's values; sizes are bytes of a lane.
+
+    Args:
+        kernel: at stage ``lanes``.
+    """
+
+    def __init__(self, kernel: simt.FuncOp) -> None:
+        self._of_lanes = values_of_lanes(kernel)
+        self._roots: dict[SSAValue, SSAValue] = {}
+        self._bytes: dict[SSAValue, int] = {}
+
+    def root_of(self, value: SSAValue) -> SSAValue:
+        """The value whose registers this one shares; itself, if it has its own."""
+        found = self._roots.get(value)
+        if found is None:
+            found = self._roots[value] = self._root_of(value)
+        return found
+
+    def bytes_of(self, root: SSAValue) -> int:
+        """What a value takes with all that share its registers."""
+        found = self._bytes.get(root)
+        if found is None:
+            together = [root]
+            if isinstance(root.owner, simt.BlockLoadOp):
+                together = list(root.owner.results)
+            found = sum(bytes_of(v) for v in together if v in self._of_lanes)
+            self._bytes[root] = found
+        return found
+
+    def _root_of(self, value: SSAValue) -> SSAValue:
+        if isinstance(value, OpResult):
+            if isinstance(value.op, simt.BlockLoadOp):
+                return value.op.results[0]
+            if isinstance(value.op, arith.BitcastOp | vector.BitcastOp):
+                return self.root_of(value.op.operands[0])
+        return value
 
 
 class Graph:

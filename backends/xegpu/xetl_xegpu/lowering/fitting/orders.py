@@ -1,13 +1,110 @@
-"""Orders of a block's anchors that may need fewer registers than the one it has."""
+"""Operations of a block put into a line, and what lives meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from xdsl.ir import Operation, SSAValue
 
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fitting.graph import Graph
-from xetl_xegpu.lowering.fitting.held import Held
-from xetl_xegpu.lowering.fitting.line import Line, line_of
+from xetl_xegpu.lowering.fitting.graph import Graph, Held
+
+
+class Line:
+    """A line that grows at its end.
+
+    Attributes:
+        numbers: of the operations in it.
+        live: bytes of a lane that are in use at its end.
+        most: and at most, so far.
+    """
+
+    def __init__(self, graph: Graph, held: Held) -> None:
+        self.numbers: list[int] = []
+        self._graph, self._held = graph, held
+        self._placed = [False] * len(graph.ops)
+        self._bits = 0
+        self._readers = Counter(root for reads in graph.reads for root in reads)
+        # What comes from further out lives all through the block: it may be a loop.
+        given = [r for r in self._readers if r not in graph.own]
+        given += [each for each in graph.block.args if each in self._readers]
+        self.live = self.most = sum(map(held.bytes_of, given))
+
+    @property
+    def operations(self) -> list[Operation]:
+        """What stands in it."""
+        return [self._graph.ops[number] for number in self.numbers]
+
+    def place(self, number: int) -> None:
+        """Append an operation and all that it needs and is not there yet."""
+        for each in self._missing(number):
+            self._placed[each] = True
+            self._bits |= 1 << each
+            self.numbers.append(each)
+            self.live, at_once = self._step(each, self.live, self._readers)
+            self.most = max(self.most, at_once)
+
+    def tried(self, number: int) -> tuple[int, int]:
+        """What would be in use at most, and at the end, if this were placed."""
+        missing = self._missing(number)
+        touched = {root for each in missing for root in self._graph.reads[each]}
+        readers = Counter({root: self._readers[root] for root in touched})
+        live, most = self.live, 0
+        for each in missing:
+            live, at_once = self._step(each, live, readers)
+            most = max(most, at_once)
+        return most, live
+
+    def is_ready(self, anchor: int) -> bool:
+        """Whether no other anchor must stand before it."""
+        before = self._graph.anchors_before[anchor]
+        return not before & ~self._bits
+
+    def _step(
+        self, number: int, live: int, readers: Counter[SSAValue]
+    ) -> tuple[int, int]:
+        """What is in use behind an operation, and at once while it runs."""
+        graph, size = self._graph, self._held.bytes_of
+        made = sum(size(r) for r in graph.makes[number] if self._begins(r, number))
+        dying = 0
+        for root in graph.reads[number]:
+            readers[root] -= 1
+            if not readers[root] and root in graph.own:
+                dying += size(root)
+        # A result may take the place of what is read for the last time.
+        return live + made - dying, live + max(0, made - dying)
+
+    def _begins(self, root: SSAValue, number: int) -> bool:
+        return root.owner is self._graph.ops[number] and root in self._readers
+
+    def _missing(self, number: int) -> list[int]:
+        """What is needed and not there yet, each behind what it needs itself."""
+        found: list[int] = []
+        seen = {number}
+        open_ = [(number, iter(self._graph.needs[number]))]
+        while open_:
+            current, needs = open_[-1]
+            following = next((n for n in needs if self._is_new(n, seen)), None)
+            if following is not None:
+                seen.add(following)
+                open_.append((following, iter(self._graph.needs[following])))
+                continue
+            open_.pop()
+            found.append(current)
+        return [] if self._placed[number] else found
+
+    def _is_new(self, number: int, seen: set[int]) -> bool:
+        return not self._placed[number] and number not in seen
+
+
+def line_of(graph: Graph, held: Held, numbers: Iterable[int]) -> Line:
+    """Operations in this order, each behind what it needs."""
+    line = Line(graph, held)
+    for number in numbers:
+        line.place(number)
+    return line
+
 
 _WINDOW = 64
 """Anchors that are looked at to find the next one."""

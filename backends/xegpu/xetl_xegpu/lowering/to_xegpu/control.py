@@ -18,9 +18,8 @@ from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, TileType
-from xetl_xegpu.lowering.to_xegpu.plan import stays, tile_origins
-from xetl_xegpu.lowering.to_xegpu.tiles import described
-from xetl_xegpu.lowering.to_xegpu.values import (
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule, is_replaced
+from xetl_xegpu.lowering.to_xegpu.fragments import (
     Found,
     Matrix,
     Pieces,
@@ -31,8 +30,9 @@ from xetl_xegpu.lowering.to_xegpu.values import (
     fragment_types,
     vector_of,
 )
+from xetl_xegpu.lowering.to_xegpu.plan import stays, tile_origins
+from xetl_xegpu.lowering.to_xegpu.tiles import described
 from xetl_xegpu.lowering.to_xegpu.views import SHARED, address, stored_bytes
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule, is_replaced
 
 _INDEX = IndexType()
 

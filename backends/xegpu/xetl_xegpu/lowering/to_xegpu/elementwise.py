@@ -1,21 +1,32 @@
-"""Operations element by element, constants, and what has one value for all elements."""
+"""Operations element by element, constants, conversions.
+
+tf32 is an f32 in memory and in registers.  It is rounded to 10 bits of fraction where a
+value becomes one by `arith.truncf`; products of tf32 round their operands themselves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import element_type, vector_type
 from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
-from xetl_xegpu.lowering.fragments import LANES, grid_of, matrix_shape, position
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.fragments import (
+    LANES,
+    fragment_types,
+    grid_for,
+    grid_of,
+    matrix_shape,
+    position,
+    vector_of,
+)
 from xetl_xegpu.lowering.to_xegpu.lines import assembled
-from xetl_xegpu.lowering.to_xegpu.values import fragment_types, grid_for, vector_of
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
 
 _OF_WORKGROUPS = ("map", "layout_result_0")
 
@@ -159,9 +170,64 @@ def narrowed(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
     return c.emit.value(arith.TruncfOp(value, vector_of(element, *type_.get_shape())))
 
 
+_DROPPED = 13
+"""Bits of the fraction of an f32 that a tf32 has not."""
+_QUIET = 1 << 22
+"""What keeps a NaN a NaN, whatever is cut."""
+
+
+def is_tf32(type_: Attribute) -> bool:
+    """Whether these are tf32, or vectors of them."""
+    return isinstance(element_type(type_), FloatTF32Type)
+
+
+def rounded(c: Converter, part: SSAValue) -> SSAValue:
+    """A fragment of f32 to the nearest tf32, ties to even."""
+    shape = vector_type(part).get_shape()
+    words, emit = vector_of(i32, *shape), c.emit
+    bits = emit.value(arith.BitcastOp(part, words))
+    behind = emit.value(arith.ShruiOp(bits, emit.constant(_DROPPED, words)))
+    odd = emit.value(arith.AndiOp(behind, emit.constant(1, words)))
+    half = emit.constant((1 << (_DROPPED - 1)) - 1, words)
+    up = emit.value(arith.AddiOp(bits, emit.value(arith.AddiOp(odd, half))))
+    nan = emit.value(arith.CmpfOp("uno", part, part))
+    quiet = emit.value(arith.OriOp(bits, emit.constant(_QUIET, words)))
+    chosen = emit.value(arith.SelectOp(nan, quiet, up))
+    kept = emit.value(arith.AndiOp(chosen, emit.constant(-1 << _DROPPED, words)))
+    return emit.value(arith.BitcastOp(kept, vector_of(f32, *shape)))
+
+
+def _truncf(c: Converter, op: arith.TruncfOp) -> None:
+    if not is_vector(op.result.type):
+        c.keep(op)
+        return
+    if not is_tf32(op.result.type):
+        each_part(c, op)
+        return
+    parts = list(c.pieces(op.source).parts)
+    wide = vector_type(parts[0]).element_type
+    if wide != f32:
+        parts = [
+            c.emit.value(arith.TruncfOp(p, vector_of(f32, *vector_type(p).get_shape())))
+            for p in parts
+        ]
+    c.give_parts(op.result, [rounded(c, part) for part in parts])
+
+
+def _extf(c: Converter, op: arith.ExtfOp) -> None:
+    if not is_vector(op.result.type):
+        c.keep(op)
+    elif is_tf32(op.source.type) and element_type(op.result.type) == f32:
+        c.give_parts(op.result, c.pieces(op.source).parts)
+    else:
+        each_part(c, op)
+
+
 RULES: dict[type[Operation], Rule] = {
     arith.SelectOp: _select,
     arith.ConstantOp: _maybe_scalar(_constant),
     vector.FmaOp: _fma,
     vector.StepOp: _step,
+    arith.TruncfOp: _truncf,
+    arith.ExtfOp: _extf,
 }

@@ -17,17 +17,24 @@ from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width, is_float
 from xetl.dialects.xetile import TileMmaOp
 from xetl_xegpu.dialect import DpasOp
-from xetl_xegpu.lowering.fragments import LANES, Grid, grid_of
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened
+from xetl_xegpu.lowering.to_xegpu.fragments import (
+    LANES,
+    Grid,
+    Operand,
+    Pieces,
+    grid_for,
+    grid_of,
+    vector_of,
+)
 from xetl_xegpu.lowering.to_xegpu.lines import first_lanes
-from xetl_xegpu.lowering.to_xegpu.moves import Origin, rearranged
-from xetl_xegpu.lowering.to_xegpu.product_kinds import (
+from xetl_xegpu.lowering.to_xegpu.plan import (
     ProductKind,
     kind_of,
     kind_of_types,
 )
-from xetl_xegpu.lowering.to_xegpu.values import Operand, Pieces, grid_for, vector_of
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.rearranging import Origin, rearranged
 
 _FEW_STEPS = 5
 """A product of fewer steps is shorter written step by step than padded to 16."""

@@ -12,8 +12,8 @@ from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.upstream import xegpu as hints
 from xetl.dialects.xetile import AssertOp, PrintOp
 from xetl_xegpu import dialect as xegpu
-from xetl_xegpu.lowering.fragments import LANES
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.fragments import LANES
 
 
 def _number(value: int) -> Rule:

@@ -18,25 +18,22 @@ from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
 from xetl_xegpu.dialect.stage import NO_BLOCKS
-from xetl_xegpu.lowering.to_xegpu.emitter import known
-from xetl_xegpu.lowering.to_xegpu.values import Matrix, Start, Tile, View
+from xetl_xegpu.limits import BASE_ALIGNMENT, why_no_blocks
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.to_xegpu.fragments import Matrix, Start, Tile, View
 from xetl_xegpu.lowering.to_xegpu.views import (
     SHARED,
     address,
     stored_bytes,
     stored_type,
 )
-from xetl_xegpu.lowering.to_xegpu.walker import Converter
-from xetl_xegpu.surface import BASE_ALIGNMENT, why_no_blocks
-
-BLOCK_ARGUMENTS = "xegpu.block_arguments"
 
 _FAR = 1 << 24
 """A row that no surface has: what is there reads as zero and is not written."""
 
 _COLUMN_STEPS = {1: 4, 2: 2, 4: 1}
 """What the first column of a message is a multiple of, by bytes of an element.
-Source: as `xetl_xegpu.surface`."""
+Source: as `xetl_xegpu.limits`."""
 
 
 class Surface(NamedTuple):

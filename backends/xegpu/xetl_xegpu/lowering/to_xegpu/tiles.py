@@ -1,11 +1,17 @@
 """Operations on tiles: described, moved, loaded, stored, prefetched.
 
-Block messages move what they may (`surfaces`), lanes with masks all else (`rows`).
+Block messages move what they may (`surfaces`), lanes with masks all else (`lines`).
+
+Lane maps that a user gives are accepted where they say what the hardware does. A
+register is 64 bytes, of which a message fills one after the other. Lanes are counted in
+it by elements, or by words of 32 bits: those see 16 columns of f16 as 2 rows of 8 lanes
+with 2 neighbours each, which is the map in the example of the first RFC. The bits are
+in the same place either way.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import Index
@@ -17,6 +23,7 @@ from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
     PrefetchTileOp,
+    SgMapAttr,
     StoreTileOp,
     TileType,
     UpdateTileOffsetOp,
@@ -24,22 +31,18 @@ from xetl.dialects.xetile import (
 from xetl.transforms.remarks import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.syntax import READ_HINTS, WRITE_HINTS
-from xetl_xegpu.lowering.fragments import LANES, Grid, grid_of
-from xetl_xegpu.lowering.to_xegpu import blocks
-from xetl_xegpu.lowering.to_xegpu.elementwise import from_numbers
-from xetl_xegpu.lowering.to_xegpu.lane_maps import check_lane_map
-from xetl_xegpu.lowering.to_xegpu.lines import from_lines, lines_of, to_lines
-from xetl_xegpu.lowering.to_xegpu.rows import (
-    Hints,
-    line_access,
-    load_line,
-    prefetch_line,
-    store_line,
+from xetl_xegpu.lowering.to_xegpu import block_messages
+from xetl_xegpu.lowering.to_xegpu.block_messages import (
+    load_blocks,
+    matrix_of,
+    store_blocks,
 )
-from xetl_xegpu.lowering.to_xegpu.shared import load_blocks, matrix_of, store_blocks
-from xetl_xegpu.lowering.to_xegpu.surfaces import Surface, surface_of
-from xetl_xegpu.lowering.to_xegpu.values import (
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.elementwise import from_numbers
+from xetl_xegpu.lowering.to_xegpu.fragments import (
+    LANES,
     Form,
+    Grid,
     Matrix,
     Operand,
     Pieces,
@@ -48,8 +51,53 @@ from xetl_xegpu.lowering.to_xegpu.values import (
     Tile,
     Turned,
     View,
+    grid_of,
 )
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.lines import (
+    Hints,
+    from_lines,
+    line_access,
+    lines_of,
+    load_line,
+    prefetch_line,
+    store_line,
+    to_lines,
+)
+from xetl_xegpu.lowering.to_xegpu.surfaces import Surface, surface_of
+
+_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
+"""One column for each lane; two of them of bytes in A; pairs or fours of rows in B."""
+
+_WORD = 32
+_TWO_ROWS = (2, LANES // 2)
+"""Lanes of words where a row is 32 bytes: two rows a register."""
+
+
+def check_lane_map(c: Converter, op: InitTileOp) -> None:
+    """Refuse a map that no message follows.
+
+    Raises:
+        IRError: lanes would have to hold other elements.
+    """
+    given = op.result.type.sg_map
+    if given is None or _is_followed(given, op.result.type.element_type):
+        return
+    raise c.refusal(
+        op,
+        f"no message spreads a tile as `sg_map<wi_layout = {list(given.wi_layout)}, "
+        f"wi_data = {list(given.wi_data)}>` says",
+        f"leave `sg_map` out, or give `wi_layout = [1, {LANES}], wi_data = [1, 1]`",
+    )
+
+
+def _is_followed(given: SgMapAttr, element: object) -> bool:
+    if given.wi_layout == (1, LANES):
+        return given.wi_data in _DATA
+    if not isinstance(element, FixedBitwidthType):
+        return False
+    neighbours = _WORD // element.bitwidth
+    return given.wi_layout == _TWO_ROWS and given.wi_data == (1, neighbours)
+
 
 # Where a tile is --------------------------------------------------------------------
 
@@ -154,15 +202,17 @@ def _load_special(
     if transposed and surface.by_lanes:
         return _load_turned(c, tile, surface, form, hints, grid)
     if form is Form.DEEP:
-        return blocks.load_deep(c, tile, surface, grid, hints)
+        return block_messages.load_deep(c, tile, surface, grid, hints)
     if form is Form.PACKED and not transposed:
-        return blocks.load_packed(c, tile, surface, grid, hints)
+        return block_messages.load_packed(c, tile, surface, grid, hints)
     if form is Form.PACKED:
-        return Turned(blocks.load_packed_transposed(c, tile, surface, grid, hints))
+        return Turned(
+            block_messages.load_packed_transposed(c, tile, surface, grid, hints)
+        )
     shape = (grid.columns, grid.rows)
     if 1 in shape:
         return None
-    parts = blocks.load_transposed(c, tile, surface, grid, hints)
+    parts = block_messages.load_transposed(c, tile, surface, grid, hints)
     return Turned(Pieces(shape, tile.matrix.element, parts))
 
 
@@ -181,8 +231,8 @@ def _load_turned(
     # Only the place and the element type of a tile are looked at beside its surface.
     there, surface = Tile(tile.matrix, tile.column, tile.row), surface.turned()
     if form is Form.PACKED:
-        return Turned(blocks.load_packed(c, there, surface, new, hints))
-    parts = blocks.load_fragments(c, there, surface, new, hints)
+        return Turned(block_messages.load_packed(c, there, surface, new, hints))
+    parts = block_messages.load_fragments(c, there, surface, new, hints)
     return Turned(Pieces((new.rows, new.columns), tile.matrix.element, parts))
 
 
@@ -230,7 +280,7 @@ def _fragments(
             for line in lines_of(grid)
         ]
         return from_lines(c, grid, tile.matrix.element, lines)
-    parts = blocks.load_fragments(c, tile, surface, grid, hints)
+    parts = block_messages.load_fragments(c, tile, surface, grid, hints)
     return parts if padding == 0 else _padded(c, tile, grid, parts, padding)
 
 
@@ -284,7 +334,7 @@ def _store(c: Converter, op: StoreTileOp) -> None:
         return
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is not None and grid.columns >= LANES:
-        blocks.store_fragments(c, tile, surface, pieces, hints)
+        block_messages.store_fragments(c, tile, surface, pieces, hints)
         return
     for line, value in zip(lines_of(grid), to_lines(c, pieces)):
         store_line(c, line_access(c, tile, line, exact=True), value, hints)
@@ -320,7 +370,7 @@ def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
     if surface is not None and surface.by_lanes:
         return  # only messages ask for anything
     if surface is not None:
-        blocks.prefetch_blocks(c, found, surface, grid, hints)
+        block_messages.prefetch_blocks(c, found, surface, grid, hints)
         return
     for line in lines_of(grid):
         prefetch_line(c, line_access(c, found, line, exact=False), hints)

@@ -15,26 +15,29 @@ from xdsl.ir.affine import AffineDimExpr
 from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
-from xetl_xegpu.lowering.fragments import LANES, grid_of, matrix_shape
-from xetl_xegpu.lowering.to_xegpu.emitter import known
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule, known
+from xetl_xegpu.lowering.to_xegpu.element_access import element_start
+from xetl_xegpu.lowering.to_xegpu.fragments import (
+    LANES,
+    Start,
+    View,
+    grid_of,
+    matrix_shape,
+    vector_of,
+)
 from xetl_xegpu.lowering.to_xegpu.lines import (
+    Access,
     Line,
     assembled,
     first_lanes,
     from_lines,
     lines_of,
-    to_lines,
-)
-from xetl_xegpu.lowering.to_xegpu.moves import indices_at
-from xetl_xegpu.lowering.to_xegpu.rows import (
-    Access,
     load_line,
     scattered_access,
     store_line,
+    to_lines,
 )
-from xetl_xegpu.lowering.to_xegpu.scalars import element_start
-from xetl_xegpu.lowering.to_xegpu.values import Start, View, vector_of
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.rearranging import indices_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,27 @@ from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import vector
-from xetl_xegpu.lowering.fragments import grid_of, matrix_shape, position
-from xetl_xegpu.lowering.to_xegpu.any_rank import (
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened
+from xetl_xegpu.lowering.to_xegpu.fragments import (
+    Pieces,
+    grid_of,
+    matrix_shape,
+    position,
+    vector_of,
+)
+from xetl_xegpu.lowering.to_xegpu.lines import element_line
+from xetl_xegpu.lowering.to_xegpu.products import multiplied
+from xetl_xegpu.lowering.to_xegpu.rearranging import (
+    Origin,
     as_rows,
     cast_parts,
+    indices_at,
     ravel,
+    rearranged,
     unravel,
 )
-from xetl_xegpu.lowering.to_xegpu.elementwise import narrowed, widened
-from xetl_xegpu.lowering.to_xegpu.lines import element_line
-from xetl_xegpu.lowering.to_xegpu.moves import Origin, indices_at, rearranged
-from xetl_xegpu.lowering.to_xegpu.products import multiplied
 from xetl_xegpu.lowering.to_xegpu.reductions import combined, reduced
-from xetl_xegpu.lowering.to_xegpu.values import Pieces, vector_of
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
 
 
 def _reduce(

@@ -28,8 +28,8 @@ from xetl.dialects.kinds_of_types import MemRef, integer_width, is_memref
 from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.lowering.to_xegpu.values import Start, View
-from xetl_xegpu.lowering.to_xegpu.walker import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.fragments import Start, View
 
 SHARED = 3
 

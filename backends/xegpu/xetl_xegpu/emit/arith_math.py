@@ -1,0 +1,187 @@
+"""Emission of `arith` and `math` where SPIR-V needs something else than a CPU.
+
+* SPIR-V's booleans are no numbers.
+* `fmin` and `fmax` prefer numbers to NaN.
+
+`math` calls the functions of OpenCL C, whose accuracy is the language's. Full profile,
+OpenCL C 3.0, table "Relative error as ULPs": at most 5 for what the language has, 16
+for erf and pow; exp 3. Divisions and roots: see `quotient`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.codegen import arith as core
+from xetl.codegen.arith import in_f32, narrow
+from xetl.codegen.emitter import Emit, splat
+from xetl.codegen.llvm import ll
+from xetl.codegen.math import FUNCTIONS
+from xetl.codegen.types import (
+    F32,
+    I1,
+    I8,
+    I32,
+    is_narrow_float,
+    like,
+    llvm_type,
+    repeated,
+)
+from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
+from xetl.dialects.upstream import arith
+from xetl_xegpu.emit.builtins import function, opencl_type
+from xetl_xegpu.emit.emitter import KernelEmitter, Table, combine
+
+_KINDS = {
+    arith.SubiOp: "sub",
+    **{on.operation: kind for kind, on in ON_INTEGERS.items() if on.on_bits != kind},
+    **{on.operation: kind for kind, on in ON_FLOATS.items() if kind not in SUMS},
+}
+
+
+def _is_bool(type_: Any) -> bool:
+    return getattr(type_, "element", type_) == I1
+
+
+def _combining(kind: str) -> Emit:
+    def emit(em: Any, op: Any) -> None:
+        left, right = em.all(op.operands)
+        if kind == "sub":
+            same = em.builder.xor if _is_bool(left.type) else em.builder.sub
+            em.set(op.result, same(left, right))
+            return
+
+        def compute(args: list[Any]) -> Any:
+            return combine(em, kind, *args)
+
+        em.set(op.result, in_f32(em, op.result.type, compute, left, right))
+
+    return emit
+
+
+def _is_vector(type_: Any) -> bool:
+    return isinstance(type_, ll.VectorType)
+
+
+def _remf(em: KernelEmitter, op: arith.RemfOp) -> None:
+    def compute(args: list[Any]) -> Any:
+        type_ = opencl_type(args[0].type)
+        return em.call(function("fmod", type_, type_, type_), args)
+
+    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+
+# Comparisons and choices ------------------------------------------------------------
+
+
+def _cmpi(em: KernelEmitter, op: arith.CmpiOp) -> None:
+    """Booleans are ordered as numbers of one bit."""
+    b, predicate = em.builder, op.predicate_name
+    left, right = em.all(op.operands)
+    if _is_bool(left.type) and predicate not in ("eq", "ne"):
+        wide = like(left.type, I8)
+        extend = b.sext if predicate.startswith("s") else b.zext
+        left, right = extend(left, wide), extend(right, wide)
+    is_signed = predicate.startswith("s") or predicate in ("eq", "ne")
+    compare = b.icmp_signed if is_signed else b.icmp_unsigned
+    em.set(op.result, compare(_SIGNS[predicate[-2:]], left, right))
+
+
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _select(em: KernelEmitter, op: arith.SelectOp) -> None:
+    """A single condition is spread: old SPIR-V has no other choice of vectors."""
+    condition, one, other = em.all(op.operands)
+    if _is_vector(one.type) and condition.type == I1:
+        condition = splat(em.builder, condition, one.type.count)
+    em.set(op.result, em.builder.select(condition, one, other))
+
+
+# Conversions ------------------------------------------------------------------------
+
+
+def _int_to_float(name: str) -> Emit:
+    """To the narrow floats without f64, which not every device has."""
+    plain = core.TABLE[{"sitofp": arith.SitofpOp, "uitofp": arith.UitofpOp}[name]]
+
+    def emit(em: Any, op: Any) -> None:
+        (source,) = em.all(op.operands)
+        width = getattr(source.type, "element", source.type).width
+        if width == 1:
+            _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
+            return
+        if not is_narrow_float(op.result.type) or width > I32.width:
+            plain(em, op)
+            return
+        convert = getattr(em.builder, name)
+        exact = _exact_in_f32(em, source, name == "uitofp")
+        wide = convert(exact, like(source.type, F32))
+        em.set(op.result, narrow(em, wide, op.result.type))
+
+    return emit
+
+
+def _bool_to_float(em: KernelEmitter, op: Any, one: float) -> None:
+    """By a choice: LLVM's backend stops at conversions of vectors of booleans."""
+    type_ = op.result.type
+    lowered = llvm_type(type_)
+    is_narrow = is_narrow_float(type_)
+    wide = core.with_f32_type(lowered) if is_narrow else lowered
+    numbers = (repeated(wide, one), repeated(wide, 0.0))
+    chosen = em.builder.select(em.get(op.operands[0]), *numbers)
+    em.set(op.result, narrow(em, chosen, type_) if is_narrow else chosen)
+
+
+def _exact_in_f32(em: KernelEmitter, value: Any, is_unsigned: bool) -> Any:
+    """An integer that f32 holds, and that rounds to 16 bits as ``value`` does.
+
+    Of a large i32 the last 8 bits say only that it lies between two numbers.
+    """
+    b, type_ = em.builder, value.type
+    if getattr(type_, "element", type_).width < I32.width:
+        return value
+    some = b.icmp_signed("!=", b.and_(value, repeated(type_, 0xFF)), repeated(type_, 0))
+    sticky = b.select(some, repeated(type_, 0x80), repeated(type_, 0))
+    cut = b.or_(b.and_(value, repeated(type_, ~0xFF)), sticky)
+    # Numbers below 2**23 are exact as they are.
+    shift = b.lshr if is_unsigned else b.ashr
+    high = shift(value, repeated(type_, 23))
+    small = b.icmp_signed("==", high, repeated(type_, 0))
+    if not is_unsigned:
+        small = b.or_(small, b.icmp_signed("==", high, repeated(type_, -1)))
+    return b.select(small, value, cut)
+
+
+def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
+    """To booleans by a comparison: LLVM's backend stops at vectors of them."""
+    (source,) = em.all(op.operands)
+    b, lowered = em.builder, llvm_type(op.result.type)
+    if not _is_bool(lowered):
+        em.set(op.result, b.trunc(source, lowered))
+        return
+    last = b.and_(source, repeated(source.type, 1))
+    em.set(op.result, b.icmp_signed("!=", last, repeated(source.type, 0)))
+
+
+def _function(name: str) -> Emit:
+    def emit(em: Any, op: Any) -> None:
+        def compute(args: list[Any]) -> Any:
+            type_ = opencl_type(args[0].type)
+            return em.call(function(name, type_, *[type_] * len(args)), args)
+
+        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+
+    return emit
+
+
+TABLE: Table = {
+    **{cls: _combining(kind) for cls, kind in _KINDS.items()},
+    arith.RemfOp: _remf,
+    arith.CmpiOp: _cmpi,
+    arith.SelectOp: _select,
+    arith.TrunciOp: _trunci,
+    arith.SitofpOp: _int_to_float("sitofp"),
+    arith.UitofpOp: _int_to_float("uitofp"),
+    **{cls: _function(name) for cls, name in FUNCTIONS.items()},
+}

@@ -1,0 +1,397 @@
+"""Intel's builtins for devices that lack them: their definitions, beside the kernels.
+
+They say in LLVM IR what the extensions say in words, so that every kernel runs on
+opencl:cpu. Each stays a function, which drivers build fastest; rows are loops, products
+are not. Products of 16-bit floats are exact in f32; sums run in f32, in the order of k.
+
+Operands of 16-bit integers go to functions as words of 32 bits: OpenCL's driver for
+CPUs runs 16 lanes at once. What a function takes has the items of a lane side by side,
+so each call puts 16 vectors together, item by item: of words half as many, and x86 is
+better at them. A product of 64x64 takes half the time to build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from xetl.codegen.arith import round_to_bf16
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
+from xetl_xegpu.emit.builtins import Builtin, Product, find_builtin, function
+from xetl_xegpu.emit.emitter import declare
+from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
+from xetl_xegpu.simt.block_ops import PIECE
+
+
+def define_builtins(module: Any, *, emulates_intel: bool) -> None:
+    """Define what an `llvmlite.ir.Module` declares and no driver knows.
+
+    Args:
+        module: completed in place.
+        emulates_intel: whether Intel's builtins are among them.
+    """
+    for declared in list(module.functions):
+        builtin = None if declared.blocks else find_builtin(declared.name)
+        if builtin is None or not (
+            builtin.is_ours or (emulates_intel and builtin.is_intel)
+        ):
+            continue
+        # Drivers of processors build functions fastest; GPUs have no calls here.
+        if emulates_intel:
+            declared = behind(declared)
+        declared.attributes.add("noinline" if emulates_intel else "alwaysinline")
+        body = Body(ll.IRBuilder(declared.append_basic_block("entry")), builtin)
+        if builtin.block is not None:
+            _define_block(body)
+        elif builtin.product is None:
+            _define_conversion(body)
+        elif builtin.is_ours:
+            _define_lane_product(body)
+        else:
+            _define_product(body)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a function that is being written.
+
+    Attributes:
+        builder: where the next instruction goes.
+        builtin: what the function is.
+    """
+
+    builder: Any
+    builtin: Builtin
+
+    @property
+    def arguments(self) -> Sequence[Any]:
+        """Of the function."""
+        return self.builder.function.args
+
+    def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
+        """Call another builtin."""
+        found = declare(self.builder.module, builtin)
+        return self.builder.call(found, list(operands), cconv="spir_func")
+
+    def lane(self) -> Any:
+        """The number of this lane, i32."""
+        return self.call(function("get_sub_group_local_id", "uint"), [])
+
+    def broadcast(self, value: Any, lane: int) -> Any:
+        """An i32 as a lane has it."""
+        builtin = function("sub_group_broadcast", "uint", "uint", "uint")
+        return self.call(builtin, [value, I32(lane)])
+
+    @contextmanager
+    def loop(self, count: int) -> Generator[Any]:
+        """For i below ``count``, an i32; nothing is carried."""
+        b = self.builder
+        before, inside = b.block, b.append_basic_block("row")
+        b.branch(inside)
+        b.position_at_end(inside)
+        number = b.phi(I32)
+        number.add_incoming(I32(0), before)
+        yield number
+        after = b.append_basic_block("rows")
+        following = b.add(number, I32(1))
+        number.add_incoming(following, b.block)
+        b.cbranch(b.icmp_unsigned("<", following, I32(count)), inside, after)
+        b.position_at_end(after)
+
+
+def together(builder: Any, items: Sequence[Any]) -> Any:
+    """Numbers as a vector; a single one stays a number."""
+    if len(items) == 1:
+        return items[0]
+    value: Any = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
+    for number, item in enumerate(items):
+        value = builder.insert_element(value, item, I32(number))
+    return value
+
+
+def behind(function: Any) -> Any:
+    """The function that does the work: another one if there is anything narrow.
+
+    Args:
+        function: declared; given a body that calls the other one, and is inlined.
+    """
+    types = [argument.type for argument in function.args]
+    result = function.ftype.return_type
+    # Sums stay as they come back.
+    passed = [type_ if type_ == result else _as_words(type_) for type_ in types]
+    if passed == types:
+        return function
+    signature = ll.FunctionType(result, passed)
+    other = ll.Function(function.module, signature, f"xetl_words_{function.name}")
+    other.calling_convention = function.calling_convention
+    other.attributes.add("nounwind")
+    function.attributes.add("alwaysinline")
+    builder = ll.IRBuilder(function.append_basic_block("entry"))
+    pairs = zip(function.args, passed)
+    operands = [builder.bitcast(argument, type_) for argument, type_ in pairs]
+    builder.ret(builder.call(other, operands, cconv="spir_func"))
+    return other
+
+
+def _as_words(type_: Any) -> Any:
+    count = getattr(type_, "count", 1)
+    if count % 2 or getattr(type_, "element", None) != I16:
+        return type_
+    return I32 if count == 2 else ll.VectorType(I32, count // 2)
+
+
+def _define_conversion(body: Body) -> None:
+    """Write the conversion."""
+    (value,) = body.arguments
+    body.builder.ret(round_to_bf16(body.builder, value))
+
+
+def _define_lane_product(body: Body) -> None:
+    """Write ``C + A @ B``; lane l has column l of each, and asks lane k for A[:, k]."""
+    product = body.builtin.product
+    assert product is not None
+    b, (a, upper, lower, c) = body.builder, body.arguments
+    left, sums = _items(b, a, product.rows), _items(b, c, product.rows)
+    right = [*_items(b, upper, PIECE), *_items(b, lower, PIECE)]
+    for k, factor in enumerate(right):
+        for m, mine in enumerate(left):
+            theirs = _broadcast(body, mine, k)
+            sums[m] = b.fadd(sums[m], b.fmul(theirs, factor))
+    b.ret(together(b, sums))
+
+
+def _items(b: Any, value: Any, count: int) -> list[Any]:
+    if count == 1:
+        return [value]
+    return [b.extract_element(value, I32(i)) for i in range(count)]
+
+
+def _broadcast(body: Body, value: Any, lane: int) -> Any:
+    """A number as a lane has it; of 64 bits in halves."""
+    b, type_ = body.builder, value.type
+    if type_ == F32:
+        return b.bitcast(body.broadcast(b.bitcast(value, I32), lane), type_)
+    pair = ll.VectorType(I32, 2)
+    halves = _items(b, b.bitcast(value, pair), 2)
+    there = [body.broadcast(half, lane) for half in halves]
+    return b.bitcast(together(b, there), type_)
+
+
+_TF32 = 0xFFFFE000
+"""What tf32 keeps of an f32."""
+_HIGH = 0xFFFF0000
+
+
+def _define_product(body: Body) -> None:
+    """Write the product."""
+    assert body.builtin.product is not None
+    numbers = _Numbers(body, body.builtin.product)
+    b, product = body.builder, numbers.product
+    sums = [numbers.start(m) for m in range(product.rows)]
+    for k in range(product.depth):
+        right = numbers.right(k)
+        for m, total in enumerate(sums):
+            left = numbers.left(m, k)
+            if product.acc == "i32":
+                sums[m] = b.add(total, b.mul(left, right))
+            else:
+                sums[m] = b.fadd(total, b.fmul(left, right))
+    b.ret(numbers.result(sums))
+
+
+@dataclass
+class _Numbers:
+    """The operands of a product as numbers to compute with."""
+
+    body: Body
+    product: Product
+    asked: dict[tuple[int, int], Any] = field(default_factory=dict[Any, Any])
+
+    def left(self, m: int, k: int) -> Any:
+        """A[m, k]; see `xetl_xegpu.simt.DpasOp` for the lane that holds it."""
+        if self.product.a == "tf32":
+            item, lane, shift = m // 2, m % 2 * 8 + k, 0
+            return self._number(self._asked(item, lane), shift, "tf32")
+        pairs = 16 // self.product.bits
+        lane, part = divmod(k, pairs)
+        shift = m % 2 * 16 + part * self.product.bits
+        return self._number(self._asked(m // 2, lane), shift, self.product.a)
+
+    def _asked(self, dword: int, lane: int) -> Any:
+        """A dword of A as a lane has it, asked for once."""
+        if (dword, lane) not in self.asked:
+            mine = _dword(self.body.builder, self.body.arguments[0], dword)
+            self.asked[dword, lane] = self.body.broadcast(mine, lane)
+        return self.asked[dword, lane]
+
+    def right(self, k: int) -> Any:
+        """B[k] of this lane's column."""
+        dword, part = divmod(k, 32 // self.product.bits)
+        mine = _dword(self.body.builder, self.body.arguments[1], dword)
+        return self._number(mine, part * self.product.bits, self.product.b)
+
+    def _number(self, dword: Any, shift: int, type_: str) -> Any:
+        """The bits of a dword from ``shift`` on, as f32 or i32."""
+        b = self.body.builder
+        if type_ == "tf32":
+            return b.bitcast(b.and_(dword, I32(_TF32)), F32)
+        if type_ == "bf16":
+            high = b.and_(dword, I32(_HIGH)) if shift else b.shl(dword, I32(16))
+            return b.bitcast(high, F32)
+        low = b.lshr(dword, I32(shift)) if shift else dword
+        if type_ == "f16":
+            return b.fpext(b.bitcast(b.trunc(low, I16), HALF), F32)
+        extend = b.sext if type_ == "i8" else b.zext
+        return extend(b.trunc(low, I8), I32)
+
+    def start(self, m: int) -> Any:
+        """C[m], to add to."""
+        b, c = self.body.builder, self.body.arguments[2]
+        value = c if self.product.rows == 1 else b.extract_element(c, I32(m))
+        if self.product.acc == "bf16":
+            return b.bitcast(b.shl(b.zext(value, I32), I32(16)), F32)
+        return b.fpext(value, F32) if self.product.acc == "f16" else value
+
+    def result(self, sums: list[Any]) -> Any:
+        """The sums, rounded once, as the function gives them."""
+        b = self.body.builder
+        if self.product.acc == "f16":
+            sums = [b.fptrunc(total, HALF) for total in sums]
+        elif self.product.acc == "bf16":
+            sums = [round_to_bf16(b, total) for total in sums]
+        return together(b, sums)
+
+
+def _dword(b: Any, items: Any, number: int) -> Any:
+    """32 bits of an operand: of a vector or a number, of 16 or 32 bits an item."""
+    count = getattr(items.type, "count", 1)
+    element = getattr(items.type, "element", items.type)
+    if element == I16 and count == 1:
+        return b.zext(items, I32)
+    dwords = count // 2 if element == I16 else count
+    if dwords == 1:
+        return items if items.type == I32 else b.bitcast(items, I32)
+    if element != I32:
+        items = b.bitcast(items, ll.VectorType(I32, dwords))
+    return b.extract_element(items, I32(number))
+
+
+def _define_block(body: Body) -> None:
+    """Write a load, a store or a prefetch."""
+    if body.builtin.access != "prefetch":
+        surface = _Surface.of(body)
+        with body.loop(surface.shape.items) as item:
+            move = _store if body.builtin.access == "store" else _load
+            move(surface, item)
+    body.builder.ret_void()
+
+
+@dataclass(frozen=True)
+class _Surface:
+    """The arguments of a block function, and the lane that runs it."""
+
+    b: Any
+    shape: BlockShape
+    base: Any
+    width: Any
+    height: Any
+    pitch: Any
+    x: Any
+    y: Any
+    step: Any
+    memory: Any
+    lane: Any
+
+    @classmethod
+    def of(cls, body: Body) -> _Surface:
+        """Those of a function."""
+        assert body.builtin.block is not None
+        base, width, height, pitch, place, *step, memory = body.arguments
+        # Numbers of a surface: i32 in messages, i64 in what lanes move.
+        x, y = (body.builder.extract_element(place, I32(i)) for i in (0, 1))
+        lane = body.lane()
+        right = step[0] if step else x.type(body.builtin.block.bits // 8)
+        surface = (base, width, height, pitch, x, y, right, memory, lane)
+        return cls(body.builder, body.builtin.block, *surface)
+
+    @property
+    def parts(self) -> int:
+        """Elements of an item."""
+        return self.shape.item_bits // self.shape.bits
+
+    def place_of(self, item: Any) -> tuple[Any, Any]:
+        """Row and column, in the block, of the first element of an item."""
+        b, shape = self.b, self.shape
+        if shape.mode == "transpose":
+            return self.lane, item
+        each = shape.items // shape.count
+        block, item = b.udiv(item, I32(each)), b.urem(item, I32(each))
+        left = b.mul(block, I32(shape.columns))
+        if shape.mode == "transform":
+            return b.mul(item, I32(self.parts)), b.add(left, self.lane)
+        number = b.add(b.mul(item, I32(SUBGROUP_SIZE)), self.lane)
+        row_items = I32(shape.columns // self.parts)
+        column = b.mul(b.urem(number, row_items), I32(self.parts))
+        return b.udiv(number, row_items), b.add(left, column)
+
+    def element(self, item: Any, part: int) -> tuple[Any, Any]:
+        """Address of a part of an item, and whether it lies inside."""
+        b = self.b
+        number = self.x.type
+        row, column = (b.zext(each, number) for each in self.place_of(item))
+        down = part if self.shape.mode == "transform" else 0
+        x = b.add(b.add(self.x, column), number(part - down))
+        y = b.add(b.add(self.y, row), number(down))
+        left = b.mul(x, self.step)
+        # In elements: the bytes of a place far to the right might wrap around. As an
+        # unsigned number what is negative lies outside, too.
+        columns = b.udiv(self.width, number(self.shape.bits // 8))
+        inside = b.and_(
+            b.icmp_unsigned("<", x, columns), b.icmp_unsigned("<", y, self.height)
+        )
+        start = b.mul(b.sext(y, I64), b.sext(self.pitch, I64))
+        offset = b.add(start, b.sext(left, I64))
+        return b.gep(self.base, [offset], source_etype=I8), inside
+
+    def item_address(self, item: Any) -> Any:
+        """Where the private memory has an item."""
+        type_ = ll.IntType(self.shape.item_bits)
+        return self.b.gep(self.memory, [item], source_etype=type_)
+
+
+def _load(surface: _Surface, item: Any) -> None:
+    b, shape = surface.b, surface.shape
+    element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
+    value: Any = None
+    for part in range(surface.parts):
+        address, inside = surface.element(item, part)
+        before = b.block
+        with b.if_then(inside):
+            loaded = b.load(address, typ=element, align=shape.bits // 8)
+            within = b.block
+        found = b.phi(element)
+        found.add_incoming(element(0), before)
+        found.add_incoming(loaded, within)
+        if surface.parts == 1:
+            value = found
+            continue
+        placed = b.shl(b.zext(found, whole), whole(part * shape.bits))
+        value = placed if value is None else b.or_(value, placed)
+    b.store(value, surface.item_address(item), align=shape.item_bits // 8)
+
+
+def _store(surface: _Surface, item: Any) -> None:
+    b, shape = surface.b, surface.shape
+    element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
+    align = shape.item_bits // 8
+    value = b.load(surface.item_address(item), typ=whole, align=align)
+    for part in range(surface.parts):
+        address, inside = surface.element(item, part)
+        piece = value
+        if surface.parts > 1:
+            piece = b.trunc(b.lshr(value, whole(part * shape.bits)), element)
+        with b.if_then(inside):
+            b.store(piece, address, align=shape.bits // 8)

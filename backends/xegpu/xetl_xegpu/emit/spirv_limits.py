@@ -1,0 +1,163 @@
+"""Refuse what LLVM's SPIR-V backend cannot do, before it ends the process.
+
+Source: SPIR-V 1.6, section 2.16.1, "Universal validation rules" (lengths of vectors,
+widths of integers); what the backend was seen to abort on.
+
+What the backend gets wrong is written so that it does not: ``zext iM (trunc iW to iN)
+to iM`` with W > M becomes a bitwise `and` of operands of different widths, a module
+that drivers refuse. [measured] LLVM 20: W, N, M of 32, 8, 16; 64, 8, 16; 64, 8, 32; 64,
+16, 32. So the `and` is ours, and comes first::
+
+    %n = trunc i32 %w to i8            %m = and i32 %w, 255
+    %z = zext i8 %n to i16       ->    %z = trunc i32 %m to i16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xetl.codegen.llvm import ll
+from xetl.codegen.types import I1
+from xetl.errors import InternalError
+from xetl_xegpu.emit import memory
+from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
+from xetl_xegpu.simt.stage import LENGTHS
+
+
+def mend_zero_extensions(module: Any) -> None:
+    """Rewrite such pairs in all functions of a module of llvmlite, in place."""
+    for function in module.functions:
+        for block in function.blocks:
+            for cast in [each for each in block.instructions if _is_wrong(each)]:
+                _mend(block, cast)
+
+
+def _is_wrong(cast: Any) -> bool:
+    if getattr(cast, "opname", None) != "zext":
+        return False
+    (narrow,) = cast.operands
+    if getattr(narrow, "opname", None) != "trunc":
+        return False
+    return _bits(narrow.operands[0].type) > _bits(cast.type)
+
+
+def _mend(block: Any, cast: Any) -> None:
+    (narrow,) = cast.operands
+    (wide,) = narrow.operands
+    mask = (1 << _bits(narrow.type)) - 1
+    many = getattr(wide.type, "count", None)
+    kept = ll.Constant(wide.type, mask if many is None else [mask] * many)
+    made = ll.instructions.Instruction(block, wide.type, "and", [wide, kept])
+    block.instructions.insert(block.instructions.index(cast), made)
+    cast.opname, cast.operands[0] = "trunc", made
+
+
+def _bits(type_: Any) -> int:
+    """Of an integer, or of an item of a vector of them."""
+    return getattr(type_, "element", type_).width
+
+
+WIDTHS = (1, 8, 16, 32, 64)
+"""Bits of an integer."""
+
+INTRINSICS = frozenset(
+    {
+        *("abs", "ceil", "copysign", "ctlz", "ctpop", "cttz", "fabs", "floor"),
+        *("fma", "round", "roundeven", "sqrt", "trunc"),
+    }
+)
+"""Functions of LLVM itself that have an instruction in SPIR-V."""
+
+_FLOAT_ATOMICS = "SPV_EXT_shader_atomic_float_add"
+_NUMBERS = (ll.HalfType, ll.FloatType, ll.DoubleType)
+_NOT_FOR_BOOLS = frozenset(
+    {
+        *("add", "sub", "mul", "shl", "lshr", "ashr", "bitcast", "sitofp", "uitofp"),
+    }
+)
+
+
+def check_module(module: Any) -> None:
+    """Check every instruction of an `llvmlite.ir.Module`.
+
+    Raises:
+        InternalError: SPIR-V, or LLVM's backend for it, has no such thing.
+    """
+    for function in module.functions:
+        if not function.blocks:
+            _check_symbol(function)
+        for number, block in enumerate(function.blocks):
+            for instruction in block.instructions:
+                _check_instruction(instruction, is_entry=number == 0)
+
+
+def _check_symbol(function: Any) -> None:
+    """Check that compilers know what is called."""
+    name = function.name
+    if name.startswith("llvm."):
+        if name.split(".")[1] not in INTRINSICS:
+            raise InternalError(f"SPIR-V has nothing for `{name}`")
+        return
+    builtin = find_builtin(name)
+    if builtin is None or builtin.type != function.function_type:
+        raise InternalError(f"`{name}` is no builtin function of this type")
+    if builtin.extension is not None:
+        _require(builtin.extension)
+
+
+def _require(extension: str) -> None:
+    if extension not in EXTENSIONS:
+        raise InternalError(f"the extension {extension} is not enabled")
+
+
+def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
+    name = instruction.opname
+    if name == "alloca":
+        _check_alloca(instruction, is_entry=is_entry)
+        return
+    problem = memory.problem_with_decorations(instruction)
+    if problem is not None:
+        raise InternalError(problem)
+    if memory.METADATA in instruction.metadata:
+        _require(memory.EXTENSION)
+    if name == "fence":
+        raise InternalError("a `fence` does not say which memory; `barriers` does")
+    for type_ in _types(instruction):
+        _check_type(type_, name)
+    if name in _NOT_FOR_BOOLS and _is_bool(instruction.operands[0].type):
+        raise InternalError(f"SPIR-V has no `{name}` of booleans")
+    if name == "trunc" and _is_bool(instruction.type):
+        raise InternalError("SPIR-V has no `trunc` to booleans")
+    if name == "atomicrmw" and isinstance(instruction.operands[1].type, _NUMBERS):
+        _require(_FLOAT_ATOMICS)
+
+
+def _is_bool(type_: Any) -> bool:
+    return getattr(type_, "element", type_) == I1
+
+
+def _types(instruction: Any) -> Iterator[Any]:
+    yield instruction.type
+    for operand in instruction.operands:
+        if not isinstance(operand, ll.Block | ll.Function):
+            yield operand.type
+
+
+def _check_type(type_: Any, name: str) -> None:
+    if isinstance(type_, ll.VectorType):
+        if type_.count not in LENGTHS:
+            raise InternalError(f"`{name}`: SPIR-V has no vector {type_}")
+        type_ = type_.element
+    if isinstance(type_, ll.IntType) and type_.width not in WIDTHS:
+        raise InternalError(f"`{name}`: SPIR-V has no integer {type_}")
+    if str(type_) == "bfloat":
+        raise InternalError(f"`{name}`: the bits of a bf16 are an i16 here")
+
+
+def _check_alloca(instruction: Any, *, is_entry: bool) -> None:
+    is_array = isinstance(instruction.allocated_type, ll.ArrayType)
+    if not (is_entry and is_array) or instruction.operands:
+        raise InternalError(
+            "private memory is an array, reserved where the function begins"
+        )

@@ -1,0 +1,108 @@
+"""What block messages ask of a matrix, and what messages may ask of the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Literal, NamedTuple
+
+BASE_ALIGNMENT = 64
+LEAST_WIDTH = 64
+WIDTH_STEP = 4
+LEAST_PITCH = 64
+PITCH_STEP = 16
+LIMIT = 1 << 24
+"""Width, height (rows) and pitch must be below."""
+
+MOST_PROGRAMS = 1 << 21
+"""Programs along each axis of the grid, where a kernel moves blocks by messages.
+
+Offsets that follow from the number of a program then fit 32 bits as they are.
+"""
+
+
+def why_no_blocks(
+    base: int, width: int, height: int, pitch: int, leading: tuple[int, ...] = ()
+) -> str | None:
+    """What keeps block messages from a matrix; None: nothing does.
+
+    Args:
+        base: address of its first element.
+        width: bytes of a row.
+        height: number of rows.
+        pitch: bytes from a row to the next.
+        leading: bytes from a matrix to the next, where there are several.
+    """
+    if base % BASE_ALIGNMENT:
+        return f"its address is no multiple of {BASE_ALIGNMENT} bytes"
+    if width < LEAST_WIDTH or width % WIDTH_STEP:
+        return (
+            f"its rows have {width} bytes, not {LEAST_WIDTH} or more "
+            f"in steps of {WIDTH_STEP}"
+        )
+    if pitch < max(LEAST_PITCH, width) or pitch % PITCH_STEP:
+        return f"its rows are {pitch} bytes apart, not a multiple of {PITCH_STEP}"
+    if max(width, height, pitch) >= LIMIT:
+        return f"it has {height} rows, {pitch} bytes apart: one of both is too much"
+    if any(step % BASE_ALIGNMENT for step in leading):
+        return f"its matrices are not a multiple of {BASE_ALIGNMENT} bytes apart"
+    return None
+
+
+Kind = Literal["load", "store"]
+"""A prefetch asks as a load does."""
+
+
+class Hints(NamedTuple):
+    """What L1 and the cache behind it should do; words of XeGPU's `cache_hint`."""
+
+    l1: str
+    l3: str
+
+    def __str__(self) -> str:
+        return f"`{self.l1}` in L1 and `{self.l3}` in L3"
+
+
+_LOADS = tuple(
+    Hints(*pair)
+    for pair in product(("uncached", "cached", "streaming"), ("uncached", "cached"))
+)
+_STORES = (
+    *(
+        Hints(*pair)
+        for pair in product(
+            ("uncached", "write_through", "streaming"), ("uncached", "write_back")
+        )
+    ),
+    Hints("write_back", "write_back"),
+)
+
+_LEGAL: Mapping[str, Mapping[Kind, tuple[Hints, ...]]] = {
+    "pvc": {"load": (*_LOADS, Hints("read_invalidate", "cached")), "store": _STORES},
+    "bmg": {
+        "load": (*_LOADS, Hints("read_invalidate", "read_invalidate")),
+        "store": _STORES,
+    },
+}
+
+_ELSE: Mapping[Kind, Hints] = {
+    "load": Hints("cached", "cached"),
+    "store": Hints("uncached", "write_back"),
+}
+"""Where only one cache is spoken of: what the compiler takes then."""
+
+
+def legal_hints(device: str, kind: Kind) -> tuple[Hints, ...]:
+    """The pairs that a device has; none where messages are emulated."""
+    return _LEGAL.get(device, {}).get(kind, ())
+
+
+def completed(kind: Kind, l1: str | None, l3: str | None) -> Hints:
+    """Words for both caches.
+
+    A store that is to be `cached` is written back: a line that is kept is dirty.
+    """
+    pair = Hints(l1 or _ELSE[kind].l1, l3 or _ELSE[kind].l3)
+    if kind == "load":
+        return pair
+    return Hints(*("write_back" if word == "cached" else word for word in pair))
