@@ -72,7 +72,7 @@ class ConvertXetileToXegpuPass(ModulePass):
 
 def _convert(kernel: gpu.FuncOp, device: Device) -> None:
     plan = Plan(kernel)
-    c = Converter(kernel, device, plan, _RULES, elementwise.each_part)
+    c = Converter(kernel, device, plan, _RULES, elementwise.each_part, control.carried)
     old = list(kernel.body.block.ops)
     views.bind_arguments(c)
     c.run_all(old)

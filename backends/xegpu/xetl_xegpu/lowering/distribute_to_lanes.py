@@ -51,6 +51,7 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt
@@ -58,12 +59,11 @@ from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
 from xetl_xegpu.lowering.lanes import (
     accesses,
     arithmetic,
-    control_flow,
+    kernel_ops,
     memrefs,
     named_barriers,
     shuffles,
 )
-from xetl_xegpu.lowering.lanes.control_flow import Lower
 from xetl_xegpu.lowering.lanes.memrefs import is_shared, product
 from xetl_xegpu.lowering.lanes.state import LANES, Lanes, Memory
 
@@ -84,20 +84,16 @@ class DistributeToLanesPass(ModulePass):
         for module in [o for o in op.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in module.body.block.ops:
                 if isinstance(kernel, gpu.FuncOp) and kernel.is_kernel:
-                    made = lower_kernel(kernel, device, lower_block)
+                    made = _lower_kernel(kernel, device)
                     op.body.block.insert_op_before(made, module)
             module.detach()
             module.erase(safe_erase=False)
 
 
-def lower_block(lanes: Lanes, block: Block) -> None:
+def _lower_block(lanes: Lanes, block: Block) -> None:
     """Lower the operations of a block in order."""
     for op in block.ops:
         lanes.at(op)
-        loop = _LOOPS.get(type(op))
-        if loop is not None:
-            loop(lanes, op, lower_block)
-            continue
         _rule_of(lanes, op)(lanes, op)
 
 
@@ -118,10 +114,12 @@ def _return(lanes: Lanes, op: gpu.ReturnOp) -> None:
     lanes.add(simt.ReturnOp())
 
 
-_LOOPS: dict[type[Operation], Callable[[Lanes, Any, control_flow.Lower], None]] = {
-    scf.ForOp: control_flow.lower_for,
-    scf.IfOp: control_flow.lower_if,
-    scf.WhileOp: control_flow.lower_while,
+_CONTROL_FLOW: dict[type[Operation], _Rule] = {
+    scf.ForOp: convert_for,
+    scf.IfOp: convert_if,
+    scf.WhileOp: convert_while,
+    scf.YieldOp: kernel_ops.nothing,
+    scf.ConditionOp: kernel_ops.nothing,
 }
 _VALUES: dict[type[Operation], _Rule] = {
     arith.ConstantOp: arithmetic.constant,
@@ -174,34 +172,32 @@ _MEMORY: dict[type[Operation], _Rule] = {
     xegpu.StoreMatrixOp: accesses.store_matrix,
 }
 _PROGRAM: dict[type[Operation], _Rule] = {
-    gpu.BlockIdOp: control_flow.block_id,
-    gpu.GridDimOp: control_flow.grid_dim,
-    gpu.SubgroupIdOp: control_flow.subgroup_id,
-    gpu.BarrierOp: control_flow.barrier,
+    gpu.BlockIdOp: kernel_ops.block_id,
+    gpu.GridDimOp: kernel_ops.grid_dim,
+    gpu.SubgroupIdOp: kernel_ops.subgroup_id,
+    gpu.BarrierOp: kernel_ops.barrier,
     gpu.ReturnOp: _return,
-    scf.YieldOp: control_flow.yield_,
-    scf.ConditionOp: control_flow.condition,
-    AllocNbarrierOp: control_flow.nothing,
+    AllocNbarrierOp: kernel_ops.nothing,
     InitNbarrierOp: named_barriers.init,
     NbarrierArriveOp: named_barriers.arrive,
     NbarrierWaitOp: named_barriers.wait,
-    CompileHintOp: control_flow.nothing,
-    xegpu.FenceOp: control_flow.fence,
-    xegpu.PrintOp: control_flow.print_text,
-    xegpu.AssertOp: control_flow.assert_text,
+    CompileHintOp: kernel_ops.nothing,
+    xegpu.FenceOp: kernel_ops.fence,
+    xegpu.PrintOp: kernel_ops.print_text,
+    xegpu.AssertOp: kernel_ops.assert_text,
 }
-_RULES = {**_VALUES, **_MEMORY, **_PROGRAM}
+_RULES = {**_CONTROL_FLOW, **_VALUES, **_MEMORY, **_PROGRAM}
 
 
-def lower_kernel(kernel: gpu.FuncOp, device: Device, lower: Lower) -> simt.FuncOp:
+def _lower_kernel(kernel: gpu.FuncOp, device: Device) -> simt.FuncOp:
     """What one lane of the kernel does."""
     subgroups = subgroups_of(kernel)
     entry = Block()
-    lanes = Lanes(entry, kernel, subgroups, device)
+    lanes = Lanes(entry, kernel, subgroups, device, _lower_block)
     for argument in kernel.body.block.args:
         _argument(lanes, argument)
     entry.insert_arg(i64, len(entry.args))  # the status words
-    lower(lanes, kernel.body.block)
+    lanes.convert(kernel.body.block)
     lanes.finish()
     made = simt.FuncOp(
         kernel.sym_name.data,

@@ -6,7 +6,7 @@ A surface is a matrix in memory: base address, width and pitch in bytes, height 
 Elements outside of the surface are 0 when loaded and are not stored.
 
 Messages of the hardware take 32 bits of each number, and surfaces that are aligned as
-`xetl_xegpu.surface` says and have no ``step``. Where that is not known a block is moved
+`xetl_xegpu.limits` says and have no ``step``. Where that is not known a block is moved
 ``by_lanes``: element by element, of any surface.
 
 What lane l holds of a block, as a list of items (see `BlockShape.items`):

@@ -40,7 +40,7 @@ SPACES = ("global", "local")
 class CachedOp(XetlOp):
     """What a message asks of the caches: words for both, or nothing.
 
-    See `xetl_xegpu.caches`; which there are depends on the device.
+    See `xetl_xegpu.limits`; which there are depends on the device.
     """
 
     l1_hint = opt_prop_def(StringAttr)

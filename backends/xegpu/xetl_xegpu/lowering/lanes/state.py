@@ -7,7 +7,7 @@ docs/design/0005-xegpu.md, "Fragments").  A lane holds *pieces*: scalars, or vec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -32,6 +32,7 @@ from xetl.dialects.upstream import arith
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.errors import XetlError
 from xetl.ir.builder import Builder, OpT
+from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect.stage import NO_BLOCKS
@@ -216,11 +217,18 @@ class Lanes:
         source: the old function: errors name it.
         subgroups: how many a workgroup has.
         device: what the kernel is for.
+        lower: lowers the operations of a block at the current place.
     """
 
     def __init__(
-        self, entry: Block, source: Operation, subgroups: int, device: Device
+        self,
+        entry: Block,
+        source: Operation,
+        subgroups: int,
+        device: Device,
+        lower: Callable[[Lanes, Block], None],
     ) -> None:
+        self._lower = lower
         self.source = source
         self.subgroups = subgroups
         self.device = device
@@ -315,6 +323,21 @@ class Lanes:
             raise self.refuse_value(value)
         return found
 
+    # Control flow, see `xetl.ir.conversion` ------------------------------------------
+
+    def carried(self, value: SSAValue, op: Operation) -> Carried:
+        """A loop or a branch carries what a lane holds of a value."""
+        types = self.layout(value).types
+        return Carried(types, self.pieces, lambda old, new: self.hold(old, *new))
+
+    def converted(self, value: SSAValue) -> SSAValue:
+        """What stands for a number."""
+        return self.one(value)
+
+    def convert(self, block: Block) -> None:
+        """Lower the operations of a block at the current place."""
+        self._lower(self, block)
+
     # Constants, at the head ---------------------------------------------------------
 
     def constant(self, value: float, type_: Attribute) -> SSAValue:
@@ -391,8 +414,3 @@ class Lanes:
             f"no lane can hold its part of {value.type}",
             "write `vector<hx16xT>`, h 1, 2, 4 or 8: a lane holds a column of it",
         )
-
-
-def types_held(values: Sequence[SSAValue], lanes: Lanes) -> list[Attribute]:
-    """The types of all pieces of ``values``, in order."""
-    return [type_ for value in values for type_ in lanes.layout(value).types]

@@ -7,7 +7,7 @@ matrix, else all of address, sizes and strides as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -18,6 +18,15 @@ from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.ir.conversion import (
+    Carried,
+    bind,
+    convert_for,
+    convert_if,
+    convert_while,
+    flatten,
+    types_of,
+)
 from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule, is_replaced
 from xetl_xegpu.lowering.to_xegpu.fragments import (
     Found,
@@ -37,22 +46,17 @@ from xetl_xegpu.lowering.to_xegpu.views import SHARED, address, stored_bytes
 _INDEX = IndexType()
 
 
-@dataclass(frozen=True, slots=True)
-class Carrier:
-    """How one value is carried.
-
-    Attributes:
-        types: of the values that stand for it.
-        flat: gives them.
-        whole: makes of them what stands for the value; None: the one scalar does.
-    """
-
-    types: Sequence[Attribute]
-    flat: Callable[[SSAValue], list[SSAValue]]
-    whole: Callable[[Sequence[SSAValue]], Found] | None = None
+def _carried(
+    c: Converter,
+    types: Sequence[Attribute],
+    flatten: Callable[[SSAValue], Sequence[SSAValue]],
+    made: Callable[[Sequence[SSAValue]], Found],
+) -> Carried:
+    """A value that several stand for; ``made`` says what they are together."""
+    return Carried(types, flatten, lambda old, parts: c.give(old, made(parts)))
 
 
-def carrier(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
     """How a value of control flow is carried.
 
     Args:
@@ -61,13 +65,16 @@ def carrier(c: Converter, value: SSAValue, op: Operation) -> Carrier:
         op: the loop or conditional.
     """
     type_ = value.type
+    if isinstance(op, scf.ForOp) and value is op.body.block.args[0]:
+        return Carried([type_], lambda new: [new], partial(_bind_counter, c, op))
     if not is_replaced(value):
-        return Carrier([type_], lambda found: [found])
+        return Carried([type_], lambda new: [new], lambda old, new: c.bind(old, new[0]))
     if is_vector(type_):
         shape, element = type_.get_shape(), type_.element_type
-        return Carrier(
+        return _carried(
+            c,
             fragment_types(type_),
-            lambda found: list(c.pieces(found).parts),
+            lambda new: list(c.pieces(new).parts),
             lambda parts: Pieces(shape, element, list(parts)),
         )
     if is_memref(type_):
@@ -79,6 +86,16 @@ def carrier(c: Converter, value: SSAValue, op: Operation) -> Carrier:
     if matrix is None:
         return _any_tile(c, value, op)
     return _moving_tile(c, value, matrix)
+
+
+def _bind_counter(
+    c: Converter, op: scf.ForOp, old: SSAValue, new: Sequence[SSAValue]
+) -> None:
+    """A counter goes from the first number to the last one."""
+    low, high = c.ranges.of(op.lower_bound), c.ranges.of(op.upper_bound)
+    if low is not None and high is not None and isinstance(old.type, IndexType):
+        c.ranges.say(new[0], Range(low.low, max(high.high - 1, low.low)))
+    c.bind(old, new[0])
 
 
 # Tiles ------------------------------------------------------------------------------
@@ -114,7 +131,7 @@ def _is_known(c: Converter, op: InitTileOp) -> bool:
     return all(isinstance(each, int) or c.emit.is_outside(each) for each in parts)
 
 
-def _moving_tile(c: Converter, value: SSAValue, matrix: Matrix) -> Carrier:
+def _moving_tile(c: Converter, value: SSAValue, matrix: Matrix) -> Carried:
     """A tile of a known matrix: of row and column those that change."""
     first = _first(value)
     fixed: dict[int, Index] = {}
@@ -133,7 +150,7 @@ def _moving_tile(c: Converter, value: SSAValue, matrix: Matrix) -> Carrier:
         at: dict[int, Index] = {**fixed, **dict(zip(moving, parts))}
         return Tile(matrix, at[0], at[1])
 
-    return Carrier([_INDEX] * len(moving), flat, whole)
+    return _carried(c, [_INDEX] * len(moving), flat, whole)
 
 
 def _first(value: SSAValue) -> SSAValue | None:
@@ -144,7 +161,7 @@ def _first(value: SSAValue) -> SSAValue | None:
     return loop.init_args[value.index - 1] if isinstance(loop, scf.ForOp) else None
 
 
-def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carried:
     """A tile of one matrix or another: all of what describes it."""
     type_ = value.type
     assert isinstance(type_, TileType)
@@ -162,7 +179,7 @@ def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carrier:
         start = _start(base, root)
         return Tile(Matrix(start, element, (rows, columns), (down, right)), row, column)
 
-    return Carrier([i64 if root is None else _INDEX, *[_INDEX] * 6], flat, whole)
+    return _carried(c, [i64 if root is None else _INDEX, *[_INDEX] * 6], flat, whole)
 
 
 def _shared_root(c: Converter, value: SSAValue, op: Operation) -> SSAValue:
@@ -189,7 +206,7 @@ def _start(base: SSAValue, root: SSAValue | None) -> Start:
     return Start(base) if root is None else Start(root, base, SHARED)
 
 
-def _scattered(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+def _scattered(c: Converter, value: SSAValue, op: Operation) -> Carried:
     """A scattered tile: its indices, and the base if there may be several."""
     type_ = value.type
     assert isinstance(type_, TileType)
@@ -212,7 +229,7 @@ def _scattered(c: Converter, value: SSAValue, op: Operation) -> Carrier:
         return Scattered(start, element, size if bounded else None, stride, found)
 
     head = [i64 if root is None else _INDEX, _INDEX, _INDEX]
-    return Carrier([*head, *indices], flat, whole)
+    return _carried(c, [*head, *indices], flat, whole)
 
 
 def _rank(op: InitTileOp) -> int:
@@ -220,7 +237,7 @@ def _rank(op: InitTileOp) -> int:
     return len(type_.get_shape()) if is_memref(type_) else 0
 
 
-def _memref(c: Converter, value: SSAValue, op: Operation) -> Carrier:
+def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
     """A memref: address, sizes and strides."""
     type_ = memref_type(value)
     if memory_space_of(type_) == SHARED:
@@ -236,88 +253,16 @@ def _memref(c: Converter, value: SSAValue, op: Operation) -> Carrier:
         start, sizes = Start(parts[0]), tuple(parts[1 : 1 + rank])
         return View(start, element, sizes, tuple(parts[1 + rank :]), start)
 
-    return Carrier([i64, *[_INDEX] * (2 * rank)], flat, whole)
+    return _carried(c, [i64, *[_INDEX] * (2 * rank)], flat, whole)
 
 
 # Operations -------------------------------------------------------------------------
 
 
-def _for(c: Converter, op: scf.ForOp) -> None:
-    old = op.body.block
-    carriers = [carrier(c, each, op) for each in old.args[1:]]
-    inits = _flat(carriers, op.init_args)
-    body = Block(arg_types=[op.lower_bound.type, *_types(carriers)])
-    _say_range(c, body.args[0], op)
-    with c.emit.inside(body):
-        c.bind(old.args[0], body.args[0])
-        _bind(c, old.args[1:], body.args[1:], carriers)
-        c.run(old)
-        c.emit.add(scf.YieldOp(*_flat(carriers, _last(old).operands)))
-    bounds = op.lower_bound, op.upper_bound, op.step
-    c.emit.location = op.location
-    new = c.emit.add(scf.ForOp(*bounds, inits, Region(body)))
-    _bind(c, op.results, new.results, carriers)
-
-
-def _say_range(c: Converter, counter: SSAValue, op: scf.ForOp) -> None:
-    """What is known of a counter: from the first number to the last one."""
-    low, high = c.ranges.of(op.lower_bound), c.ranges.of(op.upper_bound)
-    if low is not None and high is not None and isinstance(counter.type, IndexType):
-        c.ranges.say(counter, Range(low.low, max(high.high - 1, low.low)))
-
-
-def _while(c: Converter, op: scf.WhileOp) -> None:
-    before, after = op.before.block, op.after.block
-    carried = [carrier(c, each, op) for each in before.args]
-    given = [carrier(c, each, op) for each in op.results]
-    inits = _flat(carried, op.inits)
-    first = Block(arg_types=_types(carried))
-    with c.emit.inside(first):
-        _bind(c, before.args, first.args, carried)
-        c.run(before)
-        condition, *values = _last(before).operands
-        c.emit.add(scf.ConditionOp(condition, *_flat(given, values)))
-    second = Block(arg_types=_types(given))
-    with c.emit.inside(second):
-        _bind(c, after.args, second.args, given)
-        c.run(after)
-        c.emit.add(scf.YieldOp(*_flat(carried, _last(after).operands)))
-    c.emit.location = op.location
-    regions = Region(first), Region(second)
-    new = c.emit.add(scf.WhileOp(inits, _types(given), *regions))
-    _bind(c, op.results, new.results, given)
-
-
-def _branches(c: Converter, op: scf.IfOp) -> None:
-    """A choice of regions without arguments."""
-    carriers = [carrier(c, each, op) for each in op.results]
-    regions: list[Region] = []
-    for region in op.regions:
-        blocks = [_branch(c, block, carriers) for block in region.blocks]
-        regions.append(Region(blocks))
-    c.emit.location = op.location
-    new = type(op).create(
-        operands=op.operands,
-        result_types=_types(carriers),
-        properties=dict(op.properties),
-        regions=regions,
-    )
-    c.emit.add(new)
-    _bind(c, op.results, new.results, carriers)
-
-
-def _branch(c: Converter, old: Block, carriers: Sequence[Carrier]) -> Block:
-    new = Block()
-    with c.emit.inside(new):
-        c.run(old)
-        c.emit.add(scf.YieldOp(*_flat(carriers, _last(old).operands)))
-    return new
-
-
 def _execute(c: Converter, op: scf.ExecuteRegionOp) -> None:
     """A region that runs once: its operations, here."""
     block = op.regions[0].block
-    c.run(block)
+    c.convert(block)
     for result, value in zip(op.results, _last(block).operands):
         if is_replaced(result):
             c.give(result, c.found(value))
@@ -327,59 +272,59 @@ def _execute(c: Converter, op: scf.ExecuteRegionOp) -> None:
 
 def _index_switch(c: Converter, op: scf.IndexSwitchOp) -> None:
     """One conditional in the other, the first case outermost."""
-    carriers = [carrier(c, each, op) for each in op.results]
+    carriers = [carried(c, each, op) for each in op.results]
     default, *cases = [region.block for region in op.regions]
     numbers = ints_of(op.cases)
 
     def choose(turn: int) -> list[SSAValue]:
         if turn == len(cases):
-            c.run(default)
-            return _flat(carriers, _last(default).operands)
+            c.convert(default)
+            return flatten(carriers, _last(default).operands)
         pair = op.arg, c.index(numbers[turn])
         test = c.emit.value(arith.CmpiOp("eq", *pair))
         yes, no = Block(), Block()
-        with c.emit.inside(yes):
-            c.run(cases[turn])
-            c.emit.add(scf.YieldOp(*_flat(carriers, _last(cases[turn]).operands)))
-        with c.emit.inside(no):
+        with c.inside(yes):
+            c.convert(cases[turn])
+            c.emit.add(scf.YieldOp(*flatten(carriers, _last(cases[turn]).operands)))
+        with c.inside(no):
             c.emit.add(scf.YieldOp(*choose(turn + 1)))
-        c.emit.location = op.location
-        made = scf.IfOp(test, _types(carriers), Region(yes), Region(no))
+        c.at(op)
+        made = scf.IfOp(test, types_of(carriers), Region(yes), Region(no))
         return list(c.emit.add(made).results)
 
-    _bind(c, op.results, choose(0), carriers)
+    bind(carriers, op.results, choose(0))
 
 
 def _parallel(c: Converter, op: scf.ParallelOp) -> None:
     """Trips in any order: one loop in the other, reductions as carried values."""
-    carriers = [carrier(c, each, op) for each in op.results]
+    carriers = [carried(c, each, op) for each in op.results]
     end = _last(op.body.block)
     assert isinstance(end, scf.ReduceOp)
 
     def give(before: Sequence[SSAValue]) -> list[SSAValue]:
-        c.run(op.body.block)
+        c.convert(op.body.block)
         found: list[SSAValue] = []
         rest = list(before)
         for each, value, region in zip(carriers, end.arguments, end.reductions):
             some, rest = rest[: len(each.types)], rest[len(each.types) :]
             left, right = region.block.args
-            _bind(c, [left], some, [each])
-            _bind(c, [right], each.flat(value), [each])
-            c.run(region.block)
-            found += each.flat(_last(region.block).operands[0])
+            each.bind(left, some)
+            each.bind(right, each.flatten(value))
+            c.convert(region.block)
+            found += each.flatten(_last(region.block).operands[0])
         return found
 
     bounds = list(zip(op.lower_bounds, op.upper_bounds, op.steps))
-    inits = _flat(carriers, op.init_vals)
+    inits = flatten(carriers, op.init_vals)
     found = _nest(c, op, op.body.block.args, bounds, inits, give)
-    _bind(c, op.results, found, carriers)
+    bind(carriers, op.results, found)
 
 
 def _forall(c: Converter, op: scf.ForallOp) -> None:
     block = op.region.block
 
     def give(before: Sequence[SSAValue]) -> list[SSAValue]:
-        c.run(block)
+        c.convert(block)
         return []
 
     _nest(c, op, block.args, list(zip(*op.mixed_bounds)), [], give)
@@ -398,11 +343,11 @@ def _nest(
         return give(inits)
     body = Block(arg_types=[_INDEX, *[each.type for each in inits]])
     lower, upper, step = (c.index(each) for each in bounds[0])
-    with c.emit.inside(body):
+    with c.inside(body):
         c.bind(counters[0], body.args[0])
         values = _nest(c, op, counters[1:], bounds[1:], body.args[1:], give)
         c.emit.add(scf.YieldOp(*values))
-    c.emit.location = op.location
+    c.at(op)
     loop = scf.ForOp(lower, upper, step, inits, Region(body))
     return list(c.emit.add(loop).results)
 
@@ -416,35 +361,10 @@ def _last(block: Block) -> Operation:
     return block.last_op
 
 
-def _types(carriers: Sequence[Carrier]) -> list[Attribute]:
-    return [type_ for each in carriers for type_ in each.types]
-
-
-def _flat(carriers: Sequence[Carrier], values: Sequence[SSAValue]) -> list[SSAValue]:
-    return [part for each, value in zip(carriers, values) for part in each.flat(value)]
-
-
-def _bind(
-    c: Converter,
-    old: Sequence[SSAValue],
-    new: Sequence[SSAValue],
-    carriers: Sequence[Carrier],
-) -> None:
-    """Say which of the flat values stand for which."""
-    rest = list(new)
-    for value, each in zip(old, carriers):
-        count = len(each.types)
-        some, rest = rest[:count], rest[count:]
-        if each.whole is None:
-            c.bind(value, some[0])
-        else:
-            c.give(value, each.whole(some))
-
-
 RULES: dict[type[Operation], Rule] = {
-    scf.ForOp: _for,
-    scf.WhileOp: _while,
-    scf.IfOp: _branches,
+    scf.ForOp: convert_for,
+    scf.WhileOp: convert_while,
+    scf.IfOp: convert_if,
     scf.IndexSwitchOp: _index_switch,
     scf.ParallelOp: _parallel,
     scf.ForallOp: _forall,

@@ -11,9 +11,9 @@ the same value: so descriptors, masks and offsets leave the loops they do not de
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import prod
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -29,6 +29,8 @@ from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.xetile import TileType
+from xetl.ir.builder import OpT
+from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu.lowering.to_xegpu.fragments import (
     LANES,
@@ -43,8 +45,6 @@ from xetl_xegpu.lowering.to_xegpu.fragments import (
     vector_of,
 )
 from xetl_xegpu.lowering.to_xegpu.plan import Plan
-
-OpT = TypeVar("OpT", bound=Operation)
 
 
 class _Scope(NamedTuple):
@@ -247,6 +247,7 @@ class Converter:
         plan: what was found out before anything is replaced.
         rules: for types of operations.
         otherwise: for operations element by element.
+        carried: how control flow carries a value.
     """
 
     def __init__(
@@ -256,6 +257,7 @@ class Converter:
         plan: Plan,
         rules: Mapping[type[Operation], Rule],
         otherwise: Rule,
+        carried: Callable[[Converter, SSAValue, Operation], Carried],
     ) -> None:
         self.kernel = kernel
         self.device = device
@@ -265,12 +267,13 @@ class Converter:
         self.ranges = Ranges(self.subgroups)
         self._rules = rules
         self._otherwise = otherwise
+        self._carried = carried
         self._found: dict[SSAValue, Found] = {}
         self._replaced: list[Operation] = []
 
     # The walk -----------------------------------------------------------------------
 
-    def run(self, block: Block) -> None:
+    def convert(self, block: Block) -> None:
         """Replace or keep all operations of a block, in their order."""
         self.run_all(list(block.ops))
 
@@ -312,6 +315,28 @@ class Converter:
         """The error that an operation cannot run here, with its line."""
         advice = help or "write it with other operations, or run it on `cpu`"
         return refusal(op, message, advice)
+
+    # Control flow, see `xetl.ir.conversion` ------------------------------------------
+
+    def carried(self, value: SSAValue, op: Operation) -> Carried:
+        """How ``op`` carries a value."""
+        return self._carried(self, value, op)
+
+    def converted(self, value: SSAValue) -> SSAValue:
+        """A scalar as it is: `bind` has replaced it where it is used."""
+        return value
+
+    def inside(self, block: Block) -> AbstractContextManager[None]:
+        """For a while add to ``block``, which will stand in the innermost one."""
+        return self.emit.inside(block)
+
+    def at(self, op: Operation) -> None:
+        """What is added from now on has the location of ``op``."""
+        self.emit.location = op.location
+
+    def add(self, op: OpT) -> OpT:
+        """Add an operation to the innermost block."""
+        return self.emit.add(op)
 
     # Values -------------------------------------------------------------------------
 

@@ -1,0 +1,144 @@
+"""Structured control flow in a 1:N conversion: carried values become several values.
+
+A conversion walks a function and says what stands for each value.  Here `scf.for`,
+`scf.while` and conditionals are rebuilt around converted regions: each value that they
+carry becomes the values that its `Carried` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from xetl.dialects.upstream import scf
+from xetl.ir.builder import OpT
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How control flow carries a value.
+
+    Attributes:
+        types: of the new values.
+        flatten: gives the new values that stand for a converted value of its kind.
+        bind: says that new values of these types stand for an old value.
+    """
+
+    types: Sequence[Attribute]
+    flatten: Callable[[SSAValue], Sequence[SSAValue]]
+    bind: Callable[[SSAValue, Sequence[SSAValue]], None]
+
+
+class Conversion(Protocol):
+    """What the conversion of control flow asks of the conversion around it."""
+
+    def carried(self, value: SSAValue, op: Operation) -> Carried:
+        """How ``op`` carries ``value``: a block argument, or a result."""
+        ...
+
+    def converted(self, value: SSAValue) -> SSAValue:
+        """The scalar that stands for a scalar."""
+        ...
+
+    def convert(self, block: Block) -> None:
+        """Add what the operations of an old block become; nothing for its end."""
+        ...
+
+    def inside(self, block: Block) -> AbstractContextManager[None]:
+        """Add to the end of a new block for a while."""
+        ...
+
+    def at(self, op: Operation) -> None:
+        """What is added from now on has the location of ``op``."""
+        ...
+
+    def add(self, op: OpT) -> OpT:
+        """Add an operation."""
+        ...
+
+
+def convert_for(c: Conversion, op: scf.ForOp) -> None:
+    """Convert a counted loop."""
+    old = op.body.block
+    counter, *carried = [c.carried(each, op) for each in old.args]
+    inits = flatten(carried, op.init_args)
+    body = Block(arg_types=types_of([counter, *carried]))
+    with c.inside(body):
+        bind([counter, *carried], old.args, body.args)
+        _convert_to_yield(c, old, carried)
+    c.at(op)
+    low, high, step = map(c.converted, (op.lower_bound, op.upper_bound, op.step))
+    new = c.add(scf.ForOp(low, high, step, inits, Region(body)))
+    bind(carried, op.results, new.results)
+
+
+def convert_while(c: Conversion, op: scf.WhileOp) -> None:
+    """Convert a loop with a condition; its two regions take different values."""
+    before, after = op.before.block, op.after.block
+    carried = [c.carried(each, op) for each in before.args]
+    given = [c.carried(each, op) for each in op.results]
+    inits = flatten(carried, op.inits)
+    first, second = Block(arg_types=types_of(carried)), Block(arg_types=types_of(given))
+    with c.inside(first):
+        bind(carried, before.args, first.args)
+        c.convert(before)
+        end = before.last_op
+        assert isinstance(end, scf.ConditionOp)
+        c.at(end)
+        values = flatten(given, end.arguments)
+        c.add(scf.ConditionOp(c.converted(end.condition), *values))
+    with c.inside(second):
+        bind(given, after.args, second.args)
+        _convert_to_yield(c, after, carried)
+    c.at(op)
+    regions = Region(first), Region(second)
+    new = c.add(scf.WhileOp(inits, types_of(given), *regions))
+    bind(given, op.results, new.results)
+
+
+def convert_if(c: Conversion, op: scf.IfOp) -> None:
+    """Convert a conditional."""
+    carried = [c.carried(each, op) for each in op.results]
+    regions: list[Region] = []
+    for region in op.regions:
+        blocks = [Block() for _ in region.blocks]
+        regions.append(Region(blocks))
+        for old, new in zip(region.blocks, blocks):
+            with c.inside(new):
+                _convert_to_yield(c, old, carried)
+    c.at(op)
+    new = c.add(scf.IfOp(c.converted(op.condition), types_of(carried), *regions))
+    bind(carried, op.results, new.results)
+
+
+def _convert_to_yield(c: Conversion, block: Block, carried: Sequence[Carried]) -> None:
+    c.convert(block)
+    end = block.last_op
+    assert isinstance(end, scf.YieldOp)
+    c.at(end)
+    c.add(scf.YieldOp(*flatten(carried, end.operands)))
+
+
+def types_of(carried: Sequence[Carried]) -> list[Attribute]:
+    """The types of all new values."""
+    return [type_ for each in carried for type_ in each.types]
+
+
+def flatten(carried: Sequence[Carried], values: Sequence[SSAValue]) -> list[SSAValue]:
+    """The new values that stand for some old ones, one after the other."""
+    pairs = zip(carried, values, strict=True)
+    return [part for each, value in pairs for part in each.flatten(value)]
+
+
+def bind(
+    carried: Sequence[Carried], old: Sequence[SSAValue], new: Sequence[SSAValue]
+) -> None:
+    """Say which of the new values, in their order, stand for which old value."""
+    start = 0
+    for each, value in zip(carried, old, strict=True):
+        each.bind(value, new[start : start + len(each.types)])
+        start += len(each.types)
