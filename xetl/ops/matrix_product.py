@@ -88,11 +88,11 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
         _remember(key, plan)
     if to is not None:
         _refuse_overlap(to, {"a": left, "b": right, "bias": row})
-        plan.road.run(left, right, to, row, packed)
+        plan.method.run(left, right, to, row, packed)
         note_written((out,))
         return out
     result = new_result(a, plan.shape or (1,), plan.dtype)
-    plan.road.run(left, right, as_numpy(result, "out"), row, packed)
+    plan.method.run(left, right, as_numpy(result, "out"), row, packed)
     return result if plan.shape else result.reshape(())
 
 

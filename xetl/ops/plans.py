@@ -126,16 +126,16 @@ class Plan(NamedTuple):
     Attributes:
         shape: of the result.
         dtype: of a new result.
-        road: computes it.
+        method: computes it.
     """
 
     shape: Shape
     dtype: DType
-    road: Road
+    method: Method
 
 
 @dataclass
-class Road:
+class Method:
     """Which launches make a product.
 
     Attributes:
@@ -225,8 +225,8 @@ def make_plan(
         columns = b.shape[-1] if b.ndim > 1 else 1
         check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
     function = find_activation(activation)
-    road = _road(a, b, out, function, dtypes.sums, is_packed)
-    return Plan(shape, dtypes.result, road)
+    method = _choose_method(a, b, out, function, dtypes.sums, is_packed)
+    return Plan(shape, dtypes.result, method)
 
 
 def find_activation(name: object) -> object:
@@ -257,14 +257,14 @@ def _refuse_own_overlap(out: Numbers) -> None:
         )
 
 
-def _road(
+def _choose_method(
     a: Numbers,
     b: Numbers,
     out: Numbers,
     function: object,
     sums: DType,
     is_packed: bool,
-) -> Road:
+) -> Method:
     """Choose views and tiles.
 
     * One b for a whole batch: one product with all rows.
@@ -295,7 +295,7 @@ def _road(
     bias_dim = 0 if swaps else 1
     constants = (function, bias_dim, is_column, sums, *tiles[:3])
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2
-    return Road(views, swaps, loops, packs, tiles.grid, constants)
+    return Method(views, swaps, loops, packs, tiles.grid, constants)
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:

@@ -1,9 +1,10 @@
 """The decorator ``kernel`` and what it makes of a function.
 
-A launch takes one of two roads. Where the arguments look like those of an earlier
-call, a native function made for that call checks them and runs the kernel, in well
-under a microsecond (`xetl.runtime.launcher`). If it will not, everything is done from
-the start: bind, specialise, compile if needed, check, launch (`Kernel.launch`).
+A launch takes the fast path or the slow path. Where the arguments look like those of
+an earlier call, a native function made for that call checks them and runs the kernel,
+in well under a microsecond (`xetl.runtime.launcher`). If it will not, everything is
+done from the start: bind, specialise, compile if needed, check, launch
+(`Kernel.launch`).
 """
 
 from __future__ import annotations
