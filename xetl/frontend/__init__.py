@@ -8,7 +8,6 @@ handle syntax; build_* say what each operation becomes.
 # Imported for their handlers, which register themselves.
 from xetl.frontend import (
     attributes,
-    build_breakpoint,
     build_debug,
     build_math,
     build_memory,
@@ -25,7 +24,6 @@ from xetl.frontend.module import build_module
 
 __all__ = [
     "attributes",
-    "build_breakpoint",
     "build_debug",
     "build_math",
     "build_memory",

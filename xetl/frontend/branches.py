@@ -352,9 +352,7 @@ def _join_returned(meeting: _Join) -> None:
     else:
         one, other = _as_floats_both(meeting, one, other)
         found, mine = other, other.value
-        nothing = one.value is None or mine is None
-        if nothing or (can_cross(mine) and not same_kind(one.value, mine)):
-            raise disagreement(meeting.ctx, other, one, meeting.ctx.frame.function)
+        _check_returned(meeting.ctx, one, other)
 
     def use(value: Value) -> None:
         scope.returned = Binding(value, found.node)
@@ -363,6 +361,13 @@ def _join_returned(meeting: _Join) -> None:
         raise _cannot_return(meeting.ctx, found)
     left = _DEAD if one is None else one.value
     meeting.cross(left, _DEAD if other is None else other.value, use)
+
+
+def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
+    """Refuse paths that return values of different kinds, or only one a value."""
+    nothing = one.value is None or other.value is None
+    if nothing or (can_cross(other.value) and not same_kind(one.value, other.value)):
+        raise disagreement(ctx, other, one, ctx.frame.function)
 
 
 def _cannot_return(ctx: Context, returned: Binding) -> CompileError:

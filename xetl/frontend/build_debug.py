@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import VectorType
@@ -10,15 +11,20 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import vector
-from xetl.errors import ControlFlowError, TileTypeError
+from xetl.errors import ControlFlowError, NameLookupError, TileTypeError
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call, wrong_kind
+from xetl.frontend.arguments import Arg, Call, Given, wrong_kind
+from xetl.frontend.arrays import as_memref
+from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.casts import extract, runtime
-from xetl.frontend.context import builds
+from xetl.frontend.context import Context, builds
 from xetl.frontend.expressions import escaped
+from xetl.frontend.scope import Scope
 from xetl.frontend.types import (
+    Array,
     Scalar,
     Text,
+    Tile,
     Value,
     Vector,
     describe,
@@ -26,6 +32,55 @@ from xetl.frontend.types import (
     is_constant,
     is_number,
 )
+
+
+def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
+    arguments = [*given.positional, *given.keywords.values()]
+    if arguments:
+        raise ctx.error(
+            NameLookupError,
+            "X0105",
+            "`breakpoint` takes no arguments in a kernel",
+            arguments[0].node,
+        )
+    names: list[str] = []
+    values: list[SSAValue] = []
+    unsigned: list[int] = []
+    for name, value in _visible(ctx.scope).items():
+        ssa = _visible_value(ctx, value)
+        if ssa is None:
+            continue
+        if isinstance(value, Vector | Array | Tile) and value.dtype.kind == "u":
+            unsigned.append(len(values))
+        names.append(name)
+        values.append(ssa)
+    ctx.add(xetile.BreakpointOp(names, values, unsigned))
+
+
+def _visible(scope: Scope) -> Mapping[str, Value]:
+    """The variables of a function, and of those around it in the kernel."""
+    found: dict[str, Value] = {}
+    if isinstance(scope.outer, Scope):
+        found.update(_visible(scope.outer))
+    found.update((name, each.value) for name, each in scope.bindings.items())
+    return found
+
+
+def _visible_value(ctx: Context, value: Value) -> SSAValue | None:
+    """A variable as a value of the IR; None: a debugger does not show it."""
+    if is_number(value) or isinstance(value, Scalar):
+        return runtime(ctx, value).ssa
+    if isinstance(value, Array):
+        return as_memref(ctx, value)
+    if isinstance(value, Vector) and len(value.shape) == 1:
+        line = VectorType(element_type(value.dtype), value.shape)
+        return ctx.emit(vector.ShapeCastOp(value.ssa, line))
+    if isinstance(value, Vector | Tile):
+        return value.ssa
+    return None
+
+
+BUILTINS[breakpoint] = _breakpoint
 
 
 @dataclass(eq=False, slots=True)
