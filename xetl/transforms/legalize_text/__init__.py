@@ -1,7 +1,8 @@
 """legalize-text: operations that others express become those.
 
 Why: texts may have any operation of MLIR; each that is a short word for others would
-otherwise be one more case in every backend.
+otherwise be one more case in every backend.  Loops in any order, switches and regions
+that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`.
 
 Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
 After:  ``arith.cmpf uno, %v, %v``, ``arith.muli %i, %c4``
