@@ -10,22 +10,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from xdsl.dialects.builtin import IndexType, i64
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.ranges import Range
-from xetl.dialects.base import Index, ints_of, memref_type
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.conversion import (
     Carried,
-    bind,
     convert_for,
     convert_if,
     convert_while,
-    flatten,
-    types_of,
 )
 from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule, is_replaced
 from xetl_xegpu.lowering.to_xegpu.fragments import (
@@ -259,119 +256,14 @@ def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
 # Operations -------------------------------------------------------------------------
 
 
-def _execute(c: Converter, op: scf.ExecuteRegionOp) -> None:
-    """A region that runs once: its operations, here."""
-    block = op.regions[0].block
-    c.convert(block)
-    for result, value in zip(op.results, _last(block).operands):
-        if is_replaced(result):
-            c.give(result, c.found(value))
-        else:
-            c.bind(result, value)
-
-
-def _index_switch(c: Converter, op: scf.IndexSwitchOp) -> None:
-    """One conditional in the other, the first case outermost."""
-    carriers = [carried(c, each, op) for each in op.results]
-    default, *cases = [region.block for region in op.regions]
-    numbers = ints_of(op.cases)
-
-    def choose(turn: int) -> list[SSAValue]:
-        if turn == len(cases):
-            c.convert(default)
-            return flatten(carriers, _last(default).operands)
-        pair = op.arg, c.index(numbers[turn])
-        test = c.emit.value(arith.CmpiOp("eq", *pair))
-        yes, no = Block(), Block()
-        with c.inside(yes):
-            c.convert(cases[turn])
-            c.emit.add(scf.YieldOp(*flatten(carriers, _last(cases[turn]).operands)))
-        with c.inside(no):
-            c.emit.add(scf.YieldOp(*choose(turn + 1)))
-        c.at(op)
-        made = scf.IfOp(test, types_of(carriers), Region(yes), Region(no))
-        return list(c.emit.add(made).results)
-
-    bind(carriers, op.results, choose(0))
-
-
-def _parallel(c: Converter, op: scf.ParallelOp) -> None:
-    """Trips in any order: one loop in the other, reductions as carried values."""
-    carriers = [carried(c, each, op) for each in op.results]
-    end = _last(op.body.block)
-    assert isinstance(end, scf.ReduceOp)
-
-    def give(before: Sequence[SSAValue]) -> list[SSAValue]:
-        c.convert(op.body.block)
-        found: list[SSAValue] = []
-        rest = list(before)
-        for each, value, region in zip(carriers, end.arguments, end.reductions):
-            some, rest = rest[: len(each.types)], rest[len(each.types) :]
-            left, right = region.block.args
-            each.bind(left, some)
-            each.bind(right, each.flatten(value))
-            c.convert(region.block)
-            found += each.flatten(_last(region.block).operands[0])
-        return found
-
-    bounds = list(zip(op.lower_bounds, op.upper_bounds, op.steps))
-    inits = flatten(carriers, op.init_vals)
-    found = _nest(c, op, op.body.block.args, bounds, inits, give)
-    bind(carriers, op.results, found)
-
-
-def _forall(c: Converter, op: scf.ForallOp) -> None:
-    block = op.region.block
-
-    def give(before: Sequence[SSAValue]) -> list[SSAValue]:
-        c.convert(block)
-        return []
-
-    _nest(c, op, block.args, list(zip(*op.mixed_bounds)), [], give)
-
-
-def _nest(
-    c: Converter,
-    op: Operation,
-    counters: Sequence[SSAValue],
-    bounds: Sequence[Sequence[Index]],
-    inits: Sequence[SSAValue],
-    give: Callable[[Sequence[SSAValue]], list[SSAValue]],
-) -> list[SSAValue]:
-    """Loops in one another; ``give`` makes the inside and its new carried values."""
-    if not bounds:
-        return give(inits)
-    body = Block(arg_types=[_INDEX, *[each.type for each in inits]])
-    lower, upper, step = (c.index(each) for each in bounds[0])
-    with c.inside(body):
-        c.bind(counters[0], body.args[0])
-        values = _nest(c, op, counters[1:], bounds[1:], body.args[1:], give)
-        c.emit.add(scf.YieldOp(*values))
-    c.at(op)
-    loop = scf.ForOp(lower, upper, step, inits, Region(body))
-    return list(c.emit.add(loop).results)
-
-
 def _end(c: Converter, op: Operation) -> None:
     """The values it gives are read by who replaces the operation around it."""
-
-
-def _last(block: Block) -> Operation:
-    assert block.last_op is not None
-    return block.last_op
 
 
 RULES: dict[type[Operation], Rule] = {
     scf.ForOp: convert_for,
     scf.WhileOp: convert_while,
     scf.IfOp: convert_if,
-    scf.IndexSwitchOp: _index_switch,
-    scf.ParallelOp: _parallel,
-    scf.ForallOp: _forall,
-    scf.ExecuteRegionOp: _execute,
     scf.YieldOp: _end,
     scf.ConditionOp: _end,
-    scf.ReduceOp: _end,
-    scf.ReduceReturnOp: _end,
-    scf.ForallInParallelOp: _end,
 }
