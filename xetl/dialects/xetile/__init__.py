@@ -9,6 +9,15 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from ..operation import operations_of
+from . import (
+    access_ops,
+    breakpoint_op,
+    debug_ops,
+    memory_ops,
+    scan_op,
+    value_ops,
+)
 from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr
 from .breakpoint_op import BreakpointOp
@@ -36,27 +45,9 @@ from .value_ops import (
 
 XeTile = Dialect(
     "xetile",
-    [
-        InitTileOp,
-        LoadTileOp,
-        StoreTileOp,
-        PrefetchTileOp,
-        UpdateTileOffsetOp,
-        TileMmaOp,
-        AtomicRmwTileOp,
-        LoadGatherOp,
-        StoreScatterOp,
-        TileTransposeOp,
-        TileReduceOp,
-        TileBroadcastOp,
-        TileConvLayoutOp,
-        TilePackOp,
-        TileUnpackOp,
-        TileScanOp,
-        PrintOp,
-        AssertOp,
-        BreakpointOp,
-    ],
+    operations_of(
+        *(memory_ops, access_ops, value_ops, scan_op, debug_ops, breakpoint_op)
+    ),
     [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, LayoutAttr, CacheHintAttr],
 )
 

@@ -11,7 +11,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -31,14 +30,11 @@ from .memory_ops import check_mask, check_padding, check_vector, tile_type
 from .types import TileType
 
 
-@irdl_op_definition
-class LoadGatherOp(XetlOp):
+class LoadGatherOp(XetlOp, name="xetile.load_gather"):
     """The elements of a scattered tile where the mask is set, else ``padding`` or 0.
 
     Addresses that are masked off are never touched.  Source: RFC, "load_gather".
     """
-
-    name = "xetile.load_gather"
 
     tile = operand_def(TileType)
     mask = operand_def(VectorType)
@@ -87,14 +83,11 @@ class LoadGatherOp(XetlOp):
         check_padding(self.padding, tile)
 
 
-@irdl_op_definition
-class StoreScatterOp(XetlOp):
+class StoreScatterOp(XetlOp, name="xetile.store_scatter"):
     """Write elements where the mask is set; equal offsets: any one of them wins.
 
     Source: RFC, "store_scatter".
     """
-
-    name = "xetile.store_scatter"
 
     value = operand_def(VectorType)
     mask = operand_def(VectorType)
@@ -104,11 +97,6 @@ class StoreScatterOp(XetlOp):
     l3_hint = opt_prop_def(Attribute)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self, value: Value, mask: Value, tile: Value, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands=[value, mask, tile], **common)
 
     @property
     def tile_type(self) -> TileType:
@@ -132,15 +120,12 @@ class StoreScatterOp(XetlOp):
         check_vector("the value", self.value.type, tile)
 
 
-@irdl_op_definition
-class AtomicRmwTileOp(XetlOp):
+class AtomicRmwTileOp(XetlOp, name="xetile.atomic_rmw_tile"):
     """Combine each element in memory with a value, atomically; gives the old ones.
 
     Elements outside the base matrix or masked off are not touched; their result is
     0.  Source: RFC, "atomic_rmw_tile".
     """
-
-    name = "xetile.atomic_rmw_tile"
 
     value = operand_def(VectorType)
     tile = operand_def(TileType)

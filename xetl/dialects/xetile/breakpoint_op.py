@@ -8,7 +8,6 @@ from typing import Self
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr
 from xdsl.irdl import (
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     traits_def,
@@ -30,15 +29,12 @@ from ..operation import Common, XetlOp
 from .syntax import parse_types
 
 
-@irdl_op_definition
-class BreakpointOp(XetlOp):
+class BreakpointOp(XetlOp, name="xetile.breakpoint"):
     """Let a debugger look at the variables of a kernel; compiled code goes on.
 
     ``names`` are those of the values; a value of any type may be among them.
     ``unsigned`` lists the vectors whose integers have no sign.
     """
-
-    name = "xetile.breakpoint"
 
     arguments = var_operand_def()
     names = prop_def(ArrayAttr[StringAttr])

@@ -13,7 +13,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -99,8 +98,7 @@ def _properties(template: str, unsigned: Sequence[int]) -> dict[str, Attribute |
     }
 
 
-@irdl_op_definition
-class PrintOp(XetlOp):
+class PrintOp(XetlOp, name="xetile.print"):
     """Print a line: ``template``, its fields filled with the values.
 
     Each program of the grid prints its own lines, in its own order.  Scalars (index,
@@ -108,8 +106,6 @@ class PrintOp(XetlOp):
     rank 1 and 2 as NumPy prints arrays of that rank (a field of a vector has no
     format).  ``unsigned`` lists the values whose integers have no sign.
     """
-
-    name = "xetile.print"
 
     arguments = var_operand_def()
     template = prop_def(StringAttr)
@@ -146,15 +142,12 @@ class PrintOp(XetlOp):
         _check_text(self)
 
 
-@irdl_op_definition
-class AssertOp(XetlOp):
+class AssertOp(XetlOp, name="xetile.assert"):
     """Stop the program unless ``condition`` holds; the text is that of `PrintOp`.
 
     What the program stored before stays stored; other programs may still run.  The
     launch fails with the text and the location of the operation.
     """
-
-    name = "xetile.assert"
 
     condition = operand_def(i1)
     arguments = var_operand_def()

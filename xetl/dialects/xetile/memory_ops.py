@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, OpResult
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -62,8 +61,7 @@ def tile_type(value: Value) -> TileType:
     return found
 
 
-@irdl_op_definition
-class InitTileOp(XetlOp):
+class InitTileOp(XetlOp, name="xetile.init_tile"):
     """Describe a tile of a matrix: no memory is touched.
 
     Without ``indices`` the tile is the block at ``offsets``; a memref of static shape
@@ -71,8 +69,6 @@ class InitTileOp(XetlOp):
     With ``indices`` each element has its own offset, in elements, from a base of rank
     0 or 1.  Source: XeTile RFC, "init_tile".
     """
-
-    name = "xetile.init_tile"
 
     source = operand_def()
     offsets = var_operand_def(IndexType)
@@ -199,8 +195,7 @@ def _check_hints(*hints: Attribute | None) -> None:
         )
 
 
-@irdl_op_definition
-class LoadTileOp(XetlOp):
+class LoadTileOp(XetlOp, name="xetile.load_tile"):
     """The elements of a tile; outside the base matrix ``padding``, or zero.
 
     With ``array_length`` n there are n results, each one tile further right.  With
@@ -208,8 +203,6 @@ class LoadTileOp(XetlOp):
     which `legalize-text` makes of it.  Source: XeTile RFC, "load_tile" (``transpose``:
     the first RFC).
     """
-
-    name = "xetile.load_tile"
 
     tile = operand_def(TileType)
     padding = opt_prop_def(Attribute)
@@ -283,14 +276,11 @@ class LoadTileOp(XetlOp):
         _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
 
 
-@irdl_op_definition
-class StoreTileOp(XetlOp):
+class StoreTileOp(XetlOp, name="xetile.store_tile"):
     """Write a vector to a tile; what lies outside the base matrix is dropped.
 
     Source: XeTile RFC, "store_tile".
     """
-
-    name = "xetile.store_tile"
 
     value = operand_def(VectorType)
     tile = operand_def(TileType)
@@ -335,14 +325,11 @@ class StoreTileOp(XetlOp):
         _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
 
 
-@irdl_op_definition
-class PrefetchTileOp(XetlOp):
+class PrefetchTileOp(XetlOp, name="xetile.prefetch_tile"):
     """Ask for a tile to be brought to a cache; never faults.
 
     Source: XeTile RFC, "prefetch_tile".
     """
-
-    name = "xetile.prefetch_tile"
 
     tile = operand_def(TileType)
     locality = opt_prop_def(IntegerAttr)
@@ -391,14 +378,11 @@ class PrefetchTileOp(XetlOp):
         _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
 
 
-@irdl_op_definition
-class UpdateTileOffsetOp(XetlOp):
+class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
     """The tile moved by ``offsets`` rows and columns, or each element by its index.
 
     Source: XeTile RFC, "update_tile_offset".
     """
-
-    name = "xetile.update_tile_offset"
 
     tile = operand_def(TileType)
     offsets = var_operand_def(IndexType)

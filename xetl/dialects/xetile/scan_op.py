@@ -6,7 +6,7 @@ from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.irdl import prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -17,8 +17,7 @@ from . import value_syntax as syntax
 from .value_ops import ValueOp
 
 
-@irdl_op_definition
-class TileScanOp(ValueOp):
+class TileScanOp(ValueOp, name="xetile.tile_scan"):
     """Combine all elements up to and with each one along ``dim``; rank 2.
 
     f16 and bf16 combine in f32, and each result is rounded once; integers wrap.  The
@@ -26,23 +25,15 @@ class TileScanOp(ValueOp):
     the neutral element).
     """
 
-    name = "xetile.tile_scan"
-
     kind = prop_def(StringAttr)
     scan_dims = prop_def(DenseArrayBase)
 
     def __init__(
         self, kind: str, source: Value, dim: int, **common: Unpack[Common]
     ) -> None:
-        super().__init__(
-            operands=[source],
-            result_types=[type_of(source)],
-            properties={
-                "kind": StringAttr(normalize_kind(kind)),
-                "scan_dims": dense_i64([dim]),
-            },
-            **common,
-        )
+        name, dims = StringAttr(normalize_kind(kind)), dense_i64([dim])
+        type_ = type_of(source)
+        super().__init__(source, type_, kind=name, scan_dims=dims, **common)
 
     @property
     def dim(self) -> int:

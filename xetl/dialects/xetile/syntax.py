@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -225,16 +225,31 @@ def print_operands_to_results(
         printer.print_list(op.result_types, printer.print_attribute)
 
 
-def parse_store_tile(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%v, %t {...} : vector, tile``.
+class _ParsedStore(NamedTuple):
+    """A store up to the types in front of an arrow."""
 
-    The RFC also has ``vector into tile``, and the tile first.
-    """
+    operands: list[UnresolvedOperand]
+    properties: dict[str, Attribute]
+    attributes: dict[str, Attribute]
+    position: int
+    types: list[Attribute]
+
+
+def _parse_store(parser: Parser, op_type: type[IRDLOperation]) -> _ParsedStore:
     operands = parse_operands(parser)
     properties, attributes = parse_attributes(parser, op_type)
     parser.parse_punctuation(":")
     position = parser.pos
     types = parse_types(parser)
+    return _ParsedStore(operands, properties, attributes, position, types)
+
+
+def parse_store_tile(parser: Parser, op_type: type[OpT]) -> OpT:
+    """Parse ``%v, %t {...} : vector, tile``.
+
+    The RFC also has ``vector into tile``, and the tile first.
+    """
+    operands, properties, attributes, position, types = _parse_store(parser, op_type)
     if parse_optional_arrow(parser):
         types += parse_types(parser)
     first, index = parser.ssa_values.get(operands[0].operand_name), operands[0].index
@@ -251,11 +266,7 @@ def parse_store_tile(parser: Parser, op_type: type[OpT]) -> OpT:
 
 def parse_store_scatter(parser: Parser, op_type: type[OpT]) -> OpT:
     """Parse ``%v, %mask, %t : ...`` or ``%v, %t, %mask : ...``."""
-    operands = parse_operands(parser)
-    properties, attributes = parse_attributes(parser, op_type)
-    parser.parse_punctuation(":")
-    position = parser.pos
-    types = parse_types(parser)
+    operands, properties, attributes, position, types = _parse_store(parser, op_type)
     if parse_optional_arrow(parser):
         # RFC: `vector into tile`, with the type of the mask left out.
         types += [parser.parse_type()]

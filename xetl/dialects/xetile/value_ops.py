@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     BaseAttr,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -84,14 +83,11 @@ def accumulator_type(element: Attribute) -> Attribute:
     return element if isinstance(element, Float64Type) else f32
 
 
-@irdl_op_definition
-class TileMmaOp(XetlOp):
+class TileMmaOp(XetlOp, name="xetile.tile_mma"):
     """``a @ b + c``: sums run in f32 (i32, f64), one rounding to the type of c.
 
     Integer operands are signed unless said otherwise.  Source: RFC, "tile_mma".
     """
-
-    name = "xetile.tile_mma"
 
     a = operand_def(VectorType)
     b = operand_def(VectorType)
@@ -166,15 +162,12 @@ class TileMmaOp(XetlOp):
         verify.map_fits("wg_map_c", self.wg_map, self.result.type)
 
 
-@irdl_op_definition
-class TileTransposeOp(ValueOp):
+class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
     """Rows become columns; in blocks, so do the rows and columns of blocks.
 
     Source: RFC, "tile_transpose"; the form of rank 4, permuted by ``[1, 0, 3, 2]``, is
     ours: with it a transposed operand needs no packing between load and product.
     """
-
-    name = "xetile.tile_transpose"
 
     permutation = prop_def(DenseArrayBase)
 
@@ -204,15 +197,12 @@ class TileTransposeOp(ValueOp):
         self.verify_maps()
 
 
-@irdl_op_definition
-class TileReduceOp(ValueOp):
+class TileReduceOp(ValueOp, name="xetile.tile_reduce"):
     """Combine all elements along ``dims``; these keep size 1 (or the group count).
 
     With ``reduction_size`` s, groups of s neighbours along the dimension are
     combined, and n / s remain.  Source: RFC, "tile_reduce".
     """
-
-    name = "xetile.tile_reduce"
 
     kind = prop_def(StringAttr)
     reduction_dims = prop_def(DenseArrayBase)
@@ -269,11 +259,8 @@ class TileReduceOp(ValueOp):
         self.verify_maps()
 
 
-@irdl_op_definition
-class TileBroadcastOp(ValueOp):
+class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast"):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
-
-    name = "xetile.tile_broadcast"
 
     broadcast_dims = prop_def(DenseArrayBase)
 
@@ -311,11 +298,8 @@ class TileBroadcastOp(ValueOp):
         self.verify_maps()
 
 
-@irdl_op_definition
-class TileConvLayoutOp(ValueOp):
+class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
     """The same values in other subgroups.  Source: RFC, "tile_conv_layout"."""
-
-    name = "xetile.tile_conv_layout"
 
     def __init__(
         self,
@@ -344,14 +328,11 @@ class TileConvLayoutOp(ValueOp):
         self.verify_maps()
 
 
-@irdl_op_definition
-class TilePackOp(ValueOp):
+class TilePackOp(ValueOp, name="xetile.tile_pack"):
     """(h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d].
 
     Source: RFC, "Internal Operations to support gradual lowering".
     """
-
-    name = "xetile.tile_pack"
 
     blocks = prop_def(DenseArrayBase, prop_name="inner_blocks")
 
@@ -386,11 +367,8 @@ class TilePackOp(ValueOp):
         verify.pack(self.source_type, self.result.type, self.inner_blocks)
 
 
-@irdl_op_definition
-class TileUnpackOp(ValueOp):
+class TileUnpackOp(ValueOp, name="xetile.tile_unpack"):
     """(h/b0, w/b1, b0, b1) to (h, w).  Source: RFC, as tile_pack."""
-
-    name = "xetile.tile_unpack"
 
     blocks = prop_def(DenseArrayBase, prop_name="inner_blocks")
 

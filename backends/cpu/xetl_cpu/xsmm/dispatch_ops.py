@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     prop_def,
     result_def,
     traits_def,
@@ -25,6 +23,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import ints_of
+from xetl.dialects.operation import XetlOp
 from xetl_cpu.xsmm.flags import (
     BINARY_FLAGS,
     BINARY_KINDS,
@@ -43,7 +42,7 @@ def names_attribute(names: Sequence[str]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([StringAttr(name) for name in names])
 
 
-class DispatchOp(IRDLOperation):
+class DispatchOp(XetlOp):
     """What all dispatches share: sizes, flags and a data type.
 
     ``SIZES`` names the numbers, ``FLAGS`` the lists of flags with their tables,
@@ -160,36 +159,28 @@ def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
         raise VerifyException(f"{what} `{name}` is not one of {', '.join(table)}")
 
 
-@irdl_op_definition
-class GemmDispatchOp(DispatchOp):
+class GemmDispatchOp(DispatchOp, name="xsmm.gemm.dispatch"):
     """A kernel for one product."""
 
-    name = "xsmm.gemm.dispatch"
-    SIZES: ClassVar[tuple[str, ...]] = GEMM_SIZES
+    SIZES = GEMM_SIZES
 
 
-@irdl_op_definition
-class BrgemmDispatchOp(DispatchOp):
+class BrgemmDispatchOp(DispatchOp, name="xsmm.brgemm.dispatch"):
     """A kernel for a batch of products that are summed."""
 
-    name = "xsmm.brgemm.dispatch"
-    SIZES: ClassVar[tuple[str, ...]] = BRGEMM_SIZES
+    SIZES = BRGEMM_SIZES
 
 
-@irdl_op_definition
-class TileConfigDispatchOp(DispatchOp):
+class TileConfigDispatchOp(DispatchOp, name="xsmm.IntelAMXtileConfig.dispatch"):
     """A kernel that sets AMX up (``no_reset_tileconfig``) or gives it back."""
 
-    name = "xsmm.IntelAMXtileConfig.dispatch"
-    SIZES: ClassVar[tuple[str, ...]] = BRGEMM_SIZES
+    SIZES = BRGEMM_SIZES
 
 
-@irdl_op_definition
-class FusedBrgemmDispatchOp(DispatchOp):
+class FusedBrgemmDispatchOp(DispatchOp, name="xsmm.fused_brgemm.dispatch"):
     """A BRGEMM followed by a binary and then a unary operation on C."""
 
-    name = "xsmm.fused_brgemm.dispatch"
-    SIZES: ClassVar[tuple[str, ...]] = BRGEMM_SIZES
+    SIZES = BRGEMM_SIZES
     FLAGS: ClassVar[Mapping[str, Mapping[str, int]]] = {
         "flags": GEMM_FLAGS,
         "binary_flags": BINARY_FLAGS,
@@ -206,24 +197,20 @@ class FusedBrgemmDispatchOp(DispatchOp):
     unary_kind = prop_def(StringAttr)
 
 
-@irdl_op_definition
-class UnaryDispatchOp(DispatchOp):
+class UnaryDispatchOp(DispatchOp, name="xsmm.unary.dispatch"):
     """A kernel from one matrix to another."""
 
-    name = "xsmm.unary.dispatch"
-    SIZES: ClassVar[tuple[str, ...]] = ("m", "n", "ldi", "ldo")
+    SIZES = ("m", "n", "ldi", "ldo")
     FLAGS: ClassVar[Mapping[str, Mapping[str, int]]] = {"flags": UNARY_FLAGS}
     KINDS: ClassVar[Mapping[str, Mapping[str, int]]] = {"kind": UNARY_KINDS}
 
     kind = prop_def(StringAttr)
 
 
-@irdl_op_definition
-class BinaryDispatchOp(DispatchOp):
+class BinaryDispatchOp(DispatchOp, name="xsmm.binary.dispatch"):
     """A kernel from two matrices to a third."""
 
-    name = "xsmm.binary.dispatch"
-    SIZES: ClassVar[tuple[str, ...]] = ("m", "n", "ldi_lhs", "ldi_rhs", "ldo")
+    SIZES = ("m", "n", "ldi_lhs", "ldi_rhs", "ldo")
     FLAGS: ClassVar[Mapping[str, Mapping[str, int]]] = {"flags": BINARY_FLAGS}
     KINDS: ClassVar[Mapping[str, Mapping[str, int]]] = {"kind": BINARY_KINDS}
 

@@ -12,8 +12,6 @@ from typing import ClassVar
 from xdsl.dialects.builtin import FunctionType, MemRefType, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
     operand_def,
     prop_def,
     traits_def,
@@ -24,10 +22,11 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects.operation import XetlOp
 from xetl_cpu.xsmm.flags import BINARY_KINDS, DATA_TYPES, UNARY_KINDS
 
 
-class InvokeOp(IRDLOperation):
+class InvokeOp(XetlOp):
     """What all invocations share: the kernel first, then what it works on.
 
     ``MEMREFS`` says what the operands behind the kernel are; with ``HAS_BATCH`` the
@@ -131,65 +130,50 @@ def _more(parser: Parser) -> bool:
     return parser.parse_optional_punctuation(",") is not None
 
 
-@irdl_op_definition
-class GemmOp(InvokeOp):
+class GemmOp(InvokeOp, name="xsmm.gemm"):
     """C += A @ B."""
 
-    name = "xsmm.gemm"
-    MEMREFS: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    MEMREFS = ("a", "b", "c")
 
 
-@irdl_op_definition
-class BrgemmOp(InvokeOp):
+class BrgemmOp(InvokeOp, name="xsmm.brgemm"):
     """C += the sum of ``batch`` products, A and B moving by the dispatched strides."""
 
-    name = "xsmm.brgemm"
-    MEMREFS: ClassVar[tuple[str, ...]] = ("a", "b", "c")
-    HAS_BATCH: ClassVar[bool] = True
+    MEMREFS = ("a", "b", "c")
+    HAS_BATCH = True
 
 
-@irdl_op_definition
-class FusedBrgemmOp(InvokeOp):
+class FusedBrgemmOp(InvokeOp, name="xsmm.fused_brgemm"):
     """C = unary(binary(d, C + the sum of products))."""
 
-    name = "xsmm.fused_brgemm"
-    MEMREFS: ClassVar[tuple[str, ...]] = ("a", "b", "c", "d")
-    HAS_BATCH: ClassVar[bool] = True
+    MEMREFS = ("a", "b", "c", "d")
+    HAS_BATCH = True
 
 
-@irdl_op_definition
-class UnaryOp(InvokeOp):
+class UnaryOp(InvokeOp, name="xsmm.unary"):
     """A matrix made from another."""
 
-    name = "xsmm.unary"
-    MEMREFS: ClassVar[tuple[str, ...]] = ("input", "output")
+    MEMREFS = ("input", "output")
     KINDS: ClassVar[Mapping[str, int] | None] = UNARY_KINDS
 
     kind = prop_def(StringAttr)
 
 
-@irdl_op_definition
-class BinaryOp(InvokeOp):
+class BinaryOp(InvokeOp, name="xsmm.binary"):
     """A matrix made from two others."""
 
-    name = "xsmm.binary"
-    MEMREFS: ClassVar[tuple[str, ...]] = ("lhs", "rhs", "output")
+    MEMREFS = ("lhs", "rhs", "output")
     KINDS: ClassVar[Mapping[str, int] | None] = BINARY_KINDS
 
     kind = prop_def(StringAttr)
 
 
-@irdl_op_definition
-class TileConfigOp(IRDLOperation):
+class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig"):
     """Set AMX up for a kernel, or give it back; ``state`` keeps what was before.
 
     Which of the two it is the dispatched kernel says.
     """
 
-    name = "xsmm.IntelAMXtileConfig"
     kernel = operand_def(i64)
     state = operand_def(MemRefType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(self, kernel: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[kernel, state])

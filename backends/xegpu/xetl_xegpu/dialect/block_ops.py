@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, UnitAttr, VectorTyp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     result_def,
@@ -36,6 +35,7 @@ from xetl.dialects.base import (
     type_of,
 )
 from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.type_rules import like
 
 from . import syntax
 from .attributes import LayoutAttr, SliceAttr
@@ -60,16 +60,13 @@ def descriptor_type(value: Value) -> TensorDescType:
     return found
 
 
-@irdl_op_definition
-class CreateNdTdescOp(XetlOp):
+class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc"):
     """Describe a block of a matrix, a memref or an address (i64): nothing is touched.
 
     A static memref knows its shape and strides (elements); an address, or a dynamic
     memref whose last dimensions are not known, gets them here.  Offsets are rather
     given where the block is used: `mlir-opt` 22 lowers only those.
     """
-
-    name = "xegpu.create_nd_tdesc"
 
     source = operand_def()
     offsets = var_operand_def(IndexType)
@@ -233,16 +230,13 @@ def _offset_properties(
     return given.values, {"const_offsets": given.static}
 
 
-@irdl_op_definition
-class LoadNdOp(_BlockOp):
+class LoadNdOp(_BlockOp, name="xegpu.load_nd"):
     """The elements of a block; zero outside of the matrix.
 
     ``packed`` pairs rows as the right side of `xegpu.dpas` wants them (VNNI):
     ``R[i, n, j] = B[i * f + j, n]``, f elements in 32 bits.  ``transpose`` swaps rows
     and columns.  With ``array_length`` > 1 the blocks are a dimension in front.
     """
-
-    name = "xegpu.load_nd"
 
     packed = opt_prop_def(UnitAttr)
     transpose = opt_prop_def(DenseArrayBase)
@@ -314,11 +308,8 @@ def loaded_type(
     return verify_loaded(described, None, packed, transpose)
 
 
-@irdl_op_definition
-class StoreNdOp(_BlockOp):
+class StoreNdOp(_BlockOp, name="xegpu.store_nd"):
     """Write a block; what lies outside of the matrix is dropped."""
-
-    name = "xegpu.store_nd"
 
     # In the order of the text: those of a base class would come last.
     value = operand_def(VectorType)
@@ -355,11 +346,8 @@ class StoreNdOp(_BlockOp):
         syntax.check_hints(self, syntax.WRITE_HINTS)
 
 
-@irdl_op_definition
-class PrefetchNdOp(_BlockOp):
+class PrefetchNdOp(_BlockOp, name="xegpu.prefetch_nd"):
     """Ask for a block to be brought to a cache; never faults."""
-
-    name = "xegpu.prefetch_nd"
 
     l1_hint = opt_prop_def(Attribute)
     l2_hint = opt_prop_def(Attribute)
@@ -392,14 +380,11 @@ class PrefetchNdOp(_BlockOp):
         syntax.check_hints(self, syntax.READ_HINTS)
 
 
-@irdl_op_definition
-class UpdateNdOffsetOp(_BlockOp):
+class UpdateNdOffsetOp(_BlockOp, name="xegpu.update_nd_offset"):
     """The block moved by ``offsets``.  `mlir-opt` 22 has it, but does not lower it."""
 
-    name = "xegpu.update_nd_offset"
-
     const_offsets = opt_prop_def(DenseArrayBase)
-    result = result_def(TensorDescType)
+    result = result_def(like("tensor_desc", base=TensorDescType))
 
     traits = traits_def(Pure())
 
@@ -410,12 +395,7 @@ class UpdateNdOffsetOp(_BlockOp):
         **common: Unpack[Common],
     ) -> None:
         values, properties = _offset_properties(offsets)
-        super().__init__(
-            operands=[tensor_desc, values],
-            result_types=[type_of(tensor_desc)],
-            properties=properties,
-            **common,
-        )
+        super().__init__(tensor_desc, values, properties=properties, **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

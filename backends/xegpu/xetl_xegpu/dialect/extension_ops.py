@@ -10,18 +10,15 @@ from collections.abc import Sequence
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import I1
 from xdsl.ir import Dialect
-from xdsl.irdl import irdl_op_definition, operand_def, var_operand_def
+from xdsl.irdl import operand_def, var_operand_def
 
 from xetl.dialects.base import Value
 from xetl.dialects.operation import Common
 from xetl_xegpu.simt.debug_ops import RecordOp, Shape
 
 
-@irdl_op_definition
-class PrintOp(RecordOp):
+class PrintOp(RecordOp, name="xegpu_x.print"):
     """`xetile.print` of scalars and fragments: `gpu.printf` knows no vectors."""
-
-    name = "xegpu_x.print"
 
     arguments = var_operand_def()
 
@@ -33,18 +30,12 @@ class PrintOp(RecordOp):
         unsigned: Sequence[int] = (),
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[arguments],
-            properties=self.properties_of(template, shapes, unsigned),
-            **common,
-        )
+        properties = self.properties_of(template, shapes, unsigned)
+        super().__init__(arguments, properties=properties, **common)
 
 
-@irdl_op_definition
-class AssertOp(RecordOp):
+class AssertOp(RecordOp, name="xegpu_x.assert"):
     """`xetile.assert`: the text of `cf.assert` has no values in it."""
-
-    name = "xegpu_x.assert"
 
     condition = operand_def(I1)
     arguments = var_operand_def()
@@ -58,11 +49,8 @@ class AssertOp(RecordOp):
         unsigned: Sequence[int] = (),
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[condition, arguments],
-            properties=self.properties_of(template, shapes, unsigned),
-            **common,
-        )
+        properties = self.properties_of(template, shapes, unsigned)
+        super().__init__(condition, arguments, properties=properties, **common)
 
 
 XeGPUExtensions = Dialect("xegpu_x", [PrintOp, AssertOp])

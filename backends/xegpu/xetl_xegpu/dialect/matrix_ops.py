@@ -9,7 +9,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -54,11 +53,8 @@ def mem_desc_type(value: Value) -> MemDescType:
     return found
 
 
-@irdl_op_definition
-class CreateMemDescOp(XetlOp):
+class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc"):
     """A static memref of shared memory (space 3), seen as a matrix of any elements."""
-
-    name = "xegpu.create_mem_desc"
 
     source = operand_def()
     mem_desc = result_def(MemDescType)
@@ -66,11 +62,6 @@ class CreateMemDescOp(XetlOp):
     traits = traits_def(Pure())
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($mem_desc)"
-
-    def __init__(
-        self, source: Value, result_type: MemDescType, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands=[source], result_types=[result_type], **common)
 
     def verify_(self) -> None:
         """Check the memref, and that the matrix is as large."""
@@ -155,11 +146,8 @@ class _MatrixOp(XetlOp):
         )
 
 
-@irdl_op_definition
-class LoadMatrixOp(_MatrixOp):
+class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix"):
     """A block of a matrix in shared memory; with ``block_io`` by one block message."""
-
-    name = "xegpu.load_matrix"
 
     subgroup_block_io = opt_prop_def(UnitAttr)
     layout = opt_prop_def(_LAYOUT)
@@ -194,11 +182,8 @@ class LoadMatrixOp(_MatrixOp):
         self.verify_block(self.value.type)
 
 
-@irdl_op_definition
-class StoreMatrixOp(_MatrixOp):
+class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix"):
     """Write a block of a matrix in shared memory."""
-
-    name = "xegpu.store_matrix"
 
     # In the order of the text: those of a base class would come last.
     value = operand_def()

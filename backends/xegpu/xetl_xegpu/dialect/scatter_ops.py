@@ -11,7 +11,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -23,8 +22,9 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import Value, check, parse_attributes, parse_operands, type_of
+from xetl.dialects.base import Value, check, parse_attributes
 from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.memref import ATOMIC_KINDS
 
 from . import syntax
@@ -36,52 +36,18 @@ from .types import TensorDescType
 _LAYOUT = LayoutAttr | SliceAttr
 
 
-class _PlainOp(XetlOp):
-    """``%a, %b <{...}> : types -> types``."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b <{...}> : types -> types``."""
-        operands = parse_operands(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        types, results = syntax.parse_types(parser)
-        return cls.create(
-            operands=syntax.resolve(parser, operands, types),
-            result_types=results,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b <{...}> : types -> types``."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        syntax.print_dictionaries(printer, self)
-        syntax.print_types(printer, self.operands, self.results)
-
-
-@irdl_op_definition
-class CreateTdescOp(_PlainOp):
+class CreateTdescOp(XetlOp, name="xegpu.create_tdesc"):
     """Describe scattered places of a memref of rank 1 or an address (i64)."""
-
-    name = "xegpu.create_tdesc"
 
     source = operand_def()
     offsets = operand_def()
     result = result_def(TensorDescType)
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        source: Value,
-        offsets: Value,
-        result_type: TensorDescType,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[source, offsets], result_types=[result_type], **common
-        )
+    assembly_format = (
+        "$source `,` $offsets prop-dict attr-dict `:` type($source) `,` "
+        "type($offsets) `->` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check base and offsets."""
@@ -89,46 +55,18 @@ class CreateTdescOp(_PlainOp):
         verify_scattered(self.source.type, self.offsets.type, described)
 
 
-@irdl_op_definition
-class UpdateOffsetOp(_PlainOp):
+class UpdateOffsetOp(XetlOp, name="xegpu.update_offset"):
     """Each place moved by its own offset."""
-
-    name = "xegpu.update_offset"
 
     tensor_desc = operand_def(TensorDescType)
     offsets = operand_def()
-    result = result_def(TensorDescType)
+    result = result_def(like("tensor_desc", base=TensorDescType))
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self, tensor_desc: Value, offsets: Value, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(
-            operands=[tensor_desc, offsets],
-            result_types=[type_of(tensor_desc)],
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%t, %offsets : tdesc, vector``."""
-        operands = parse_operands(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        types, _ = syntax.parse_types(parser)
-        return cls.create(
-            operands=syntax.resolve(parser, operands, types),
-            result_types=types[:1],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%t, %offsets : tdesc, vector``."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        syntax.print_dictionaries(printer, self)
-        syntax.print_types(printer, self.operands)
+    assembly_format = (
+        "$tensor_desc `,` $offsets prop-dict attr-dict `:` type($tensor_desc) `,` "
+        "type($offsets)"
+    )
 
     def verify_(self) -> None:
         """Check offsets and type."""
@@ -189,14 +127,11 @@ def _chunk_size(given: IntegerAttr | None, base: SSAValue) -> int:
     return found.chunk_size if isinstance(found, TensorDescType) else 1
 
 
-@irdl_op_definition
-class LoadOp(_AccessOp):
+class LoadOp(_AccessOp, name="xegpu.load"):
     """Elements at ``base + offsets`` where ``mask`` is set; elsewhere anything.
 
     ``chunk_size`` elements that follow one another are a last dimension of the result.
     """
-
-    name = "xegpu.load"
 
     # In the order of the text: those of a base class would come last.
     base = operand_def()
@@ -243,11 +178,8 @@ class LoadOp(_AccessOp):
         syntax.check_hints(self, syntax.READ_HINTS)
 
 
-@irdl_op_definition
-class StoreOp(_AccessOp):
+class StoreOp(_AccessOp, name="xegpu.store"):
     """Write elements at ``base + offsets`` where ``mask`` is set."""
-
-    name = "xegpu.store"
 
     value = operand_def()
     base = operand_def()
@@ -292,14 +224,11 @@ class StoreOp(_AccessOp):
         syntax.check_hints(self, syntax.WRITE_HINTS)
 
 
-@irdl_op_definition
-class PrefetchOp(_AccessOp):
+class PrefetchOp(_AccessOp, name="xegpu.prefetch"):
     """Ask for elements to be brought to a cache; never faults.
 
     Of an address, ``offset_align_byte`` says how many bytes an offset counts.
     """
-
-    name = "xegpu.prefetch"
 
     l1_hint = opt_prop_def(Attribute)
     l2_hint = opt_prop_def(Attribute)
@@ -332,19 +261,23 @@ class PrefetchOp(_AccessOp):
         syntax.check_hints(self, syntax.READ_HINTS)
 
 
-@irdl_op_definition
-class AtomicRmwOp(_PlainOp):
+class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw"):
     """Combine elements with a value where ``mask`` is set, atomically; the old ones."""
-
-    name = "xegpu.atomic_rmw"
 
     kind = prop_def(IntegerAttr)
     tensor_desc = operand_def(TensorDescType)
     mask = operand_def()
     value = operand_def()
-    result = result_def()
+    result = result_def(like("value"))
+
+    WORDS = ATOMIC_KINDS
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "custom<Enumerated>($kind) $tensor_desc `,` $mask `,` $value prop-dict "
+        "attr-dict `:` type($tensor_desc) `,` type($mask) `,` type($value) `->` "
+        "type($result)"
+    )
 
     def __init__(
         self,
@@ -354,33 +287,13 @@ class AtomicRmwOp(_PlainOp):
         value: Value,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[tensor_desc, mask, value],
-            result_types=[type_of(value)],
-            properties={"kind": IntegerAttr(ATOMIC_KINDS.index(kind), i64)},
-            **common,
-        )
+        number = IntegerAttr(ATOMIC_KINDS.index(kind), i64)
+        super().__init__(tensor_desc, mask, value, kind=number, **common)
 
     @property
     def kind_name(self) -> str:
         """One of `memref.ATOMIC_KINDS`: addf, addi, assign, maximumf, ..."""
         return ATOMIC_KINDS[self.kind.value.data]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``addf %t, %mask, %v : types -> type``."""
-        position = parser.pos
-        kind = parser.parse_identifier()
-        if kind not in ATOMIC_KINDS:
-            parser.raise_error(f"unknown kind {kind}", position)
-        op = super().parse(parser)
-        op.properties["kind"] = IntegerAttr(ATOMIC_KINDS.index(kind), i64)
-        return op
-
-    def print(self, printer: Printer) -> None:
-        """Print ``addf %t, %mask, %v : types -> type``."""
-        printer.print_string(f" {self.kind_name}")
-        super().print(printer)
 
     def verify_(self) -> None:
         """Check mask, value and result."""
@@ -388,13 +301,3 @@ class AtomicRmwOp(_PlainOp):
         mask, value = self.mask.type, self.value.type
         verify_access(described, None, mask, value, described.chunk_size)
         check(self.result.type == value, "an atomic gives what it takes")
-
-
-__all__ = [
-    "AtomicRmwOp",
-    "CreateTdescOp",
-    "LoadOp",
-    "PrefetchOp",
-    "StoreOp",
-    "UpdateOffsetOp",
-]

@@ -5,13 +5,10 @@ Source: MLIR 22, `xegpu` dialect.
 
 from __future__ import annotations
 
-from typing import Self
-
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import UnitAttr, VectorType, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -19,30 +16,24 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from xetl.dialects.base import (
     Value,
     check,
-    parse_attributes,
-    parse_operands,
-    print_attributes,
     type_of,
     vector_type,
 )
 from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.type_rules import like
 
-from . import syntax
 from .attributes import LayoutAttr, SliceAttr
 from .block_verifiers import elements_per_word
 
 _LAYOUT = LayoutAttr | SliceAttr
 
 
-@irdl_op_definition
-class DpasOp(XetlOp):
+class DpasOp(XetlOp, name="xegpu.dpas"):
     """``a @ b + acc`` on the matrix unit; without ``acc``, plus zero.
 
     a: (m, k); b: (k, n), or (k / f, n, f) with rows in groups of f in 32 bits; the
@@ -50,8 +41,6 @@ class DpasOp(XetlOp):
     operands with the attribute ``a_unsigned`` or ``b_unsigned``, which are ours: MLIR
     has unsigned types for that, and none for one unsigned operand.
     """
-
-    name = "xegpu.dpas"
 
     lhs = operand_def(VectorType)
     rhs = operand_def(VectorType)
@@ -62,6 +51,10 @@ class DpasOp(XetlOp):
     result = result_def(VectorType)
 
     traits = traits_def(Pure())
+    assembly_format = (
+        "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` "
+        "type($acc)^)? `->` type($result)"
+    )
 
     def __init__(
         self,
@@ -103,26 +96,6 @@ class DpasOp(XetlOp):
         """Whether rows of b come in groups (VNNI)."""
         return vector_type(self.rhs).get_num_dims() == 3
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b, %acc {...} : types -> type``."""
-        operands = parse_operands(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        types, results = syntax.parse_types(parser)
-        return cls.create(
-            operands=syntax.resolve(parser, operands, types),
-            result_types=results,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b, %acc {...} : types -> type``."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        print_attributes(printer, self)
-        syntax.print_types(printer, self.operands, self.results)
-
     def verify_(self) -> None:
         """Check shapes and element types against each other."""
         a, b = vector_type(self.lhs), vector_type(self.rhs)
@@ -158,18 +131,16 @@ def _result_shape(
     return shape[0], other[1]
 
 
-@irdl_op_definition
-class ConvertLayoutOp(XetlOp):
+class ConvertLayoutOp(XetlOp, name="xegpu.convert_layout"):
     """The same value, split in another way."""
-
-    name = "xegpu.convert_layout"
 
     source = operand_def(VectorType)
     input_layout = prop_def(_LAYOUT)
     target_layout = prop_def(_LAYOUT)
-    result = result_def(VectorType)
+    result = result_def(like("source", base=VectorType))
 
     traits = traits_def(Pure())
+    assembly_format = "$source prop-dict attr-dict `:` type($source)"
 
     def __init__(
         self,
@@ -178,32 +149,8 @@ class ConvertLayoutOp(XetlOp):
         target_layout: LayoutAttr | SliceAttr,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[source],
-            result_types=[type_of(source)],
-            properties={"input_layout": input_layout, "target_layout": target_layout},
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v <{input_layout = ..., target_layout = ...}> : vector``."""
-        operands = parse_operands(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        types, _ = syntax.parse_types(parser)
-        return cls.create(
-            operands=syntax.resolve(parser, operands, types),
-            result_types=types,
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v <{input_layout = ..., target_layout = ...}> : vector``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        syntax.print_dictionaries(printer, self)
-        syntax.print_types(printer, [self.source])
+        layouts = {"input_layout": input_layout, "target_layout": target_layout}
+        super().__init__(source, properties=layouts, **common)
 
     def verify_(self) -> None:
         """Check that the value stays what it is."""

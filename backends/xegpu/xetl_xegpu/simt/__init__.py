@@ -5,6 +5,15 @@ See docs/design/0005-xegpu.md, "Stage `lanes`".
 
 from xdsl.ir import Dialect
 
+from xetl.dialects.operation import operations_of
+from xetl_xegpu.simt import (
+    barrier_ops,
+    block_ops,
+    debug_ops,
+    memory_ops,
+    program_ops,
+    subgroup_ops,
+)
 from xetl_xegpu.simt.barrier_ops import (
     BarrierArriveOp,
     BarrierOp,
@@ -39,33 +48,9 @@ from xetl_xegpu.simt.subgroup_ops import ReduceOp, ScanOp, ShuffleOp
 
 SIMT = Dialect(
     "simt",
-    [
-        FuncOp,
-        ReturnOp,
-        GroupIdOp,
-        NumGroupsOp,
-        SubgroupIdOp,
-        LaneIdOp,
-        BlockLoadOp,
-        BlockStoreOp,
-        BlockPrefetchOp,
-        DpasOp,
-        LaneProductOp,
-        LoadOp,
-        StoreOp,
-        AtomicOp,
-        LocalBaseOp,
-        ShuffleOp,
-        ReduceOp,
-        ScanOp,
-        BarrierOp,
-        BarrierArriveOp,
-        BarrierWaitOp,
-        NamedBarrierOp,
-        FenceOp,
-        PrintOp,
-        AssertOp,
-    ],
+    operations_of(
+        *(program_ops, block_ops, memory_ops, subgroup_ops, barrier_ops, debug_ops)
+    ),
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
+from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from xetl.dialects.base import check
@@ -30,40 +30,24 @@ class _PlainOp(_OrderingOp):
 
     assembly_format = "attr-dict"
 
-    def __init__(self, **common: Unpack[Common]) -> None:
-        super().__init__(**common)
 
-
-@irdl_op_definition
-class BarrierOp(_PlainOp):
+class BarrierOp(_PlainOp, name="simt.barrier"):
     """All lanes of the workgroup meet; what they wrote before is seen by all after."""
 
-    name = "simt.barrier"
-    assembly_format = "attr-dict"
 
-
-@irdl_op_definition
-class BarrierArriveOp(_PlainOp):
+class BarrierArriveOp(_PlainOp, name="simt.barrier_arrive"):
     """The first half of a barrier: what this subgroup wrote before may be read.
 
     `BarrierWaitOp` follows in the same block, with no other arrival between: a
     subgroup has arrived once or not at all.
     """
 
-    name = "simt.barrier_arrive"
-    assembly_format = "attr-dict"
 
-
-@irdl_op_definition
-class BarrierWaitOp(_PlainOp):
+class BarrierWaitOp(_PlainOp, name="simt.barrier_wait"):
     """The second half: all subgroups have arrived, and what they wrote is seen."""
 
-    name = "simt.barrier_wait"
-    assembly_format = "attr-dict"
 
-
-@irdl_op_definition
-class NamedBarrierOp(_OrderingOp):
+class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
     """Some subgroups of the workgroup meet: those that come to this number.
 
     Attributes:
@@ -71,18 +55,14 @@ class NamedBarrierOp(_OrderingOp):
         subgroups: how many meet there each time; the same wherever ``number`` is.
     """
 
-    name = "simt.named_barrier"
-
     number = prop_def(IntegerAttr[I64])
     subgroups = prop_def(IntegerAttr[I64])
     assembly_format = "$number `of` $subgroups attr-dict"
 
     def __init__(self, number: int, subgroups: int, **common: Unpack[Common]) -> None:
         super().__init__(
-            properties={
-                "number": IntegerAttr(number, i64),
-                "subgroups": IntegerAttr(subgroups, i64),
-            },
+            number=IntegerAttr(number, i64),
+            subgroups=IntegerAttr(subgroups, i64),
             **common,
         )
 
@@ -92,15 +72,12 @@ class NamedBarrierOp(_OrderingOp):
         check(count > 0, "{} subgroups do not meet", count)
 
 
-@irdl_op_definition
-class FenceOp(_OrderingOp):
+class FenceOp(_OrderingOp, name="simt.fence"):
     """What this lane wrote before is seen by others before what it writes after.
 
     ``scope``: by those of the ``workgroup`` or of the ``device``; ``memory``: what was
     written to ``global`` or to ``local`` memory, to both if it is absent.
     """
-
-    name = "simt.fence"
 
     scope = prop_def(StringAttr)
     memory = opt_prop_def(StringAttr)
@@ -112,13 +89,8 @@ class FenceOp(_OrderingOp):
         memory: str | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            properties={
-                "scope": StringAttr(scope),
-                "memory": None if memory is None else StringAttr(memory),
-            },
-            **common,
-        )
+        given = None if memory is None else StringAttr(memory)
+        super().__init__(scope=StringAttr(scope), memory=given, **common)
 
     @property
     def spaces(self) -> tuple[str, ...]:

@@ -41,9 +41,8 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -57,6 +56,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Value, check, element_type, shape_of
 from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.type_rules import like
 from xetl_xegpu.limits import Hints
 from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
@@ -202,11 +202,8 @@ class BlockOp(CachedOp):
             raise VerifyException(f"a lane holds {held} of {shape}, found {given}")
 
 
-@irdl_op_definition
-class BlockLoadOp(BlockOp):
+class BlockLoadOp(BlockOp, name="simt.block_load"):
     """Load a block; the results are what a lane holds, in vectors of 8 items."""
-
-    name = "simt.block_load"
 
     pieces = var_result_def()
     traits = traits_def(MemoryReadEffect())
@@ -224,23 +221,16 @@ class BlockLoadOp(BlockOp):
         hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=list(surface),
-            properties=self.properties_of(shape, by_lanes, hints),
-            result_types=[shape.pieces()],
-            **common,
-        )
+        properties = self.properties_of(shape, by_lanes, hints)
+        super().__init__(*surface, shape.pieces(), properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that the results hold the block."""
         self.check_items([piece.type for piece in self.pieces])
 
 
-@irdl_op_definition
-class BlockStoreOp(BlockOp):
+class BlockStoreOp(BlockOp, name="simt.block_store"):
     """Store a block; ``value`` is what a lane holds of it, at most 8 items."""
-
-    name = "simt.block_store"
 
     value = operand_def()
     traits = traits_def(MemoryWriteEffect())
@@ -259,11 +249,8 @@ class BlockStoreOp(BlockOp):
         hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[value, *surface],
-            properties=self.properties_of(shape, by_lanes, hints),
-            **common,
-        )
+        properties = self.properties_of(shape, by_lanes, hints)
+        super().__init__(value, *surface, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that the value holds the block."""
@@ -272,11 +259,8 @@ class BlockStoreOp(BlockOp):
         check(self.shape.items <= PIECE, "a store takes at most 8 items of a lane")
 
 
-@irdl_op_definition
-class BlockPrefetchOp(BlockOp):
+class BlockPrefetchOp(BlockOp, name="simt.block_prefetch"):
     """Bring a block into the cache."""
-
-    name = "simt.block_prefetch"
 
     # Neither removed nor moved out of its loop.
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -294,11 +278,8 @@ class BlockPrefetchOp(BlockOp):
         hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=list(surface),
-            properties=self.properties_of(shape, by_lanes, hints),
-            **common,
-        )
+        properties = self.properties_of(shape, by_lanes, hints)
+        super().__init__(*surface, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that it is a plain block: how lanes share it does not matter."""
@@ -306,8 +287,7 @@ class BlockPrefetchOp(BlockOp):
         self.check_surface()
 
 
-@irdl_op_definition
-class DpasOp(XetlOp):
+class DpasOp(XetlOp, name="simt.dpas"):
     """``C(m, 16) + A(m, k) @ B(k, 16)``, k = 256 / bits of an element; m is 8, 4, 2, 1.
 
     Lane l holds of A what a plain load of m rows and k columns brings, of B what a load
@@ -315,14 +295,12 @@ class DpasOp(XetlOp):
     ``b_type`` are f16, bf16, tf32, i8 or u8; C is f32, f16, bf16 or i32.
     """
 
-    name = "simt.dpas"
-
     a = operand_def()
     b = operand_def()
     c = operand_def()
     a_type = prop_def(StringAttr)
     b_type = prop_def(StringAttr)
-    result = result_def()
+    result = result_def(like("c"))
     traits = traits_def(Pure())
     assembly_format = (
         "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
@@ -338,15 +316,8 @@ class DpasOp(XetlOp):
         b_type: str | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[a, b, c],
-            properties={
-                "a_type": StringAttr(a_type),
-                "b_type": StringAttr(b_type or a_type),
-            },
-            result_types=[SSAValue.get(c).type],
-            **common,
-        )
+        types = StringAttr(a_type), StringAttr(b_type or a_type)
+        super().__init__(a, b, c, a_type=types[0], b_type=types[1], **common)
 
     @property
     def m(self) -> int:
@@ -371,32 +342,23 @@ class DpasOp(XetlOp):
         check(self.result.type == accumulator, "the result is not of the type of C")
 
 
-@irdl_op_definition
-class LaneProductOp(XetlOp):
+class LaneProductOp(XetlOp, name="simt.lane_product"):
     """``C(m, 16) + A(m, 16) @ B(16, 16)`` in f32 or f64; m is 8, 4, 2 or 1.
 
     The matrix unit has no such product: lanes multiply, and ask each other for A.
     Lane l holds column l of each; of B in two halves, ``upper`` the rows 0 to 7.
     """
 
-    name = "simt.lane_product"
-
     a = operand_def()
     upper = operand_def()
     lower = operand_def()
     c = operand_def()
-    result = result_def()
+    result = result_def(like("c"))
     traits = traits_def(Pure())
     assembly_format = (
         "$a `,` $upper `,` $lower `,` $c attr-dict `:` type($a) `,` type($upper) `,` "
         "type($lower) `,` type($c) `->` type($result)"
     )
-
-    def __init__(
-        self, a: Value, upper: Value, lower: Value, c: Value, **common: Unpack[Common]
-    ) -> None:
-        type_ = SSAValue.get(c).type
-        super().__init__(operands=[a, upper, lower, c], result_types=[type_], **common)
 
     @property
     def m(self) -> int:

@@ -14,7 +14,6 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import I1, ArrayAttr, DenseArrayBase, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -69,11 +68,8 @@ class RecordOp(XetlOp):
             check(fits, "a value has one or two sizes, found {}", shape)
 
 
-@irdl_op_definition
-class PrintOp(RecordOp):
+class PrintOp(RecordOp, name="simt.print"):
     """Print a line; one subgroup of a program does."""
-
-    name = "simt.print"
 
     arguments = var_operand_def()
     assembly_format = "$template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
@@ -86,22 +82,16 @@ class PrintOp(RecordOp):
         unsigned: Sequence[int] = (),
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[arguments],
-            properties=self.properties_of(template, shapes, unsigned),
-            **common,
-        )
+        properties = self.properties_of(template, shapes, unsigned)
+        super().__init__(arguments, properties=properties, **common)
 
 
-@irdl_op_definition
-class AssertOp(RecordOp):
+class AssertOp(RecordOp, name="simt.assert"):
     """Unless ``condition``, the same in every lane, holds: a record and the end.
 
     The workgroup ends: the subgroup at once, or all of them at the next barrier.  The
     launch then fails with the text and the location of the operation.
     """
-
-    name = "simt.assert"
 
     condition = operand_def(I1)
     arguments = var_operand_def()
@@ -118,8 +108,5 @@ class AssertOp(RecordOp):
         unsigned: Sequence[int] = (),
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[condition, arguments],
-            properties=self.properties_of(template, shapes, unsigned),
-            **common,
-        )
+        properties = self.properties_of(template, shapes, unsigned)
+        super().__init__(condition, arguments, properties=properties, **common)

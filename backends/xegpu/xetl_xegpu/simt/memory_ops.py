@@ -12,11 +12,10 @@ from typing import ClassVar
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import I1, I64, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     AnyAttr,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -91,11 +90,8 @@ class AccessOp(XetlOp):
         check(is_element, "a lane accesses one number, found {}", type_)
 
 
-@irdl_op_definition
-class LocalBaseOp(XetlOp):
+class LocalBaseOp(XetlOp, name="simt.local_base"):
     """The address of a byte of the workgroup's shared local memory."""
-
-    name = "simt.local_base"
 
     offset = prop_def(IntegerAttr[I64])
     result = result_def(I64)
@@ -103,18 +99,11 @@ class LocalBaseOp(XetlOp):
     assembly_format = "$offset attr-dict"
 
     def __init__(self, offset: int = 0, **common: Unpack[Common]) -> None:
-        super().__init__(
-            properties={"offset": IntegerAttr(offset, i64)},
-            result_types=[i64],
-            **common,
-        )
+        super().__init__(offset=IntegerAttr(offset, i64), **common)
 
 
-@irdl_op_definition
-class LoadOp(CachedOp, AccessOp):
+class LoadOp(CachedOp, AccessOp, name="simt.load"):
     """An element, ``fill`` where the mask is not set: nothing is read there."""
-
-    name = "simt.load"
 
     address = operand_def(I64)
     mask = operand_def(I1)
@@ -132,12 +121,8 @@ class LoadOp(CachedOp, AccessOp):
         hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[address, mask, fill],
-            properties={**self.space_of(space), **self.properties_of_hints(hints)},
-            result_types=[SSAValue.get(fill).type],
-            **common,
-        )
+        properties = self.space_of(space) | self.properties_of_hints(hints)
+        super().__init__(address, mask, fill, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that it is one element."""
@@ -145,11 +130,8 @@ class LoadOp(CachedOp, AccessOp):
         self.check_hints()
 
 
-@irdl_op_definition
-class StoreOp(CachedOp, AccessOp):
+class StoreOp(CachedOp, AccessOp, name="simt.store"):
     """Store an element where the mask is set."""
-
-    name = "simt.store"
 
     value = operand_def(AccessOp.T)
     address = operand_def(I64)
@@ -166,11 +148,8 @@ class StoreOp(CachedOp, AccessOp):
         hints: Hints | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[value, address, mask],
-            properties={**self.space_of(space), **self.properties_of_hints(hints)},
-            **common,
-        )
+        properties = self.space_of(space) | self.properties_of_hints(hints)
+        super().__init__(value, address, mask, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that it is one element."""
@@ -178,14 +157,11 @@ class StoreOp(CachedOp, AccessOp):
         self.check_hints()
 
 
-@irdl_op_definition
-class AtomicOp(AccessOp):
+class AtomicOp(AccessOp, name="simt.atomic"):
     """Combine an element with ``value`` at once; gives the old one, 0 where masked.
 
     ``kind`` is one of `xetl.dialects.combining.ATOMIC_KINDS`; nothing else is ordered.
     """
-
-    name = "simt.atomic"
 
     value = operand_def(AccessOp.T)
     address = operand_def(I64)
@@ -204,15 +180,9 @@ class AtomicOp(AccessOp):
         space: str = "global",
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            operands=[value, address, mask],
-            properties={
-                "kind": StringAttr(normalize_kind(kind)),
-                **self.space_of(space),
-            },
-            result_types=[SSAValue.get(value).type],
-            **common,
-        )
+        name = StringAttr(normalize_kind(kind))
+        properties = {"kind": name, **self.space_of(space)}
+        super().__init__(value, address, mask, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""

@@ -13,12 +13,10 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, Region
 from xdsl.irdl import (
-    irdl_op_definition,
     prop_def,
     region_def,
     result_def,
@@ -38,8 +36,7 @@ SUBGROUP_SIZE = 16
 DIMENSIONS = ("x", "y", "z")
 
 
-@irdl_op_definition
-class FuncOp(XetlOp):
+class FuncOp(XetlOp, name="simt.func"):
     """A kernel as one lane runs it; its body is one block.
 
     Attributes:
@@ -47,8 +44,6 @@ class FuncOp(XetlOp):
         subgroup_size: 16.
         slm_bytes: shared local memory of a workgroup, in bytes.
     """
-
-    name = "simt.func"
 
     sym_name = prop_def(SymbolNameConstraint())
     work_group = prop_def(DenseArrayBase)
@@ -125,16 +120,11 @@ class FuncOp(XetlOp):
         check(isinstance(last, ReturnOp), "a kernel ends with `simt.return`")
 
 
-@irdl_op_definition
-class ReturnOp(XetlOp):
+class ReturnOp(XetlOp, name="simt.return"):
     """The end of a kernel."""
 
-    name = "simt.return"
     traits = traits_def(IsTerminator(), Pure())
     assembly_format = "attr-dict"
-
-    def __init__(self, **common: Unpack[Common]) -> None:
-        super().__init__(**common)
 
 
 class _DimensionOp(XetlOp):
@@ -145,11 +135,7 @@ class _DimensionOp(XetlOp):
     traits = traits_def(Pure())
 
     def __init__(self, dimension: str, **common: Unpack[Common]) -> None:
-        super().__init__(
-            result_types=[i64],
-            properties={"dimension": StringAttr(dimension)},
-            **common,
-        )
+        super().__init__(dimension=StringAttr(dimension), **common)
 
     @property
     def axis(self) -> int:
@@ -178,18 +164,12 @@ class _DimensionOp(XetlOp):
         check(found in DIMENSIONS, "a dimension is x, y or z, found {}", found)
 
 
-@irdl_op_definition
-class GroupIdOp(_DimensionOp):
+class GroupIdOp(_DimensionOp, name="simt.group_id"):
     """Which workgroup of the grid this is."""
 
-    name = "simt.group_id"
 
-
-@irdl_op_definition
-class NumGroupsOp(_DimensionOp):
+class NumGroupsOp(_DimensionOp, name="simt.num_groups"):
     """How many workgroups the grid has."""
-
-    name = "simt.num_groups"
 
 
 class _IdOp(XetlOp):
@@ -199,21 +179,10 @@ class _IdOp(XetlOp):
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
 
-    def __init__(self, **common: Unpack[Common]) -> None:
-        super().__init__(result_types=[i32], **common)
 
-
-@irdl_op_definition
-class SubgroupIdOp(_IdOp):
+class SubgroupIdOp(_IdOp, name="simt.subgroup_id"):
     """Which subgroup of the workgroup this is; the same in all its lanes."""
 
-    name = "simt.subgroup_id"
-    assembly_format = "attr-dict"
 
-
-@irdl_op_definition
-class LaneIdOp(_IdOp):
+class LaneIdOp(_IdOp, name="simt.lane_id"):
     """Which lane of the subgroup this is."""
-
-    name = "simt.lane_id"
-    assembly_format = "attr-dict"

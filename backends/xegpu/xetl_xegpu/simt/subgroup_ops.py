@@ -10,11 +10,9 @@ from typing import ClassVar
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import I32, StringAttr
-from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AnyAttr,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -34,27 +32,17 @@ class _LanesOp(XetlOp):
     T: ClassVar = VarConstraint("T", AnyAttr())
 
 
-@irdl_op_definition
-class ShuffleOp(_LanesOp):
+class ShuffleOp(_LanesOp, name="simt.shuffle"):
     """``value`` as the lane ``lane`` has it; each lane may ask for another one.
 
     ``lane`` modulo 16 counts.
     """
-
-    name = "simt.shuffle"
 
     value = operand_def(_LanesOp.T)
     lane = operand_def(I32)
     result = result_def(like("value", base=_LanesOp.T))
     traits = traits_def(Pure())
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
-
-    def __init__(self, value: Value, lane: Value, **common: Unpack[Common]) -> None:
-        super().__init__(
-            operands=[value, lane],
-            result_types=[SSAValue.get(value).type],
-            **common,
-        )
 
 
 class _CombiningOp(_LanesOp):
@@ -66,12 +54,7 @@ class _CombiningOp(_LanesOp):
     traits = traits_def(Pure())
 
     def __init__(self, kind: str, value: Value, **common: Unpack[Common]) -> None:
-        super().__init__(
-            operands=[value],
-            properties={"kind": StringAttr(normalize_kind(kind))},
-            result_types=[SSAValue.get(value).type],
-            **common,
-        )
+        super().__init__(value, kind=StringAttr(normalize_kind(kind)), **common)
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""
@@ -80,17 +63,13 @@ class _CombiningOp(_LanesOp):
         check(kind_fits(kind, element), "`{}` does not combine {}", kind, element)
 
 
-@irdl_op_definition
-class ReduceOp(_CombiningOp):
+class ReduceOp(_CombiningOp, name="simt.reduce"):
     """The values of all 16 lanes combined; the same in every lane."""
 
-    name = "simt.reduce"
     assembly_format = "$kind $value attr-dict `:` type($value)"
 
 
-@irdl_op_definition
-class ScanOp(_CombiningOp):
+class ScanOp(_CombiningOp, name="simt.scan"):
     """The values of the lanes up to this one combined, its own included."""
 
-    name = "simt.scan"
     assembly_format = "$kind $value attr-dict `:` type($value)"
