@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from typing import Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import IndexType, i1
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, i1
 from xdsl.ir import Attribute, Dialect, Region
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     operand_def,
+    prop_def,
     region_def,
     traits_def,
     var_operand_def,
     var_region_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsTerminator,
@@ -29,12 +29,35 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from ..base import Value, check, type_of
-from ..operation import Common, XetlOp
-from . import scf_syntax as syntax
-from .scf_forall import ForallInParallelOp, ForallOp
-from .scf_regions import ExecuteRegionOp, IndexSwitchOp
-from .scf_yield import YieldOp
+from ..base import (
+    Value,
+    check,
+    dense_i64,
+    ints_of,
+    parse_attributes,
+    print_attributes,
+    type_of,
+)
+from ..operation import Common, XetlOp, operations_of
+from . import scf_base as base
+from . import scf_parallel as parallel
+from .scf_base import (
+    YieldOp,
+    parse_assignments,
+    parse_result_types,
+    parse_types,
+    parse_yielding_region,
+    print_assignments,
+    print_body,
+    print_result_types,
+    print_types,
+    terminate,
+)
+from .scf_parallel import ForallInParallelOp as ForallInParallelOp
+from .scf_parallel import ForallOp as ForallOp
+from .scf_parallel import ParallelOp as ParallelOp
+from .scf_parallel import ReduceOp as ReduceOp
+from .scf_parallel import ReduceReturnOp as ReduceReturnOp
 
 
 class ConditionOp(XetlOp, name="scf.condition"):
@@ -90,11 +113,57 @@ class ForOp(XetlOp, name="scf.for"):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%i = %a to %b step %c iter_args(...) -> (...) {...}``."""
-        return syntax.parse_for(parser, cls, YieldOp)
+        counter = parser.parse_argument(expect_type=False)
+        parser.parse_punctuation("=")
+        bounds = [parser.parse_unresolved_operand()]
+        for word in ("to", "step"):
+            parser.parse_keyword(word)
+            bounds.append(parser.parse_unresolved_operand())
+        arguments: list[Parser.UnresolvedArgument] = []
+        inits: list[UnresolvedOperand] = []
+        types: list[Attribute] = []
+        if parser.parse_optional_keyword("iter_args"):
+            arguments, inits = parse_assignments(parser)
+            parser.parse_punctuation("->")
+            types = parse_types(parser)
+        type_ = parser.parse_type() if parser.parse_optional_punctuation(":") else None
+        counter_type = type_ or IndexType()
+        operands = [
+            *(parser.resolve_operand(bound, counter_type) for bound in bounds),
+            *parser.resolve_operands(inits, types, parser.pos),
+        ]
+        entry = [counter.resolve(counter_type)]
+        entry += [a.resolve(t) for a, t in zip(arguments, types)]
+        body = parser.parse_region(entry)
+        terminate(body, YieldOp)
+        properties, attributes = parse_attributes(parser, cls)
+        return cls.create(
+            operands=operands,
+            result_types=types,
+            regions=[body],
+            properties=properties,
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         """Print ``%i = %a to %b step %c iter_args(...) -> (...) {...}``."""
-        syntax.print_for(printer, self)
+        counter, *arguments = self.body.block.args
+        printer.print_string(" ")
+        printer.print_ssa_value(counter)
+        bounds = (self.lower_bound, self.upper_bound, self.step)
+        for word, bound in zip((" = ", " to ", " step "), bounds):
+            printer.print_string(word)
+            printer.print_ssa_value(bound)
+        if arguments:
+            printer.print_string(" iter_args")
+            print_assignments(printer, arguments, self.init_args)
+            printer.print_string(" -> ")
+            print_types(printer, [argument.type for argument in arguments])
+        if counter.type != IndexType():
+            printer.print_string(" : ")
+            printer.print_attribute(counter.type)
+        print_body(printer, self.body, terminator=bool(arguments))
+        print_attributes(printer, self)
 
     def verify_(self) -> None:
         """Check bounds, carried values and the yield."""
@@ -138,11 +207,35 @@ class IfOp(XetlOp, name="scf.if"):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%c -> (types) {...} else {...}``."""
-        return syntax.parse_if(parser, cls, YieldOp)
+        condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
+        types = parse_types(parser) if parser.parse_optional_punctuation("->") else []
+        then_region = parser.parse_region([])
+        terminate(then_region, YieldOp)
+        else_region = Region()
+        if parser.parse_optional_keyword("else"):
+            else_region = parser.parse_region([])
+            terminate(else_region, YieldOp)
+        properties, attributes = parse_attributes(parser, cls)
+        return cls.create(
+            operands=[condition],
+            result_types=types,
+            regions=[then_region, else_region],
+            properties=properties,
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         """Print ``%c -> (types) {...} else {...}``."""
-        syntax.print_if(printer, self)
+        printer.print_string(" ")
+        printer.print_ssa_value(self.condition)
+        if self.results:
+            printer.print_string(" -> ")
+            print_types(printer, self.result_types)
+        print_body(printer, self.then_region, terminator=bool(self.results))
+        if self.else_region.blocks:
+            printer.print_string(" else")
+            print_body(printer, self.else_region, terminator=bool(self.results))
+        print_attributes(printer, self)
 
     def verify_(self) -> None:
         """Check what the regions yield."""
@@ -180,11 +273,40 @@ class WhileOp(XetlOp, name="scf.while"):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``(%a = %b) : (types) -> types {...} do {...}``."""
-        return syntax.parse_while(parser, cls)
+        arguments: list[Parser.UnresolvedArgument] = []
+        inits: list[UnresolvedOperand] = []
+        if parser.parse_optional_punctuation("("):
+            parser._resume_from(parser.pos - 1)  # pyright: ignore[reportPrivateUsage]
+            arguments, inits = parse_assignments(parser)
+        parser.parse_punctuation(":")
+        function_type = parser.parse_function_type()
+        types = function_type.inputs.data
+        operands = parser.resolve_operands(inits, types, parser.pos)
+        before = parser.parse_region([a.resolve(t) for a, t in zip(arguments, types)])
+        parser.parse_keyword("do")
+        after = parser.parse_region()
+        attributes: dict[str, Attribute] = {}
+        if parser.parse_optional_keyword("attributes"):
+            attributes = parser.parse_optional_attr_dict()
+        return cls.create(
+            operands=operands,
+            result_types=function_type.outputs.data,
+            regions=[before, after],
+            attributes=attributes,
+        )
 
     def print(self, printer: Printer) -> None:
         """Print ``(%a = %b) : (types) -> types {...} do {...}``."""
-        syntax.print_while(printer, self)
+        printer.print_string(" ")
+        if self.inits:
+            print_assignments(printer, self.before.block.args, self.inits)
+            printer.print_string(" ")
+        printer.print_string(": ")
+        printer.print_function_type([v.type for v in self.inits], self.result_types)
+        print_body(printer, self.before, terminator=True)
+        printer.print_string(" do ")
+        printer.print_region(self.after)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
 
     def verify_(self) -> None:
         """Check the arguments and terminators of both regions."""
@@ -207,128 +329,123 @@ class WhileOp(XetlOp, name="scf.while"):
         _check_yield(self.after, carried, "the after region")
 
 
-class ReduceOp(XetlOp, name="scf.reduce"):
-    """End of a parallel loop: values to reduce, one region for each."""
+class ExecuteRegionOp(XetlOp, name="scf.execute_region"):
+    """Run the region once and give what it yields."""
 
-    arguments = var_operand_def()
-    reductions = var_region_def()
-
-    traits = traits_def(IsTerminator(), RecursiveMemoryEffect())
-
-    def __init__(
-        self,
-        arguments: Sequence[Value] = (),
-        reductions: Sequence[Region] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(arguments, regions=[reductions], **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``(%a, %b : types) {...}, {...}``."""
-        return syntax.parse_reduce(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``(%a, %b : types) {...}, {...}``."""
-        syntax.print_reduce(printer, self)
-
-
-class ReduceReturnOp(XetlOp, name="scf.reduce.return"):
-    """The value of one reduction step."""
-
-    result = operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
-
-    assembly_format = "$result attr-dict `:` type($result)"
-
-
-class ParallelOp(XetlOp, name="scf.parallel"):
-    """A nest of loops whose trips may run in any order or at once."""
-
-    lower_bounds = var_operand_def(IndexType)
-    upper_bounds = var_operand_def(IndexType)
-    steps = var_operand_def(IndexType)
-    init_vals = var_operand_def()
-    body = region_def("single_block")
+    region = region_def()
     res = var_result_def()
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
+    traits = traits_def(RecursiveMemoryEffect())
 
     def __init__(
         self,
-        lowers: Sequence[Value],
-        uppers: Sequence[Value],
-        steps: Sequence[Value],
-        body: Region,
-        init_vals: Sequence[Value] = (),
+        result_types: Sequence[Attribute],
+        region: Region,
         **common: Unpack[Common],
     ) -> None:
-        types = [type_of(value) for value in init_vals]
-        bounds = (lowers, uppers, steps)
-        super().__init__(*bounds, init_vals, types, regions=[body], **common)
+        super().__init__(result_types, regions=[region], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parse ``(%i, %j) = (..) to (..) step (..) init (..) -> types {...}``."""
-        return syntax.parse_parallel(parser, cls, ReduceOp)
+        """Parse ``-> (types) no_inline {...}``."""
+        types = parse_result_types(parser)
+        parser.parse_optional_keyword("no_inline")
+        region = parser.parse_region()
+        attributes = parser.parse_optional_attr_dict()
+        return cls.create(result_types=types, regions=[region], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``(%i, %j) = (..) to (..) step (..) init (..) -> types {...}``."""
-        syntax.print_parallel(printer, self)
+        """Print ``-> (types) {...}``."""
+        print_result_types(printer, self.result_types)
+        printer.print_string(" ")
+        printer.print_region(self.region, print_empty_block=False)
+        print_attributes(printer, self)
+
+
+class IndexSwitchOp(XetlOp, name="scf.index_switch"):
+    """The region of the case that equals the argument, else the default one."""
+
+    arg = operand_def(IndexType)
+    cases = prop_def(DenseArrayBase)
+    default_region = region_def("single_block")
+    case_regions = var_region_def("single_block")
+    res = var_result_def()
+
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        arg: Value,
+        cases: Sequence[int],
+        result_types: Sequence[Attribute],
+        default_region: Region,
+        case_regions: Sequence[Region],
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(
+            *(arg, result_types),
+            cases=dense_i64(cases),
+            regions=[default_region, case_regions],
+            **common,
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``%i {...} -> types case 2 {...} default {...}``."""
+        operand = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        types: list[Attribute] = []
+        if parser.parse_optional_punctuation("->"):
+            types += parser.parse_optional_comma_separated_list(
+                parser.Delimiter.PAREN, parser.parse_type
+            ) or parser.parse_comma_separated_list(
+                parser.Delimiter.NONE, parser.parse_type
+            )
+        cases: list[int] = []
+        regions: list[Region] = []
+        while parser.parse_optional_keyword("case"):
+            cases.append(parser.parse_integer(allow_boolean=False))
+            regions.append(parse_yielding_region(parser, YieldOp))
+        parser.parse_keyword("default")
+        default = parse_yielding_region(parser, YieldOp)
+        return cls.create(
+            operands=[parser.resolve_operand(operand, IndexType())],
+            result_types=types,
+            properties={"cases": dense_i64(cases)},
+            attributes=attributes,
+            regions=[default, *regions],
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``%i {...} -> types case 2 {...} default {...}``."""
+        printer.print_string(" ")
+        printer.print_ssa_value(self.arg)
+        print_attributes(printer, self, ("cases",))
+        if self.results:
+            printer.print_string(" -> ")
+            printer.print_list(self.result_types, printer.print_attribute)
+        for case, region in zip(ints_of(self.cases), self.case_regions):
+            printer.print_string(f"\ncase {case} ")
+            printer.print_region(region, print_empty_block=False)
+        printer.print_string("\ndefault ")
+        printer.print_region(self.default_region, print_empty_block=False)
 
     def verify_(self) -> None:
-        """Check that bounds, steps and counters agree, and the terminator."""
-        rank = len(self.lower_bounds)
-        check(
-            rank == len(self.upper_bounds) == len(self.steps) > 0,
-            "a parallel loop needs as many lower bounds as upper bounds and steps",
-        )
-        found = [argument.type for argument in self.body.block.args]
-        check(
-            found == [IndexType()] * rank,
-            f"the body takes {found}, expected {rank} index counters",
-        )
-        last = self.body.block.last_op
-        check(
-            isinstance(last, ReduceOp)
-            and [value.type for value in last.arguments]
-            == [value.type for value in self.init_vals],
-            "the body must end in scf.reduce with a value for each init value",
-        )
+        """Check that there is a region for each case, and what they yield."""
+        cases = ints_of(self.cases)
+        check(len(cases) == len(self.case_regions), "each case needs a region")
+        check(len(set(cases)) == len(cases), f"a case is given twice in {list(cases)}")
+        for region in (self.default_region, *self.case_regions):
+            last = region.block.last_op
+            found = None if last is None else [each.type for each in last.operands]
+            check(
+                last is not None and last.name == "scf.yield",
+                "each region must end in scf.yield",
+            )
+            check(
+                found == list(self.result_types),
+                f"a region yields {found}, expected {list(self.result_types)}",
+            )
 
 
-Scf = Dialect(
-    "scf",
-    [
-        YieldOp,
-        ConditionOp,
-        ForOp,
-        IfOp,
-        WhileOp,
-        ReduceOp,
-        ReduceReturnOp,
-        ParallelOp,
-        ForallOp,
-        ForallInParallelOp,
-        ExecuteRegionOp,
-        IndexSwitchOp,
-    ],
-)
-
-__all__ = [
-    "ConditionOp",
-    "ExecuteRegionOp",
-    "ForOp",
-    "ForallInParallelOp",
-    "ForallOp",
-    "IfOp",
-    "IndexSwitchOp",
-    "ParallelOp",
-    "ReduceOp",
-    "ReduceReturnOp",
-    "Scf",
-    "WhileOp",
-    "YieldOp",
-]
+Scf = Dialect("scf", operations_of(base, __name__, parallel))

@@ -1,6 +1,6 @@
-"""`scf.forall`: trips in any order, with bounds that are numbers or values.
+"""Loops whose trips may run in any order.
 
-Only the form on memrefs: tensors (``shared_outs``) are refused.
+Of `scf.forall` only the form on memrefs: tensors (``shared_outs``) are refused.
 Source: MLIR, `scf` dialect.
 """
 
@@ -11,19 +11,28 @@ from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     ParsePropInAttrDict,
+    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
     traits_def,
     var_operand_def,
+    var_region_def,
+    var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, NoTerminator, RecursiveMemoryEffect
+from xdsl.traits import (
+    IsTerminator,
+    NoTerminator,
+    Pure,
+    RecursivelySpeculatable,
+    RecursiveMemoryEffect,
+)
 
 from ..base import (
     Index,
@@ -37,8 +46,178 @@ from ..base import (
     print_attributes,
     resolve_indices,
     split_indices,
+    type_of,
 )
 from ..operation import Common, XetlOp
+from .scf_base import (
+    parse_types,
+    print_types,
+    terminate,
+)
+
+
+class ReduceOp(XetlOp, name="scf.reduce"):
+    """End of a parallel loop: values to reduce, one region for each."""
+
+    arguments = var_operand_def()
+    reductions = var_region_def()
+
+    traits = traits_def(IsTerminator(), RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        arguments: Sequence[Value] = (),
+        reductions: Sequence[Region] = (),
+        **common: Unpack[Common],
+    ) -> None:
+        super().__init__(arguments, regions=[reductions], **common)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``(%a, %b : types) {...}, {...}``."""
+        operands: Sequence[SSAValue] = []
+        regions: list[Region] = []
+        if parser.parse_optional_punctuation("("):
+            unresolved = parser.parse_comma_separated_list(
+                parser.Delimiter.NONE, parser.parse_unresolved_operand
+            )
+            parser.parse_punctuation(":")
+            types = parser.parse_comma_separated_list(
+                parser.Delimiter.NONE, parser.parse_type
+            )
+            parser.parse_punctuation(")")
+            operands = parser.resolve_operands(unresolved, types, parser.pos)
+            regions = parser.parse_comma_separated_list(
+                parser.Delimiter.NONE, parser.parse_region
+            )
+        _, attributes = parse_attributes(parser, cls)
+        return cls.create(operands=operands, regions=regions, attributes=attributes)
+
+    def print(self, printer: Printer) -> None:
+        """Print ``(%a, %b : types) {...}, {...}``."""
+        if self.arguments:
+            with printer.in_parens():
+                printer.print_list(self.arguments, printer.print_ssa_value)
+                printer.print_string(" : ")
+                printer.print_list(
+                    [a.type for a in self.arguments], printer.print_attribute
+                )
+            printer.print_string(" ")
+            printer.print_list(self.reductions, printer.print_region)
+        print_attributes(printer, self)
+
+
+class ReduceReturnOp(XetlOp, name="scf.reduce.return"):
+    """The value of one reduction step."""
+
+    result = operand_def()
+
+    traits = traits_def(IsTerminator(), Pure())
+
+    assembly_format = "$result attr-dict `:` type($result)"
+
+
+class ParallelOp(XetlOp, name="scf.parallel"):
+    """A nest of loops whose trips may run in any order or at once."""
+
+    lower_bounds = var_operand_def(IndexType)
+    upper_bounds = var_operand_def(IndexType)
+    steps = var_operand_def(IndexType)
+    init_vals = var_operand_def()
+    body = region_def("single_block")
+    res = var_result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
+
+    def __init__(
+        self,
+        lowers: Sequence[Value],
+        uppers: Sequence[Value],
+        steps: Sequence[Value],
+        body: Region,
+        init_vals: Sequence[Value] = (),
+        **common: Unpack[Common],
+    ) -> None:
+        types = [type_of(value) for value in init_vals]
+        bounds = (lowers, uppers, steps)
+        super().__init__(*bounds, init_vals, types, regions=[body], **common)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse ``(%i, %j) = (..) to (..) step (..) init (..) -> types {...}``."""
+
+        def parse_argument() -> Parser.Argument:
+            return parser.parse_argument(expect_type=False).resolve(IndexType())
+
+        def parse_list() -> list[UnresolvedOperand]:
+            return parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN, parser.parse_unresolved_operand
+            )
+
+        counters = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parse_argument
+        )
+        parser.parse_punctuation("=")
+        bounds = [resolve_indices(parser, parse_list())]
+        for word in ("to", "step"):
+            parser.parse_keyword(word)
+            bounds.append(resolve_indices(parser, parse_list()))
+        inits = parse_list() if parser.parse_optional_keyword("init") else []
+        types = parse_types(parser) if parser.parse_optional_punctuation("->") else []
+        init_vals = parser.resolve_operands(inits, types, parser.pos)
+        body = parser.parse_region(counters)
+        terminate(body, ReduceOp)
+        _, attributes = parse_attributes(parser, cls)
+        return cls.build(
+            operands=[*bounds, init_vals],
+            result_types=[types],
+            regions=[body],
+            attributes=attributes,
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ``(%i, %j) = (..) to (..) step (..) init (..) -> types {...}``."""
+
+        def print_values(values: Sequence[SSAValue]) -> None:
+            with printer.in_parens():
+                printer.print_list(values, printer.print_ssa_value)
+
+        printer.print_string(" ")
+        print_values(self.body.block.args)
+        bounds = (self.lower_bounds, self.upper_bounds, self.steps)
+        for word, values in zip((" = ", " to ", " step "), bounds):
+            printer.print_string(word)
+            print_values(values)
+        if self.init_vals:
+            printer.print_string(" init ")
+            print_values(self.init_vals)
+            printer.print_string(" -> ")
+            print_types(printer, self.result_types)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+        print_attributes(printer, self, ("operandSegmentSizes",))
+
+    def verify_(self) -> None:
+        """Check that bounds, steps and counters agree, and the terminator."""
+        rank = len(self.lower_bounds)
+        check(
+            rank == len(self.upper_bounds) == len(self.steps) > 0,
+            "a parallel loop needs as many lower bounds as upper bounds and steps",
+        )
+        found = [argument.type for argument in self.body.block.args]
+        check(
+            found == [IndexType()] * rank,
+            f"the body takes {found}, expected {rank} index counters",
+        )
+        last = self.body.block.last_op
+        check(
+            isinstance(last, ReduceOp)
+            and [value.type for value in last.arguments]
+            == [value.type for value in self.init_vals],
+            "the body must end in scf.reduce with a value for each init value",
+        )
+
 
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")
 
