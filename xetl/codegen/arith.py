@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from xetl.codegen import division
-from xetl.codegen.emitter import Emit, Emitter
-from xetl.codegen.llvm import BF16, ll
+from xetl.codegen.emitter import Emit, EmitTable, Emitter
+from xetl.codegen.llvm import BF16, Builder, Type, Value, ll
 from xetl.codegen.types import (
     F32,
     F64,
@@ -79,7 +79,7 @@ _CMPI = {
 _CMPF = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def suffix(type_: Any) -> str:
+def suffix(type_: Type) -> str:
     """How an intrinsic's name spells a type: ``v16f32``."""
     if isinstance(type_, ll.VectorType):
         return f"v{type_.count}{suffix(type_.element)}"
@@ -94,7 +94,7 @@ def _int(name: str) -> Emit:
 
 
 def in_f32(
-    em: Emitter, type_: Attribute, compute: Callable[[list[Any]], Any], *args: Any
+    em: Emitter, type_: Attribute, compute: Callable[[list[Value]], Value], *args: Any
 ) -> Any:
     """Compute on f32 copies of f16/bf16 values and round once; others as they are."""
     if not is_narrow_float(type_):
@@ -102,12 +102,12 @@ def in_f32(
     return narrow(em, compute([widen(em, arg) for arg in args]), type_)
 
 
-def with_f32_type(type_: Any) -> Any:
+def with_f32_type(type_: Type) -> Any:
     """The type with f32 in place of its element type."""
     return like(type_, F32)
 
 
-def widen(em: Emitter, value: Any) -> Any:
+def widen(em: Emitter, value: Value) -> Value:
     """f16 or bf16 (as bits) as f32: exact."""
     wide = with_f32_type(value.type)
     if getattr(value.type, "element", value.type) != I16:
@@ -117,7 +117,7 @@ def widen(em: Emitter, value: Any) -> Any:
     return em.builder.bitcast(raised, wide)
 
 
-def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
+def narrow(em: Emitter, value: Value, type_: Attribute) -> Value:
     """f32 rounded to nearest even as f16 or bf16."""
     to = llvm_type(type_)
     if not is_bfloat(type_):
@@ -129,11 +129,11 @@ def narrow(em: Emitter, value: Any, type_: Attribute) -> Any:
     return round_to_bf16(em.builder, value) if own is None else own
 
 
-def round_to_bf16(b: Any, value: Any) -> Any:
+def round_to_bf16(b: Builder, value: Value) -> Value:
     """RNE on the bits, for targets where LLVM would call a library function."""
     to, bits32 = like(value.type, I16), like(value.type, I32)
 
-    def const(number: int) -> Any:
+    def const(number: int) -> Value:
         return repeated(bits32, number)
 
     bits = b.bitcast(value, bits32)
@@ -144,7 +144,7 @@ def round_to_bf16(b: Any, value: Any) -> Any:
     return b.trunc(chosen, to)
 
 
-def _round_to_odd(em: Emitter, value: Any) -> Any:
+def _round_to_odd(em: Emitter, value: Value) -> Value:
     """f64 as f32 so that a further rounding gives what one rounding would give.
 
     An inexact result gets an odd last bit: it then lies on no boundary of a narrower
@@ -167,7 +167,7 @@ def _float(name: str) -> Emit:
         # A rounded f16 operation must not melt into its neighbour.
         flags = () if is_narrow_float(type_) else ("contract",)
 
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             return getattr(em.builder, name)(*args, flags=flags)
 
         em.set(op.result, in_f32(em, type_, compute, *em.all(op.operands)))
@@ -184,7 +184,7 @@ UNSIGNED_ZERO = ("nsz",)
 
 def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             type_ = args[0].type
             if name in CHOICES and is_narrow_float(op.result.type):
                 return chosen(em, CHOICES[name], *args)
@@ -201,7 +201,7 @@ CHOICES = {"maxnum": ">", "minnum": "<"}
 """What `chosen` compares with, by intrinsic."""
 
 
-def chosen(em: Emitter, sign: str, left: Any, right: Any) -> Any:
+def chosen(em: Emitter, sign: str, left: Value, right: Value) -> Value:
     """``maxnum`` of widened values: LLVM would narrow it, and f16 has no such code."""
     b = em.builder
     takes_left = b.fcmp_ordered(sign, left, right)
@@ -210,7 +210,7 @@ def chosen(em: Emitter, sign: str, left: Any, right: Any) -> Any:
 
 
 def _negf(em: Emitter, op: arith.NegfOp) -> None:
-    def compute(args: list[Any]) -> Any:
+    def compute(args: list[Value]) -> Value:
         return em.builder.fneg(args[0])
 
     em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
@@ -285,7 +285,7 @@ def _int_to_float(name: str) -> Emit:
     return emit
 
 
-def _exact_in_f64(em: Emitter, value: Any, is_unsigned: bool) -> Any:
+def _exact_in_f64(em: Emitter, value: Value, is_unsigned: bool) -> Value:
     """An integer that f64 holds, and that rounds to 16 bits as ``value`` does.
 
     Of a large i64 the last bits say only that it lies between two numbers.
@@ -351,7 +351,7 @@ def _constant(em: Emitter, op: arith.ConstantOp) -> None:
     em.set(op.result, ll.Constant(llvm_type(type_), scalars))
 
 
-def scalar_constant(type_: Attribute, value: Any) -> Any:
+def scalar_constant(type_: Attribute, value: Any) -> ll.Constant:
     """A scalar constant; an i1 as LLVM wants it (0 or 1)."""
     lowered = scalar_type(type_)
     if is_bfloat(type_):
@@ -361,7 +361,7 @@ def scalar_constant(type_: Attribute, value: Any) -> Any:
     return ll.Constant(lowered, value)
 
 
-def as_word(em: Emitter, value: Any, type_: Attribute) -> Any:
+def as_word(em: Emitter, value: Value, type_: Attribute) -> Value:
     """A number as an i64: an integer of that value, or the bits of an f64."""
     b = em.builder
     if isinstance(value.type, ll.IntType) and not is_narrow_float(type_):
@@ -384,7 +384,7 @@ def _bfloat_bits(value: float) -> int:
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
-TABLE: dict[Any, Emit] = {
+TABLE: EmitTable = {
     **division.TABLE,
     **{cls: _int(name) for cls, name in _INT.items()},
     **{cls: _float(name) for cls, name in _FLOAT.items()},

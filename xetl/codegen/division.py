@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xetl.codegen.emitter import Emit, Emitter
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import Emit, EmitTable, Emitter
+from xetl.codegen.llvm import Builder, Module, Value, ll
 from xetl.codegen.types import repeated
 from xetl.dialects.upstream import arith
 from xetl.errors import InternalError
@@ -20,7 +20,7 @@ _TRAPS = {"sdiv": (0, -1), "srem": (0, -1), "udiv": (0,), "urem": (0,)}
 """The instructions that may trap, and the divisors that make them."""
 
 
-def check_divisions(module: Any) -> None:
+def check_divisions(module: Module) -> None:
     """Look at each division of an LLVM module.
 
     Raises:
@@ -34,13 +34,13 @@ def check_divisions(module: Any) -> None:
                     raise InternalError(f"a division may trap: {op}")
 
 
-def or_one(builder: Any, value: Any) -> Any:
+def or_one(builder: Builder, value: Value) -> Value:
     """A divisor that is 0 only where there is nothing to divide."""
     zero, one = repeated(value.type, 0), repeated(value.type, 1)
     return builder.select(builder.icmp_signed("==", value, zero), one, value)
 
 
-def _is_harmless(divisor: Any, traps: tuple[int, ...]) -> bool:
+def _is_harmless(divisor: Value, traps: tuple[int, ...]) -> bool:
     """A constant, or something else wherever this very value is one that traps."""
     conditions: list[Any] = []
     while True:
@@ -57,7 +57,7 @@ def _is_harmless(divisor: Any, traps: tuple[int, ...]) -> bool:
         conditions.append(condition)
 
 
-def _excluded(condition: Any, value: Any) -> int | None:
+def _excluded(condition: Any, value: Value) -> int | None:
     """The number that a condition says ``value`` to be, in all lanes the same."""
     if not isinstance(condition, ll.ICMPInstr) or condition.op != "eq":
         return None
@@ -66,7 +66,7 @@ def _excluded(condition: Any, value: Any) -> int | None:
     return numbers.pop() if tested is value and len(numbers) == 1 else None
 
 
-def _numbers(value: Any) -> list[int]:
+def _numbers(value: Value) -> list[int]:
     """The integers of a constant; none of anything else."""
     if not isinstance(value, ll.Constant):
         return []
@@ -99,16 +99,16 @@ class _Division:
                 self.by_minus_one = self.b.icmp_signed("==", self.right, minus)
                 self.safe = self.b.select(self.by_minus_one, self.one, self.safe)
 
-    def quotient(self) -> Any:
+    def quotient(self) -> Value:
         """Towards 0."""
         divide = self.b.sdiv if self.is_signed else self.b.udiv
         return divide(self.left, self.safe)
 
-    def remainder(self, quotient: Any) -> Any:
+    def remainder(self, quotient: Value) -> Value:
         """What is left; 0 where the divisor was replaced."""
         return self.b.sub(self.left, self.b.mul(quotient, self.safe))
 
-    def finished(self, quotient: Any) -> Any:
+    def finished(self, quotient: Value) -> Value:
         """The quotient, also by 0 and -1."""
         if not self.is_guarded:
             return quotient
@@ -162,7 +162,7 @@ def _ceildiv(*, is_signed: bool) -> Emit:
     return emit
 
 
-TABLE: dict[Any, Emit] = {
+TABLE: EmitTable = {
     arith.DivsiOp: _quotient(is_signed=True),
     arith.DivuiOp: _quotient(is_signed=False),
     arith.RemsiOp: _remainder(is_signed=True),

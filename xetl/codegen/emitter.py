@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Builder, Module, Value, ll
 from xetl.codegen.types import I64, llvm_type, memory_type
 from xetl.errors import InternalError
 
 Emit = Callable[["Emitter", Any], None]
+EmitTable: TypeAlias = dict[type[Operation], Callable[..., None]]
+"""For each operation class, the function that emits it."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ class Emitter:
         lower_bf16: whether the target converts f32 to bf16 itself.
     """
 
-    module: Any
-    builder: Any
-    table: dict[type[Operation], Emit]
+    module: Module
+    builder: Builder
+    table: EmitTable
     math: Callable[[str, Any, int], Any]
     lower_bf16: bool = True
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
@@ -69,7 +71,7 @@ class Emitter:
         """Record what an SSA value became."""
         self.values[value] = emitted
 
-    def round_to_bf16(self, value: Any) -> Any:
+    def round_to_bf16(self, value: Value) -> Any:
         """The bits of an f32 as bf16 by what the target has; None: it has nothing."""
         del value
 
@@ -79,7 +81,7 @@ class Emitter:
         assert isinstance(emitted, Strided)
         return emitted
 
-    def element_address(self, base: Strided, indices: Sequence[Any]) -> Any:
+    def element_address(self, base: Strided, indices: Sequence[Any]) -> Value:
         """The address of an element of a memref."""
         offset: Any = None
         for index, stride in zip(indices, base.strides):
@@ -102,17 +104,17 @@ class Emitter:
         return self.builder.call(function, list(operands), fastmath=tuple(flags))
 
 
-def constant(value: int) -> Any:
+def constant(value: int) -> Value:
     """An i64 constant."""
     return ll.Constant(I64, value)
 
 
-def is_constant(value: Any, number: int) -> bool:
+def is_constant(value: Value, number: int) -> bool:
     """True when an LLVM value is this integer constant."""
     return isinstance(value, ll.Constant) and value.constant == number
 
 
-def multiply(builder: Any, left: Any, right: Any) -> Any:
+def multiply(builder: Builder, left: Value, right: Value) -> Value:
     """Left * right, folded when one of them is 1 or 0."""
     for one, other in ((left, right), (right, left)):
         if is_constant(one, 1):
@@ -122,14 +124,14 @@ def multiply(builder: Any, left: Any, right: Any) -> Any:
     return builder.mul(left, right)
 
 
-def add(builder: Any, left: Any, right: Any) -> Any:
+def add(builder: Builder, left: Value, right: Value) -> Value:
     """Left + right, folded when one of them is 0."""
     if is_constant(left, 0):
         return right
     return left if is_constant(right, 0) else builder.add(left, right)
 
 
-def splat(builder: Any, scalar: Any, lanes: int) -> Any:
+def splat(builder: Builder, scalar: Any, lanes: int) -> Value:
     """A vector with the scalar in every lane."""
     vector = ll.VectorType(scalar.type, lanes)
     undefined = ll.Constant(vector, ll.Undefined)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from xetl.codegen.arith import in_f32, suffix
-from xetl.codegen.emitter import Emit, Emitter
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import Emit, EmitTable, Emitter
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import F32, I32, repeated
 from xetl.dialects.upstream import math
 
@@ -62,7 +62,7 @@ LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"
 
 def _intrinsic(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             type_ = args[0].type
             return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
 
@@ -73,7 +73,7 @@ def _intrinsic(name: str) -> Emit:
 
 def _function(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             type_ = args[0].type
             element = getattr(type_, "element", type_)
             function = em.math(name, element, getattr(type_, "count", 1))
@@ -86,7 +86,7 @@ def _function(name: str) -> Emit:
 
 def _library(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             if not isinstance(args[0].type, ll.VectorType):
                 return em.builder.call(_c_function(em, name, args), args)
             return em.builder.call(_lane_by_lane(em, name, args), args)
@@ -96,7 +96,7 @@ def _library(name: str) -> Emit:
     return emit
 
 
-def _c_function(em: Emitter, name: str, args: list[Any]) -> Any:
+def _c_function(em: Emitter, name: str, args: list[Any]) -> Value:
     """The C function for scalars of a type."""
     type_ = args[0].type
     full = f"{name}f" if type_ == F32 else name
@@ -107,7 +107,7 @@ def _c_function(em: Emitter, name: str, args: list[Any]) -> Any:
     return known
 
 
-def _lane_by_lane(em: Emitter, name: str, args: list[Any]) -> Any:
+def _lane_by_lane(em: Emitter, name: str, args: list[Any]) -> Value:
     """A function that calls the C function for each lane: many calls, but once."""
     type_ = args[0].type
     full = f"xetl_{name}_{suffix(type_)}"
@@ -129,7 +129,7 @@ def _lane_by_lane(em: Emitter, name: str, args: list[Any]) -> Any:
 
 
 def _rsqrt(em: Emitter, op: math.RsqrtOp) -> None:
-    def compute(args: list[Any]) -> Any:
+    def compute(args: list[Value]) -> Value:
         type_ = args[0].type
         root = em.intrinsic(f"llvm.sqrt.{suffix(type_)}", type_, args)
         count = getattr(type_, "count", None)
@@ -183,7 +183,7 @@ def _ipowi(em: Emitter, op: math.IpowiOp) -> None:
     em.set(op.result, b.select(is_negative, inverse, result))
 
 
-TABLE: dict[Any, Emit] = {
+TABLE: EmitTable = {
     **{cls: _intrinsic(name) for cls, name in _INTRINSICS.items()},
     **{cls: _function(name) for cls, name in _FUNCTIONS.items()},
     **{cls: _library(name) for cls, name in _LIBRARY.items()},

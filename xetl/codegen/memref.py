@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
-from xetl.codegen.emitter import Emit, Emitter, Strided, constant, multiply
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I1, I8, byte_width, is_narrow_float, memory_type
 from xetl.dialects.combining import normalize_kind
 from xetl.dialects.reduction_kinds import ON_INTEGERS
@@ -176,7 +176,7 @@ def static_bytes(type_: MemRefType[Attribute]) -> int:
     return count * byte_width(type_.element_type)
 
 
-def strided_at(address: Any, type_: MemRefType[Attribute]) -> Strided:
+def strided_at(address: Value, type_: MemRefType[Attribute]) -> Strided:
     """A static memref at an address."""
     sizes = tuple(constant(size) for size in type_.get_shape())
     strides = tuple(constant(step or 0) for step in static_strides(type_))
@@ -212,7 +212,9 @@ def _instruction(kind: str) -> str:
     return "xchg" if kind == "assign" else ON_INTEGERS[kind].instruction
 
 
-def _swap_until(em: Emitter, op: memref.AtomicRmwOp, address: Any, value: Any) -> Any:
+def _swap_until(
+    em: Emitter, op: memref.AtomicRmwOp, address: Value, value: Value
+) -> Any:
     """Read, combine, swap if nobody came in between; floats travel as their bits."""
     b = em.builder
     bits = ll.IntType(8 * byte_width(op.value.type))
@@ -228,14 +230,14 @@ def _swap_until(em: Emitter, op: memref.AtomicRmwOp, address: Any, value: Any) -
     return old
 
 
-def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Any, value: Any) -> Any:
+def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Value, value: Value) -> Value:
     type_ = op.value.type
     if op.kind_name == "assign":
         return value
     if isinstance(type_, IntegerType | IndexType):
         return em.builder.mul(old, value)
 
-    def compute(args: list[Any]) -> Any:
+    def compute(args: list[Value]) -> Value:
         if op.kind_name in ("addf", "mulf"):
             return getattr(em.builder, f"f{op.kind_name[:3]}")(*args)
         name = op.kind_name.removesuffix("f")
@@ -247,7 +249,7 @@ def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Any, value: Any) -> Any:
     return in_f32(em, type_, compute, old, value)
 
 
-TABLE: dict[Any, Emit] = {
+TABLE: EmitTable = {
     memref.ExtractStridedMetadataOp: _metadata,
     memref.ReinterpretCastOp: _reinterpret_cast,
     memref.SubviewOp: _subview,

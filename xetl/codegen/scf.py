@@ -6,7 +6,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.emitter import Emit, Emitter, Strided, is_constant
+from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.memref import refine
 from xetl.dialects.upstream import scf
 
@@ -61,6 +62,7 @@ def _close(phis: Any, values: list[Any], block: Any) -> None:
     """Let each phi go on with its value at the end of ``block``."""
     for phi, value in zip(phis, values):
         for part, next_part in zip(flatten(phi), flatten(value)):
+            assert isinstance(part, ll.PhiInstr)
             part.add_incoming(next_part, block)
 
 
@@ -142,7 +144,7 @@ def captured(op: Any) -> list[SSAValue]:
     return list(found.values())
 
 
-def flatten(value: Any) -> list[Any]:
+def flatten(value: Value | Strided) -> list[Value]:
     """The LLVM values that make up an emitted value (a memref has several)."""
     if isinstance(value, Strided):
         return [value.address, *value.sizes, *value.strides]
@@ -159,7 +161,7 @@ def rebuild(like: Any, parts: list[Any]) -> Any:
     )
 
 
-TABLE: dict[Any, Emit] = {
+TABLE: EmitTable = {
     scf.ForOp: _for,
     scf.IfOp: _if,
     scf.WhileOp: _while,

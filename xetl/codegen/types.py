@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -13,7 +11,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -21,7 +19,7 @@ F32, F64, HALF = ll.FloatType(), ll.DoubleType(), ll.HalfType()
 PTR = ll.PointerType()
 
 
-_SCALARS: dict[type[Attribute], Any] = {
+_SCALARS: dict[type[Attribute], Type] = {
     Float32Type: F32,
     Float64Type: F64,
     Float16Type: HALF,
@@ -31,12 +29,15 @@ _SCALARS: dict[type[Attribute], Any] = {
 }
 
 
+_FLOAT_BYTES: dict[Type, int] = {F32: 4, F64: 8, HALF: 2}
+
+
 def int_width(type_: Attribute) -> int:
     """Bits of an integer type; 0 of anything else."""
     return integer_width(type_) or 0
 
 
-def scalar_type(type_: Attribute) -> Any:
+def scalar_type(type_: Attribute) -> Type:
     """The LLVM type of an element type; ``index`` is i64."""
     width = int_width(type_)
     if width:
@@ -44,7 +45,7 @@ def scalar_type(type_: Attribute) -> Any:
     return _SCALARS[type(type_)]
 
 
-def llvm_type(type_: Attribute) -> Any:
+def llvm_type(type_: Attribute) -> Type:
     """The LLVM type of a scalar or a rank-1 vector."""
     if is_vector(type_):
         (length,) = type_.get_shape()
@@ -52,7 +53,7 @@ def llvm_type(type_: Attribute) -> Any:
     return scalar_type(type_)
 
 
-def memory_type(element: Attribute) -> Any:
+def memory_type(element: Attribute) -> Type:
     """What an element occupies in memory: an i1 is one byte, as NumPy's bool."""
     if int_width(element) == 1:
         return I8
@@ -64,7 +65,7 @@ def byte_width(element: Attribute) -> int:
     type_ = memory_type(element)
     if isinstance(type_, ll.IntType):
         return type_.width // 8
-    return {F32: 4, F64: 8, HALF: 2}[type_]
+    return _FLOAT_BYTES[type_]
 
 
 def is_narrow_float(type_: Attribute) -> bool:
@@ -82,14 +83,14 @@ def element_of(type_: Attribute) -> Attribute:
     return type_.element_type if is_vector(type_) else type_
 
 
-def like(type_: Any, element: Any) -> Any:
+def like(type_: Type, element: Type) -> Type:
     """The type with another element type."""
     if isinstance(type_, ll.VectorType):
         return ll.VectorType(element, type_.count)
     return element
 
 
-def repeated(type_: Any, number: float) -> Any:
+def repeated(type_: Type, number: float) -> Value:
     """A constant, in every lane of a vector."""
     is_vector = isinstance(type_, ll.VectorType)
     return ll.Constant(type_, [number] * type_.count if is_vector else number)

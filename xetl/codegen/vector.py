@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 
 from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, narrow, suffix, widen
 from xetl.codegen.emitter import (
-    Emit,
+    EmitTable,
     Emitter,
     Strided,
     constant,
@@ -21,7 +21,7 @@ from xetl.codegen.emitter import (
     splat,
     vector_of,
 )
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import (
     I32,
     I64,
@@ -87,7 +87,7 @@ def _bitcast(em: Emitter, op: vector.BitcastOp) -> None:
 
 
 def _fma(em: Emitter, op: vector.FmaOp) -> None:
-    def compute(args: list[Any]) -> Any:
+    def compute(args: list[Value]) -> Value:
         type_ = args[0].type
         return em.intrinsic(f"llvm.fma.{suffix(type_)}", type_, args)
 
@@ -112,12 +112,12 @@ def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
     em.set(op.result, result)
 
 
-def _reduce(em: Emitter, name: str, value: Any, flags: Sequence[str]) -> Any:
+def _reduce(em: Emitter, name: str, value: Value, flags: Sequence[str]) -> Value:
     full = f"llvm.vector.reduce.{name}.{suffix(value.type)}"
     return em.intrinsic(full, value.type.element, [value], flags)
 
 
-def _tree(em: Emitter, method: str, value: Any) -> Any:
+def _tree(em: Emitter, method: str, value: Value) -> Value:
     """Halve the vector until one lane is left; works for any power of two."""
     b = em.builder
     count = value.type.count
@@ -129,7 +129,7 @@ def _tree(em: Emitter, method: str, value: Any) -> Any:
     return b.extract_element(value, I32(0))
 
 
-def _half(em: Emitter, value: Any, lanes: range) -> Any:
+def _half(em: Emitter, value: Value, lanes: range) -> Value:
     mask = ll.Constant(ll.VectorType(I32, len(lanes)), list(lanes))
     return em.builder.shuffle_vector(value, ll.Constant(value.type, ll.Undefined), mask)
 
@@ -143,7 +143,7 @@ def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
     em.set(op.result, em.builder.icmp_signed("<", numbers, limit))
 
 
-def clamp_to_i32(em: Emitter, value: Any, lanes: int) -> Any:
+def clamp_to_i32(em: Emitter, value: Value, lanes: int) -> Value:
     """An index clamped to [0, lanes], as i32: cheaper to compare lane by lane."""
     low = em.intrinsic("llvm.smax.i64", I64, [value, constant(0)])
     return em.builder.trunc(
@@ -151,13 +151,13 @@ def clamp_to_i32(em: Emitter, value: Any, lanes: int) -> Any:
     )
 
 
-def _to_memory(em: Emitter, value: Any, element: Attribute) -> Any:
+def _to_memory(em: Emitter, value: Value, element: Attribute) -> Value:
     """A vector as it is stored: masks become bytes."""
     stored = ll.VectorType(memory_type(element), value.type.count)
     return value if value.type == stored else em.builder.zext(value, stored)
 
 
-def _from_memory(em: Emitter, value: Any, type_: VectorType[Attribute]) -> Any:
+def _from_memory(em: Emitter, value: Value, type_: VectorType[Attribute]) -> Value:
     """A loaded vector as a value: bytes become masks."""
     wanted = llvm_type(type_)
     if value.type == wanted:
@@ -167,7 +167,7 @@ def _from_memory(em: Emitter, value: Any, type_: VectorType[Attribute]) -> Any:
     )
 
 
-def _memory_vector(type_: Any) -> Any:
+def _memory_vector(type_: VectorType[Attribute]) -> Any:
     return ll.VectorType(memory_type(type_.element_type), llvm_type(type_).count)
 
 
@@ -266,7 +266,7 @@ def _scatter(em: Emitter, op: vector.ScatterOp) -> None:
     masked_call(em, name, ll.VoidType(), operands, 1, byte_width(base.element))
 
 
-TABLE: dict[Any, Emit] = {
+TABLE: EmitTable = {
     vector.BroadcastOp: _broadcast,
     vector.StepOp: _step,
     vector.ShapeCastOp: _shape_cast,

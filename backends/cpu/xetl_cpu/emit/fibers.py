@@ -18,8 +18,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import EmitTable, constant
+from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl_cpu.dialect import BarrierOp, FibersOp
@@ -61,14 +61,14 @@ def _machine_code(em: KernelEmitter, name: str, code: bytes) -> Any:
     return known
 
 
-def _switch(em: KernelEmitter, b: Any, save: Any, load: Any) -> None:
+def _switch(em: KernelEmitter, b: Builder, save: Value, load: Value) -> None:
     address = b.ptrtoint(_machine_code(em, "xetl_switch", _SWITCH), I64)
     # Through an integer: llvmlite calls only what has a function's type.
     function = b.inttoptr(address, ll.FunctionType(VOID, [PTR, PTR]).as_pointer())
     b.call(function, [save, load])
 
 
-def _word(b: Any, base: Any, index: Any) -> Any:
+def _word(b: Builder, base: Value, index: Any) -> Any:
     index = constant(index) if isinstance(index, int) else index
     return b.gep(base, [index], source_etype=I64)
 
@@ -118,7 +118,7 @@ def _prepare(
     b.store(pointer, _word(b, board, b.add(number, constant(1))), align=8)
 
 
-def _take_turns(em: KernelEmitter, board: Any, count: int) -> None:
+def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
     """Rounds over all fibers until a round resumes none."""
     b = em.builder
     again, after = (b.append_basic_block(f"round.{n}") for n in ("next", "end"))
@@ -190,4 +190,4 @@ def emit_barrier(em: KernelEmitter, op: BarrierOp) -> None:
     _switch(em, em.builder, own, board)
 
 
-TABLE: dict[Any, Any] = {FibersOp: emit_fibers, BarrierOp: emit_barrier}
+TABLE: EmitTable = {FibersOp: emit_fibers, BarrierOp: emit_barrier}

@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
-from xetl.codegen.emitter import Emitter, Strided, constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant
+from xetl.codegen.llvm import Builder, ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
     F32,
@@ -99,7 +99,7 @@ class KernelEmitter(Emitter):
         return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
 
 
-def emit_kernel(module: ModuleOp, target: Target, table: dict[Any, Any]) -> Any:
+def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module:
     """The LLVM module of the only function of a module at the ``loops`` stage.
 
     ``table``: emission of the operations that stand for a whole launch.
@@ -170,7 +170,7 @@ def lines(count: int) -> int:
     return -(-count // _LINE) * _LINE
 
 
-def bytes_of(b: Any, count: Any, width: int) -> Any:
+def bytes_of(b: Builder, count: Any, width: int) -> Any:
     """Of ``count`` elements (a value), up to the end of a cache line."""
     raw = b.mul(count, constant(width))
     return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
@@ -261,7 +261,7 @@ def _c_type(type_: Attribute) -> Any:
     return PTR if isinstance(type_, LLVMPointerType) else llvm_type(type_)
 
 
-def _call(em: Any, op: func.CallOp) -> None:
+def _call(em: KernelEmitter, op: func.CallOp) -> None:
     name = op.callee.root_reference.data
     result = _c_type(op.results[0].type) if op.results else VOID
     types = [_c_type(value.type) for value in op.operands]
@@ -271,11 +271,11 @@ def _call(em: Any, op: func.CallOp) -> None:
         em.set(op.results[0], called)
 
 
-def _int_to_ptr(em: Any, op: IntToPtrOp) -> None:
+def _int_to_ptr(em: KernelEmitter, op: IntToPtrOp) -> None:
     em.set(op.output, em.builder.inttoptr(em.get(op.input), PTR))
 
 
-_TABLE: dict[Any, Any] = {
+_TABLE: EmitTable = {
     **arith.TABLE,
     **math.TABLE,
     **scf.TABLE,

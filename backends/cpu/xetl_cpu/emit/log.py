@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
+from xetl.codegen.llvm import Builder, Value
 from xetl.codegen.types import I64, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
@@ -75,11 +76,11 @@ def emit_log(em: Any, op: LogOp) -> None:
         b.position_at_end(after)
 
 
-def _word(b: Any, record: Any, index: Any) -> Any:
+def _word(b: Builder, record: Value, index: Any) -> Any:
     return b.gep(record, [index], source_etype=I64)
 
 
-def _write_values(em: Any, op: LogOp, record: Any) -> None:
+def _write_values(em: Any, op: LogOp, record: Value) -> None:
     at = HEADER_WORDS
     for value, type_ in zip(op.values, op.types.data):
         shape = _shape(type_)
@@ -91,7 +92,7 @@ def _write_values(em: Any, op: LogOp, record: Any) -> None:
         at += prod(shape or [1])
 
 
-def _write_vector(em: Any, value: SSAValue, type_: Any, record: Any, at: int) -> None:
+def _write_vector(em: Any, value: SSAValue, type_: Any, record: Value, at: int) -> None:
     """Row by row out of its buffer."""
     b, base = em.builder, em.strided(value)
     rows, cols = [1, *type_.get_shape()][-2:]

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xetl.codegen.emitter import Strided, constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import EmitTable, Strided, constant
+from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.types import I8, I64, PTR, byte_width
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
@@ -53,7 +53,11 @@ def emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
 
 
 def _use_what_is_brought(
-    em: KernelEmitter, op: PackedMemoryOp, needed: Any, is_brought: Any, is_filled: Any
+    em: KernelEmitter,
+    op: PackedMemoryOp,
+    needed: Value,
+    is_brought: Value,
+    is_filled: Value,
 ) -> None:
     """Return ``-needed`` if it is too small or holds something else; set the header."""
     b = em.builder
@@ -93,8 +97,8 @@ def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Any]:
     return words
 
 
-def _field(b: Any, header: Any, index: int) -> Any:
+def _field(b: Builder, header: Value, index: int) -> Value:
     return b.gep(header, [constant(index)], source_etype=I64)
 
 
-TABLE: dict[Any, Any] = {PackedMemoryOp: emit_packed_memory}
+TABLE: EmitTable = {PackedMemoryOp: emit_packed_memory}

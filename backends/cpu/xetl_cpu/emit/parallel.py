@@ -18,8 +18,8 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.codegen.division import or_one
-from xetl.codegen.emitter import Emitter, constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.emitter import EmitTable, Emitter, constant
+from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.dialects.memref_layout import constant_index
@@ -81,7 +81,7 @@ def emit_groups(em: KernelEmitter, op: scf.ForOp) -> None:
     CONTROL[scf.ForOp](em, op)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: Value) -> bool:
     return isinstance(value, ll.Constant)
 
 
@@ -107,7 +107,7 @@ def _stride(em: KernelEmitter) -> int:
     return _HEADER + em.scratch_bytes
 
 
-def _store_context(em: KernelEmitter, parts: list[Any]) -> Any:
+def _store_context(em: KernelEmitter, parts: list[Value]) -> Value:
     b = em.builder
     context = _stack(b, len(parts))
     for index, part in enumerate(parts):
@@ -115,7 +115,7 @@ def _store_context(em: KernelEmitter, parts: list[Any]) -> Any:
     return context
 
 
-def _stack(b: Any, count: int) -> Any:
+def _stack(b: Builder, count: int) -> Value:
     """Room for some i64 in the frame of the function."""
     with b.goto_entry_block():
         room = b.alloca(ll.ArrayType(I64, count))
@@ -124,11 +124,11 @@ def _stack(b: Any, count: int) -> Any:
     return room
 
 
-def _field(b: Any, context: Any, index: int) -> Any:
+def _field(b: Builder, context: Value, index: int) -> Value:
     return b.gep(context, [constant(index)], source_etype=I64)
 
 
-def _threads(em: KernelEmitter, trips: Any, nanoseconds_each: int) -> Any:
+def _threads(em: KernelEmitter, trips: Value, nanoseconds_each: int) -> Value:
     """How many threads to use: one where there is no pool or little work."""
     b = em.builder
     none = b.icmp_signed("==", em.slot(PARALLEL_FOR), constant(0))
@@ -139,7 +139,7 @@ def _threads(em: KernelEmitter, trips: Any, nanoseconds_each: int) -> Any:
     return b.select(one, constant(1), threads)
 
 
-def _deal(em: KernelEmitter, scratch: Any, trips: Any, threads: Any) -> None:
+def _deal(em: KernelEmitter, scratch: Value, trips: Value, threads: Value) -> None:
     """Give each thread its range: where it starts."""
     b, some = em.builder, or_one(em.builder, threads)
     with counted_loop(b, threads, name="deal") as thread:
@@ -147,13 +147,13 @@ def _deal(em: KernelEmitter, scratch: Any, trips: Any, threads: Any) -> None:
         b.store(first, _own(em, b, scratch, thread.index), align=8)
 
 
-def _own(em: KernelEmitter, b: Any, scratch: Any, thread: Any) -> Any:
+def _own(em: KernelEmitter, b: Builder, scratch: Value, thread: Value) -> Value:
     """The scratch of a thread; its first word is the next trip of its range."""
     skip = b.mul(thread, constant(_stride(em)))
     return b.gep(scratch, [skip], source_etype=I8)
 
 
-def _fork(em: KernelEmitter, task: Any, context: Any, threads: Any) -> None:
+def _fork(em: KernelEmitter, task: Value, context: Value, threads: Value) -> None:
     """One thread: call the task here; else hand it to the pool."""
     b = em.builder
     args, dims, steps = (_stack(b, 1) for _ in range(3))
@@ -211,7 +211,7 @@ def _constants(em: KernelEmitter, op: scf.ParallelOp) -> dict[SSAValue, Any]:
 
 
 def _load_captured(
-    em: KernelEmitter, inner: KernelEmitter, context: Any, outside: list[SSAValue]
+    em: KernelEmitter, inner: KernelEmitter, context: Value, outside: list[SSAValue]
 ) -> None:
     index = _CAPTURED
     for value in outside:
@@ -228,7 +228,7 @@ def _load_captured(
 
 
 def _take_ranges(
-    inner: KernelEmitter, op: scf.ParallelOp, scratch: Any, own: Any, words: list[Any]
+    inner: KernelEmitter, op: scf.ParallelOp, scratch: Value, own: Any, words: list[Any]
 ) -> None:
     """The thread's own range first, then what is left of the others'."""
     b, (trips, threads) = inner.builder, words
@@ -241,7 +241,7 @@ def _take_ranges(
 
 
 def _take_trips(
-    inner: KernelEmitter, op: scf.ParallelOp, counter: Any, end: Any
+    inner: KernelEmitter, op: scf.ParallelOp, counter: Value, end: Any
 ) -> None:
     """``while (trip = counter++) < end: body``; the first extent runs fastest."""
     b = inner.builder
@@ -280,7 +280,7 @@ def _is_new(em: KernelEmitter, op: IsNewOp) -> None:
     b.store(value, last)
 
 
-TABLE: dict[Any, Any] = {
+TABLE: EmitTable = {
     scf.ParallelOp: emit_parallel,
     scf.ForOp: emit_groups,
     ThreadCountOp: _thread_count,

@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.codegen.emitter import Strided, constant, is_constant
+from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, PTR, memory_type
 from xetl.dialects.base import memref_type
@@ -201,7 +201,7 @@ def _thread_tiles(em: Any, op: ThreadTilesOp) -> None:
     del em, op
 
 
-TABLE: dict[Any, Any] = {
+TABLE: EmitTable = {
     PackBOp: _pack_b,
     PackAOp: _pack_a,
     BlockGemmOp: _block_gemm,
