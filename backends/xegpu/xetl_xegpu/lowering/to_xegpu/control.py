@@ -1,7 +1,8 @@
 """Loops and conditionals: what they carry becomes as many values as stand for it.
 
 A vector is its fragments; a tile is a row and a column as long as it stays on one
-matrix, else all of address, sizes and strides as well.
+matrix, else all of address, sizes and strides as well.  Other control flow of texts has
+become these operations by `legalize-text`.
 """
 
 from __future__ import annotations
@@ -253,11 +254,8 @@ def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
     return _carried(c, [i64, *[_INDEX] * (2 * rank)], flat, whole)
 
 
-# Operations -------------------------------------------------------------------------
-
-
 def _end(c: Converter, op: Operation) -> None:
-    """The values it gives are read by who replaces the operation around it."""
+    """`xetl.ir.conversion` adds it with the operation around it."""
 
 
 RULES: dict[type[Operation], Rule] = {

@@ -5,7 +5,7 @@ Which way a product is computed: docs/design/0005-xegpu.md, and `xetl.devices`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from math import gcd
 
@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import (
     FloatTF32Type,
     IntegerType,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from xetl.analysis.control_flow import sources, yielded
 from xetl.dialects.base import Index, element_type, vector_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.memref_layout import constant_index
@@ -79,39 +80,16 @@ def kind_of_types(
 _PRECISIONS = {"tf32": ProductKind.TF32, "bf16x3": ProductKind.BF16X3}
 
 
-def joined_values(value: SSAValue) -> list[SSAValue] | None:
+def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
     """What a value of control flow may be; None if an operation computes it."""
-    if isinstance(value, BlockArgument):
-        return _argument(value)
-    assert isinstance(value, OpResult)
-    op, index = value.op, value.index
-    if isinstance(op, scf.ForOp):
-        return [op.init_args[index], _last(op.body.block).operands[index]]
-    if isinstance(op, scf.WhileOp):
-        return [_last(op.before.block).operands[1 + index]]
-    if isinstance(op, scf.IfOp | scf.ExecuteRegionOp | scf.IndexSwitchOp):
-        return [_last(region.block).operands[index] for region in op.regions]
-    if isinstance(op, arith.SelectOp):
-        return [op.true_value, op.false_value]
-    return None
-
-
-def _argument(value: BlockArgument) -> list[SSAValue] | None:
-    op, index = value.block.parent_op(), value.index
-    if isinstance(op, scf.ForOp):
-        if index == 0:  # a counter is the lower bound and so many steps
-            return [op.lower_bound, op.step]
-        return [op.init_args[index - 1], _last(op.body.block).operands[index - 1]]
-    if isinstance(op, scf.WhileOp):
-        if value.block is op.before.block:
-            return [op.inits[index], _last(op.after.block).operands[index]]
-        return [_last(op.before.block).operands[1 + index]]
-    return None
-
-
-def _last(block: Block) -> Operation:
-    assert block.last_op is not None
-    return block.last_op
+    owner = value.owner
+    if isinstance(owner, arith.SelectOp):
+        return [owner.true_value, owner.false_value]
+    if isinstance(value, BlockArgument) and value.index == 0:
+        loop = value.block.parent_op()
+        if isinstance(loop, scf.ForOp):  # the lower bound and so many steps
+            return [loop.lower_bound, loop.step]
+    return sources(value)
 
 
 class Divisors:
@@ -135,21 +113,32 @@ class Divisors:
                 return found
 
     def _of(self, value: Index) -> int:
-        if isinstance(value, int):
-            return abs(value)
-        found = self._known.get(value)
-        if found is not None:
-            return found
+        todo: list[tuple[Index, bool]] = [(value, False)]
+        while todo:  # no recursion: programs may be long
+            each, is_ready = todo.pop()
+            if isinstance(each, int):
+                continue
+            if is_ready:
+                self._known[each] = self._found(each)
+            elif each not in self._known:
+                joined = joined_values(each)
+                if joined is not None:
+                    self._known[each] = self._joined.get(each, 0)
+                inputs = _inputs(each) if joined is None else joined
+                todo += [(each, True), *((source, False) for source in inputs)]
+        return self._divisor(value)
+
+    def _divisor(self, value: Index) -> int:
+        return abs(value) if isinstance(value, int) else self._known[value]
+
+    def _found(self, value: SSAValue) -> int:
         joined = joined_values(value)
         if joined is None:
-            found = self._computed(value)
-        else:
-            before = self._joined.get(value, 0)
-            self._known[value] = before
-            found = gcd(before, *map(self._of, joined))
-            self._changed |= found != before
-            self._joined[value] = found
-        self._known[value] = found
+            return self._computed(value)
+        before = self._joined.get(value, 0)
+        found = gcd(before, *map(self._divisor, joined))
+        self._changed |= found != before
+        self._joined[value] = found
         return found
 
     def _computed(self, value: SSAValue) -> int:
@@ -158,10 +147,10 @@ class Divisors:
             return abs(constant)
         op = value.owner
         if isinstance(op, InitTileOp):
-            return self._of(op.mixed_offsets[-1]) if op.mixed_offsets else 1
+            return self._divisor(op.mixed_offsets[-1]) if op.mixed_offsets else 1
         if isinstance(op, UpdateTileOffsetOp):
             moved = op.mixed_offsets[-1] if op.mixed_offsets else 1
-            return gcd(self._of(op.tile), self._of(moved))
+            return gcd(self._divisor(op.tile), self._divisor(moved))
         if isinstance(op, Operation):
             return self._arithmetic(op)
         return 1
@@ -169,14 +158,26 @@ class Divisors:
     def _arithmetic(self, op: Operation) -> int:
         name = op.name.partition(".")[2]
         if name in ("muli", "mul"):
-            left, right = map(self._of, op.operands)
+            left, right = map(self._divisor, op.operands)
             return left * right
         if name in _KEEP:
-            return gcd(*map(self._of, op.operands))
+            return gcd(*map(self._divisor, op.operands))
         if name == "shli":
             by = constant_index(op.operands[1])
-            return self._of(op.operands[0]) << by if by is not None else 1
+            return self._divisor(op.operands[0]) << by if by is not None else 1
         return 1
+
+
+def _inputs(value: SSAValue) -> Sequence[Index]:
+    """What the divisor of a value that an operation computes follows from."""
+    op = value.owner
+    if isinstance(op, InitTileOp):
+        return op.mixed_offsets[-1:]
+    if isinstance(op, UpdateTileOffsetOp):
+        return [op.tile, *op.mixed_offsets[-1:]]
+    if isinstance(op, Block) or constant_index(value) is not None:
+        return ()
+    return op.operands if op.name.partition(".")[2] in _FOLLOWED else ()
 
 
 _KEEP = frozenset(
@@ -187,6 +188,7 @@ _KEEP = frozenset(
     )
 )
 """What gives a multiple of all that its operands are multiples of."""
+_FOLLOWED = _KEEP | {"muli", "mul", "shli"}
 
 
 def tile_origins(value: SSAValue) -> set[InitTileOp]:
@@ -219,7 +221,7 @@ def stays(value: BlockArgument, dim: int) -> bool:
     loop = value.block.parent_op()
     if not isinstance(loop, scf.ForOp):
         return False
-    at: SSAValue = _last(loop.body.block).operands[value.index - 1]
+    at: SSAValue = yielded(loop.body.block)[value.index - 1]
     while isinstance(at.owner, UpdateTileOffsetOp):
         if at.owner.mixed_offsets[dim] != 0:
             return False
