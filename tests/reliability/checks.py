@@ -189,7 +189,7 @@ def interrupts(scale: float) -> str:
         time.sleep(rng.random() * 0.15)
         process.send_signal(signal.SIGINT)
         sent += 1
-    found, errors = process.communicate(timeout=120)
+    found, errors = process.communicate(timeout=120 + 2 * wanted)
     assert process.returncode == 0, errors[-2000:]
     assert int(found) > 0
     return f"{wanted} compiles, {sent} signals, {int(found)} interrupts, then all right"
