@@ -1,6 +1,5 @@
 """A tile kernel language in Python; see README.md."""
 
-import importlib
 from typing import TYPE_CHECKING
 
 from xetl import errors, opencl_driver
@@ -29,7 +28,7 @@ else:  # a checker would take any name to be there
     def __getattr__(name: str) -> object:
         """Load what is asked for on first use: importing `xetl` costs nothing."""
         if name in _PACKAGES:
-            return importlib.import_module(f"xetl.{name}")
+            return import_whole(f"xetl.{name}")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = getattr(import_whole(_HOMES[name]), name)

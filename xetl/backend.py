@@ -6,7 +6,6 @@ this file without loading xDSL or LLVM.
 
 from __future__ import annotations
 
-import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from xetl.errors import InternalError, LaunchError
 from xetl.findings import Finding
+from xetl.imports import import_whole
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -273,7 +273,7 @@ def installed(package: str) -> str:
 
 @cache
 def _known() -> dict[str, EntryPoint]:
-    metadata: Any = importlib.import_module("importlib.metadata")
+    metadata: Any = import_whole("importlib.metadata")
     return {point.name: point for point in metadata.entry_points(group=GROUP)}
 
 
@@ -287,7 +287,7 @@ def _by_convention(name: str) -> BackendBase | None:
     if not name.isidentifier():
         return None
     try:
-        return getattr(importlib.import_module(package), "BACKEND", None)
+        return getattr(import_whole(package), "BACKEND", None)
     except ModuleNotFoundError as error:
         if error.name != package:  # it is there, but something that it needs is not
             raise

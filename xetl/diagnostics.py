@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.xetile.used_maps import maps_may_meet
 from xetl.errors import SyntaxNotSupportedError
+from xetl.imports import import_whole
 from xetl.settings import config
 
 
@@ -40,7 +40,7 @@ def report_map_conflicts(module: ModuleOp, passes: Sequence[ModulePass]) -> None
     """Report where maps that a user gave disagree, if no pass resolves them."""
     resolves = any(each.name == "propagate-wg-maps" for each in passes)
     if not resolves and any(maps_may_meet(op) for op in module.ops):
-        follow = importlib.import_module("xetl.transforms.report_map_conflicts")
+        follow = import_whole("xetl.transforms.report_map_conflicts")
         follow.report_map_conflicts(module)
 
 

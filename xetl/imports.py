@@ -1,38 +1,57 @@
 """Modules that load whole, or not at all, whatever signals come meanwhile.
 
-An exception of a signal handler, such as Ctrl-C, in the middle of xDSL's modules leaves
-some of them loaded and others not: the next import then fails.
+An exception of a signal handler, such as Ctrl-C, in the middle of an import leaves some
+modules loaded and others not, and may leave the lock of all imports taken for ever.
 """
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import sys
 import threading
-from types import ModuleType
+import time
+from types import FrameType, ModuleType
+
+_INTERVAL = 0.0005
+"""Seconds between looks at a module that loads, which takes 100 times as long."""
 
 
 def import_whole(name: str) -> ModuleType:
     """The module called ``name``, loaded by a thread that no handler interrupts.
 
     Handlers run in the main thread, which waits here; what they raise ends the waiting.
-    The module is then loaded all the same, and the next call waits for it.
+    The module is then loaded all the same, and the next call waits for it. There is
+    no lock to wait with that an exception could not leave in a wrong state.
     """
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    if module is not None and not getattr(spec, "_initializing", False):
+        return module
     is_main = threading.current_thread() is threading.main_thread()
-    if name in sys.modules or not is_main:
+    if not is_main or _is_importing():
         return importlib.import_module(name)
     found: list[ModuleType | BaseException] = []
+    _thread.start_new_thread(_load, (name, found))
+    while not found:
+        time.sleep(_INTERVAL)
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
 
-    def load() -> None:
-        try:
-            found.append(importlib.import_module(name))
-        except BaseException as error:
-            found.append(error)
 
-    thread = threading.Thread(target=load, name=f"import {name}")
-    thread.start()
-    thread.join()
-    (result,) = found
-    if isinstance(result, BaseException):
-        raise result
-    return result
+def _is_importing() -> bool:
+    """Whether this thread loads a module now: another one might wait for that."""
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _load(name: str, found: list[ModuleType | BaseException]) -> None:
+    try:
+        found.append(importlib.import_module(name))
+    except BaseException as error:
+        found.append(error)

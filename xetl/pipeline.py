@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.backend import BackendBase
 from xetl.devices import DEVICES
 from xetl.errors import InternalError
+from xetl.imports import import_whole
 from xetl.settings import config
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.check_barriers import CheckBarriersPass
@@ -60,7 +60,7 @@ def pipeline_of(backend: BackendBase, target: str) -> Pipeline:
 def device_pipeline(backend: BackendBase, target: str) -> Pipeline:
     """The passes to the blocks of a device, which `ir` shows for every backend."""
     # Imported late: few kernels are shown at these stages.
-    pipeline = importlib.import_module("xetl.transforms.device_pipeline")
+    pipeline = import_whole("xetl.transforms.device_pipeline")
     device = target if target in DEVICES else DEFAULT_DEVICE
     passes = pipeline.device_passes(device, backend.slm_limit(target))
     return Pipeline(passes, pipeline.STAGE_AFTER.get)

@@ -21,6 +21,12 @@ from slow_package import counted
 counted.append(1)
 """
 
+ASKS = """
+from xetl.imports import import_whole
+found = "partly loaded"
+import_whole("slow_package.needs")
+"""
+
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -28,6 +34,8 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder.mkdir()
     (folder / "__init__.py").write_text("counted = []\n")
     (folder / "slow.py").write_text(SLOW)
+    (folder / "asks.py").write_text(ASKS)
+    (folder / "needs.py").write_text("from slow_package.asks import found\n")
     (folder / "wrong.py").write_text("import slow_package.not_there\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     yield "slow_package"
@@ -56,6 +64,10 @@ def test_an_interrupt_ends_the_waiting_not_the_import(
     assert time.perf_counter() - start < 0.2
     assert import_whole(f"{package}.slow") is sys.modules[f"{package}.slow"]
     assert importlib.import_module(package).counted == [1]
+
+
+def test_a_module_may_need_the_one_that_asks(package: str) -> None:
+    assert importlib.import_module(f"{package}.asks").found == "partly loaded"
 
 
 def test_errors_are_those_of_the_import(package: str) -> None:

@@ -8,13 +8,13 @@ between the two 16-bit floats is refused.
 from __future__ import annotations
 
 import functools
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from xetl.errors import TileTypeError, did_you_mean
+from xetl.imports import import_whole
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -126,7 +126,7 @@ def _name_of(dtype: DTypeLike) -> str:
 def _numpy_dtype(name: str) -> np.dtype[Any]:
     if name == "bf16":
         # Not at the top: most programs never meet bf16 and imports must stay short.
-        return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+        return np.dtype(import_whole("ml_dtypes").bfloat16)
     return np.dtype(_NUMPY_NAMES[name])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError
+from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.runtime.arrays import locate
 from xetl.runtime.tensors import tensors_as_arrays
@@ -66,11 +66,11 @@ def new_result(like: object, shape: tuple[int, ...], dtype: DType) -> Any:
     """An uninitialised array of the library that ``like`` is from; else NumPy's."""
     given: Any = like
     if _is_tensor(like):
-        torch: Any = importlib.import_module("torch")
+        torch: Any = import_whole("torch")
         kind = getattr(torch, _TORCH_NAMES[dtype])
         return torch.empty(shape, dtype=kind, device=given.device)
     if type(like).__module__.partition(".")[0] == "dpnp":
-        dpnp: Any = importlib.import_module("dpnp")
+        dpnp: Any = import_whole("dpnp")
         where = {"sycl_queue": given.sycl_queue, "usm_type": given.usm_type}
         return dpnp.empty(shape, dtype=dtype.numpy, **where)
     return np.empty(shape, dtype.numpy)

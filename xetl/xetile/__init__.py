@@ -3,9 +3,9 @@
 Operations and dtypes come from the ``__all__`` of the files that declare them.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
+from xetl.imports import import_whole
 from xetl.language import dtypes, ops
 from xetl.language.dtypes import *
 from xetl.language.maps import sg_map, wg_map, xe_map
@@ -20,7 +20,7 @@ else:  # a checker would take any name to be there
     def __getattr__(name: str) -> object:
         """Find the decorator late: the runtime may itself use the facade's names."""
         if name == "kernel":
-            return importlib.import_module("xetl.runtime.kernel").kernel
+            return import_whole("xetl.runtime.kernel").kernel
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

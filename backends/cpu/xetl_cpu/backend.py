@@ -6,7 +6,6 @@ xDSL nor LLVM.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,7 @@ class CpuBackend(BackendBase):
 
     def doctor(self) -> Sequence[Finding]:
         """For `xetl doctor`: the processor, its threads and libraries."""
-        return importlib.import_module("xetl_cpu.doctor").examine()
+        return import_whole("xetl_cpu.doctor").examine()
 
     def opt_passes(self) -> dict[str, type[ModulePass]]:
         """The passes by name, for ``xetl-opt``."""
@@ -91,7 +90,7 @@ class CpuBackend(BackendBase):
     def opt_dialects(self) -> Sequence[Dialect]:
         """``xsmm``, ``cpu`` and, for texts such as seed 003's, xDSL's ``linalg``."""
         # Only here: importing it takes as long as a small compilation.
-        linalg = importlib.import_module("xdsl.dialects.linalg")
+        linalg = import_whole("xdsl.dialects.linalg")
         return (*_pipeline().DIALECTS, linalg.Linalg)
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
@@ -108,7 +107,7 @@ class CpuBackend(BackendBase):
         self, module: ModuleOp, signature: Signature, target: str, name: str
     ) -> Export:
         """An object file and a C header of a module at the ``loops`` stage."""
-        exporting = importlib.import_module("xetl_cpu.export")
+        exporting = import_whole("xetl_cpu.export")
         return exporting.export(module, signature, target, name)
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
@@ -145,7 +144,7 @@ class CpuBackend(BackendBase):
 
 
 def _libraries() -> Any:
-    return importlib.import_module("xetl_cpu.library.serve")
+    return import_whole("xetl_cpu.library.serve")
 
 
 def _library(name: str) -> Any:

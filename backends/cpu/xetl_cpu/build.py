@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.errors import InternalError
+from xetl.imports import import_whole
 from xetl_cpu.emit import fibers, packed_memory, parallel
 from xetl_cpu.emit.kernel import emit_kernel
 from xetl_cpu.targets import Target, target_machine
@@ -27,7 +27,7 @@ def optimised(text: str, target: Target) -> Any:
     The loops are already what we want, so LLVM's vectorisers and unrollers are left
     out: they would only cost time (measured: 45 ms more for a micro-kernel).
     """
-    binding: Any = importlib.import_module(_BINDING)
+    binding: Any = import_whole(_BINDING)
     machine = target_machine(target)
     try:
         module = binding.parse_assembly(text)

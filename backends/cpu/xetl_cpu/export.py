@@ -7,7 +7,6 @@ C library and libm. The header makes a plain C function of it.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Collection, Sequence
 from importlib.resources import files
@@ -18,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl import __version__
 from xetl.errors import LaunchError
 from xetl.export import Export
+from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_cpu.build import llvm_text, optimised
 from xetl_cpu.emit.kernel import KERNEL
@@ -101,7 +101,7 @@ def _processor(machine: Target) -> dict[str, Any]:
     if machine.name != "host":
         features = sorted(machine.requires)
         return {"cpu": machine.cpu, "features": features}
-    binding: Any = importlib.import_module("llvmlite.binding")
+    binding: Any = import_whole("llvmlite.binding")
     found: dict[str, bool] = binding.get_host_cpu_features()
     features = sorted(name for name, is_there in found.items() if is_there)
     return {"cpu": binding.get_host_cpu_name(), "features": features}

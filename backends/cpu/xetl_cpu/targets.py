@@ -5,7 +5,6 @@ needs ``find_target`` and ``host_fingerprint`` only.
 """
 
 import hashlib
-import importlib
 import os
 import platform
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from xetl.errors import LaunchError
+from xetl.imports import import_whole
 from xetl_cpu import amx
 
 __all__ = [
@@ -161,7 +161,7 @@ def _calling(target: Target, calls: str) -> Target:
 
 def _serves_tiles(calls: str) -> bool:
     # Only then: it brings xDSL.
-    library = importlib.import_module("xetl_cpu.library.serve")
+    library = import_whole("xetl_cpu.library.serve")
     return library.find_library(calls).serves_tiles
 
 
@@ -236,7 +236,7 @@ def target_machine(target: Target) -> Any:
 @cache
 def _binding() -> Any:
     """``llvmlite.binding``, ready for x86: loaded late because it takes 40 ms."""
-    binding = importlib.import_module("llvmlite.binding")
+    binding = import_whole("llvmlite.binding")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     # A fork waits until no thread is inside LLVM, whose locks would stay held.

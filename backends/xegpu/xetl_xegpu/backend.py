@@ -6,7 +6,6 @@ launched without the first two, and ``ir`` works where there is no device.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +80,7 @@ class XegpuBackend(BackendBase):
 
     def doctor(self) -> Sequence[Finding]:
         """For `xetl doctor`: devices, drivers, the offline compiler."""
-        return importlib.import_module(f"{_PACKAGE}.doctor").examine()
+        return import_whole(f"{_PACKAGE}.doctor").examine()
 
     def opt_passes(self) -> dict[str, type[ModulePass]]:
         """The passes by name, for ``xetl-opt``."""
@@ -105,12 +104,12 @@ class XegpuBackend(BackendBase):
         self, module: ModuleOp, signature: Signature, target: str, name: str
     ) -> Export:
         """SPIR-V files of a module at stage ``lanes``, for other programs."""
-        exporting = importlib.import_module(f"{_PACKAGE}.export")
+        exporting = import_whole(f"{_PACKAGE}.export")
         return exporting.export(module, signature, target, name)
 
     def measure(self, artifact: Artifact) -> Mapping[str, object]:
         """What Intel's offline compiler says of the code, where there is one."""
-        isa = importlib.import_module(f"{_PACKAGE}.offline.isa")
+        isa = import_whole(f"{_PACKAGE}.offline.isa")
         return isa.measure(artifact)
 
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
@@ -123,7 +122,7 @@ def _pipeline() -> Any:
 
 
 def _launch(name: str) -> Any:
-    return importlib.import_module(f"{_PACKAGE}.launch.{name}")
+    return import_whole(f"{_PACKAGE}.launch.{name}")
 
 
 BACKEND = XegpuBackend()

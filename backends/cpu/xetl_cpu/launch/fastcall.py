@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib
 import struct
 import sys
 from collections.abc import Callable, Collection
@@ -24,6 +23,7 @@ import numpy as np
 
 from xetl.backend import Artifact
 from xetl.errors import InternalError
+from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.sources import stamp
@@ -131,7 +131,7 @@ def _entry() -> LoadedImage | None:
         return load_image(Image.from_bytes(kept.payload))
     try:
         # It brings LLVM, which a process with a warm cache need not load.
-        image = importlib.import_module("xetl_cpu.launch.entry").build_entry()
+        image = import_whole("xetl_cpu.launch.entry").build_entry()
     except (ImportError, OSError, RuntimeError, InternalError):
         return None
     if disk is not None:

@@ -16,11 +16,11 @@ but wrong numbers.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 from functools import cache
 from pathlib import Path
 
+from xetl.imports import import_whole
 from xetl_cpu import native
 from xetl_cpu.library.functions import (
     DISPATCH,
@@ -64,7 +64,7 @@ def _find(mode: str) -> Library | str:
 def _open(mode: str) -> Library:
     if mode == RECORDING:
         # Only then: it needs NumPy, which a launch need not.
-        recording = importlib.import_module("xetl_cpu.library.recording")
+        recording = import_whole("xetl_cpu.library.recording")
         return recording.library()
     path = _system_shim() if mode == LIBXSMM else _shim(Path(mode))
     try:
@@ -90,7 +90,7 @@ def _system_shim() -> Path:
     """What reaches the system's libxsmm: installed with xetl, or else built now."""
     if native.XSMM_SHIM.exists():
         return native.XSMM_SHIM
-    build = importlib.import_module("xetl_cpu.library.native_build")
+    build = import_whole("xetl_cpu.library.native_build")
     root = build.system_root()
     return native.XSMM_SHIM if root is None else _built_with(root)
 
@@ -102,7 +102,7 @@ def _shim(path: Path) -> Path:
 
 
 def _built_with(root: Path) -> Path:
-    build = importlib.import_module("xetl_cpu.library.native_build")
+    build = import_whole("xetl_cpu.library.native_build")
     try:
         return build.shim_with(root)
     except build.NativeBuildError as reason:
@@ -121,5 +121,5 @@ def _root_of_libxsmm(path: Path) -> Path | None:
 
 def why_not_trusted(library: Library) -> str | None:
     """Why a library is not to be used, if it is not."""
-    trial = importlib.import_module("xetl_cpu.library.validate_library")
+    trial = import_whole("xetl_cpu.library.validate_library")
     return trial.why_not_trusted(library)

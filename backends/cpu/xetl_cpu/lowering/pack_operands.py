@@ -30,7 +30,6 @@ linalg_blocking.py.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,6 +42,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.imports import import_whole
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -78,7 +78,7 @@ class PackOperandsPass(ModulePass):
             _pack_for_programs(function, machine)
         for matmul in [o for o in op.walk() if o.name == "linalg.matmul"]:
             # Only then: importing `linalg` takes as long as a small compilation.
-            linalg = importlib.import_module("xetl_cpu.lowering.linalg_blocking")
+            linalg = import_whole("xetl_cpu.lowering.linalg_blocking")
             linalg.pack_matmul(matmul, self.blocks)
 
 

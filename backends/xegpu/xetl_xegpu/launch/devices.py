@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from xetl.imports import import_whole
 from xetl.opencl_driver import LIBRARY, VARIABLE, beside_python
 from xetl_xegpu.launch import failures
 
@@ -105,9 +105,9 @@ def dpctl() -> Any:
     """
     set_up()
     try:
-        found = importlib.import_module("dpctl")
-        importlib.import_module("dpctl.program")
-        importlib.import_module("dpctl.memory")
+        found = import_whole("dpctl")
+        import_whole("dpctl.program")
+        import_whole("dpctl.memory")
     except ImportError as error:
         raise failures.no_runtime(str(error)) from None
     os.register_at_fork(after_in_child=PROCESS.note_fork)
@@ -206,7 +206,7 @@ def _target_of(device: Any) -> str:
     emulated = OPENCL if device.has_aspect_fp64 else WITHOUT_FP64
     if not device.is_gpu:
         return emulated
-    utils = importlib.import_module("dpctl.utils")
+    utils = import_whole("dpctl.utils")
     number = utils.intel_device_info(device).get("device_id", 0)
     if number in _PONTE_VECCHIO:
         return "pvc"
