@@ -71,7 +71,7 @@ def cache_storm(scale: float) -> str:
     wanted = max(int(16_000 * scale), 160)
     kills = wanted // 20
     rng, done = random.Random(0), 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         environment = _environment(XETL_CACHE_DIR=folder)
         workers = [_Worker(n, environment, wanted) for n in range(16)]
         for number in range(kills):
