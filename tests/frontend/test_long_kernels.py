@@ -9,6 +9,7 @@ import pytest
 
 import xetl
 from xetl import xetile
+from xetl.diagnostics import refuse_deep_nesting
 from xetl.errors import IRError, LaunchError, SyntaxNotSupportedError
 
 LOAD = "v = xetile.load_tile(xetile.init_tile(X, [0], (16,)))\n"
@@ -173,7 +174,7 @@ def test_settings_raise_limits(monkeypatch):
         launch(body + "pass\n", "reference")
 
 
-def test_depth_that_code_generation_cannot_follow_is_an_error() -> None:
+def test_long_chains_of_moves() -> None:
     """2,500 moves of a tile, which xegpu follows one into another."""
     lines = "    t = xetile.update_tile_offset(t, [0, i])\n" * 2500
     text = (
@@ -183,6 +184,11 @@ def test_depth_that_code_generation_cannot_follow_is_an_error() -> None:
     linecache.cache["<deep>"] = (len(text), None, text.splitlines(True), "<deep>")
     names = {"xetile": xetile}
     exec(compile(text, "<deep>", "exec"), names)
+    xetile.kernel(names["k"]).warmup("f32[M,N] i64", target="pvc")
+
+
+def test_depth_that_a_pass_cannot_follow_is_an_error() -> None:
     with pytest.raises(SyntaxNotSupportedError) as caught:
-        xetile.kernel(names["k"]).warmup("f32[M,N] i64", target="pvc")
+        with refuse_deep_nesting("k", "f.py"):
+            raise RecursionError
     assert caught.value.code == "X0408"

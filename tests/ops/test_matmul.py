@@ -102,7 +102,7 @@ def test_a_table_of_few_columns_is_read_as_it_lies(name: str, columns: int) -> N
     """``X.T @ y``: turning X first took up to seven times as long."""
     dtype = DTYPES[name]
     table, y = small(600, columns, dtype=dtype), small(600, dtype=dtype, seed=1)
-    assert make_plan(table.T, y, None, None, None, False, is_packed=False).road.swaps
+    assert make_plan(table.T, y, None, None, None, False, is_packed=False).method.swaps
     bias, out = np.ones(1, np.float32), np.empty(columns, np.float64)
     assert np.array_equal(matmul(table.T, y, out, bias), exact(table.T, y) + 1)
 

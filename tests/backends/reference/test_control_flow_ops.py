@@ -6,8 +6,8 @@ import pytest
 
 from xetl.dialects.parser import parse_module
 from xetl.errors import InternalError, LaunchError
-from xetl_reference.executable import register_op, run_module
-from xetl_reference.interpreter import TABLE
+from xetl_reference.executable import run_module
+from xetl_reference.interpreter import TABLE, register_op
 
 
 def run(text, *arrays, grid=(), **options):
