@@ -188,7 +188,7 @@ def test_long_chains_of_moves() -> None:
 
 
 def test_depth_that_a_pass_cannot_follow_is_an_error() -> None:
-    with pytest.raises(SyntaxNotSupportedError) as caught:
-        with refuse_deep_nesting("k", "f.py"):
-            raise RecursionError
+    deep = refuse_deep_nesting("k", "f.py")
+    with pytest.raises(SyntaxNotSupportedError) as caught, deep:
+        raise RecursionError
     assert caught.value.code == "X0408"

@@ -6,7 +6,9 @@ from tests.same_code.__main__ import compare, digests, first_difference
 from tests.same_code.corpus import of_seeds
 
 
-@pytest.mark.parametrize("target", ["avx2", "pvc"])
+@pytest.mark.parametrize(
+    "target", ["avx2", pytest.param("pvc", marks=pytest.mark.slow)]
+)
 def test_compiling_twice_is_no_change(target: str) -> None:
     entries = of_seeds(range(3))
     before, found = (dict(digests(entries, [target])) for _ in range(2))
