@@ -75,10 +75,9 @@ def cache_storm(scale: float) -> str:
         environment = _environment(XETL_CACHE_DIR=folder)
         workers = [_Worker(n, environment, wanted) for n in range(16)]
         for number in range(kills):
-            while (
-                done + sum(each.done for each in workers) < 20 * (number + 1)
-                or not any(each.done for each in workers)
-            ):
+            while done + sum(each.done for each in workers) < 20 * (
+                number + 1
+            ) or not any(each.done for each in workers):
                 time.sleep(0.01)
             at = rng.choice([n for n, each in enumerate(workers) if each.done])
             done += workers[at].kill()
