@@ -171,7 +171,7 @@ def test_without_dpctl(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(devices.importlib, "import_module", missing)
+    monkeypatch.setattr(devices, "import_whole", missing)
     with pytest.raises(LaunchError, match="No module named 'dpctl'") as caught:
         devices.dpctl.__wrapped__()
     assert caught.value.code == "X0830"
