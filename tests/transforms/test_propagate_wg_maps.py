@@ -84,21 +84,39 @@ def test_a_conversion_that_the_user_wrote_is_no_warning() -> None:
     assert not remarks
 
 
+X_PLUS_TURNED = """
+#rows = #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>
+func.func @kernel(%a: memref<64x64xf32>) {
+  %t = xetile.init_tile %a[0, 0]
+    : memref<64x64xf32> -> !xetile.tile<64x64xf32, #rows>
+  %x = xetile.load_tile %t : !xetile.tile<64x64xf32, #rows> -> vector<64x64xf32>
+  %y = xetile.tile_transpose %x, [1, 0] : vector<64x64xf32> -> vector<64x64xf32>
+  %z = arith.addf %x, %y : vector<64x64xf32>
+  %s = math.exp %z : vector<64x64xf32>
+  xetile.store_tile %s, %t : vector<64x64xf32>, !xetile.tile<64x64xf32, #rows>
+  func.return
+}
+"""
+
+
+def test_maps_that_differ_in_their_order_alone_are_shown_with_it() -> None:
+    """A transpose turns the order of the ids: the lists of both maps are equal."""
+    text = X_PLUS_TURNED.replace(
+        "[4, 1], sg_data = [16, 64]", "[2, 2], sg_data = [32, 32]"
+    )
+    _, remarks = propagate(text)
+    assert len(remarks) == 1
+    row_major, turned = (
+        "wg_map([2, 2], [32, 32])",
+        "wg_map([2, 2], [32, 32], order=[0, 1])",
+    )
+    found = {f"from {row_major} to {turned}", f"from {turned} to {row_major}"}
+    assert any(each in remarks[0].text for each in found)
+
+
 def test_a_map_and_what_follows_from_it_elsewhere_is_a_remark_only() -> None:
     """x + x.T of one value with a map: there is nothing the user could give."""
-    text = """
-    #rows = #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>
-    func.func @kernel(%a: memref<64x64xf32>) {
-      %t = xetile.init_tile %a[0, 0]
-        : memref<64x64xf32> -> !xetile.tile<64x64xf32, #rows>
-      %x = xetile.load_tile %t : !xetile.tile<64x64xf32, #rows> -> vector<64x64xf32>
-      %y = xetile.tile_transpose %x, [1, 0] : vector<64x64xf32> -> vector<64x64xf32>
-      %z = arith.addf %x, %y : vector<64x64xf32>
-      %s = math.exp %z : vector<64x64xf32>
-      xetile.store_tile %s, %t : vector<64x64xf32>, !xetile.tile<64x64xf32, #rows>
-      func.return
-    }
-    """
+    text = X_PLUS_TURNED
     _, remarks = propagate(text)
     assert len(remarks) == 1
 

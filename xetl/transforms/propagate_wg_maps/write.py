@@ -28,7 +28,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.ir.builder import Builder
-from xetl.language.distribution import Layout, whole
+from xetl.language.distribution import Layout, row_major, whole
 from xetl.transforms.propagate_wg_maps.graph import Given, Graph, Node, can_retile
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     ReadsTile,
@@ -323,5 +323,11 @@ def _element(type_: Attribute) -> str:
 
 
 def _shown(layout: Layout) -> str:
-    """As the user writes a map."""
-    return f"wg_map({list(layout.sg_layout)}, {list(layout.sg_data)})"
+    """As the user writes a map; with the order of ids where it is not row major."""
+    text = f"{list(layout.sg_layout)}, {list(layout.sg_data)}"
+    is_row_major = layout.order == row_major(layout.rank)
+    return (
+        f"wg_map({text})"
+        if is_row_major
+        else f"wg_map({text}, order={[*layout.order]})"
+    )
