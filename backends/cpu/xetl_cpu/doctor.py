@@ -23,6 +23,7 @@ from xetl_cpu.targets import (
     UnknownTargetError,
     find_target,
     host_features,
+    host_machine,
 )
 
 _AMX_PERMISSION = "arch_prctl(ARCH_REQ_XCOMP_PERM)"
@@ -46,6 +47,7 @@ def examine() -> list[Finding]:
     """The findings, in the order they are printed."""
     return [
         _processor(),
+        _memory(),
         *map(_target, TARGETS.values()),
         _host(),
         *_forced_target(),
@@ -59,6 +61,31 @@ def examine() -> list[Finding]:
 def _processor() -> Finding:
     has = [name for each, name in _INSTRUCTIONS.items() if each in host_features()]
     return Finding("processor", f"{_model()}: {', '.join(has) or 'no AVX2'}")
+
+
+def _memory() -> Finding:
+    """What the blocking of products is derived from."""
+    machine = host_machine()
+    levels = zip(("L1", "L2", "L3"), (machine.l1, machine.l2, machine.l3))
+    caches = ", ".join(
+        f"{name} {_size(cache.size)} {cache.ways}-way"
+        + (f" for {cache.cores} cores" if cache.cores > 1 else "")
+        for name, cache in levels
+    )
+    text = f"{caches}; {machine.nodes} node(s); costs of `{machine.family}`; "
+    if machine.huge_page:
+        text += f"huge pages of {_size(machine.huge_page)}"
+        return Finding("caches", text)
+    fix = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+    return Finding("caches", f"{text}no huge pages", "note", fix)
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit that divides them."""
+    for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
+        if count % size == 0:
+            return f"{count // size} {unit}"
+    return f"{count} bytes"
 
 
 def _model() -> str:

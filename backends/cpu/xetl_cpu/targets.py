@@ -15,6 +15,7 @@ from typing import Any
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl_cpu import amx
+from xetl_cpu.machine import FAMILIES, Machine, find_family, read_machine
 
 __all__ = [
     "INLINE",
@@ -24,6 +25,7 @@ __all__ = [
     "find_target",
     "host_features",
     "host_fingerprint",
+    "host_machine",
     "target_machine",
 ]
 
@@ -58,6 +60,7 @@ class Target:
     multiplied and added up at once, ``has_amx`` whether tiles are.
     ``calls`` says whose functions compute products, ``inline`` being nobody's
     (`library/`), and ``calls_configure`` whether tiles are set up around these.
+    ``machine`` has its caches and costs.
     ``cpu`` and ``features`` are LLVM's; for ``host`` they are empty and filled in by
     ``target_machine``.
     """
@@ -69,6 +72,7 @@ class Target:
     vector_bytes: int
     vector_registers: int
     has_masks: bool
+    machine: Machine
     has_bf16_dot: bool = False
     has_vnni: bool = False
     has_amx: bool = False
@@ -98,8 +102,10 @@ class Target:
 
 
 TARGETS = {
-    "avx2": Target("avx2", "x86-64-v3", "", _AVX2, 32, 16, False),
-    "avx512": Target("avx512", "x86-64-v4", "", _AVX512, 64, 32, True),
+    "avx2": Target("avx2", "x86-64-v3", "", _AVX2, 32, 16, False, FAMILIES["avx2"]),
+    "avx512": Target(
+        "avx512", "x86-64-v4", "", _AVX512, 64, 32, True, FAMILIES["skylake"]
+    ),
     "avx512_bf16": Target(
         "avx512_bf16",
         "x86-64-v4",
@@ -108,6 +114,7 @@ TARGETS = {
         64,
         32,
         has_masks=True,
+        machine=FAMILIES["zen5"],
         has_bf16_dot=True,
         has_vnni=True,
     ),
@@ -120,6 +127,7 @@ TARGETS = {
         64,
         32,
         has_masks=True,
+        machine=FAMILIES["sapphire_rapids"],
         has_bf16_dot=True,
         has_vnni=True,
         has_amx=True,
@@ -169,8 +177,15 @@ def _serves_tiles(calls: str) -> bool:
 def _host_target() -> Target:
     for family in reversed(TARGETS.values()):
         if family.runs_here:
-            return replace(family, name="host", cpu="", features="")
+            machine = host_machine()
+            return replace(family, name="host", cpu="", features="", machine=machine)
     raise UnknownTargetError("this machine has no AVX2 and FMA: no target fits it")
+
+
+@cache
+def host_machine() -> Machine:
+    """The machine that this process runs on."""
+    return read_machine(find_family(_cpuinfo(), host_features()))
 
 
 @cache
@@ -190,6 +205,7 @@ def host_features() -> frozenset[str]:
 def host_fingerprint() -> str:
     """A short text that differs between machines whose ``host`` code may differ."""
     text = "\n".join(_cpuinfo_identity()) or platform.processor()
+    text += host_machine().facts()
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
