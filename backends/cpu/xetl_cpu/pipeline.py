@@ -16,6 +16,7 @@ from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
+from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.dialect import CPU, XSMM, PackedMemoryOp
@@ -79,6 +80,7 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
         InlineCallsPass(),
+        LegalizeVectorsPass(),
         ExpandTextFormsPass(),
         CollapseVectorsPass(),
         UnblockValuesPass(),

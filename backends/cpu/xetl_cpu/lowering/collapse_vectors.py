@@ -24,7 +24,7 @@ from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TilePackOp, TileType, TileUnpackOp
 from xetl.errors import InternalError
-from xetl_cpu.lowering.text_forms.scratch import matrix_shape
+from xetl.transforms.legalize_vectors.shapes import matrix_shape
 
 
 class CollapseVectorsPass(ModulePass):

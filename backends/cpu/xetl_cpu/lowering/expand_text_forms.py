@@ -31,7 +31,6 @@ from xetl_cpu.lowering.text_forms import (
     reducing,
     scalars,
     tf32,
-    vector_memory,
     views,
 )
 from xetl_cpu.lowering.text_forms.refusing import check_types, refuse
@@ -40,7 +39,6 @@ _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
     **views.RULES,
     **memory.RULES,
-    **vector_memory.RULES,
     **parts.RULES,
     **reducing.RULES,
 }

@@ -1,4 +1,4 @@
-// RUN: xetl-opt %s -p expand-text-forms | filecheck %s
+// RUN: xetl-opt %s -p legalize-vectors,expand-text-forms | filecheck %s
 
 gpu.module @m {
   // CHECK-LABEL: @forms

@@ -31,9 +31,9 @@ from xetl.dialects.xetile import (
     TileUnpackOp,
 )
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.text_forms import scratch
-from xetl_cpu.lowering.text_forms.parts import broadcast, permuted
-from xetl_cpu.lowering.text_forms.reducing import reduced
+from xetl.transforms.legalize_vectors.reductions import reduced
+from xetl.transforms.legalize_vectors.shapes import cast, permuted
+from xetl_cpu.lowering.text_forms.parts import broadcast
 from xetl_cpu.lowering.text_forms.writing import replace_by
 
 _RANK = 4
@@ -95,7 +95,7 @@ def _commutes(op: Operation) -> bool:
 def _packed(w: Builder, value: SSAValue, type_: Any) -> SSAValue:
     """(h, w) as (h/b0, w/b1, b0, b1)."""
     rows, columns, height, width = type_.get_shape()
-    parts = scratch.cast(w, value, (rows, height, columns, width))
+    parts = cast(w, value, (rows, height, columns, width))
     return permuted(w, parts, (0, 2, 1, 3))
 
 
@@ -105,7 +105,7 @@ def _unpacked(w: Builder, value: SSAValue) -> SSAValue:
         return value
     rows, columns, height, width = vector_type(value).get_shape()
     parts = permuted(w, value, (0, 2, 1, 3))
-    return scratch.cast(w, parts, (rows * height, columns * width))
+    return cast(w, parts, (rows * height, columns * width))
 
 
 def _pack(op: TilePackOp) -> None:
@@ -150,7 +150,7 @@ def _use_behind(
 def _reduce(op: TileReduceOp) -> None:
     w = Builder.before(op)
     found = reduced(w, op.source, op.kind.data, op.dims)
-    replace_by(op, scratch.cast(w, found, op.result.type.get_shape()))
+    replace_by(op, cast(w, found, op.result.type.get_shape()))
 
 
 def _broadcast(op: TileBroadcastOp) -> None:

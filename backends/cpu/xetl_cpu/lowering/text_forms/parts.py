@@ -8,18 +8,20 @@ from typing import Any
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
-    IndexType,
     MemRefType,
-    VectorType,
-    i1,
 )
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.ir.builder import Builder
+from xetl.transforms.legalize_vectors.shapes import (
+    as_matrix,
+    broadcasted,
+    cast,
+    matrix_shape,
+)
 from xetl_cpu.dialect import ConstantMemoryOp
 from xetl_cpu.lowering.text_forms import scratch
 from xetl_cpu.lowering.text_forms.writing import replace_by
@@ -33,22 +35,9 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _transpose(op: vector.TransposeOp) -> None:
-    w, shape = Builder.before(op), _shape(op.source)
-    replace_by(op, permuted(w, op.source, op.dims) if shape else op.source)
-
-
-def permuted(w: Builder, value: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """The vector with its dimensions in another order."""
-    shape = _shape(value)
-    result = tuple(shape[dim] for dim in dims)
-    if [dim for dim in dims if shape[dim] > 1] == [
-        dim for dim in range(len(shape)) if shape[dim] > 1
-    ]:
-        return scratch.cast(w, value, result)
-    if tuple(dims) == (1, 0):
-        return w.insert(TileTransposeOp(value))
-    steps = scratch.row_major(shape)
-    return scratch.take(w, value, result, [steps[dim] for dim in dims])
+    w, steps = Builder.before(op), scratch.row_major(_shape(op.source))
+    strides = [steps[dim] for dim in op.dims]
+    replace_by(op, scratch.take(w, op.source, _shape(op.result), strides))
 
 
 def _broadcast(op: vector.BroadcastOp) -> None:
@@ -61,26 +50,14 @@ def _broadcast(op: vector.BroadcastOp) -> None:
 
 def broadcast(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
     """New dimensions in front; those of one element repeat it."""
+    found = broadcasted(w, source, shape)
+    if found is not None:
+        return found
     have = _shape(source)
     have = (*[1] * (len(shape) - len(have)), *have)
-    if prod(have) == prod(shape):
-        return scratch.cast(w, source, shape)
-    if _is_matrix_broadcast(have, shape):
-        matrix = scratch.cast(w, source, scratch.matrix_shape(have))
-        rows, columns = scratch.matrix_shape(shape)
-        dims = [d for d, n in enumerate((rows, columns)) if _shape(matrix)[d] != n]
-        full = VectorType(vector_type(source).element_type, [rows, columns])
-        found = w.insert(TileBroadcastOp(matrix, dims, full))
-        return scratch.cast(w, found, shape)
     steps = zip(scratch.row_major(have), have, shape)
     strides = [step if old == new else 0 for step, old, new in steps]
     return scratch.take(w, source, shape, strides)
-
-
-def _is_matrix_broadcast(have: Sequence[int], shape: Sequence[int]) -> bool:
-    """All rows are the same one, or each row is one element."""
-    lead = prod(have[:-1])
-    return lead in (1, prod(shape[:-1]))
 
 
 def _shape_cast(op: vector.ShapeCastOp) -> None:
@@ -95,9 +72,9 @@ def _bitcast(op: vector.BitcastOp) -> None:
     if _shape(source) == shape:
         replace_by(op, w.insert(arith.BitcastOp(source, type_)))
         return
-    memory, matrix = scratch.spill(w, source), scratch.matrix_shape(shape)
+    memory, matrix = scratch.spill(w, source), matrix_shape(shape)
     found = scratch.read_as(w, memory, matrix, type_.element_type)
-    replace_by(op, scratch.cast(w, found, shape))
+    replace_by(op, cast(w, found, shape))
 
 
 # Single elements and slices ---------------------------------------------------------
@@ -117,9 +94,9 @@ def _extract(op: vector.ExtractOp) -> None:
     if is_vector(op.result.type):
         rest = shape[len(position) :]
         new = scratch.take(w, op.source, rest, scratch.row_major(rest), offset)
-        replace_by(op, scratch.cast(w, new, _shape(op.result)))
+        replace_by(op, cast(w, new, _shape(op.result)))
     elif isinstance(offset, int):
-        matrix = scratch.as_matrix(w, op.source)
+        matrix = as_matrix(w, op.source)
         where = divmod(offset, _shape(matrix)[1])
         if (op.source.type, position) != (matrix.type, where):
             replace_by(op, w.insert(vector.ExtractOp(matrix, where)))
@@ -210,69 +187,6 @@ def _from_elements(op: vector.FromElementsOp) -> None:
 # Masks and constants ----------------------------------------------------------------
 
 
-def coordinate(
-    w: Builder, shape: tuple[int, int], sizes: Sequence[int], dim: int
-) -> SSAValue:
-    """Of each element of a matrix: where it is along a dimension of ``sizes``.
-
-    The matrix has the rows and columns of a vector of these sizes; a row or a column
-    of it is enough, which `spread` repeats.
-    """
-    index = IndexType()
-    if dim == len(sizes) - 1:
-        steps = w.insert(vector.StepOp(VectorType(index, [shape[1]])))
-        return scratch.cast(w, steps, (1, shape[1]))
-    steps = w.insert(vector.StepOp(VectorType(index, [shape[0]])))
-    rows = scratch.cast(w, steps, (shape[0], 1))
-    column = VectorType(index, [shape[0], 1])
-    inner = prod(sizes[dim + 1 : -1])
-    if inner > 1:
-        divisor = w.insert(arith.ConstantOp.splat(inner, column))
-        rows = w.insert(arith.DivuiOp(rows, divisor))
-    if dim > 0:
-        size = w.insert(arith.ConstantOp.splat(sizes[dim], column))
-        rows = w.insert(arith.RemuiOp(rows, size))
-    return rows
-
-
-def spread(w: Builder, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
-    """A row or a column as a whole matrix."""
-    have = _shape(value)
-    dims = [dim for dim in (0, 1) if have[dim] != shape[dim]]
-    if not dims:
-        return value
-    full = VectorType(vector_type(value).element_type, list(shape))
-    return w.insert(TileBroadcastOp(value, dims, full))
-
-
-def _create_mask(op: vector.CreateMaskOp) -> None:
-    w = Builder.before(op)
-    replace_by(op, _mask(w, _shape(op.result), list(op.bounds)))
-
-
-def _constant_mask(op: vector.ConstantMaskOp) -> None:
-    w = Builder.before(op)
-    replace_by(op, _mask(w, _shape(op.result), list(op.bounds)))
-
-
-def _mask(w: Builder, sizes: Sequence[int], bounds: Sequence[Index]) -> SSAValue:
-    """Compare the number of each element along each dimension with its bound."""
-    shape = scratch.matrix_shape(sizes)
-    whole: SSAValue | None = None
-    for dim, bound in enumerate(bounds):
-        if isinstance(bound, int) and bound >= sizes[dim]:
-            continue
-        numbers = coordinate(w, shape, sizes, dim)
-        type_ = vector_type(numbers)
-        limit = w.insert(vector.BroadcastOp(w.index(bound), type_))
-        part = w.insert(arith.CmpiOp("slt", numbers, limit))
-        part = spread(w, part, shape)
-        whole = part if whole is None else w.insert(arith.AndiOp(whole, part))
-    if whole is None:
-        whole = w.insert(arith.ConstantOp.splat(1, VectorType(i1, list(shape))))
-    return scratch.cast(w, whole, sizes)
-
-
 def _constant(op: arith.ConstantOp) -> None:
     """Different elements stand in memory, from where they are read."""
     value, type_ = op.value, op.result.type
@@ -299,7 +213,5 @@ RULES: dict[type[Operation], Callable[[Any], None]] = {
     vector.InsertStridedSliceOp: _insert_strided_slice,
     vector.ShuffleOp: _shuffle,
     vector.FromElementsOp: _from_elements,
-    vector.CreateMaskOp: _create_mask,
-    vector.ConstantMaskOp: _constant_mask,
     arith.ConstantOp: _constant,
 }

@@ -12,20 +12,17 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     MemRefType,
-    NoneAttr,
     StridedLayoutAttr,
-    VectorType,
 )
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.launch_form import SHARED
-from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import memref, vector
-from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.upstream import memref
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.transforms.legalize_vectors.accesses import matrix_tile
+from xetl.transforms.legalize_vectors.shapes import as_matrix, cast, matrix_shape
 from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.lowering.text_forms.writing import loop_nest
 
@@ -42,25 +39,6 @@ class Place:
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of elements one behind the other."""
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
-
-
-def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of a vector of any rank: its last dimension is a row."""
-    return prod(shape[:-1]), prod(shape[-1:])
-
-
-def cast(w: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """The elements of a vector in another shape."""
-    type_ = vector_type(value)
-    if type_.get_shape() == tuple(shape):
-        return value
-    new = VectorType(type_.element_type, list(shape))
-    return w.insert(vector.ShapeCastOp(value, new))
-
-
-def as_matrix(w: Builder, value: SSAValue) -> SSAValue:
-    """The vector as rows and columns."""
-    return cast(w, value, matrix_shape(vector_type(value).get_shape()))
 
 
 def allocate(w: Builder, count: int, element: Attribute) -> SSAValue:
@@ -109,35 +87,7 @@ def write(w: Builder, value: SSAValue, place: Place) -> None:
 
 
 def _tile(w: Builder, place: Place, shape: tuple[int, int]) -> SSAValue:
-    base = view(w, place, shape)
-    type_ = memref_type(base)
-    where = TileAttr(memory_space=memory_space_of(type_) or 0)
-    tile = TileType(shape, type_.element_type, where)
-    return w.insert(InitTileOp(base, [0, 0], tile))
-
-
-def view(w: Builder, place: Place, sizes: Sequence[Index]) -> SSAValue:
-    """Elements of a memref as a memref of their own."""
-    type_ = memref_type(place.memory)
-    # A row-major tile may not lie where rows are known to have gaps; nobody but its
-    # verifier asks.
-    strides = [
-        s if s == 1 and isinstance(s, int) else w.index(s) for s in place.strides
-    ]
-    layout = StridedLayoutAttr(
-        [s if isinstance(s, int) else None for s in strides],
-        place.offset if isinstance(place.offset, int) else None,
-    )
-    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
-    # Other spaces are memory as any other here.
-    is_shared = memory_space_of(type_) == SHARED
-    space = type_.memory_space if is_shared else NoneAttr()
-    result = MemRefType(type_.element_type, shape, layout, space)
-    return w.insert(
-        memref.ReinterpretCastOp(
-            place.memory, [place.offset], list(sizes), strides, result
-        )
-    )
+    return matrix_tile(w, place.memory, place.offset, shape, place.strides)
 
 
 def merged(

@@ -1,4 +1,4 @@
-"""Transfers between memory and matrices as loads and stores of tiles.
+"""Transfers of matrices as loads and stores of tiles.
 
 A view of a part of a matrix becomes a tile of the matrix (XeTile RFC, appendix 1:
 "subview maps to init_tile"), but only where the transfer cannot leave the view: what
@@ -33,6 +33,7 @@ from xetl.dialects.xetile import (
     TileType,
 )
 from xetl.ir.builder import Builder
+from xetl.transforms.rewriting import Values
 
 Transfer = vector.TransferReadOp | vector.TransferWriteOp
 
@@ -50,44 +51,28 @@ class Window:
     is_turned: bool
 
 
-def read(op: vector.TransferReadOp) -> None:
+def read(build: Builder, op: vector.TransferReadOp) -> Values | None:
     """A transfer from memory becomes a load, turned if the map says so."""
-    window = _window(op, vector_type(op.result).get_shape())
     padding = _padding(op)
+    window = _window(op, vector_type(op.result).get_shape()) if padding else None
     if window is None or padding is None:
-        return
-    build = Builder.before(op)
-    tile = _tile(window, build)
-    value = build.insert(LoadTileOp(tile, padding.attribute))
+        return None
+    value = build.insert(LoadTileOp(_tile(window, build), padding.attribute))
     if window.is_turned:
         value = build.insert(TileTransposeOp(value))
-    value.name_hint = op.result.name_hint
-    op.result.replace_all_uses_with(value)
-    _erase(op)
+    return [value]
 
 
-def write(op: vector.TransferWriteOp) -> None:
+def write(build: Builder, op: vector.TransferWriteOp) -> Values | None:
     """A transfer to memory becomes a store, turned if the map says so."""
     window = _window(op, vector_type(op.value).get_shape())
     if window is None:
-        return
-    build = Builder.before(op)
+        return None
     value = op.value
     if window.is_turned:
         value = build.insert(TileTransposeOp(value))
     build.add(StoreTileOp(value, _tile(window, build)))
-    _erase(op)
-
-
-def _erase(op: Transfer) -> None:
-    """Erase a transfer, and the views of memory that only it used."""
-    base = op.base.owner
-    op.detach()
-    op.erase()
-    while isinstance(base, memref.SubviewOp) and not base.result.uses:
-        view, base = base, base.source.owner
-        view.detach()
-        view.erase()
+    return []
 
 
 # What is outside --------------------------------------------------------------------

@@ -1,0 +1,80 @@
+// RUN: xetl-opt %s -p legalize-vectors | filecheck %s
+
+// Reduced dimensions come first where whole rows stay: nothing moves between columns.
+// CHECK-LABEL: @reductions
+// CHECK:       vector.shape_cast %v : vector<4x8x16xf32> to vector<4x128xf32>
+// CHECK-NEXT:  xetile.tile_reduce <add>, {{.*}} [0]
+// CHECK:       vector.transpose %v, [1, 0, 2]
+// CHECK:       xetile.tile_reduce <add>, {{.*}} [0] : vector<8x64xf32>
+// CHECK:       arith.addf
+// CHECK:       xetile.tile_reduce <maximumf>, {{.*}} [1] : vector<4x128xf32>
+func.func @reductions(%v: vector<4x8x16xf32>, %a: vector<8x16xf32>, %b: vector<4x16xf32>, %c: vector<4xf32>) -> (vector<8x16xf32>, vector<4x16xf32>, vector<4xf32>) {
+  %0 = vector.multi_reduction <add>, %v, %a [0] : vector<4x8x16xf32> to vector<8x16xf32>
+  %1 = vector.multi_reduction <add>, %v, %b [1] : vector<4x8x16xf32> to vector<4x16xf32>
+  %2 = vector.multi_reduction <maximumf>, %v, %c [1, 2] : vector<4x8x16xf32> to vector<4xf32>
+  return %0, %1, %2 : vector<8x16xf32>, vector<4x16xf32>, vector<4xf32>
+}
+
+// What only one side has is summed up; all of a batch is in one dimension, in front.
+// CHECK-LABEL: @contractions
+// CHECK:       xetile.tile_reduce <add>, %a [1]
+// CHECK:       xetile.tile_mma {{.*}} : vector<8x1xf32>, vector<1x4xf32>, vector<8x4xf32>
+// CHECK:       vector.contract {{.*}} : vector<6x8x4xf32>, vector<6x4x16xf32> into vector<6x8x16xf32>
+// CHECK-NEXT:  vector.shape_cast {{.*}} to vector<2x3x8x16xf32>
+func.func @contractions(%a: vector<8x3xf32>, %b: vector<4xf32>, %c: vector<8x4xf32>, %x: vector<2x3x8x4xf32>, %y: vector<2x3x4x16xf32>, %z: vector<2x3x8x16xf32>) -> (vector<8x4xf32>, vector<2x3x8x16xf32>) {
+  %0 = vector.contract {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %a, %b, %c : vector<8x3xf32>, vector<4xf32> into vector<8x4xf32>
+  %1 = vector.contract {indexing_maps = [affine_map<(p, q, m, n, k) -> (p, q, m, k)>, affine_map<(p, q, m, n, k) -> (p, q, k, n)>, affine_map<(p, q, m, n, k) -> (p, q, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<add>} %x, %y, %z : vector<2x3x8x4xf32>, vector<2x3x4x16xf32> into vector<2x3x8x16xf32>
+  return %0, %1 : vector<8x4xf32>, vector<2x3x8x16xf32>
+}
+
+// Two groups of dimensions that change places are the rows and columns of a matrix.
+// CHECK-LABEL: @transposes
+// CHECK:       xetile.tile_transpose {{.*}} : vector<6x4xf32> -> vector<4x6xf32>
+// CHECK:       vector.shape_cast %w : vector<1x4x2xf32> to vector<4x1x2xf32>
+// CHECK:       vector.transpose %v, [2, 1, 0]
+func.func @transposes(%v: vector<2x3x4xf32>, %w: vector<1x4x2xf32>) -> (vector<4x2x3xf32>, vector<4x1x2xf32>, vector<4x3x2xf32>) {
+  %0 = vector.transpose %v, [2, 0, 1] : vector<2x3x4xf32> to vector<4x2x3xf32>
+  %1 = vector.transpose %w, [1, 0, 2] : vector<1x4x2xf32> to vector<4x1x2xf32>
+  %2 = vector.transpose %v, [2, 1, 0] : vector<2x3x4xf32> to vector<4x3x2xf32>
+  return %0, %1, %2 : vector<4x2x3xf32>, vector<4x1x2xf32>, vector<4x3x2xf32>
+}
+
+// A row in memory is a tile; what is masked has an offset for each element.
+// CHECK-LABEL: @memory
+// CHECK:       arith.cmpi slt
+// CHECK:       memref.reinterpret_cast
+// CHECK:       xetile.load_tile {{.*}} -> vector<1x16xf32>
+// CHECK:       xetile.load_gather {{.*}}
+// CHECK-NEXT:  arith.select
+// CHECK:       xetile.store_scatter
+// CHECK-NOT:   vector.maskedstore
+func.func @memory(%m: memref<8x32xf32>, %n: index, %f: vector<16xf32>) {
+  %k = vector.create_mask %n : vector<16xi1>
+  %0 = vector.load %m[%n, %n] : memref<8x32xf32>, vector<16xf32>
+  %1 = vector.maskedload %m[%n, %n], %k, %f : memref<8x32xf32>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+  %2 = arith.addf %0, %1 : vector<16xf32>
+  vector.maskedstore %m[%n, %n], %k, %2 : memref<8x32xf32>, vector<16xi1>, vector<16xf32>
+  return
+}
+
+// A transfer of a matrix is a tile; one of a row that may leave the memory is masked.
+// CHECK-LABEL: @transfers
+// CHECK:       xetile.init_tile %m[%i, %i]
+// CHECK-NEXT:  xetile.load_tile
+// CHECK:       arith.cmpi ult
+// CHECK:       xetile.load_gather
+// CHECK-NOT:   vector.transfer_read
+func.func @transfers(%m: memref<8x32xf32>, %i: index, %p: f32) -> (vector<8x16xf32>, vector<16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = vector.transfer_read %m[%i, %i], %zero : memref<8x32xf32>, vector<8x16xf32>
+  %1 = vector.transfer_read %m[%i, %i], %p : memref<8x32xf32>, vector<16xf32>
+  return %0, %1 : vector<8x16xf32>, vector<16xf32>
+}
+
+// CHECK-LABEL: @views
+// CHECK-NOT:   memref.collapse_shape
+// CHECK:       memref.reinterpret_cast {{.*}} sizes: [32], strides: [1]
+func.func @views(%m: memref<4x8xf32>) -> memref<32xf32> {
+  %0 = memref.collapse_shape %m [[0, 1]] : memref<4x8xf32> into memref<32xf32>
+  return %0 : memref<32xf32>
+}

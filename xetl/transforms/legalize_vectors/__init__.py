@@ -1,0 +1,56 @@
+"""legalize-vectors: operations of `vector` and views become the front end's forms.
+
+Why: texts have vectors of any rank, transfers, contractions and views of views.  A
+backend sees tiles, operations on matrices, gathers by offsets and strided views.
+
+* accesses.py: loads, stores and transfers: tiles where a tile is like them, else
+  gathers and scatters; transfers.py says which transfer of a matrix is like a tile
+* masks.py: masks by bounds are comparisons
+* reductions.py: reductions of any dimensions are those of rows or columns of a matrix
+* products.py: contractions are `tile_mma`, or a product for each of a batch
+* shapes.py: transposes and broadcasts of matrices
+* views.py: reshaped memrefs are `memref.reinterpret_cast`
+
+Before: ``vector.multi_reduction <add>, %v, %a [0] : vector<4x8x16xf32> to ...``
+After:  ``vector.shape_cast`` to ``vector<4x128xf32>``, ``xetile.tile_reduce <add>``
+
+Left alone: what puts elements elsewhere in no such way (extracts, inserts, shuffles,
+transposes of three dimensions): backends do it in registers or through memory.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from xetl.transforms.legalize_vectors import (
+    accesses,
+    masks,
+    products,
+    reductions,
+    shapes,
+    views,
+)
+from xetl.transforms.rewriting import Rule, apply_rules
+
+_RULES: dict[type[Operation], Rule] = {
+    **accesses.RULES,
+    **masks.RULES,
+    **products.RULES,
+    **reductions.RULES,
+    **shapes.RULES,
+    **views.RULES,
+}
+
+
+class LegalizeVectorsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "legalize-vectors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        if any(type(each) in _RULES for each in op.walk()):
+            apply_rules(op, _RULES)

@@ -1,0 +1,311 @@
+"""Vectors in memory: tiles where one is like them, else offsets for all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    VectorType,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from xetl.dialects.base import Index, memref_type, shape_of, vector_type
+from xetl.dialects.launch_form import SHARED
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadGatherOp,
+    LoadTileOp,
+    StoreScatterOp,
+    StoreTileOp,
+    TileAttr,
+    TileType,
+)
+from xetl.ir.builder import Builder
+from xetl.transforms.legalize_vectors import transfers
+from xetl.transforms.legalize_vectors.masks import (
+    all_of,
+    compared,
+    conjunction,
+    places_along,
+)
+from xetl.transforms.legalize_vectors.shapes import (
+    as_matrix,
+    cast,
+    matrix_shape,
+    spread,
+)
+from xetl.transforms.legalize_vectors.views import layout_of, offset_of
+from xetl.transforms.rewriting import Rule, Values
+
+EVERYTHING = 1 << 62
+"""The size of a base whose bounds the masks observe."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where the elements of a vector are.
+
+    Attributes:
+        memory: a memref without dimensions: what ``offset`` counts from.
+        offset: of the first element, in elements.
+        shape: of the vector.
+        strides: for each dimension of the vector.
+        mask: the elements that are in memory and wanted, as a matrix; None: all.
+    """
+
+    memory: SSAValue
+    offset: Index
+    shape: tuple[int, ...]
+    strides: tuple[Index, ...]
+    mask: SSAValue | None = None
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether a tile has just these elements."""
+        return self.mask is None and len(self.shape) in (1, 2)
+
+
+def _window(
+    b: Builder, op: Any, shape: tuple[int, ...], mask: SSAValue | None = None
+) -> Window:
+    """A vector along the last dimensions of a memref; what is wanted lies inside."""
+    layout = layout_of(b, op.base)
+    offset = offset_of(b, layout, op.indices)
+    strides = layout.strides[len(layout.strides) - len(shape) :]
+    wanted = None if mask is None else as_matrix(b, mask)
+    return Window(layout.memory, offset, shape, strides, wanted)
+
+
+def strided_view(
+    b: Builder,
+    memory: SSAValue,
+    offset: Index,
+    sizes: Sequence[Index],
+    strides: Sequence[Index],
+) -> SSAValue:
+    """Some elements of a memref as a memref of their own.
+
+    Args:
+        b: the builder.
+        memory: the memref.
+        offset: of the first element from the origin of the memory, in elements.
+        sizes: of the view.
+        strides: of the view.
+    """
+    type_ = memref_type(memory)
+    # A row-major tile may not lie where rows are known to have gaps; nobody but its
+    # verifier asks.
+    mixed = [s if isinstance(s, int) and s == 1 else b.index(s) for s in strides]
+    layout = StridedLayoutAttr(
+        [s if isinstance(s, int) else None for s in mixed],
+        offset if isinstance(offset, int) else None,
+    )
+    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
+    is_shared = memory_space_of(type_) == SHARED
+    space = type_.memory_space if is_shared else NoneAttr()
+    result = MemRefType(type_.element_type, shape, layout, space)
+    view = memref.ReinterpretCastOp(memory, [offset], list(sizes), mixed, result)
+    return b.insert(view)
+
+
+def matrix_tile(
+    b: Builder,
+    memory: SSAValue,
+    offset: Index,
+    shape: tuple[int, int],
+    strides: Sequence[Index],
+) -> SSAValue:
+    """A tile of some rows and columns of a memref: see `strided_view`."""
+    base = strided_view(b, memory, offset, shape, strides)
+    type_ = memref_type(base)
+    where = TileAttr(memory_space=memory_space_of(type_) or 0)
+    tile = TileType(shape, type_.element_type, where)
+    return b.insert(InitTileOp(base, [0, 0], tile))
+
+
+def _tile(b: Builder, window: Window) -> SSAValue:
+    """A tile of the elements of a window that `is_matrix`."""
+    shape, strides = matrix_shape(window.shape), (0, *window.strides)[-2:]
+    return matrix_tile(b, window.memory, window.offset, shape, strides)
+
+
+def _scattered_tile(b: Builder, window: Window, offsets: SSAValue) -> SSAValue:
+    """A tile of elements at offsets from the first one of a window."""
+    base = strided_view(b, window.memory, window.offset, (EVERYTHING,), (1,))
+    memory, shape = memref_type(base), shape_of(offsets.type)
+    where = TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
+    type_ = TileType(shape, memory.element_type, where)
+    tile = InitTileOp(base, [], type_, sizes=[EVERYTHING], strides=[1], indices=offsets)
+    return b.insert(tile)
+
+
+def _offsets(b: Builder, window: Window) -> SSAValue:
+    """How far each element of a window is from the first; a matrix of indices."""
+    matrix = matrix_shape(window.shape)
+    total: SSAValue | None = None
+    for dim, stride in enumerate(window.strides):
+        if window.shape[dim] == 1:
+            continue
+        places = places_along(b, window.shape, dim)
+        steps = b.insert(vector.BroadcastOp(b.index(stride), places.type))
+        part = spread(b, b.insert(arith.MuliOp(places, steps)), matrix)
+        total = part if total is None else b.insert(arith.AddiOp(total, part))
+    zeros = VectorType(IndexType(), list(matrix))
+    return b.constant(0, zeros) if total is None else total
+
+
+def _read(
+    b: Builder, window: Window, offsets: SSAValue | None, other: SSAValue | None
+) -> SSAValue:
+    """Load a window.
+
+    Args:
+        b: the builder.
+        window: what is loaded.
+        offsets: of its elements; None: its strides say it.
+        other: the matrix of what stands where the mask is not set.
+    """
+    if offsets is None and window.is_matrix:
+        return cast(b, b.insert(LoadTileOp(_tile(b, window))), window.shape)
+    if offsets is None:
+        offsets = _offsets(b, window)
+    mask = all_of(b, window.mask, matrix_shape(window.shape))
+    found = b.insert(LoadGatherOp(_scattered_tile(b, window, offsets), mask))
+    if other is not None and window.mask is not None:
+        found = b.insert(arith.SelectOp(mask, found, other))
+    return cast(b, found, window.shape)
+
+
+def _write(
+    b: Builder, window: Window, offsets: SSAValue | None, value: SSAValue
+) -> Values:
+    """Store a vector to a window; the arguments are those of `_read`."""
+    value = as_matrix(b, value)
+    if offsets is None and window.is_matrix:
+        b.add(StoreTileOp(value, _tile(b, window)))
+        return []
+    if offsets is None:
+        offsets = _offsets(b, window)
+    mask = all_of(b, window.mask, matrix_shape(window.shape))
+    b.add(StoreScatterOp(value, mask, _scattered_tile(b, window, offsets)))
+    return []
+
+
+# Loads and stores -------------------------------------------------------------------
+
+
+def _load(b: Builder, op: vector.LoadOp) -> Values:
+    return [_read(b, _window(b, op, shape_of(op.result.type)), None, None)]
+
+
+def _store(b: Builder, op: vector.StoreOp) -> Values:
+    return _write(b, _window(b, op, shape_of(op.value.type)), None, op.value)
+
+
+def _maskedload(b: Builder, op: vector.MaskedloadOp) -> Values:
+    window = _window(b, op, shape_of(op.result.type), op.mask)
+    return [_read(b, window, None, as_matrix(b, op.pass_thru))]
+
+
+def _maskedstore(b: Builder, op: vector.MaskedstoreOp) -> Values:
+    window = _window(b, op, shape_of(op.value.type), op.mask)
+    return _write(b, window, None, op.value)
+
+
+# Gathers ----------------------------------------------------------------------------
+
+
+def _indexed(
+    b: Builder, op: vector.GatherOp | vector.ScatterOp
+) -> tuple[Window, SSAValue]:
+    """From where on, and the offsets: indices along the last dimension."""
+    shape = shape_of(op.index_vec.type)
+    layout = layout_of(b, op.base)
+    offset = offset_of(b, layout, op.indices)
+    mask = as_matrix(b, op.mask)
+    window = Window(layout.memory, offset, shape, (1,) * len(shape), mask)
+    offsets = as_matrix(b, op.index_vec)
+    wide = VectorType(IndexType(), shape_of(offsets.type))
+    if offsets.type != wide:
+        offsets = b.insert(arith.IndexCastOp(offsets, wide))
+    stride = layout.strides[-1] if layout.strides else 1
+    if stride != 1:
+        steps = b.insert(vector.BroadcastOp(b.index(stride), wide))
+        offsets = b.insert(arith.MuliOp(offsets, steps))
+    return window, offsets
+
+
+def _gather(b: Builder, op: vector.GatherOp) -> Values:
+    window, offsets = _indexed(b, op)
+    return [_read(b, window, offsets, as_matrix(b, op.pass_thru))]
+
+
+def _scatter(b: Builder, op: vector.ScatterOp) -> Values:
+    window, offsets = _indexed(b, op)
+    return _write(b, window, offsets, op.value)
+
+
+# Transfers --------------------------------------------------------------------------
+
+
+def _transfer(b: Builder, op: transfers.Transfer, shape: tuple[int, ...]) -> Window:
+    """A window along any dimensions, of which some may reach outside."""
+    layout = layout_of(b, op.base)
+    dims = [
+        each.position if isinstance(each, AffineDimExpr) else None
+        for each in op.permutation_map.data.results
+    ]
+    mask = None if op.mask is None else as_matrix(b, op.mask)
+    matrix = matrix_shape(shape)
+    for axis, (dim, flag) in enumerate(zip(dims, op.in_bounds.data)):
+        if dim is None or (isinstance(flag, IntegerAttr) and flag.value.data):
+            continue
+        places = places_along(b, shape, axis)
+        first = b.insert(vector.BroadcastOp(op.indices[dim], places.type))
+        places = b.insert(arith.AddiOp(first, places))
+        inside = compared(b, "ult", places, layout.sizes[dim])
+        mask = conjunction(b, mask, spread(b, inside, matrix))
+    strides = tuple(0 if dim is None else layout.strides[dim] for dim in dims)
+    offset = offset_of(b, layout, op.indices)
+    return Window(layout.memory, offset, shape, strides, mask)
+
+
+def _transfer_read(b: Builder, op: vector.TransferReadOp) -> Values:
+    tile = transfers.read(b, op)
+    if tile is not None:
+        return tile
+    type_ = vector_type(op.result)
+    window = _transfer(b, op, type_.get_shape())
+    matrix = VectorType(type_.element_type, matrix_shape(type_.get_shape()))
+    other = b.insert(vector.BroadcastOp(op.padding, matrix))
+    return [_read(b, window, None, other)]
+
+
+def _transfer_write(b: Builder, op: vector.TransferWriteOp) -> Values:
+    tile = transfers.write(b, op)
+    if tile is not None:
+        return tile
+    return _write(b, _transfer(b, op, shape_of(op.value.type)), None, op.value)
+
+
+RULES: dict[type[Operation], Rule] = {
+    vector.LoadOp: _load,
+    vector.StoreOp: _store,
+    vector.MaskedloadOp: _maskedload,
+    vector.MaskedstoreOp: _maskedstore,
+    vector.GatherOp: _gather,
+    vector.ScatterOp: _scatter,
+    vector.TransferReadOp: _transfer_read,
+    vector.TransferWriteOp: _transfer_write,
+}
