@@ -15,9 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
-    I64,
     IndexType,
-    IntegerAttr,
     MemRefType,
     UnitAttr,
     VectorType,
@@ -28,7 +26,6 @@ from xdsl.dialects.builtin import (
     i8,
     i16,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
@@ -44,8 +41,9 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.xetile import TileType
+from xetl.errors import InternalError
 from xetl_cpu import xsmm
 from xetl_cpu.cpu_ops import (
     CPU,
@@ -60,6 +58,8 @@ from xetl_cpu.cpu_ops import (
     ThreadTilesOp,
     ViewAddressOp,
 )
+from xetl_cpu.microkernels.blocking import Blocking
+from xetl_cpu.plan_attribute import PlanAttr
 
 __all__ = [
     "CPU",
@@ -83,6 +83,7 @@ __all__ = [
     "UserTile",
     "ViewAddressOp",
     "element_attribute",
+    "element_name",
     "operand_shape",
 ]
 
@@ -100,6 +101,13 @@ def element_attribute(name: str) -> Attribute:
     return _ELEMENTS[name]
 
 
+def element_name(value: SSAValue) -> str:
+    """The element type of a tile, vector or memref as micro-kernels call it."""
+    type_ = value.type
+    assert isinstance(type_, TileType) or is_vector(type_) or is_memref(type_)
+    return str(type_.element_type)
+
+
 def operand_shape(value: SSAValue) -> tuple[int, int]:
     """Rows and columns of a tile or a rank-2 vector."""
     type_ = value.type
@@ -114,7 +122,7 @@ def operand_shape(value: SSAValue) -> tuple[int, int]:
 class UserTile(NamedTuple):
     """A program's tile of C: m, n, and which of A and B hold unsigned bytes.
 
-    Together with an element type it fixes the register blocking.
+    Together with an element type it decides the plan.
     """
 
     m: int
@@ -125,10 +133,6 @@ class UserTile(NamedTuple):
 def _signs(unsigned: tuple[bool, bool]) -> dict[str, Attribute]:
     names = ("a_unsigned", "b_unsigned")
     return {name: UnitAttr() for name, is_set in zip(names, unsigned) if is_set}
-
-
-def _i64(value: int) -> IntegerAttr[I64]:
-    return IntegerAttr(value, i64)
 
 
 @irdl_op_definition
@@ -144,6 +148,7 @@ class BrgemmTileOp(IRDLOperation):
     packed for many programs; ``packed_tile`` numbers this program's tile in it,
     ``panel_stride`` is the distance of its panels in elements, ``packed_k`` where in
     them the first k stands. ``is_packed``: whether it has been packed (absent: yes).
+    ``plan``: how it is computed; absent before ``plan-gemm``.
     """
 
     name = "xsmm.brgemm.tile"
@@ -162,6 +167,7 @@ class BrgemmTileOp(IRDLOperation):
     trans_b = opt_prop_def(UnitAttr)
     a_unsigned = opt_prop_def(UnitAttr)
     b_unsigned = opt_prop_def(UnitAttr)
+    plan = opt_prop_def(PlanAttr)
     result = result_def(VectorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -242,8 +248,19 @@ class BrgemmTileOp(IRDLOperation):
             trans_b=self.trans_b is not None,
             unsigned=self.user_tile().unsigned,
         )
+        new.plan = self.plan
         new.location = self.location
         return new
+
+    def blocking(self) -> Blocking:
+        """The plan.
+
+        Raises:
+            InternalError: there is none yet.
+        """
+        if self.plan is None:
+            raise InternalError("a product has no plan: `plan-gemm` comes first")
+        return self.plan.data
 
     def shape(self) -> tuple[int, int, int]:
         """(m, n, k) of one product, in elements."""
@@ -252,7 +269,7 @@ class BrgemmTileOp(IRDLOperation):
         return (k, n, m) if self.trans_a is not None else (m, n, k)
 
     def user_tile(self) -> UserTile:
-        """What fixes the register blocking, but for the element type."""
+        """What decides the plan, but for the element type."""
         m, n, _ = self.shape()
         return UserTile(
             m, n, (self.a_unsigned is not None, self.b_unsigned is not None)
@@ -272,17 +289,13 @@ class BrgemmTileOp(IRDLOperation):
 
 
 class _BlockOp(IRDLOperation):
-    """Shared by the operations that name the user tile they belong to."""
+    """Shared by the operations that become a call of a micro-kernel."""
 
-    block_m = prop_def(IntegerAttr[I64])
-    block_n = prop_def(IntegerAttr[I64])
-    a_unsigned = opt_prop_def(UnitAttr)
-    b_unsigned = opt_prop_def(UnitAttr)
+    plan = prop_def(PlanAttr)
 
-    def user_tile(self) -> UserTile:
-        """What fixes the register blocking, but for the element type."""
-        signs = (self.a_unsigned is not None, self.b_unsigned is not None)
-        return UserTile(self.block_m.value.data, self.block_n.value.data, signs)
+    def blocking(self) -> Blocking:
+        """The plan."""
+        return self.plan.data
 
 
 @irdl_op_definition
@@ -304,8 +317,8 @@ class PackBOp(_BlockOp):
     dest_offset = operand_def(IndexType)
     panel_stride = operand_def(IndexType)
 
-    def __init__(self, tile: UserTile, operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties=_tile(tile))
+    def __init__(self, plan: Blocking, operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties={"plan": PlanAttr(plan)})
 
 
 @irdl_op_definition
@@ -325,8 +338,8 @@ class PackAOp(_BlockOp):
     k = operand_def(IndexType)
     dest = operand_def(MemRefType)
 
-    def __init__(self, tile: UserTile, operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties=_tile(tile))
+    def __init__(self, plan: Blocking, operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties={"plan": PlanAttr(plan)})
 
 
 class Output(NamedTuple):
@@ -387,14 +400,12 @@ class BlockGemmOp(_BlockOp):
     next_b = opt_operand_def(MemRefType)
     next_k = opt_operand_def(IndexType)
     next_n = opt_operand_def(IndexType)
-    source_type = prop_def(Attribute)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
         self,
-        tile: UserTile,
+        plan: Blocking,
         operands: Sequence[SSAValue],
-        source_type: Attribute,
         accumulate: SSAValue | None = None,
         output: Output | None = None,
         later: Later | None = None,
@@ -408,7 +419,7 @@ class BlockGemmOp(_BlockOp):
                 *([value] for value in later or ()),
                 *([] for _ in range(0 if later else len(Later._fields))),
             ],
-            properties={**_tile(tile), "source_type": source_type},
+            properties={"plan": PlanAttr(plan)},
         )
 
     def output(self) -> Output | None:
@@ -452,16 +463,12 @@ class SkinnyGemmOp(_BlockOp):
     n = operand_def(IndexType)
     c = operand_def(MemRefType)
 
-    def __init__(self, tile: UserTile, operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties=_tile(tile))
-
-
-def _tile(tile: UserTile) -> dict[str, Attribute]:
-    sizes = {"block_m": _i64(tile.m), "block_n": _i64(tile.n)}
-    return {**sizes, **_signs(tile.unsigned)}
+    def __init__(self, plan: Blocking, operands: Sequence[SSAValue]) -> None:
+        super().__init__(operands=list(operands), properties={"plan": PlanAttr(plan)})
 
 
 XSMM = Dialect(
     "xsmm",
     [*xsmm.OPERATIONS, BrgemmTileOp, PackBOp, PackAOp, BlockGemmOp, SkinnyGemmOp],
+    [PlanAttr],
 )

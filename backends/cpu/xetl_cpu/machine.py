@@ -101,7 +101,7 @@ class Machine:
 
 
 _FMA_OF_32_BYTES = Costs(
-    fma=0.5, dot=2, load=0.5, latency=4, dot_latency=5, l2_bytes=32
+    fma=0.5, dot=2, load=0.5, latency=4, dot_latency=5, l2_bytes=32, step=0.5
 )
 
 FAMILIES = {
@@ -121,7 +121,9 @@ FAMILIES = {
             Cache(1 * MB, 8),
             Cache(32 * MB, 16, 8),
             # Vectors of 64 bytes are computed in halves.
-            Costs(fma=1, dot=1, load=0.75, latency=5, dot_latency=6, l2_bytes=32),
+            Costs(
+                fma=1, dot=1, load=0.75, latency=5, dot_latency=6, l2_bytes=32, step=0.2
+            ),
         ),
         Machine(
             "sapphire_rapids",  # Emerald and Granite Rapids, too

@@ -45,6 +45,7 @@ from xetl_cpu.lowering.insert_amx_config import InsertAmxConfigPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
+from xetl_cpu.lowering.plan_gemm import PlanGemmPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
 from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
@@ -93,7 +94,8 @@ def passes(target: str) -> list[ModulePass]:
         ComputeOperandsPass(),
         RaiseToBrgemmPass(),
         HoistLaunchInvariantsPass(),
-        PackOperandsPass(target),
+        PlanGemmPass(target),
+        PackOperandsPass(),
         SinkProductsPass(),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
@@ -106,11 +108,11 @@ def _calls(target: str) -> list[ModulePass]:
     """Products as calls of a library, and AMX set up for whoever uses it."""
     machine = find_target(target)
     if machine.calls == INLINE:
-        insert = [InsertAmxConfigPass(target)] if machine.has_amx else []
+        insert = [InsertAmxConfigPass()] if machine.has_amx else []
         return [*insert, HoistDispatchPass(), HoistAmxConfigPass("thread")]
     return [
         ConvertBlockGemmToBrgemmPass(target),
-        *([InsertAmxConfigPass(target)] if machine.calls_configure else []),
+        *([InsertAmxConfigPass()] if machine.calls_configure else []),
         HoistDispatchPass(),
         HoistAmxConfigPass("thread"),
         ConvertXsmmToCallsPass(),

@@ -21,6 +21,8 @@ from xetl_cpu.library import serve
 from xetl_cpu.library.functions import INVOKE_TYPE, Library, dispatch_type
 from xetl_cpu.library.recording import Call, recording
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
+from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.targets import find_target
 
 BF16 = ml_dtypes.bfloat16
 CPU = find_backend("cpu")
@@ -80,25 +82,26 @@ def without_addresses(calls: list[Call]) -> list[tuple[str, tuple[int, ...]]]:
     return [(call.name, call.arguments[plain[call.name]]) for call in calls]
 
 
-@pytest.mark.parametrize(
-    ("target", "rows", "panel"), [("avx512", 64, 32), ("avx2", 66, 16)]
-)
-def test_calls_of_a_product_in_f32(target: str, rows: int, panel: int) -> None:
-    calls = run(target, 64, 64, 300)
-    # 300 steps are 256 and 44: 8 blocks of 32 of k, and 2. A's copy has rows of
-    # 256 + 16, C's scratch of 64.
+@pytest.mark.parametrize(("target", "panel"), [("avx512", 32), ("avx2", 16)])
+def test_calls_of_a_product_in_f32(target: str, panel: int) -> None:
+    plan = choose_blocking(find_target(target), "f32", 64, 64)
+    chunk, rows = plan.chunk, plan.rows_padded
+    calls = run(target, 64, 64, chunk + 44)
+    # The program packs a chunk, and 44 steps: blocks of 32 of k. A's copy has rows of
+    # an odd number of lines, C's scratch of 64.
     panels = 64 // panel
+    row = chunk + 16
     assert without_addresses(calls) == [
-        (DISPATCH, (1, rows, panel, 32, 272, panel, 64, 32, 32 * panel, 0)),
-        *[(INVOKE, (1, 8))] * panels,
+        (DISPATCH, (1, rows, panel, 32, row, panel, 64, 32, 32 * panel, 0)),
+        *[(INVOKE, (1, chunk // 32))] * panels,
         *[(INVOKE, (1, 2))] * panels,
     ]
     found = [call.arguments for call in calls[1:]]
     assert {call[2] for call in found} == {found[0][2]}
-    # A single program packs B for itself, chunk by chunk into the same 256 steps.
-    for chunk in (found[:panels], found[panels:]):
-        for before, after in pairwise(chunk):
-            assert after[4] - before[4] == 256 * panel * 4
+    # A single program packs B for itself, chunk by chunk into the same memory.
+    for part in (found[:panels], found[panels:]):
+        for before, after in pairwise(part):
+            assert after[4] - before[4] == chunk * panel * 4
             assert after[6] - before[6] == panel * 4
     assert found[panels][4] == found[0][4]
     assert found[panels][6] == found[0][6]
@@ -106,8 +109,9 @@ def test_calls_of_a_product_in_f32(target: str, rows: int, panel: int) -> None:
 
 def test_calls_of_a_product_in_bf16() -> None:
     calls = run("avx512_bf16", 64, 64, 64, BF16)
+    row = choose_blocking(find_target("avx512_bf16"), "bf16", 64, 64).chunk + 32
     assert without_addresses(calls) == [
-        (DISPATCH, (258, 64, 32, 32, 528, 32, 64, 32, 1024, 2048)),
+        (DISPATCH, (258, 64, 32, 32, row, 32, 64, 32, 1024, 2048)),
         *[(INVOKE, (258, 2))] * 2,
     ]
 

@@ -54,7 +54,7 @@ few = settings(max_examples=5, deadline=None)
 
 def check(kernel, grid, args, target="avx512_bf16", tolerance=0.0):
     """Every stage leaves in the arrays what the first one leaves."""
-    extra = meanings(target)
+    extra = meanings()
     wanted = None
     backend = find_backend("cpu")
     module = build(kernel, signature_of(kernel, args), backend, target)

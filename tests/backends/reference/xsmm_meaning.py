@@ -7,8 +7,6 @@ a group's elements side by side. What nobody reads is made NaN, or a strange num
 import numpy as np
 
 from xetl.dialects.xetile import TileType
-from xetl_cpu.microkernels import choose_blocking
-from xetl_cpu.targets import find_target
 from xetl_reference.values import dtype_of
 from xetl_reference.views import allocate
 
@@ -62,20 +60,17 @@ def brgemm(op):
     return run
 
 
-def meanings(target):
-    """The table for `run_module`, for blocks as chosen on a target."""
-    machine = find_target(target)
+def meanings():
+    """The table for `run_module`."""
 
     def pack_b(op):
-        blocking = choose_blocking(machine, _dtype(op.source), *op.user_tile())
-        return _pack_b(blocking, op.user_tile().unsigned[1])
+        return _pack_b(op.blocking(), op.blocking().arithmetic.unsigned[1])
 
     def pack_a(op):
-        return _pack_a(op.user_tile().unsigned[0])
+        return _pack_a(op.blocking().arithmetic.unsigned[0])
 
     def block_gemm(op):
-        blocking = choose_blocking(machine, str(op.source_type), *op.user_tile())
-        return _block_gemm(op, blocking)
+        return _block_gemm(op, op.blocking())
 
     return {
         "xsmm.brgemm.tile": brgemm,
@@ -178,10 +173,6 @@ def skinny_gemm(op):
             to += (left @ right).astype(to.dtype)
 
     return run
-
-
-def _dtype(value):
-    return str(value.type.element_type)
 
 
 def _pack_b(blocking, is_unsigned):

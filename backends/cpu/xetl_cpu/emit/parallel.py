@@ -339,13 +339,14 @@ def _cost(op: Operation) -> int:
     if isinstance(op, scf.ForOp):
         return _trips(op) * nanoseconds(op.body.block)
     if isinstance(op, BlockGemmOp):
-        m, n, _ = op.user_tile()
-        return 2 * m * n * _UNKNOWN_DEPTH // _GEMM_PER_NS
+        plan = op.blocking()
+        return 2 * plan.block_m * plan.block_n * _UNKNOWN_DEPTH // _GEMM_PER_NS
     if isinstance(op, func.CallOp):
         return _CALL
     if isinstance(op, PackAOp | PackBOp):
-        m, n, _ = op.user_tile()
-        return (m if isinstance(op, PackAOp) else n) * _UNKNOWN_DEPTH // _PACK_PER_NS
+        plan = op.blocking()
+        rows = plan.block_m if isinstance(op, PackAOp) else plan.block_n
+        return rows * _UNKNOWN_DEPTH // _PACK_PER_NS
     inside = [nanoseconds(b) for region in op.regions for b in region.blocks]
     return max(inside, default=0 if isinstance(op, arith.ConstantOp) else 1)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, PTR, memory_type
 from xetl.dialects.base import memref_type
-from xetl.dialects.kinds_of_types import is_memref
 from xetl_cpu.dialect import (
     BlockGemmOp,
     Output,
@@ -18,10 +17,10 @@ from xetl_cpu.dialect import (
     PackBOp,
     SkinnyGemmOp,
     ThreadTilesOp,
+    element_name,
 )
 from xetl_cpu.microkernels import (
     Blocking,
-    choose_blocking,
     emit_block_gemm,
     emit_pack_a,
     emit_pack_b,
@@ -32,24 +31,11 @@ from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
 from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
-Blocked = PackAOp | PackBOp | BlockGemmOp | SkinnyGemmOp
-
-
-def _name(value: SSAValue) -> str:
-    """The element type of a memref as micro-kernels call it."""
-    assert is_memref(value.type)
-    element: Attribute = value.type.element_type
-    return str(element)
-
 
 def _source_name(value: SSAValue, is_unsigned: bool) -> str:
     """The same where the sign of bytes matters, because they are widened."""
-    name = _name(value)
+    name = element_name(value)
     return "u8" if name == "i8" and is_unsigned else name
-
-
-def _blocking(em: Any, op: Blocked, dtype: str) -> Blocking:
-    return choose_blocking(em.target, dtype, *op.user_tile())
 
 
 def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
@@ -72,11 +58,10 @@ def _unit(source: Strided, rows: str, cols: str) -> Any:
 
 
 def _pack_b(em: Any, op: PackBOp) -> None:
-    dtype = _name(op.source)
-    blocking = _blocking(em, op, dtype)
+    blocking = op.blocking()
     source = em.strided(op.source)
     unit = _unit(source, "k", "n")
-    name = _source_name(op.source, op.user_tile().unsigned[1])
+    name = _source_name(op.source, blocking.arithmetic.unsigned[1])
     function = emit_pack_b(em.module, em.target, blocking, name, unit)
     to = _from(em, op.dest, op.dest_offset)
     em.builder.call(
@@ -93,11 +78,10 @@ def _pack_b(em: Any, op: PackBOp) -> None:
 
 
 def _pack_a(em: Any, op: PackAOp) -> None:
-    dtype = _name(op.source)
-    blocking = _blocking(em, op, dtype)
+    blocking = op.blocking()
     source, dest = em.strided(op.source), em.strided(op.dest)
     unit = _unit(source, "m", "k")
-    name = _source_name(op.source, op.user_tile().unsigned[0])
+    name = _source_name(op.source, blocking.arithmetic.unsigned[0])
     function = emit_pack_a(em.module, em.target, blocking, name, unit)
     em.builder.call(
         function,
@@ -112,9 +96,9 @@ def _pack_a(em: Any, op: PackAOp) -> None:
 
 
 def _block_gemm(em: Any, op: BlockGemmOp) -> None:
-    blocking = _blocking(em, op, str(op.source_type))
+    blocking = op.blocking()
     output = op.output()
-    out = None if output is None else _name(output.matrix)
+    out = None if output is None else element_name(output.matrix)
     function = emit_block_gemm(em.module, em.target, blocking, out)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
@@ -142,7 +126,7 @@ def _later(em: Any, op: BlockGemmOp, blocking: Blocking) -> list[Any]:
     is_row = _unit(b, "k", "n") != "k"
     pieces = blocking.chunk if is_row else blocking.block_n
     stride = b.strides[0 if is_row else 1]
-    size = bits_of(_name(later.matrix)).width // 8
+    size = bits_of(element_name(later.matrix)).width // 8
     distance = em.builder.mul(stride, constant(size))
     return [_at(em, later.matrix, later.k, later.n), distance, constant(pieces)]
 
@@ -158,7 +142,7 @@ def _output(em: Any, output: Output | None) -> list[Any]:
 
 
 def _skinny_gemm(em: Any, op: SkinnyGemmOp) -> None:
-    blocking = _blocking(em, op, _name(op.a))
+    blocking = op.blocking()
     a, b = em.strided(op.a), em.strided(op.b)
     unit = _unit(b, "k", "n")
     if is_skinny(blocking):

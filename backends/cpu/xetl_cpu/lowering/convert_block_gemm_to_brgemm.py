@@ -43,7 +43,7 @@ from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.library.functions import brgemm_numbers
 from xetl_cpu.library.serve import find_library
 from xetl_cpu.lowering.loops.state import static_strides
-from xetl_cpu.microkernels import CALLED_K, Blocking, choose_blocking
+from xetl_cpu.microkernels import CALLED_K, Blocking
 from xetl_cpu.targets import INLINE, Target, find_target
 from xetl_cpu.xsmm import BrgemmDispatchOp, BrgemmOp
 
@@ -65,7 +65,7 @@ class ConvertBlockGemmToBrgemmPass(ModulePass):
         if target.calls == INLINE:
             return
         for one in [each for each in op.walk() if isinstance(each, BlockGemmOp)]:
-            blocking = choose_blocking(target, str(one.source_type), *one.user_tile())
+            blocking = one.blocking()
             reason = _why_inline(one, blocking)
             if reason is not None:
                 remark(one, "brgemm", f"compiled inline: {reason}")

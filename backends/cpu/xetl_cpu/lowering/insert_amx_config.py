@@ -29,8 +29,6 @@ from xdsl.passes import ModulePass
 from xetl.dialects.upstream import memref
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BlockGemmOp
-from xetl_cpu.microkernels import choose_blocking
-from xetl_cpu.targets import Target, find_target
 from xetl_cpu.xsmm import (
     BrgemmDispatchOp,
     BrgemmOp,
@@ -52,18 +50,16 @@ _OWN_SIZES = (32, 32, 32, 32, 32, 32, 32, 32 * 32)
 
 @dataclass(frozen=True)
 class InsertAmxConfigPass(ModulePass):
-    """See the module docstring; ``target``: whose tiles block GEMMs would use."""
+    """See the module docstring."""
 
     name = "insert-amx-config"
-    target: str = "amx"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        target = find_target(self.target)
         for one in list(op.walk()):
             if isinstance(one, BrgemmOp | FusedBrgemmOp):
                 _around_call(one)
-            elif isinstance(one, BlockGemmOp) and _uses_tiles(one, target):
+            elif isinstance(one, BlockGemmOp) and one.blocking().uses_tiles:
                 _around(one, _OWN_SIZES, ("vnni_b",))
 
 
@@ -78,11 +74,6 @@ def _around_call(op: BrgemmOp | FusedBrgemmOp) -> None:
         return
     _around(op, dispatch.size_list(), flags)
     dispatch.properties["flags"] = names_attribute([*flags, SETUP, RESET])
-
-
-def _uses_tiles(op: BlockGemmOp, target: Target) -> bool:
-    blocking = choose_blocking(target, str(op.source_type), *op.user_tile())
-    return blocking.arithmetic.instruction == "amx"
 
 
 def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:

@@ -39,7 +39,7 @@ from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.imports import import_whole
@@ -57,14 +57,14 @@ from xetl_cpu.lowering.packing.panels import (
 )
 from xetl_cpu.lowering.packing.plans import plan_or_say_why
 from xetl_cpu.lowering.packing.rows import RowCopy, emit_rows, reserve_rows
-from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.machine import Machine
 from xetl_cpu.microkernels.gemv import is_skinny
-from xetl_cpu.targets import Target, find_target
+from xetl_cpu.targets import find_target
 
 
 @dataclass(frozen=True)
 class PackOperandsPass(ModulePass):
-    """See the module docstring."""
+    """See the module docstring; ``target``: in whose caches packed operands lie."""
 
     target: str = "host"
     blocks: tuple[int, ...] = (32, 32, 32)
@@ -73,7 +73,7 @@ class PackOperandsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        machine = find_target(self.target)
+        machine = find_target(self.target).machine
         for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
             _pack_for_programs(function, machine)
         for matmul in [o for o in op.walk() if o.name == "linalg.matmul"]:
@@ -82,15 +82,15 @@ class PackOperandsPass(ModulePass):
             linalg.pack_matmul(matmul, self.blocks)
 
 
-def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
+def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
     """Pack before each loop over programs what many of them read."""
     may_bring = True
     for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
-        copies = _copies(loop, machine)
-        packings = _plans(loop, machine)
+        copies = _copies(loop)
+        packings = _plans(loop)
         batched = [one for one in packings if one.plan.batch is not None]
         axis = batched[0].plan.batch if batched else None
-        size = 1 if axis is None else group_size(loop, axis, batched)
+        size = 1 if axis is None else group_size(loop, axis, batched, machine)
         # All memory stands first: how much is needed must be known before anything
         # runs.
         for packing in packings:
@@ -100,7 +100,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Target) -> None:
                 packing,
                 matrices,
                 may_bring=may_bring,
-                may_pack_by_thread=not is_shared,
+                most_by_thread=0 if is_shared else machine.l2.size // 2,
             )
             may_bring = may_bring and packing.is_missing is None
         group = None if axis is None else form_groups(loop, axis, size)
@@ -127,24 +127,24 @@ def _reserve_first(function: func.FuncOp) -> None:
             block.insert_op_before(op, tasks[0])
 
 
-def _copies(loop: scf.ParallelOp, machine: Target) -> list[RowCopy]:
+def _copies(loop: scf.ParallelOp) -> list[RowCopy]:
     """Memory for each A whose rows are not contiguous."""
     copies: list[RowCopy] = []
     for op in [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]:
-        blocking = choose_blocking(machine, _element_name(op), *op.user_tile())
+        blocking = op.blocking()
         copy = None if is_skinny(blocking) else reserve_rows(op, loop, blocking)
         copies += [] if copy is None else [copy]
     return copies
 
 
-def _plans(loop: scf.ParallelOp, machine: Target) -> list[Packing]:
+def _plans(loop: scf.ParallelOp) -> list[Packing]:
     """What to pack for the products of a loop over programs, and how much it is."""
     packings: list[Packing] = []
     batch: int | None = None
     for op in [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]:
-        if _stays(op, machine):
+        if _stays(op):
             continue
-        blocking = choose_blocking(machine, _element_name(op), *op.user_tile())
+        blocking = op.blocking()
         plan = plan_or_say_why(op, loop, blocking, batch)
         if plan is None:
             continue
@@ -155,30 +155,19 @@ def _plans(loop: scf.ParallelOp, machine: Target) -> list[Packing]:
     return packings
 
 
-def _element_name(op: BrgemmTileOp) -> str:
-    """The element type of b."""
-    type_ = op.b.type
-    assert isinstance(type_, TileType) or is_vector(type_)
-    return str(type_.element_type)
-
-
-def _stays(op: BrgemmTileOp, target: Target) -> bool:
+def _stays(op: BrgemmTileOp) -> bool:
     """Whether b is used too rarely to be packed, and lies so that it need not be."""
     type_ = op.b.type
     init = op.b.owner
     if not isinstance(type_, TileType) or not isinstance(init, InitTileOp):
         return False
-    name = str(type_.element_type)
-    if not is_skinny(choose_blocking(target, name, *op.user_tile())):
+    if not is_skinny(op.blocking()):
         return False
     if not is_memref(init.source.type) or 1 not in static_strides(init.source.type):
         return False
     remark(op, "packing", "b is not packed: few rows are multiplied by it")
     return True
 
-
-_BYTES = 4 << 20
-"""Of packed operands in a group: the part of a shared cache that a launch may take."""
 
 _PROGRAMS = 64
 """At least, in a group: enough for threads to share."""
@@ -225,10 +214,13 @@ def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
     return Group(extent, inside, Builder.before(group))
 
 
-def group_size(loop: scf.ParallelOp, axis: int, packings: Sequence[Packing]) -> Index:
+def group_size(
+    loop: scf.ParallelOp, axis: int, packings: Sequence[Packing], machine: Machine
+) -> Index:
     """Numbers along the axis that a group has, at least one, before the programs.
 
-    So many matrices as fit the caches, but enough programs for all threads.
+    So many matrices as fit the part of L3 that a core has, but enough programs for all
+    threads.
     """
     build = Builder.before(loop)
     taken: Index = 1
@@ -240,7 +232,10 @@ def group_size(loop: scf.ParallelOp, axis: int, packings: Sequence[Packing]) -> 
         programs = programs if other == axis else build.times(programs, extent)
     fitting, needed = (
         build.insert(arith.DivuiOp(build.index(many), build.index(each)))
-        for many, each in ((_BYTES, taken), (_PROGRAMS, build.maximum(programs, 1)))
+        for many, each in (
+            (machine.l3_of_core, taken),
+            (_PROGRAMS, build.maximum(programs, 1)),
+        )
     )
     size = build.minimum(build.maximum(fitting, needed), loop.upper_bounds[axis])
     return build.maximum(size, 1)

@@ -12,30 +12,37 @@ registers, at most 32 (AVX-512) or 16 (AVX2).
 
 The time of one step of k (a pair of k for the bf16 dot product) is the largest of
 
-    mr * v / 2           two FMA pipes (`madd` takes them twice)
-    0.58 * (mr + v)      the loads: v of B, mr broadcasts of A
-    5.5, or 6 for dots   no accumulator is ready before its last FMA is through
-    1.5 * v              wide panels do not fit L1, and L2 gives ~42 bytes a cycle
+    fma * mr * v         the arithmetic; `dot` for pairs, twice for `madd`
+    load * (mr + v)      the loads: v of B, mr broadcasts of A
+    latency              no sum is ready before its last product is through
+    v * bytes / l2       wide panels do not fit L1: B comes from L2
 
+cycles, with the costs of the machine (`machine.py`), and what a step takes besides.
 Where a row is one vector, ten rows do not hide the latency of a dot product: there are
 two sets of accumulators, which take turns, if registers allow (4096 x 4096 x 16 in
 bf16: 11 % faster on one thread, 8 to 17 % on two; f32 gains nothing).
 
-cycles (the constants are fitted to 19 tiles measured on Zen 5, in f32 and bf16).
 A run of k adds a prologue and the update of C.  Of all tiles that fit we take the
 one whose time over the *padded* block is least: padding is work too.
 
-The cache model.  Runs are long (1024 steps), so that prologues and updates are rare:
-what a panel of B has of a run streams through L2 anyway.  ``mc`` rows of A meet all
-panels before the next rows do: 64 rows of 4 KB stay in L2 even where rows are a power
-of two apart and share its sets.  What a program packs itself goes through L2 too, in
-chunks of 256 steps.  Measured on prepacked products of 1024 and 2048 in f32: runs of
-256 steps and all rows at once are 3 to 4 % slower.
+The cache model (Goto and van de Geijn, 2008).  A quarter of L2 holds A's block, ``mc``
+rows of ``kc`` steps, that meets all panels of B before the next rows do: at least six
+strips, so that a panel is read from L3 once for six uses.  An eighth of L2 holds the
+run of a panel of B, for it streams from L2 through L1.  The rest is for what comes
+next, and for runs of twice the length where that saves the update of C: rows of A may
+then be apart by as much as they are long.  What a program packs itself goes through L2
+too, A's and B's part a quarter each.  Measured on prepacked products of 1024 and 2048
+in f32 on Zen 5: runs of 256 steps and all rows at once are 3 to 4 % slower.
+
+With AMX no panel streams through L1 without throwing B out: ``kc`` is what keeps a
+sub-panel of B in two thirds of L1 (measured on silicon: 512 of bf16, 96 % of the peak
+against 67 with more), and the block GEMM goes through its run in steps of that.
 """
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, gcd, lcm
 
+from xetl_cpu.machine import LINE, Machine
 from xetl_cpu.microkernels.arithmetic import (
     DTYPES,
     Arithmetic,
@@ -46,19 +53,14 @@ from xetl_cpu.targets import INLINE, Target
 
 __all__ = ["CALLED_K", "DTYPES", "Blocking", "choose_blocking"]
 
-_LATENCY = 5.5
-_DOT_LATENCY = 6
-_LOAD_CYCLES = 0.58
-_L2_CYCLES = 1.5
-_PROLOGUE_CYCLES = 24
-_CHUNK = 256
-"""Steps of k that a program packs at once."""
+_STRIPS = 6
+"""Of A's block, at least: as often is a sub-panel of B used."""
 
-_RUN = 1024
-"""Steps between updates of C, where nothing is packed by the program."""
+_LONGEST = 1024
+"""Steps of a run: longer ones save nothing more."""
 
-_ROWS_AT_ONCE = 64
-"""Rows of A that meet all panels before the next ones do, or a little less."""
+_SHORTEST = 128
+"""Steps that a program packs at once, at least."""
 
 _AMX_TILE = 16
 """Rows and 32-bit columns of a tile; a strip has one or two of them each way."""
@@ -69,19 +71,15 @@ _AMX_STEP_BYTES = 64
 CALLED_K = 32
 """Steps of k in one product of a batch that a library sums."""
 
-_MAX_ROWS = 10
-"""Rows a power of two apart share the sets of L1, which have 12 ways: at 4096 x 4096
-by 16, 13 rows run at 0.83 of the speed of 10."""
-
 _ROWS_THAT_ASK = 8
-"""With ten rows an address is kept in memory."""
+"""With ten rows an address is kept in memory: x86 has 16 registers for them."""
 
 _NARROW_UNROLL = 8
 """Steps at once where a row of the register tile is one vector: 6 % faster there. Where
 it is more, that gains less than 1 % and doubles the time to compile."""
 
 _MAX_VECTORS = 8
-"""Wider panels fall out of L2 with long k, and gain nothing."""
+"""Wider panels gain nothing."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +92,9 @@ class Blocking:
         mr: rows of the register tile.
         nr: columns of the register tile, and the width of a panel.
         chunk: how much of k a program packs at once.  A multiple of ``k_pack``.
-        kc: how much of k is done before C is updated, if k is more than
-            ``all_at_once``.  So is this.
+        run: how much of k one block GEMM does, if k is more than ``all_at_once``, and
+            the program packs nothing.  So is this.
+        kc: how much of k is done before C is updated.  So is this.
         mc: rows of A that meet all panels before others.  A multiple of ``mr``.
         unroll: steps (of ``k_pack``) in the body of the inner loop.
         sets: of accumulators, which take turns; ``unroll`` is a multiple.
@@ -110,6 +109,7 @@ class Blocking:
     mr: int
     nr: int
     chunk: int
+    run: int
     kc: int
     mc: int
     unroll: int
@@ -136,14 +136,23 @@ class Blocking:
         Rows of A may then be apart by as much as they are long, and need not share
         sets of L2; with longer k they would, so runs are shorter there.
         """
-        return 2 * self.kc
+        return 2 * self.run
+
+    def copied_row(self, k: int) -> int:
+        """Elements from one row of a copy of A to the next, for ``k`` elements each.
+
+        Whole cache lines, an odd number of them: rows a power of two apart would share
+        the sets of caches, and rows of tiles that begin in a line would lie in two.
+        """
+        lines = ceil(k * self.compute_bytes / LINE) | 1
+        return lines * LINE // self.compute_bytes
 
     @property
     def k_step(self) -> int:
         """What k must be a multiple of, by padding with zeros; 1 for vectors."""
         if self.is_called:
             return CALLED_K
-        if self.arithmetic.instruction != "amx":
+        if not self.uses_tiles:
             return 1
         return _AMX_STEP_BYTES // self.compute_bytes
 
@@ -152,7 +161,12 @@ class Blocking:
         """What rows must be a multiple of, by padding with zeros; 1 for vectors."""
         if self.is_called:
             return self.rows_padded
-        return self.mr if self.arithmetic.instruction == "amx" else 1
+        return self.mr if self.uses_tiles else 1
+
+    @property
+    def uses_tiles(self) -> bool:
+        """Whether AMX computes it."""
+        return self.arithmetic.instruction == "amx"
 
     @property
     def panels(self) -> int:
@@ -192,12 +206,15 @@ class Blocking:
         """Size of an element of A and of a panel."""
         return self.arithmetic.compute_bytes
 
+    @property
+    def whole_lines(self) -> int:
+        """Of what number of k panels have a multiple: they start on cache lines."""
+        line = LINE // gcd(LINE, self.nr * self.compute_bytes)
+        return lcm(line, self.k_pack, self.k_step)
+
     def panel_elements(self, k: int) -> int:
-        """Elements of one packed panel for ``k`` steps of k: whole 64-byte lines."""
-        multiple = max(self.k_pack, self.k_step)
-        used = ceil(k / multiple) * multiple * self.nr
-        line = 64 // self.compute_bytes
-        return ceil(used / line) * line
+        """Elements of one packed panel for ``k`` steps of k."""
+        return ceil(k / self.whole_lines) * self.whole_lines * self.nr
 
 
 def choose_blocking(
@@ -226,23 +243,25 @@ def choose_blocking(
         mr, vectors = tile
         strips = ceil(block_m / mr) * ceil(block_n / (vectors * lanes))
         # Of equals the tallest: its narrow panel stays in L1.
-        sets = _sets(target.vector_registers, mr, vectors, arithmetic)
-        return strips * _strip_cycles(mr, vectors, sets, arithmetic), -mr
+        return strips * _strip_cycles(target, tile, arithmetic, block_m), -mr
 
     if arithmetic.instruction == "amx":
         mr, nr = (_AMX_TILE * min(2, ceil(x / _AMX_TILE)) for x in (block_m, block_n))
         vectors = nr // lanes
     else:
-        fitting = _tiles_that_fit(target.vector_registers, block_m, arithmetic)
+        fitting = _tiles_that_fit(target, block_m, arithmetic)
         mr, vectors = min(fitting, key=cost)
+        nr = vectors * lanes
+    run, kc, mc = _runs(target, (mr, nr), arithmetic, (block_m, block_n))
     return Blocking(
         dtype=dtype,
         arithmetic=arithmetic,
         mr=mr,
-        nr=vectors * lanes,
-        chunk=_CHUNK * arithmetic.k_pack,
-        kc=_RUN * arithmetic.k_pack,
-        mc=max(1, _ROWS_AT_ONCE // mr) * mr,
+        nr=nr,
+        chunk=_chunk(target, arithmetic, (block_m, block_n)),
+        run=run,
+        kc=kc,
+        mc=mc,
         unroll=_NARROW_UNROLL if vectors == 1 else 1,
         sets=_sets(target.vector_registers, mr, vectors, arithmetic),
         lanes=lanes,
@@ -253,15 +272,65 @@ def choose_blocking(
 
 
 def _tiles_that_fit(
-    registers: int, block_m: int, arithmetic: Arithmetic
+    target: Target, block_m: int, arithmetic: Arithmetic
 ) -> list[tuple[int, int]]:
     """All (mr, vectors) within the register model."""
+    most = min(_most_rows(target.machine), block_m)
     return [
         (mr, vectors)
-        for mr in range(1, min(_MAX_ROWS, block_m) + 1)
+        for mr in range(1, most + 1)
         for vectors in range(1, _MAX_VECTORS + 1)
-        if _registers(mr, vectors, 1, arithmetic) <= registers
+        if _registers(mr, vectors, 1, arithmetic) <= target.vector_registers
     ]
+
+
+def _most_rows(machine: Machine) -> int:
+    """Rows a power of two apart share the sets of L1.
+
+    At 4096 x 4096 by 16, 13 rows run at 0.83 of the speed of 10 with 12 ways; 12 at
+    0.78 of the speed of 8 or 10 with 8 ways.
+    """
+    return max(8, machine.l1.ways - 2)
+
+
+def _runs(
+    target: Target,
+    tile: tuple[int, int],
+    arithmetic: Arithmetic,
+    block: tuple[int, int],
+) -> tuple[int, int, int]:
+    """``run``, ``kc`` and ``mc`` of a register tile; see the module docstring."""
+    (mr, nr), k_pack = tile, arithmetic.k_pack
+    l1, l2 = target.machine.l1.size, target.machine.l2.size
+    word = k_pack * arithmetic.compute_bytes
+    if arithmetic.instruction == "amx":
+        # Whole lines of A: 64 bytes are a step, k_pack of each a word.
+        kc = _power_of_two(l1 * 2 // 3 // (nr * word)) * k_pack
+        rows = min(ceil(block[0] / mr), _STRIPS) * mr
+        run = max(kc, _power_of_two(l2 // 4 // (rows * word)) * k_pack)
+        return run, kc, max(rows, _rows_of(l2 // 4, run // k_pack * word, mr))
+    steps = l2 // 4 // (_STRIPS * mr * word)
+    if block[0] > mr:  # Else nobody meets the panel again.
+        steps = min(steps, l2 // 8 // (nr * word))
+    steps = _power_of_two(min(steps, _LONGEST))
+    return steps * k_pack, steps * k_pack, _rows_of(l2 // 4, steps * word, mr)
+
+
+def _rows_of(size: int, row: int, mr: int) -> int:
+    """How many rows fit, in whole strips."""
+    return max(1, size // (row * mr)) * mr
+
+
+def _chunk(target: Target, arithmetic: Arithmetic, block: tuple[int, int]) -> int:
+    """How much of k a program packs at once: A's and B's part in a quarter of L2."""
+    word = arithmetic.k_pack * arithmetic.compute_bytes
+    steps = _power_of_two(target.machine.l2.size // 4 // (max(block) * word))
+    return min(max(steps, _SHORTEST), _LONGEST) * arithmetic.k_pack
+
+
+def _power_of_two(most: int) -> int:
+    """The largest that is not more."""
+    return 1 << max(0, most.bit_length() - 1)
 
 
 def _sets(registers: int, mr: int, vectors: int, arithmetic: Arithmetic) -> int:
@@ -279,14 +348,23 @@ def _rows_of_sums(mr: int, arithmetic: Arithmetic) -> int:
     return mr + 1 if arithmetic.moves_a else mr
 
 
-def _strip_cycles(mr: int, vectors: int, sets: int, arithmetic: Arithmetic) -> float:
+def _strip_cycles(
+    target: Target, tile: tuple[int, int], arithmetic: Arithmetic, block_m: int
+) -> float:
     """Estimated cycles of one strip for one step of k; see the module docstring."""
-    rows = _rows_of_sums(mr, arithmetic)
-    per_product = 2 if arithmetic.instruction == "madd" else 1
+    (mr, vectors), costs = tile, target.machine.costs
+    is_dot, is_fma = (arithmetic.instruction == x for x in ("dpbf16", "fma"))
+    product = costs.dot if is_dot else costs.fma
+    if arithmetic.instruction == "madd":
+        product *= 2
+    sets = _sets(target.vector_registers, mr, vectors, arithmetic)
     step = max(
-        per_product * rows * vectors / 2,
-        _LOAD_CYCLES * (mr + vectors),
-        (_LATENCY if arithmetic.instruction == "fma" else _DOT_LATENCY) / sets,
-        _L2_CYCLES * vectors,
+        product * _rows_of_sums(mr, arithmetic) * vectors,
+        costs.load * (mr + vectors),
+        (costs.latency if is_fma else costs.dot_latency) / sets,
+        vectors * target.vector_bytes / costs.l2_bytes,
     )
-    return step + (_PROLOGUE_CYCLES + mr * vectors) / _RUN
+    nr = vectors * target.lanes(arithmetic.accumulator)
+    run, _, _ = _runs(target, (mr, nr), arithmetic, (block_m, nr))
+    prologue = (costs.prologue + mr * vectors) / (run // arithmetic.k_pack)
+    return step + costs.step + prologue

@@ -1,4 +1,4 @@
-// RUN: xetl-opt %s -p 'raise-to-brgemm,hoist-launch-invariants,pack-operands{target=avx512_bf16}' | filecheck %s
+// RUN: xetl-opt %s -p 'raise-to-brgemm,hoist-launch-invariants,plan-gemm{target=avx512_bf16},pack-operands{target=avx512_bf16}' | filecheck %s
 
 !matrix = memref<?x?xbf16, strided<[?, 1]>>
 !a = !xetile.tile<16x32xbf16>

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
@@ -40,29 +40,14 @@ from xetl_cpu.lowering.loops.state import (
 )
 from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.lowering.tiles import may_alias, tile_root
-from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.microkernels import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.small_m_gemm import is_low
-
-_LDA_PADDING = 16
-"""Elements added to a row of packed A: rows a power of two apart share cache sets."""
-
-
-def blocking_of(state: State, op: BrgemmTileOp) -> Blocking:
-    """The register blocking of a product, from its tile and the target."""
-    name = str(_element(op.a))
-    return choose_blocking(state.target, name, *op.user_tile())
-
-
-def _element(value: SSAValue) -> Attribute:
-    type_ = value.type
-    assert is_vector(type_) or isinstance(type_, TileType)
-    return type_.element_type
 
 
 def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
     """Scratch for the result, in the shape the micro-kernel wants."""
-    blocking, (m, n, _) = blocking_of(state, op), op.shape()
+    blocking, (m, n, _) = op.blocking(), op.shape()
     shape = [blocking.rows_padded, blocking.ldc]
     element = element_attribute(blocking.arithmetic.accumulator)
     return Buffer(state.scratch_memref(shape, element), (m, n))
@@ -70,7 +55,7 @@ def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
 
 def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
-    blocking, (m, n, depth) = blocking_of(state, op), op.shape()
+    blocking, (m, n, depth) = op.blocking(), op.shape()
     starts = _starts_itself(op, blocking)
     result = accumulator(state, op) if starts else _start(state, op)
     build = Builder.before(op)
@@ -174,7 +159,7 @@ class _Product:
 
 def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
     """How much of k is done before C is updated, where nothing is packed."""
-    at_once, usual = blocking.all_at_once, blocking.kc
+    at_once, usual = blocking.all_at_once, blocking.run
     if isinstance(k, int):
         return at_once if k <= at_once else usual
     return build.select(build.compare("sle", k, at_once), at_once, usual)
@@ -344,12 +329,12 @@ class _Chunk:
         k0, k_valid = chunk
         blocking = self.blocking
         most = self.most if isinstance(self.most, int) else blocking.all_at_once
-        shape = [blocking.rows_padded, most + _LDA_PADDING]
+        shape = [blocking.rows_padded, blocking.copied_row(most)]
         to = self.state.scratch_memref(shape, self._compute_type())
         rows = build.rounded_up(rows, blocking.row_step)
         operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
         values = [a.matrix.memref, *(build.index(v) for v in operands), to]
-        build.add(PackAOp(self.op.user_tile(), values))
+        build.add(PackAOp(blocking, values))
         return to
 
     def _gemm(
@@ -367,9 +352,8 @@ class _Chunk:
         scalars = [build.index(v) for v in (*at, rows, self.padded_length(build))]
         tail = [build.index(v) for v in (start, stride, panels)]
         gemm = BlockGemmOp(
-            self.op.user_tile(),
+            self.blocking,
             [a, *scalars, packed, *tail, result.memref],
-            _element(self.op.a),
             self.accumulate,
             self.output,
             self.later,
@@ -399,7 +383,7 @@ class _Chunk:
         values = [build.index(v) for v in operands]
         self.build.add(
             cls(
-                self.op.user_tile(),
+                self.blocking,
                 [base, *values, to, *(build.index(v) for v in tail)],
             )
         )

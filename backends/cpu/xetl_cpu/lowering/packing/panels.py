@@ -27,7 +27,6 @@ from xetl_cpu.dialect import (
     PackedMemoryOp,
     ThreadCountOp,
     ThreadNumberOp,
-    UserTile,
     element_attribute,
 )
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
@@ -36,14 +35,8 @@ from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.microkernels import Blocking
 
-_LINE = 32
-"""Panels start at multiples of this many elements: whole cache lines."""
-
 _DTYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 """Their places in it are how the memory of a packed operand names them."""
-
-_CHUNK = 256
-"""Steps of k that one task packs."""
 
 _FEW_ROWS = 128
 """Of C, up to which several programs pack the same panels each for itself, where a
@@ -86,11 +79,6 @@ class Packing:
     by_thread: SSAValue | None = None
     shared: Packing | None = None
 
-    @property
-    def block(self) -> UserTile:
-        """The user's tile."""
-        return self.op.user_tile()
-
     def elements(self, build: Builder) -> Index:
         """Of one matrix."""
         panels = build.times(self.tiles, self.blocking.panels)
@@ -102,10 +90,9 @@ class Packing:
 
     def layout(self) -> list[int]:
         """What decides, with source and extents, about the packed elements."""
-        how, tile = self.blocking, self.block
-        unsigned = 2 * tile.unsigned[0] + tile.unsigned[1]
+        how, (of_a, of_b) = self.blocking, self.blocking.arithmetic.unsigned
         dtypes = [_DTYPES.index(how.dtype), _DTYPES.index(how.compute)]
-        return [tile.n, how.nr, how.k_pack, how.k_step, unsigned, *dtypes]
+        return [how.block_n, how.nr, how.k_pack, how.k_step, 2 * of_a + of_b, *dtypes]
 
 
 def measure(
@@ -122,8 +109,7 @@ def measure(
         total = build.times(bound(op.count, loop, build), depth)
     else:
         total = build.times(_most_tiles(along_k, depth, loop, build), depth)
-    line = max(_LINE, blocking.k_step)
-    per_panel = build.times(build.rounded_up(total, line), blocking.nr)
+    per_panel = build.times(build.rounded_up(total, blocking.whole_lines), blocking.nr)
     tiles: Index = 1
     if plan.tile is not None:
         tiles = _most_tiles(along_n, n, loop, build)
@@ -145,7 +131,7 @@ def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
     ours, theirs = op.shape()[2], first.op.shape()[2]
     fits = (
         same_plan(plan, first.plan)
-        and op.user_tile() == first.op.user_tile()
+        and op.plan == first.op.plan
         and same_index(op.count, first.op.count)
         and ours == theirs
         and op.b.type == first.op.b.type
@@ -162,9 +148,12 @@ def _most_tiles(
 
 
 def reserve(
-    packing: Packing, matrices: Index, *, may_bring: bool, may_pack_by_thread: bool
+    packing: Packing, matrices: Index, *, may_bring: bool, most_by_thread: int
 ) -> None:
-    """Memory for so many matrices, which the launch may bring if it is an argument."""
+    """Memory for so many matrices, which the launch may bring if it is an argument.
+
+    ``most_by_thread``: bytes of a tile that threads pack each for itself; 0: none.
+    """
     if packing.shared is not None:
         packing.buffer = packing.shared.buffer
         packing.is_there = packing.shared.is_there
@@ -175,10 +164,11 @@ def reserve(
     element = element_attribute(packing.blocking.compute)
     type_ = MemRefType(element, [DYNAMIC_INDEX])
     plan, count = packing.plan, build.index(size)
-    if may_pack_by_thread and can_pack_by_thread(plan, packing.loop):
+    if most_by_thread and can_pack_by_thread(plan, packing.loop):
         each = packing.tile_elements(build)
-        extents = (packing.tiles, each)
-        is_better = pays_by_thread(plan, packing.loop, extents, build)
+        most = most_by_thread // packing.blocking.compute_bytes
+        is_small = build.compare("sle", each, most)
+        is_better = pays_by_thread(plan, packing.loop, packing.tiles, is_small, build)
         own_size = own_elements(is_better, each, size, build)
         packing.by_thread = is_better
     own_count = build.index(own_size)
@@ -217,7 +207,7 @@ def _many_share(packing: Packing, build: Builder) -> SSAValue:
         sharers = sharers if axis is tile else build.times(sharers, extent)
     if tile is not None and tile.block is not loop.body.block:
         return build.compare("sgt", sharers, 0)  # each program reads all tiles
-    least = 1 if packing.by_thread else max(1, _FEW_ROWS // packing.block.m)
+    least = 1 if packing.by_thread else max(1, _FEW_ROWS // packing.blocking.block_m)
     return build.compare("sgt", sharers, least)
 
 
@@ -265,7 +255,7 @@ def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> No
     if packing.shared is not None:
         return
     blocking = packing.blocking
-    chunk = _CHUNK * blocking.k_pack
+    chunk = blocking.chunk
     index = build.index(0).type
     body = Block(arg_types=[index] * (2 if matrices is None else 3))
     inner = Builder.at_end(body)
@@ -328,7 +318,7 @@ class _Piece(NamedTuple):
 def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None:
     """Pack a piece; ``start``: where in the packed memory."""
     blocking, (source, tile, first, length) = packing.blocking, piece
-    column = inner.times(tile, packing.block.n)
+    column = inner.times(tile, blocking.block_n)
     k_valid = inner.maximum(inner.minus(source.rows, first), 0)
     if blocking.k_step > 1:
         # What is packed besides, up to a whole step, is padding.
@@ -338,7 +328,7 @@ def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None
     scalars = [inner.index(v) for v in (first, column, k_valid, length, n_valid)]
     assert packing.buffer is not None
     tail = [inner.index(start), inner.index(packing.per_panel)]
-    inner.add(PackBOp(packing.block, [source.memref, *scalars, packing.buffer, *tail]))
+    inner.add(PackBOp(blocking, [source.memref, *scalars, packing.buffer, *tail]))
 
 
 def _copier_of(
@@ -371,10 +361,6 @@ def _source(init: InitTileOp, plan: Plan, build: Builder) -> Matrix:
     return matrix.transposed() if plan.n_dim == 0 else matrix
 
 
-_SMALL = 1 << 17
-"""Elements of a tile, packed in 6 us: as long as a thread would wait for others."""
-
-
 def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
     """Whether a tile of B is that of a program's number, and a matter of one thread."""
     tile = plan.tile
@@ -387,22 +373,21 @@ def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
 def pays_by_thread(
     plan: Plan,
     loop: scf.ParallelOp,
-    extents: tuple[Index, Index],
+    tiles: Index,
+    is_small: SSAValue,
     build: Builder,
 ) -> SSAValue:
-    """Whether threads meet tiles in order, and each has one, or packs it in no time.
+    """Whether threads meet tiles in order, and each has one, or tiles are small.
 
-    With fewer tiles than threads several pack the same, which pays if tiles are small.
-    The last axis of the grid grows slowest: if that counts the tiles, their programs
-    follow each other. ``extents``: how many tiles there are, elements of each.
+    With fewer tiles than threads several pack the same, which pays if a tile stays in
+    the cache of a core. The last axis of the grid grows slowest: if that counts the
+    tiles, their programs follow each other. ``tiles``: how many there are.
     """
-    tiles, elements = extents
     slower: Index = 1
     if plan.tile is not None:
         for extent in loop.upper_bounds[plan.tile.index + 1 :]:
             slower = build.times(slower, extent)
     enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
-    is_small = build.compare("sle", elements, _SMALL)
     is_cheap = build.insert(arith.OriOp(enough, is_small))
     in_order = build.compare("eq", slower, 1)
     return build.insert(arith.AndiOp(in_order, is_cheap))

@@ -26,10 +26,8 @@ from xetl_cpu.dialect import BrgemmTileOp, PackAOp, element_attribute
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret
 from xetl_cpu.lowering.packing.plans import is_written
 from xetl_cpu.lowering.tiles import tile_sizes
+from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels import Blocking
-
-_LINE = 16
-"""Elements added to a row: rows a power of two apart would share the sets of caches."""
 
 _ROWS = 64
 """Of A that one task copies."""
@@ -69,7 +67,7 @@ def reserve_rows(
     if matrix.is_contiguous():
         return None
     remark(op, "packing", "a is copied once, row by row, before the programs run")
-    stride = build.plus(build.rounded_up(matrix.cols, _LINE), _LINE)
+    stride = _odd_lines(matrix.cols, blocking, build)
     count = build.index(build.times(matrix.rows, stride))
     type_ = MemRefType(element_attribute(blocking.compute), [DYNAMIC_INDEX])
     buffer = build.insert(memref.AllocOp(type_, [count]))
@@ -78,6 +76,13 @@ def reserve_rows(
     whole = reinterpret(build, buffer, 0, sizes, (stride, 1))
     new = _on_copy(op, init, whole, (*sizes, stride))
     return RowCopy(new, matrix, buffer, stride)
+
+
+def _odd_lines(cols: Index, blocking: Blocking, build: Builder) -> Index:
+    """Elements of a row that is an odd number of cache lines, see `copied_row`."""
+    line = LINE // blocking.compute_bytes
+    pairs = build.ceil_divided(build.plus(cols, line), 2 * line)
+    return build.plus(build.times(pairs, 2 * line), line)
 
 
 def _may_copy(
@@ -108,7 +113,7 @@ def emit_rows(copy: RowCopy, build: Builder) -> None:
     at = inner.plus(inner.times(row, stride), first)
     to = reinterpret(inner, copy.buffer, at, (rows, k), (stride, 1))
     scalars = [inner.index(v) for v in (row, first, rows, k, rows, k)]
-    inner.add(PackAOp(copy.op.user_tile(), [source.memref, *scalars, to]))
+    inner.add(PackAOp(copy.op.blocking(), [source.memref, *scalars, to]))
     inner.add(scf.ReduceOp())
     extents = (
         build.ceil_divided(source.rows, _ROWS),

@@ -1,0 +1,145 @@
+"""Plans of products for several machines, and their text."""
+
+import dataclasses
+from io import StringIO
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
+
+from xetl import xetile
+from xetl.xetile import constexpr
+from xetl_cpu.dialect import XSMM
+from xetl_cpu.machine import FAMILIES, LINE, Cache, Costs, Machine
+from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.plan_attribute import PlanAttr
+from xetl_cpu.targets import TARGETS, Target, find_target
+
+KB, MB = 1 << 10, 1 << 20
+STRANGE = Machine(
+    "strange",
+    Cache(16 * KB, 4),
+    Cache(512 * KB, 8),
+    Cache(0, 1),
+    Costs(1, 1, 1, 9, 9, 8),
+)
+MACHINES = {
+    "zen4": ("avx512_bf16", FAMILIES["zen4"]),
+    "zen5": ("avx512_bf16", FAMILIES["zen5"]),
+    "sapphire_rapids": ("amx", FAMILIES["sapphire_rapids"]),
+    "skylake": ("avx512", FAMILIES["skylake"]),
+    "avx2": ("avx2", FAMILIES["avx2"]),
+    "strange": ("avx2", STRANGE),
+}
+TILES = [(5, 256), (32, 32), (64, 64), (128, 256), (256, 16), (256, 256), (512, 512)]
+DTYPES = ["f32", "bf16", "f16", "f64", "i8"]
+
+
+def described(name: str) -> Target:
+    target, machine = MACHINES[name]
+    return dataclasses.replace(find_target(target), machine=machine)
+
+
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", MACHINES)
+def test_blocks_fit_the_caches_they_are_meant_for(
+    name: str, dtype: str, tile: tuple[int, int]
+) -> None:
+    target = described(name)
+    plan = choose_blocking(target, dtype, *tile)
+    l1, l2 = target.machine.l1.size, target.machine.l2.size
+    size, (rows, columns) = plan.compute_bytes, tile
+    assert plan.mc % plan.mr == 0
+    assert min(plan.mc, rows) * plan.run * size <= l2 // 4
+    assert plan.nr * plan.kc * size <= (l1 * 2 // 3 if plan.uses_tiles else l2 // 4)
+    packed = max(rows, columns) * plan.chunk * size
+    assert packed <= max(l2 // 4, max(tile) * 128 * plan.k_pack * size)
+    for k in (plan.chunk, plan.run, plan.kc):
+        assert k % plan.k_step == k % plan.k_pack == 0
+    assert plan.all_at_once * size * min(plan.mc, rows) <= l2 // 2
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_register_tiles_fit_the_registers(name: str) -> None:
+    target = described(name)
+    plan = choose_blocking(target, "f32", 256, 256)
+    used = plan.mr * plan.vectors + plan.vectors + 1
+    assert used <= target.vector_registers
+    # So many sums that latency is hidden.
+    costs = target.machine.costs
+    assert plan.mr * plan.vectors * costs.fma >= min(costs.latency, 8)
+
+
+def test_what_silicon_showed() -> None:
+    """24 sums on Sapphire Rapids, 1,024 bytes of k with tiles, no dot product."""
+    rapids = described("sapphire_rapids")
+    assert choose_blocking(rapids, "f32", 256, 256).mr * 64 == 6 * 64
+    assert choose_blocking(rapids, "bf16", 256, 256).kc == 512
+    assert choose_blocking(rapids, "i8", 256, 256).kc == 1024
+    machine = FAMILIES["sapphire_rapids"]
+    without = dataclasses.replace(find_target("avx512_bf16"), machine=machine)
+    assert choose_blocking(without, "bf16", 64, 64).arithmetic.instruction == "fma"
+    called = dataclasses.replace(without, calls="libxsmm")
+    assert choose_blocking(called, "bf16", 64, 64).arithmetic.instruction == "dpbf16"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_copied_rows_are_an_odd_number_of_lines_apart(dtype: str) -> None:
+    for target in TARGETS.values():
+        plan = choose_blocking(target, dtype, 64, 64)
+        for k in (1, 17, 256, 500, 512, 4096):
+            row = plan.copied_row(k)
+            lines, rest = divmod(row * plan.compute_bytes, LINE)
+            assert (lines % 2, rest) == (1, 0)
+            assert row >= k
+
+
+def text_of(plan: Blocking) -> str:
+    stream = StringIO()
+    Printer(stream).print_attribute(PlanAttr(plan))
+    return stream.getvalue()
+
+
+def parsed(text: str) -> PlanAttr:
+    context = Context()
+    context.load_dialect(XSMM)
+    attribute = Parser(context, text).parse_attribute()
+    assert isinstance(attribute, PlanAttr)
+    return attribute
+
+
+@pytest.mark.parametrize("target", ["avx2", "amx", "avx512_bf16+recording"])
+@pytest.mark.parametrize("dtype", ["f32", "i8"])
+def test_what_is_printed_is_read_back(target: str, dtype: str) -> None:
+    signs = (dtype == "i8", False)
+    plan = choose_blocking(find_target(target), dtype, 100, 72, signs)
+    assert parsed(text_of(plan)).data == plan
+
+
+def test_a_plan_says_what_is_missing_or_unknown() -> None:
+    with pytest.raises(ParseError, match="a plan needs instruction"):
+        parsed("#xsmm.plan<dtype = f32>")
+    with pytest.raises(ParseError, match="a plan has no `colour`"):
+        parsed("#xsmm.plan<colour = 3>")
+
+
+@xetile.kernel
+def gemm(A, B, C, BM: constexpr, BN: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), C.dtype)
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+def test_the_ir_of_a_kernel_shows_the_plan() -> None:
+    arrays = [np.zeros((512, 512), np.float32) for _ in range(3)]
+    text = gemm.ir("xsmm", *arrays, BM=256, BN=256, target="avx2")
+    plan = choose_blocking(find_target("avx2"), "f32", 256, 256)
+    assert f"plan = {text_of(plan)}" in text
