@@ -29,7 +29,7 @@ class Emulator:
 
     def __init__(self, path: Path) -> None:
         self._library = ctypes.CDLL(str(path))
-        for name in ("amx_count", "amx_traps", "amx_errors"):
+        for name in ("amx_count", "amx_traps", "amx_errors", "amx_slow_loads"):
             getattr(self._library, name).restype = ctypes.c_uint64
         self._library.amx_first_error.restype = ctypes.c_char_p
 
@@ -65,6 +65,11 @@ class Emulator:
             for i in range(library.amx_threads())
             if library.amx_errors(i)
         ]
+
+    def slow_loads(self) -> int:
+        """How many ``tileloaddt1`` had rows off lines, or an even number apart."""
+        library = self._library
+        return sum(library.amx_slow_loads(i) for i in range(library.amx_threads()))
 
     def configured_threads(self) -> int:
         """How many threads hold a tile configuration now."""

@@ -88,6 +88,52 @@ def test_seed_003_configures_once_a_thread(amx):
     assert amx.total()["tdpbf16ps"] == 1024**3 // (16 * 16 * 32)
 
 
+@pytest.mark.parametrize("dtype", [BF16, np.int8])
+@pytest.mark.parametrize("k", [128, 1000, 1024])
+def test_rows_of_a_lie_well_for_the_first_cache(amx, k, dtype):
+    """In place only on lines, an odd number apart; they are copied otherwise."""
+    rng, odd = np.random.default_rng(0), 64 // np.dtype(dtype).itemsize
+    to = np.int32 if dtype is np.int8 else np.float32
+    b = bytes_or_small(rng, dtype, k, 64)
+    lines = -(-k // odd) | 1
+    room = np.zeros(64 * lines * odd + odd, dtype)
+    first = -room.ctypes.data % 64 // room.itemsize
+    room = room[first:][: 64 * lines * odd].reshape(64, lines * odd)
+    for a in (bytes_or_small(rng, dtype, 64, k), room[:, :k], room[:, 1:k]):
+        given = b[: a.shape[1]]
+        a[...] = bytes_or_small(rng, dtype, *a.shape)
+        expected = (a.astype("f8") @ given.astype("f8")).astype(to)
+        assert np.array_equal(run(amx, a, given, to), expected)
+        assert amx.total()["tileloaddt1"] > 0
+        assert amx.slow_loads() == 0
+
+
+def test_loads_and_stores_of_a_product(amx):
+    """A step is four loads and four products; C leaves for each 1,024 bytes of k."""
+    rng = np.random.default_rng(0)
+    a, b = (bytes_or_small(rng, BF16, 256, 1024) for _ in range(2))
+    b = b.reshape(1024, 256)
+    out = run(amx, a, b, np.float32)
+    assert np.array_equal(out, a.astype("f4") @ b.astype("f4"))
+    found, products = amx.total(), 256 * 256 * 1024 // (16 * 16 * 32)
+    assert found["tdpbf16ps"] == products
+    assert found["tileloaddt1"] == found["tileloadd"] == products // 2
+    assert found["tilezero"] == found["tilestored"] == 16 * 16 * 1024 // 512
+
+
+def test_two_rows_of_bf16_use_no_tiles_and_no_dot_products(amx):
+    rng = np.random.default_rng(0)
+    a, b = bytes_or_small(rng, BF16, 2, 128), bytes_or_small(rng, BF16, 128, 64)
+    c = np.zeros((2, 64), np.float32)
+    text = gemm.ir("asm", a, b, c, BM=2, BN=64, BK=32, target="amx")
+    assert "vfmadd" in text
+    assert "vdpbf16ps" not in text
+    with amx.counting():
+        gemm[1, 1](a, b, c, BM=2, BN=64, BK=32)
+    assert np.array_equal(c, a.astype("f4") @ b.astype("f4"))
+    assert amx.total()["tdpbf16ps"] == 0
+
+
 def test_other_types_use_no_tiles(amx):
     rng = np.random.default_rng(0)
     for dtype, to in ((np.float32, np.float32), (np.float64, np.float64)):

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from native_harness import compile_functions, fenced
-from test_microkernels_gemm import panels_of
+from test_microkernels_gemm import NOTHING, panels_of
 
 from xetl_cpu.llvm import VOID, define, ir
 from xetl_cpu.microkernels import choose_blocking, emit_block_gemm
@@ -13,6 +13,7 @@ from xetl_cpu.targets import find_target
 
 pytestmark = pytest.mark.usefixtures("amx")
 AMX = find_target("amx")
+BF16 = ml_dtypes.bfloat16
 BYTES = [(a, b) for a in (np.int8, np.uint8) for b in (np.int8, np.uint8)]
 
 
@@ -32,7 +33,7 @@ def release(module):
     return function
 
 
-def run(amx, blocking, a, b, c):
+def run(amx, blocking, a, b, c, accumulate=True):
     """C += A @ B under the emulator; what ran is in ``amx`` afterwards."""
     panels = -(-b.shape[1] // blocking.nr)
     packed = panels_of(blocking, b, panels)
@@ -43,14 +44,15 @@ def run(amx, blocking, a, b, c):
     scratch, rows, k = fenced(c), *a.shape
     with amx.counting():
         start()
-        gemm(fenced(a), k, rows, k, fenced(packed), packed[0].size, panels, scratch)
+        of_b = (fenced(packed), packed[0].size, panels)
+        gemm(fenced(a), k, rows, k, *of_b, scratch, accumulate, *NOTHING)
         stop()
     assert not amx.errors()
     return scratch
 
 
 @pytest.mark.parametrize("block", [(32, 32), (64, 64), (16, 48), (48, 16), (16, 16)])
-@pytest.mark.parametrize("k", [32, 96, 544])
+@pytest.mark.parametrize("k", [32, 96, 1056])
 def test_bf16(amx, block, k):
     blocking = choose_blocking(AMX, "bf16", *block)
     rng = np.random.default_rng(0)
@@ -66,6 +68,11 @@ def test_bf16(amx, block, k):
     tiles = blocking.mr // 16 * (blocking.nr // 16)
     assert amx.total()["tdpbf16ps"] == strips * tiles * k // 32
     assert amx.total()["ldtilecfg"] == amx.total()["tilerelease"] == 1
+    # A streams, B stays; C begins as zeros and leaves once for each piece of k.
+    steps, pieces = strips * k // 32, strips * -(-k // blocking.kc)
+    assert amx.total()["tileloaddt1"] == steps * (blocking.mr // 16)
+    assert amx.total()["tileloadd"] == steps * (blocking.nr // 16)
+    assert amx.total()["tilezero"] == amx.total()["tilestored"] == pieces * tiles
 
 
 @pytest.mark.parametrize(("left", "right"), BYTES)
@@ -81,6 +88,41 @@ def test_bytes(amx, left, right, k):
     want = c.copy()
     want[:, :40] += (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
     assert np.array_equal(got, want)
+
+
+def test_what_is_in_c_need_not_count(amx):
+    blocking = choose_blocking(AMX, "bf16", 32, 32)
+    a, b = np.ones((32, 64), ml_dtypes.bfloat16), np.ones((64, 32), ml_dtypes.bfloat16)
+    c = np.full((32, blocking.ldc), np.nan, np.float32)
+    assert (run(amx, blocking, a, b, c, accumulate=False)[:, :32] == 64).all()
+    nothing = run(amx, blocking, a[:, :0], b[:0], c, accumulate=False)
+    assert (nothing[:, :32] == 0).all()
+
+
+@pytest.mark.parametrize(("out", "dtype"), [("bf16", BF16), ("f32", np.float32)])
+def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
+    """Rows and columns that exist, however many the tiles have."""
+    blocking = choose_blocking(AMX, "bf16", 64, 64)
+    m, n, k = 41, 50, 2 * blocking.kc + 32
+    rng = np.random.default_rng(0)
+    a = np.zeros((64, k), BF16)
+    a[:m] = rng.integers(-2, 3, (m, k))
+    b = rng.integers(-2, 3, (k, n)).astype(BF16)
+    packed = panels_of(blocking, b, 2)
+    emit = [lambda module: emit_block_gemm(module, AMX, blocking, out)]
+    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
+    c = fenced(np.zeros((64, blocking.ldc), np.float32))
+    to = fenced(np.full(m * (n + 3) - 3, 7, dtype))
+    with amx.counting():
+        start()
+        of_b = (fenced(packed), packed[0].size, 2)
+        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n + 3, n)
+        stop()
+    assert not amx.errors()
+    rows = np.append(to, [dtype(7)] * 3).reshape(m, n + 3)
+    want = a[:m].astype("f4") @ b.astype("f4")
+    assert np.array_equal(rows[:, :n].astype("f4"), want.astype(dtype).astype("f4"))
+    assert (rows[:, n:] == 7).all()
 
 
 def test_there_are_no_tiles_of_floats():

@@ -34,6 +34,7 @@ enum {
     MAX_ROWS = 16,
     MAX_ROW_BYTES = 64,
     CONFIG_BYTES = 64,
+    LINE_BYTES = 64,
 };
 
 /* One decoded instruction. Addresses are those of the registers at the trap. */
@@ -55,6 +56,7 @@ struct amx_state {
     uint8_t data[TILES][MAX_ROWS][MAX_ROW_BYTES];
     uint64_t counts[AMX_KINDS];
     uint64_t traps, errors;
+    uint64_t slow_loads;         /* by tileloaddt1, rows not on lines an odd number apart */
     char message[160];           /* of the first error */
     struct amx_state *next;      /* of another thread */
 };

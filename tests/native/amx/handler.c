@@ -36,11 +36,21 @@ static const int register_numbers[16] = {
     REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
+/* Whether rows of a tile that streams share sets of L1, or lie across two lines. */
+static int is_slow(const struct amx_instruction *one)
+{
+    const uint64_t start = (uintptr_t)one->address, distance = (uint64_t)one->stride;
+
+    return one->kind == TILELOADDT1
+        && (start % LINE_BYTES != 0 || distance % (2 * LINE_BYTES) != LINE_BYTES);
+}
+
 static void run(struct amx_state *state, const struct amx_instruction *one)
 {
     const char *problem = amx_execute(state, one);
 
     state->counts[one->kind]++;
+    state->slow_loads += is_slow(one);
     if (problem != NULL && state->errors++ == 0) {
         strncpy(state->message, problem, sizeof state->message - 1);
     }
@@ -114,7 +124,7 @@ void amx_reset(void)
     for (struct amx_state *one = atomic_load(&states); one; one = one->next) {
         memset(one->counts, 0, sizeof one->counts);
         memset(one->message, 0, sizeof one->message);
-        one->traps = one->errors = 0;
+        one->traps = one->errors = one->slow_loads = 0;
     }
 }
 
@@ -155,6 +165,12 @@ uint64_t amx_traps(int thread)
 uint64_t amx_errors(int thread)
 {
     return thread_state(thread)->errors;
+}
+
+/* Loads that stream rows which lie badly for the first cache. */
+uint64_t amx_slow_loads(int thread)
+{
+    return thread_state(thread)->slow_loads;
 }
 
 const char *amx_first_error(int thread)

@@ -102,6 +102,7 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
     function = emit_block_gemm(em.module, em.target, blocking, out)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
+    is_known = op.accumulate is not None
     arguments = [
         _at(em, op.a, op.m0, op.k0),
         a.strides[0],
@@ -109,12 +110,11 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
         panels,
         *em.all([op.panel_stride, op.panels]),
         em.strided(op.c).address,
+        em.get(op.accumulate) if is_known else ll.Constant(I1, 1),
+        *_later(em, op, blocking),
+        *_output(em, output),
     ]
-    if len(function.args) > len(arguments):
-        is_known = op.accumulate is not None
-        arguments.append(em.get(op.accumulate) if is_known else ll.Constant(I1, 1))
-        arguments += _later(em, op, blocking)
-    em.builder.call(function, [*arguments, *_output(em, output)])
+    em.builder.call(function, arguments)
 
 
 def _later(em: Any, op: BlockGemmOp, blocking: Blocking) -> list[Any]:

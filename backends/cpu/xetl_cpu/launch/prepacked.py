@@ -9,12 +9,12 @@ filled.
 from __future__ import annotations
 
 import ctypes
-import mmap
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from xetl.backend import Argument, ArrayView
 from xetl.prepacked import Prepacked
+from xetl_cpu.launch.pages import Pages
 from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE
 from xetl_cpu.launch.workspace import bring
 
@@ -32,20 +32,6 @@ _REFUSED = 1
 
 _MOST = 8
 """Kernels for which one operand keeps memory."""
-
-_HUGE = 1 << 21
-
-
-class PackedMemory:
-    """Zeros at first, aligned to a page."""
-
-    def __init__(self, size: int) -> None:
-        self.size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._map = mmap.mmap(-1, self.size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if self.size >= _HUGE:
-            self._map.madvise(mmap.MADV_HUGEPAGE)
-        self._anchor = ctypes.c_char.from_buffer(self._map)
-        self.address = ctypes.addressof(self._anchor)
 
 
 def prepacked_argument(
@@ -129,7 +115,7 @@ def _fill(
     run: Callable[[], int],
 ) -> int:
     needed = -_run_with(None, FILL, slots, run)
-    memory = PackedMemory(needed)
+    memory = Pages(needed)
     result = _run_with(memory, FILL, slots, run)
     if result == 0:
         if len(operand.kept) >= _MOST:
@@ -139,7 +125,7 @@ def _fill(
 
 
 def _run_with(
-    memory: PackedMemory | None,
+    memory: Pages | None,
     state: int,
     slots: Slots,
     run: Callable[[], int],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_HUGE = 1 << 21
+from xetl_cpu.launch.pages import Pages
+
 _libc = ctypes.CDLL(None)
 _libc.pthread_key_create.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 _libc.pthread_setspecific.argtypes = [ctypes.c_uint, ctypes.c_void_p]
@@ -37,7 +37,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self._anchor: object = None
+        self._pages: Pages | None = None
         self.address = self.size = 0
 
     def reserve(self, size: int) -> None:
@@ -45,13 +45,9 @@ class Workspace:
         if size <= self.size:
             return
         self.address = self.size = 0
-        self._anchor = None  # the old block goes before the new one comes
-        size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        block = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if size >= _HUGE:
-            block.madvise(mmap.MADV_HUGEPAGE)
-        self._anchor = anchor = ctypes.c_char.from_buffer(block)  # which keeps it
-        self.address, self.size = ctypes.addressof(anchor), size
+        self._pages = None  # the old block goes before the new one comes
+        self._pages = pages = Pages(size)
+        self.address, self.size = pages.address, pages.size
 
 
 class _Published:

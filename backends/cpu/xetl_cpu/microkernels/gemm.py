@@ -43,12 +43,7 @@ from xetl_cpu.microkernels.epilogue import (
     store_sums,
     with_c,
 )
-from xetl_cpu.microkernels.parameters import (
-    BLOCK_GEMM_PARAMETERS,
-    LATER_PARAMETERS,
-    OUTPUT_PARAMETERS,
-    START_PARAMETERS,
-)
+from xetl_cpu.microkernels.parameters import block_gemm_parameters
 from xetl_cpu.microkernels.prefetch import (
     Strip,
     next_panel,
@@ -85,11 +80,11 @@ def emit_block_gemm(
     is not null, the result goes there instead, rows ``out_stride`` elements apart, and
     only ``cols`` columns of it.  Nor does ``c`` hold results behind these.
 
-    Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.  With AMX more
-    is asked for, and there is no ``accumulate``: see `emit_amx_block_gemm`.
+    Alignment is a matter of speed only: 64 bytes for ``b`` and ``c``.  AMX asks for
+    more, see `emit_amx_block_gemm`.
     """
-    if blocking.arithmetic.instruction == "amx":
-        return emit_amx_block_gemm(module, blocking)
+    if blocking.uses_tiles:
+        return emit_amx_block_gemm(module, blocking, out)
     name = (
         f"xetl_block_gemm_{target.name}_{blocking.arithmetic.name}"
         f"_{blocking.mr}x{blocking.nr}"
@@ -98,9 +93,7 @@ def emit_block_gemm(
     known = module.globals.get(name)
     if known is not None:
         return known
-    parameters = BLOCK_GEMM_PARAMETERS + START_PARAMETERS + LATER_PARAMETERS
-    parameters += () if out is None else OUTPUT_PARAMETERS
-    function = define(module, name, VOID, parameters)
+    function = define(module, name, VOID, block_gemm_parameters(out))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     _emit_loops(builder, blocking, function, out)
     builder.ret_void()

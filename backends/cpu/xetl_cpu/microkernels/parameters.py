@@ -6,7 +6,7 @@ from typing import Any
 from xetl_cpu.llvm import I1, I64, PTR, Builder, Value
 from xetl_cpu.microkernels.blocking import Blocking
 
-BLOCK_GEMM_PARAMETERS: tuple[tuple[str, Any], ...] = (
+_BLOCK_GEMM: tuple[tuple[str, Any], ...] = (
     ("a", PTR),
     ("lda", I64),
     ("rows", I64),
@@ -15,25 +15,23 @@ BLOCK_GEMM_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("panel_stride", I64),
     ("panels", I64),
     ("c", PTR),
-)
-
-START_PARAMETERS: tuple[tuple[str, Any], ...] = (("accumulate", I1),)
-"""Behind these, where the sums need not be added to what is in c."""
-
-LATER_PARAMETERS: tuple[tuple[str, Any], ...] = (
+    ("accumulate", I1),
     ("later", PTR),
     ("later_stride", I64),
     ("pieces", I64),
 )
-"""Behind these, what the program packs next: pieces of memory, ``later_stride`` bytes
-apart; a null pointer if it packs nothing."""
 
-OUTPUT_PARAMETERS: tuple[tuple[str, Any], ...] = (
+_OUTPUT: tuple[tuple[str, Any], ...] = (
     ("out", PTR),
     ("out_stride", I64),
     ("cols", I64),
 )
-"""Behind those, where the sums may go to the user's matrix."""
+
+
+def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Any], ...]:
+    """Of `emit_block_gemm`, which explains them; ``out``: C may go elsewhere."""
+    return _BLOCK_GEMM if out is None else _BLOCK_GEMM + _OUTPUT
+
 
 STREAMING_PARAMETERS: tuple[tuple[str, Any], ...] = (
     ("a", PTR),

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
@@ -37,9 +37,11 @@ from xetl_cpu.lowering.loops.state import (
     State,
     TileAt,
     reinterpret,
+    view_of,
 )
 from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.lowering.tiles import may_alias, tile_root
+from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.small_m_gemm import is_low
@@ -167,9 +169,8 @@ def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
 
 def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
     """Whether the first chunk of k need not find zeros to add to."""
-    is_ours = blocking.arithmetic.instruction != "amx" and not blocking.is_called
     streams = is_skinny(blocking) or is_low(blocking)
-    return op.acc is None and is_ours and not streams
+    return op.acc is None and not blocking.is_called and not streams
 
 
 def _may_stay(blocking: Blocking, a: Factor) -> bool:
@@ -307,20 +308,39 @@ class _Chunk:
         self._gemm(other, copy, (0, 0), rows, panels, source, result)
 
     def _is_whole(self, a: Factor, rows: Index, k_valid: Index) -> SSAValue:
-        """Whether all that is read of A exists, in whole steps."""
+        """Whether all that is read of A exists, in whole steps, and lies well."""
         build, blocking = self.build, self.blocking
-        enough = build.insert(
-            arith.AndiOp(
-                build.compare("sge", a.rows, rows),
-                build.compare("sge", k_valid, self.length),
-            )
-        )
+        facts = [
+            build.compare("sge", a.rows, rows),
+            build.compare("sge", k_valid, self.length),
+        ]
         for extent, step in ((rows, blocking.row_step), (self.length, blocking.k_step)):
             if step > 1:
                 rest = build.minus(build.rounded_up(extent, step), extent)
-                is_whole = build.compare("eq", rest, 0)
-                enough = build.insert(arith.AndiOp(enough, is_whole))
+                facts.append(build.compare("eq", rest, 0))
+        if blocking.uses_tiles:
+            facts += self._suits_tiles(a)
+        enough, *others = facts
+        for other in others:
+            enough = build.insert(arith.AndiOp(enough, other))
         return enough
+
+    def _suits_tiles(self, a: Factor) -> list[SSAValue]:
+        """Whether rows of A begin on lines, an odd number of lines apart.
+
+        Rows of tiles share the sets of L1 otherwise, or lie across lines: measured on
+        silicon, 63 to 72 % and 36 to 51 % of the peak, where 84 are possible.
+        """
+        build, size, base = self.build, self.blocking.compute_bytes, a.matrix.memref
+        start, (row_step, _) = view_of(base, build)
+        address = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
+        first = build.plus(build.plus(start, a.col), self.at)
+        address = build.plus(address, build.times(first, size))
+        distance = build.times(row_step, size)
+        return [
+            build.compare("eq", build.remainder(distance, 2 * LINE), LINE),
+            build.compare("eq", build.remainder(address, LINE), 0),
+        ]
 
     def _pack_a(
         self, build: Builder, a: Factor, chunk: tuple[Index, Index], rows: Index
@@ -348,7 +368,6 @@ class _Chunk:
         result: Buffer,
     ) -> None:
         packed, start, stride = source
-        rows = build.rounded_up(rows, self.blocking.row_step)
         scalars = [build.index(v) for v in (*at, rows, self.padded_length(build))]
         tail = [build.index(v) for v in (start, stride, panels)]
         gemm = BlockGemmOp(
