@@ -1,13 +1,35 @@
 """Operations by class statements: constructors, inferred types, formats."""
 
 import pytest
-from xdsl.dialects.builtin import IndexType, IntegerType, f32, i1, i32
-from xdsl.ir import Block
-from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, result_def
+from xdsl.dialects.builtin import (
+    I32,
+    I64,
+    ArrayAttr,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    f32,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Block, Dialect
+from xdsl.irdl import (
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    result_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.dialects.assembly import FORMATS, format_of
+from xetl.dialects.base import MixedList
 from xetl.dialects.operation import XetlOp, operations_of
-from xetl.dialects.parser import DIALECTS
+from xetl.dialects.parser import DIALECTS, make_context, parse_module
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream import arith
 
@@ -57,3 +79,56 @@ def test_all_formats_compile() -> None:
     assert len(by_format) > 100
     for op in by_format:
         format_of(op)
+
+
+class MovedOp(XetlOp, name="test.moved"):
+    source = operand_def()
+    sizes = var_operand_def(IndexType)
+    static_sizes = opt_prop_def(DenseArrayBase)
+    count = opt_prop_def(IntegerAttr[I64], IntegerAttr(1, i64))
+    width = opt_prop_def(IntegerAttr[I32])
+    is_last = opt_prop_def(UnitAttr)
+    label = opt_prop_def(StringAttr)
+    names = opt_prop_def(ArrayAttr[StringAttr])
+
+    mixed_sizes = MixedList("sizes", "static_sizes")
+    assembly_format = (
+        "$source (`` custom<DynamicIndexList>($sizes, $static_sizes)^)? attr-dict `:` "
+        "types($source, $sizes)"
+    )
+
+
+def test_properties_of_python_values() -> None:
+    (v,) = Block(arg_types=[f32]).args
+    given = {"count": 2, "width": 8, "is_last": True, "label": "a", "names": ["b"]}
+    assert MovedOp(v, **given).properties == {
+        "count": IntegerAttr(2, i64),
+        "width": IntegerAttr(8, i32),
+        "is_last": UnitAttr(),
+        "label": StringAttr("a"),
+        "names": ArrayAttr([StringAttr("b")]),
+    }
+    usual = {"count": 1, "width": None, "is_last": False, "names": ()}
+    assert MovedOp(v, **usual).properties == {}
+    assert MovedOp(v).count.value.data == 1
+
+
+def test_a_list_of_constants_and_values() -> None:
+    v, i = Block(arg_types=[f32, IndexType()]).args
+    op = MovedOp(v, sizes=[8, i])
+    assert op.mixed_sizes == (8, i)
+    assert tuple(op.sizes) == (i,)
+    assert MovedOp(v).mixed_sizes == ()
+    assert MovedOp(v).properties == {}
+    op.operands = (v,)
+    with pytest.raises(VerifyException, match="0 values are given for 1"):
+        op.verify_lists()
+
+
+def test_types_of_operands_that_may_be_absent() -> None:
+    context = make_context([Dialect("test", [MovedOp])])
+    head = '%v, %i = "builtin.unrealized_conversion_cast"() : () -> (f32, index)\n'
+    for line in ("test.moved %v[8, %i] : f32, index", "test.moved %v : f32"):
+        assert line in str(parse_module(head + line, context=context))
+    with pytest.raises(ParseError, match="expected 2 operand types but had 1"):
+        parse_module(head + "test.moved %v[%i] : f32", context=context)

@@ -6,6 +6,7 @@ The language is MLIR's, read by xDSL's `FormatParser`.  What differs from xDSL:
 * Types that the text leaves out are inferred (see `type_rules`).
 * ``attr-dict`` takes properties as ``<{...}>`` or in the plain dictionary, and prints
   one dictionary, properties first; ``prop-dict`` in front of it prints two, as MLIR.
+* ``types($a, $b)`` is one list of the types of operands of which some may be absent.
 * `DIRECTIVES` are known to all formats, an operation adds its ``custom_directives``.
 """
 
@@ -14,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import TypeVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -25,9 +27,11 @@ from xdsl.irdl.declarative_assembly_format import (
     CustomDirective,
     FormatDirective,
     FunctionalTypeDirective,
+    OperandDirective,
     ParsingState,
     PrintingState,
     TypeDirective,
+    VariableDirective,
     VariadicOperandVariable,
     irdl_custom_directive,
 )
@@ -154,12 +158,30 @@ class Enumerated(CustomDirective):
         printer.print_string(_words(type(op))[number.value.data])
 
 
+@irdl_custom_directive
+class Word(CustomDirective):
+    """A bare word for a text."""
+
+    text: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the word."""
+        self.text.set(state, StringAttr(parser.parse_identifier()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the word."""
+        state.print_whitespace(printer)
+        text = self.text.get(op)
+        assert isinstance(text, StringAttr)
+        printer.print_string(text.data)
+
+
 def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
     words: tuple[str, ...] = getattr(op_type, "WORDS")  # noqa: B009 (not of all classes)
     return words
 
 
-DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated)
+DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated, Word)
 
 
 @dataclass(frozen=True)
@@ -210,6 +232,36 @@ class _PropertyDictionary(FormatDirective):
                 printer.print_attr_dict(shown)
 
 
+@dataclass(frozen=True)
+class _TypeList(FormatDirective):
+    """``types($a, $b)``: the types of all values of these operands, in one list."""
+
+    operands: tuple[OperandDirective, ...]
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse as many types as there are values."""
+        none = parser.Delimiter.NONE
+        found = parser.parse_comma_separated_list(none, parser.parse_type)
+        counts = [len(state.operands[_index(each)] or ()) for each in self.operands]
+        if sum(counts) != len(found):
+            problem = f"expected {sum(counts)} operand types but had {len(found)}"
+            parser.raise_error(problem)
+        rest = iter(found)
+        for each, count in zip(self.operands, counts):
+            each.set_types(state, list(islice(rest, count)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the types."""
+        state.print_whitespace(printer)
+        types = [type_ for each in self.operands for type_ in each.get_types(op)]
+        printer.print_list(types, printer.print_attribute)
+
+
+def _index(operand: OperandDirective) -> int:
+    assert isinstance(operand, VariableDirective)
+    return operand.index
+
+
 # Formats ------------------------------------------------------------------------------
 
 
@@ -225,7 +277,21 @@ class _Parser(FormatParser):
         """Parse what xDSL knows, or ``prop-dict``."""
         if self.parse_optional_keyword("prop-dict"):
             return _PropertyDictionary()
+        if self.parse_optional_keyword("types"):
+            return self._parse_type_list()
         return super().parse_format_directive(inside_ref)
+
+    def _parse_type_list(self) -> _TypeList:
+        """Parse ``($a, $b)``."""
+        found: list[OperandDirective] = []
+
+        def parse_one() -> None:
+            operand = self.parse_typeable_directive(False)
+            assert isinstance(operand, OperandDirective)
+            found.append(operand)
+
+        self.parse_comma_separated_list(self.Delimiter.PAREN, parse_one)
+        return _TypeList(tuple(found))
 
     def verify_properties(
         self, elements: list[FormatDirective], attr_dict_idx: int
@@ -260,7 +326,7 @@ class Format:
     def __init__(self, op_type: type[IRDLOperation], text: str) -> None:
         parser = _Parser(op_type, text)
         self._directives = parser.parse_format().stmts
-        kinds = TypeDirective | FunctionalTypeDirective
+        kinds = TypeDirective | FunctionalTypeDirective | _TypeList
         found = [
             i for i, each in enumerate(self._directives) if isinstance(each, kinds)
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, overload
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -123,6 +123,41 @@ def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> N
         gaps == len(values),
         f"{name}: {len(values)} values are given for {gaps} dynamic positions",
     )
+
+
+class MixedList(property):
+    """``mixed_sizes = MixedList("sizes", "static_sizes")``: constants as int.
+
+    The constructor of the operation takes the list and splits it; where the property is
+    optional, an empty list is none.  `XetlOp.verify_lists` checks it.
+    """
+
+    def __init__(self, values: str, static: str) -> None:
+        super().__init__(self._mixed)
+        self.values, self.static = values, static
+
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> property: ...
+    @overload
+    def __get__(
+        self, instance: object, owner: type | None = None, /
+    ) -> tuple[Index, ...]: ...
+    def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
+        """The list of an operation."""
+        return self if instance is None else self._mixed(instance)
+
+    def _mixed(self, op: Any) -> tuple[Index, ...]:
+        static = op.properties.get(self.static)
+        return () if static is None else mix_indices(static, getattr(op, self.values))
+
+    def check(self, op: Any) -> None:
+        """Check that the list has a value for each of its gaps."""
+        static, values = op.properties.get(self.static), getattr(op, self.values)
+        if static is not None:
+            check_indices(self.values, static, values)
+        elif values:
+            given = f"{len(values)} values are given"
+            raise VerifyException(f"{self.values}: {given} without their places")
 
 
 class ParsedIndices(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntAttr
+from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser, Parser
@@ -35,6 +35,11 @@ def normalize_kind(kind: str) -> str:
         known = ", ".join(ATOMIC_KINDS)
         raise VerifyException(f"`{kind}` is no kind of reduction; one of {known}")
     return name
+
+
+def kind_attribute(kind: str) -> StringAttr:
+    """The kind in its one spelling, as operations have it."""
+    return StringAttr(normalize_kind(kind))
 
 
 def kind_fits(kind: str, element: Attribute) -> bool:

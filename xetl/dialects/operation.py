@@ -17,8 +17,9 @@
 
 A class with a ``name`` is defined as `irdl_op_definition` would.  Its constructor takes
 operands by position, then types of results that do not follow (see `type_rules`), then
-properties by name, ``attributes=`` and ``location=``
-(docs/design/0001-seams.md, section 3).
+other operands and properties by name, ``attributes=`` and ``location=``
+(docs/design/0001-seams.md, section 3).  A property may be given as a Python value (see
+`property_values`), a `MixedList` as integers and values.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
+    OptionalDef,
     ParsePropInAttrDict,
     VariadicDef,
     irdl_op_definition,
@@ -44,10 +46,11 @@ from xdsl.printer import Printer
 from xdsl.traits import Commutative
 
 from .assembly import FORMATS, SEGMENTS, format_of
-from .base import Value
+from .base import MixedList, Value, split_indices
+from .property_values import MAKERS, Maker, maker_of
 from .type_rules import Types, infer_types, is_inferred, plan_types
 
-Operand: TypeAlias = Value | Sequence[Value] | None
+Operand: TypeAlias = Value | Sequence[Value | int] | None
 
 
 class Common(TypedDict, total=False):
@@ -63,10 +66,24 @@ class XetlOp(IRDLOperation):
     irdl_options = (ParsePropInAttrDict(),)
 
     def __init_subclass__(
-        cls, *, name: str | None = None, commutes: bool = False, **others: Any
+        cls,
+        *,
+        name: str | None = None,
+        commutes: bool = False,
+        makers: Mapping[str, Maker] | None = None,
+        **others: Any,
     ) -> None:
-        """Define the operation ``name``; with ``commutes`` its sides may swap."""
+        """Define the operation ``name``.
+
+        Args:
+            name: of the operation; None of a base class.
+            commutes: whether its sides may swap.
+            makers: what makes properties of Python values; see `property_values`.
+            others: for other base classes.
+        """
         super().__init_subclass__(**others)
+        if makers is not None:
+            MAKERS[cls] = makers
         if cls.assembly_format is not None:
             FORMATS[cls] = cls.assembly_format
             cls.assembly_format = None  # or xDSL would compile it here
@@ -98,12 +115,14 @@ class XetlOp(IRDLOperation):
         types: Sequence[Any] = ()
         if operands is None:
             operands, types = facts.split(given)
+        known = {k: v for k, v in (properties or {}).items() if v is not None}
+        if named:
+            operands = facts.take_named(operands, named, known)
+        if facts.lists:
+            operands, known = facts.split_lists(operands, known)
         groups = facts.values(operands)
         if result_types is None:
             result_types = facts.result_types(groups, types)
-        known = {k: v for k, v in (properties or {}).items() if v is not None}
-        if named:
-            known |= facts.properties(named)
         if facts.has_segments:
             sizes = [len(group) for group in groups]
             known[SEGMENTS] = DenseArrayBase.from_list(i32, sizes)
@@ -117,6 +136,11 @@ class XetlOp(IRDLOperation):
             regions=flatten(regions, Region),
             successors=flatten(successors, Block),
         )
+
+    def verify_lists(self) -> None:
+        """Check that each `MixedList` has a value for each of its gaps."""
+        for each in _facts_of(type(self)).lists.values():
+            each.check(self)
 
 
 _T = TypeVar("_T")
@@ -161,8 +185,22 @@ class _Facts:
             isinstance(option, AttrSizedOperandSegments)
             for option in definition.options
         )
-        self._names = {
-            accessor: name for accessor, (name, _) in definition.accessor_names.items()
+        self._operands = {name: index for index, name in enumerate(operands)}
+        self._makers = {
+            accessor: (name, maker_of(op_type, accessor, definition.properties[name]))
+            for accessor, (name, kind) in definition.accessor_names.items()
+            if kind == "property"
+        }
+        found = [v for c in op_type.mro() for v in vars(c).values()]
+        self.lists = {
+            self._operands[each.values]: each
+            for each in found
+            if isinstance(each, MixedList)
+        }
+        self._always = {
+            name
+            for name, each in definition.properties.items()
+            if not isinstance(each, OptionalDef)
         }
         self._given = [
             index
@@ -213,15 +251,38 @@ class _Facts:
             infer_types(self._steps, types, results, ())
         return [each or () for each in results]
 
-    def properties(self, named: Mapping[str, object]) -> dict[str, Attribute]:
-        """Properties by the names that the text has; without those that are None."""
-        found: dict[str, Attribute] = {}
+    def take_named(
+        self,
+        operands: Sequence[Operand],
+        named: Mapping[str, Any],
+        known: dict[str, Attribute],
+    ) -> Sequence[Operand]:
+        """Operands with those that have a name; adds the properties to ``known``."""
+        found = list(operands)
         for name, value in named.items():
-            if name not in self._names or not isinstance(value, Attribute | None):
+            index = self._operands.get(name)
+            if index is not None:
+                found[index] = value
+                continue
+            if name not in self._makers:
                 raise TypeError(f"`{self._name}`: `{name}` cannot be {value}")
-            if value is not None:
-                found[self._names[name]] = value
+            key, make = self._makers[name]
+            made = make(value)
+            if made is not None:
+                known[key] = made
         return found
+
+    def split_lists(
+        self, operands: Sequence[Operand], known: dict[str, Attribute]
+    ) -> tuple[Sequence[Operand], dict[str, Attribute]]:
+        """The values of each `MixedList` as operands, its constants as a property."""
+        found, constants = list(operands), dict[str, Attribute]()
+        for index, each in self.lists.items():
+            given = cast("Sequence[int | Value]", found[index] or ())
+            is_wanted = bool(given) or each.static in self._always
+            if is_wanted and each.static not in known:
+                found[index], constants[each.static] = split_indices(given)
+        return found, constants | known
 
 
 @cache
@@ -236,7 +297,7 @@ def _values_of(operand: Operand) -> Sequence[SSAValue]:
         return ()
     if isinstance(operand, Operation):
         return (SSAValue.get(operand),)
-    return [SSAValue.get(each) for each in operand]
+    return [SSAValue.get(each) for each in cast("Sequence[Value]", operand)]
 
 
 def operations_of(*modules: str | ModuleType) -> list[type[Operation]]:

@@ -1,9 +1,8 @@
 """XeGPU as MLIR 22 has it.
 
 `attributes` and `types`; the operations in `block_ops`, `scatter_ops`, `value_ops` and
-`matrix_ops`, `syntax` for their text and `*_verifiers` for their rules; `extension_ops`
-has what upstream lacks.  Named barriers and fences are the core's: XeTile text may hold
-them.
+`matrix_ops`, `*_verifiers` for their rules; `extension_ops` has what upstream lacks.
+Named barriers and fences are the core's: XeTile text may hold them.
 """
 
 from __future__ import annotations

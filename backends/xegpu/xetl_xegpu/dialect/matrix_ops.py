@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -16,33 +14,22 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import (
-    Index,
+    MixedList,
     Value,
     check,
-    check_indices,
     element_type,
-    mix_indices,
-    parse_attributes,
-    parse_indices,
-    print_indices,
     shape_of,
-    split_indices,
     type_of,
 )
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.operation import XetlOp
 
-from . import syntax
 from .attributes import LayoutAttr, SliceAttr
 from .block_verifiers import bits_of
 from .types import MemDescType
-
-_LAYOUT = LayoutAttr | SliceAttr
 
 
 def mem_desc_type(value: Value) -> MemDescType:
@@ -84,50 +71,25 @@ def _count(shape: Sequence[int]) -> int:
 
 
 class _MatrixOp(XetlOp):
-    """``%value, %m[offsets] <{...}> : types, index -> type``."""
+    """A block of a matrix; with ``subgroup_block_io`` it goes by one block message."""
 
     mem_desc = operand_def(MemDescType)
     offsets = var_operand_def(IndexType)
     const_offsets = prop_def(DenseArrayBase)
+    subgroup_block_io = opt_prop_def(UnitAttr)
+    layout = opt_prop_def(LayoutAttr | SliceAttr)
 
     @property
     def matrix(self) -> MemDescType:
         """The type of the matrix."""
         return mem_desc_type(self.mem_desc)
 
-    @property
-    def mixed_offsets(self) -> tuple[Index, ...]:
-        """Row and column of the block, constants as int."""
-        return mix_indices(self.const_offsets, self.offsets)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%value, %m[offsets] <{...}> : types, index -> type``."""
-        operands = [parser.parse_unresolved_operand()]
-        if parser.parse_optional_punctuation(","):
-            operands.append(parser.parse_unresolved_operand())
-        offsets = parse_indices(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        types, results = syntax.parse_types(parser)
-        return cls.create(
-            operands=syntax.resolve(parser, [*operands, *offsets.values], types),
-            result_types=results,
-            properties=properties | {"const_offsets": offsets.static},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%value, %m[offsets] <{...}> : types, index -> type``."""
-        shown = self.operands[: len(self.operands) - len(self.offsets)]
-        printer.print_string(" ")
-        printer.print_list(shown, printer.print_ssa_value)
-        print_indices(printer, self.const_offsets, self.offsets)
-        syntax.print_dictionaries(printer, self)
-        syntax.print_types(printer, self.operands, self.results)
+    mixed_offsets = MixedList("offsets", "const_offsets")
+    """Row and column of the block."""
 
     def verify_block(self, block: Attribute) -> None:
         """Check offsets, and that the block fits the matrix."""
-        check_indices("offsets", self.const_offsets, self.offsets)
+        self.verify_lists()
         matrix = self.matrix
         check(
             len(self.mixed_offsets) == len(matrix.shape),
@@ -146,36 +108,19 @@ class _MatrixOp(XetlOp):
         )
 
 
-class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix"):
-    """A block of a matrix in shared memory; with ``block_io`` by one block message."""
+_MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"
 
-    subgroup_block_io = opt_prop_def(UnitAttr)
-    layout = opt_prop_def(_LAYOUT)
+
+class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix"):
+    """A block of a matrix in shared memory."""
+
     value = result_def()
 
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self,
-        mem_desc: Value,
-        offsets: Sequence[int | Value],
-        result_type: Attribute,
-        *,
-        block_io: bool = False,
-        layout: LayoutAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        values, static = split_indices(offsets)
-        super().__init__(
-            operands=[mem_desc, values],
-            result_types=[result_type],
-            properties={
-                "const_offsets": static,
-                "subgroup_block_io": UnitAttr() if block_io else None,
-                "layout": layout,
-            },
-            **common,
-        )
+    assembly_format = (
+        f"{_MATRIX} prop-dict attr-dict `:` types($mem_desc, $offsets) `->` "
+        "type($value)"
+    )
 
     def verify_(self) -> None:
         """Check offsets and block."""
@@ -189,31 +134,12 @@ class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix"):
     value = operand_def()
     mem_desc = operand_def(MemDescType)
     offsets = var_operand_def(IndexType)
-    subgroup_block_io = opt_prop_def(UnitAttr)
-    layout = opt_prop_def(_LAYOUT)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        value: Value,
-        mem_desc: Value,
-        offsets: Sequence[int | Value],
-        *,
-        block_io: bool = False,
-        layout: LayoutAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        values, static = split_indices(offsets)
-        super().__init__(
-            operands=[value, mem_desc, values],
-            properties={
-                "const_offsets": static,
-                "subgroup_block_io": UnitAttr() if block_io else None,
-                "layout": layout,
-            },
-            **common,
-        )
+    assembly_format = (
+        f"$value `,` {_MATRIX} prop-dict attr-dict `:` "
+        "types($value, $mem_desc, $offsets)"
+    )
 
     def verify_(self) -> None:
         """Check offsets and block."""

@@ -5,7 +5,8 @@ Source: MLIR 22, `xegpu` dialect.
 
 from __future__ import annotations
 
-from typing_extensions import Unpack
+from typing import Any
+
 from xdsl.dialects.builtin import UnitAttr, VectorType, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -24,7 +25,7 @@ from xetl.dialects.base import (
     type_of,
     vector_type,
 )
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.operation import XetlOp
 from xetl.dialects.type_rules import like
 
 from .attributes import LayoutAttr, SliceAttr
@@ -65,25 +66,15 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
         result_type: Attribute | None = None,
         a_unsigned: bool = False,
         b_unsigned: bool = False,
-        layout_a: LayoutAttr | None = None,
-        layout_b: LayoutAttr | None = None,
-        layout_cd: LayoutAttr | None = None,
-        **common: Unpack[Common],
+        **others: Any,
     ) -> None:
         chosen = result_type if acc is None else type_of(acc)
         if chosen is None:
             raise TypeError("dpas needs an accumulator or the type of its result")
-        layouts = {"layout_a": layout_a, "layout_b": layout_b, "layout_cd": layout_cd}
-        super().__init__(
-            operands=[lhs, rhs, acc],
-            result_types=[chosen],
-            properties=layouts,
-            **common,
-        )
+        super().__init__(lhs, rhs, acc, chosen, **others)
+        signs = {"a_unsigned": a_unsigned, "b_unsigned": b_unsigned}
         self.attributes |= {
-            name: UnitAttr()
-            for name, is_set in (("a_unsigned", a_unsigned), ("b_unsigned", b_unsigned))
-            if is_set
+            name: UnitAttr() for name, is_set in signs.items() if is_set
         }
 
     @property
@@ -141,16 +132,6 @@ class ConvertLayoutOp(XetlOp, name="xegpu.convert_layout"):
 
     traits = traits_def(Pure())
     assembly_format = "$source prop-dict attr-dict `:` type($source)"
-
-    def __init__(
-        self,
-        source: Value,
-        input_layout: LayoutAttr | SliceAttr,
-        target_layout: LayoutAttr | SliceAttr,
-        **common: Unpack[Common],
-    ) -> None:
-        layouts = {"input_layout": input_layout, "target_layout": target_layout}
-        super().__init__(source, properties=layouts, **common)
 
     def verify_(self) -> None:
         """Check that the value stays what it is."""

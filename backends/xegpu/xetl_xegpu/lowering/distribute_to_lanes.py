@@ -200,10 +200,11 @@ def _lower_kernel(kernel: gpu.FuncOp, device: Device) -> simt.FuncOp:
     lanes.convert(kernel.body.block)
     lanes.finish()
     made = simt.FuncOp(
-        kernel.sym_name.data,
-        Region(entry),
-        [subgroups * LANES, 1, 1],
-        lanes.local_bytes,
+        regions=[Region(entry)],
+        sym_name=kernel.sym_name.data,
+        work_group=(subgroups * LANES, 1, 1),
+        subgroup_size=LANES,
+        slm_bytes=lanes.local_bytes,
         location=kernel.location,
     )
     said = (gpu.KERNEL, SUBGROUP_SIZE)

@@ -146,7 +146,13 @@ def _halve(op: simt.BlockLoadOp) -> None:
     y = arith.AddiOp(op.y, down.result, location=at)
     by_lanes = op.by_lanes is not None
     halves = [
-        simt.BlockLoadOp(surface, shape, by_lanes=by_lanes, hints=op.hints, location=at)
+        simt.BlockLoadOp(
+            *(*surface, shape.pieces()),
+            shape=shape,
+            by_lanes=by_lanes,
+            hints=op.hints,
+            location=at,
+        )
         for surface in (op.surface, op.surface._replace(y=y.result))
     ]
     each = len(halves[0].results) // shape.count

@@ -6,13 +6,12 @@ the workgroup not where its subgroups have.
 
 from __future__ import annotations
 
-from typing_extensions import Unpack
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr
 from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from xetl.dialects.base import check
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.operation import XetlOp
 from xetl_xegpu.simt.memory_ops import SPACES
 
 SCOPES = ("workgroup", "device")
@@ -59,13 +58,6 @@ class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
     subgroups = prop_def(IntegerAttr[I64])
     assembly_format = "$number `of` $subgroups attr-dict"
 
-    def __init__(self, number: int, subgroups: int, **common: Unpack[Common]) -> None:
-        super().__init__(
-            number=IntegerAttr(number, i64),
-            subgroups=IntegerAttr(subgroups, i64),
-            **common,
-        )
-
     def verify_(self) -> None:
         """Check that somebody meets."""
         count = self.subgroups.value.data
@@ -82,15 +74,6 @@ class FenceOp(_OrderingOp, name="simt.fence"):
     scope = prop_def(StringAttr)
     memory = opt_prop_def(StringAttr)
     assembly_format = "$scope attr-dict"
-
-    def __init__(
-        self,
-        scope: str = "device",
-        memory: str | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        given = None if memory is None else StringAttr(memory)
-        super().__init__(scope=StringAttr(scope), memory=given, **common)
 
     @property
     def spaces(self) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ Sources: cl_intel_subgroup_2d_block_io, SPV_INTEL_2d_block_io.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -55,7 +55,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Value, check, element_type, shape_of
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.operation import Common, Operand, XetlOp
 from xetl.dialects.type_rules import like
 from xetl_xegpu.limits import Hints
 from xetl_xegpu.simt.memory_ops import CachedOp
@@ -131,10 +131,6 @@ class Surface(NamedTuple):
     step: Value | None = None
 
 
-def _number(value: int) -> IntegerAttr[I64]:
-    return IntegerAttr(value, i64)
-
-
 class BlockOp(CachedOp):
     """What the messages have in common: a surface and a shape."""
 
@@ -148,41 +144,33 @@ class BlockOp(CachedOp):
     bits = prop_def(IntegerAttr[I64])
     rows = prop_def(IntegerAttr[I64])
     columns = prop_def(IntegerAttr[I64])
-    count = opt_prop_def(IntegerAttr[I64])
-    mode = opt_prop_def(StringAttr)
+    count = opt_prop_def(IntegerAttr[I64], IntegerAttr(1, i64))
+    mode = opt_prop_def(StringAttr, StringAttr("plain"))
     by_lanes = opt_prop_def(UnitAttr)
+
+    def __init__(
+        self,
+        *given: Operand | Sequence[Attribute],
+        shape: BlockShape,
+        by_lanes: bool = False,
+        hints: Hints | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        facts: dict[str, Any] = {**asdict(shape), "by_lanes": by_lanes}
+        super().__init__(*given, **facts, hints=hints, **common)
 
     @property
     def shape(self) -> BlockShape:
         """The block."""
-        return BlockShape(
-            self.bits.value.data,
-            self.rows.value.data,
-            self.columns.value.data,
-            self.count.value.data if self.count is not None else 1,
-            self.mode.data if self.mode is not None else "plain",
-        )
+        given = (self.bits, self.rows, self.columns, self.count)
+        bits, rows, columns, count = (each.value.data for each in given)
+        return BlockShape(bits, rows, columns, count, self.mode.data)
 
     @property
     def surface(self) -> Surface:
         """The matrix and the place in it."""
         place = self.x, self.y, self.step
         return Surface(self.base, self.width, self.height, self.pitch, *place)
-
-    @staticmethod
-    def properties_of(
-        shape: BlockShape, by_lanes: bool, hints: Hints | None
-    ) -> dict[str, Attribute]:
-        """A shape as properties; what is usual is left out."""
-        numbers = {"bits": shape.bits, "rows": shape.rows, "columns": shape.columns}
-        made: dict[str, Attribute] = {k: _number(v) for k, v in numbers.items()}
-        if shape.count != 1:
-            made["count"] = _number(shape.count)
-        if shape.mode != "plain":
-            made["mode"] = StringAttr(shape.mode)
-        if by_lanes:
-            made["by_lanes"] = UnitAttr()
-        return made | CachedOp.properties_of_hints(hints)
 
     def check_surface(self) -> None:
         """Check that there is what moves blocks of this surface."""
@@ -212,18 +200,6 @@ class BlockLoadOp(BlockOp, name="simt.block_load"):
         "attr-dict `:` type($pieces)"
     )
 
-    def __init__(
-        self,
-        surface: Surface,
-        shape: BlockShape,
-        *,
-        by_lanes: bool = False,
-        hints: Hints | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.properties_of(shape, by_lanes, hints)
-        super().__init__(*surface, shape.pieces(), properties=properties, **common)
-
     def verify_(self) -> None:
         """Check that the results hold the block."""
         self.check_items([piece.type for piece in self.pieces])
@@ -239,22 +215,10 @@ class BlockStoreOp(BlockOp, name="simt.block_store"):
         "(`step` $step^)? attr-dict `:` type($value)"
     )
 
-    def __init__(
-        self,
-        value: Value,
-        surface: Surface,
-        shape: BlockShape,
-        *,
-        by_lanes: bool = False,
-        hints: Hints | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.properties_of(shape, by_lanes, hints)
-        super().__init__(value, *surface, properties=properties, **common)
-
     def verify_(self) -> None:
         """Check that the value holds the block."""
-        check(self.count is None and self.mode is None, "a store takes one plain block")
+        is_plain = (self.shape.count, self.shape.mode) == (1, "plain")
+        check(is_plain, "a store takes one plain block")
         self.check_items([self.value.type])
         check(self.shape.items <= PIECE, "a store takes at most 8 items of a lane")
 
@@ -269,21 +233,9 @@ class BlockPrefetchOp(BlockOp, name="simt.block_prefetch"):
         "attr-dict"
     )
 
-    def __init__(
-        self,
-        surface: Surface,
-        shape: BlockShape,
-        *,
-        by_lanes: bool = False,
-        hints: Hints | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.properties_of(shape, by_lanes, hints)
-        super().__init__(*surface, properties=properties, **common)
-
     def verify_(self) -> None:
         """Check that it is a plain block: how lanes share it does not matter."""
-        check(self.mode is None, "a prefetch has no mode")
+        check(self.shape.mode == "plain", "a prefetch has no mode")
         self.check_surface()
 
 
@@ -306,18 +258,6 @@ class DpasOp(XetlOp, name="simt.dpas"):
         "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
         "`->` type($result)"
     )
-
-    def __init__(
-        self,
-        a: Value,
-        b: Value,
-        c: Value,
-        a_type: str,
-        b_type: str | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        types = StringAttr(a_type), StringAttr(b_type or a_type)
-        super().__init__(a, b, c, a_type=types[0], b_type=types[1], **common)
 
     @property
     def m(self) -> int:

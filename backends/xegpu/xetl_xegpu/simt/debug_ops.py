@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import I1, ArrayAttr, DenseArrayBase, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -22,15 +21,19 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from xetl.dialects.base import Value, check, dense_i64, ints_of
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.base import check, dense_i64, ints_of
+from xetl.dialects.operation import XetlOp
 from xetl.dialects.xetile.debug_ops import count_fields
 
 Shape = Sequence[int] | None
 """Of a printed value: None for a number, else one or two sizes."""
 
 
-class RecordOp(XetlOp):
+def _shapes(shapes: Sequence[Shape]) -> Attribute:
+    return ArrayAttr([dense_i64(shape or ()) for shape in shapes])
+
+
+class RecordOp(XetlOp, makers={"shapes": _shapes}):
     """What records have in common: a text, and values for its fields.
 
     Attributes:
@@ -42,17 +45,6 @@ class RecordOp(XetlOp):
     shapes = prop_def(ArrayAttr[DenseArrayBase])
     unsigned = opt_prop_def(DenseArrayBase)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @staticmethod
-    def properties_of(
-        template: str, shapes: Sequence[Shape], unsigned: Sequence[int]
-    ) -> dict[str, Attribute | None]:
-        """What is written as properties."""
-        return {
-            "template": StringAttr(template),
-            "shapes": ArrayAttr([dense_i64(shape or ()) for shape in shapes]),
-            "unsigned": dense_i64(unsigned) if unsigned else None,
-        }
 
     def field_shapes(self) -> list[tuple[int, ...]]:
         """The shape of each field; ``()`` for a number."""
@@ -74,17 +66,6 @@ class PrintOp(RecordOp, name="simt.print"):
     arguments = var_operand_def()
     assembly_format = "$template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
 
-    def __init__(
-        self,
-        template: str,
-        arguments: Sequence[Value] = (),
-        shapes: Sequence[Shape] = (),
-        unsigned: Sequence[int] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.properties_of(template, shapes, unsigned)
-        super().__init__(arguments, properties=properties, **common)
-
 
 class AssertOp(RecordOp, name="simt.assert"):
     """Unless ``condition``, the same in every lane, holds: a record and the end.
@@ -98,15 +79,3 @@ class AssertOp(RecordOp, name="simt.assert"):
     assembly_format = (
         "$condition `,` $template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
     )
-
-    def __init__(
-        self,
-        condition: Value,
-        template: str,
-        arguments: Sequence[Value] = (),
-        shapes: Sequence[Shape] = (),
-        unsigned: Sequence[int] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.properties_of(template, shapes, unsigned)
-        super().__init__(condition, arguments, properties=properties, **common)

@@ -8,14 +8,12 @@ A mask that is the constant true costs nothing.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any
 
-from typing_extensions import Unpack
-from xdsl.dialects.builtin import I1, I64, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import I1, I64, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    AnyAttr,
-    VarConstraint,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -24,10 +22,10 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import Value, check
-from xetl.dialects.combining import kind_fits, normalize_kind
+from xetl.dialects.base import check
+from xetl.dialects.combining import kind_attribute, kind_fits, normalize_kind
 from xetl.dialects.kinds_of_types import integer_width
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.operation import Operand, XetlOp
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.elementwise import is_float
 from xetl_xegpu.limits import Hints
@@ -45,19 +43,23 @@ class CachedOp(XetlOp):
     l1_hint = opt_prop_def(StringAttr)
     l3_hint = opt_prop_def(StringAttr)
 
+    def __init__(
+        self,
+        *given: Operand | Sequence[Attribute],
+        hints: Hints | None = None,
+        **others: Any,
+    ) -> None:
+        words: dict[str, Any] = (
+            {} if hints is None else {"l1_hint": hints.l1, "l3_hint": hints.l3}
+        )
+        super().__init__(*given, **others, **words)
+
     @property
     def hints(self) -> Hints | None:
         """The words."""
         if self.l1_hint is None or self.l3_hint is None:
             return None
         return Hints(self.l1_hint.data, self.l3_hint.data)
-
-    @staticmethod
-    def properties_of_hints(hints: Hints | None) -> dict[str, Attribute]:
-        """Words as properties."""
-        if hints is None:
-            return {}
-        return {"l1_hint": StringAttr(hints.l1), "l3_hint": StringAttr(hints.l3)}
 
     def check_hints(self) -> None:
         """Check that both caches are spoken of, or none."""
@@ -68,23 +70,16 @@ class CachedOp(XetlOp):
 class AccessOp(XetlOp):
     """What accesses have in common: where, for which lanes, in which space."""
 
-    T: ClassVar = VarConstraint("T", AnyAttr())
-
-    space = opt_prop_def(StringAttr)
+    space = opt_prop_def(StringAttr, StringAttr("global"))
 
     @property
     def is_local(self) -> bool:
         """Whether it is the workgroup's memory."""
-        return self.space is not None and self.space.data == "local"
-
-    @staticmethod
-    def space_of(space: str) -> dict[str, Attribute | None]:
-        """The property for a space; the usual one is left out."""
-        return {"space": None if space == SPACES[0] else StringAttr(space)}
+        return self.space.data == "local"
 
     def check_access(self, type_: Attribute) -> None:
         """Check that it is one element, of memory that there is."""
-        space = self.space.data if self.space is not None else SPACES[0]
+        space = self.space.data
         check(space in SPACES, "`space` is one of {}, found {}", SPACES, space)
         is_element = is_float(type_) or integer_width(type_) is not None
         check(is_element, "a lane accesses one number, found {}", type_)
@@ -98,31 +93,16 @@ class LocalBaseOp(XetlOp, name="simt.local_base"):
     traits = traits_def(Pure())
     assembly_format = "$offset attr-dict"
 
-    def __init__(self, offset: int = 0, **common: Unpack[Common]) -> None:
-        super().__init__(offset=IntegerAttr(offset, i64), **common)
-
 
 class LoadOp(CachedOp, AccessOp, name="simt.load"):
     """An element, ``fill`` where the mask is not set: nothing is read there."""
 
     address = operand_def(I64)
     mask = operand_def(I1)
-    fill = operand_def(AccessOp.T)
-    result = result_def(like("fill", base=AccessOp.T))
+    fill = operand_def()
+    result = result_def(like("fill"))
     traits = traits_def(MemoryReadEffect())
     assembly_format = "$address `,` $mask `,` $fill attr-dict `:` type($fill)"
-
-    def __init__(
-        self,
-        address: Value,
-        mask: Value,
-        fill: Value,
-        space: str = "global",
-        hints: Hints | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.space_of(space) | self.properties_of_hints(hints)
-        super().__init__(address, mask, fill, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that it is one element."""
@@ -133,23 +113,11 @@ class LoadOp(CachedOp, AccessOp, name="simt.load"):
 class StoreOp(CachedOp, AccessOp, name="simt.store"):
     """Store an element where the mask is set."""
 
-    value = operand_def(AccessOp.T)
+    value = operand_def()
     address = operand_def(I64)
     mask = operand_def(I1)
     traits = traits_def(MemoryWriteEffect())
     assembly_format = "$value `,` $address `,` $mask attr-dict `:` type($value)"
-
-    def __init__(
-        self,
-        value: Value,
-        address: Value,
-        mask: Value,
-        space: str = "global",
-        hints: Hints | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        properties = self.space_of(space) | self.properties_of_hints(hints)
-        super().__init__(value, address, mask, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that it is one element."""
@@ -157,32 +125,19 @@ class StoreOp(CachedOp, AccessOp, name="simt.store"):
         self.check_hints()
 
 
-class AtomicOp(AccessOp, name="simt.atomic"):
+class AtomicOp(AccessOp, name="simt.atomic", makers={"kind": kind_attribute}):
     """Combine an element with ``value`` at once; gives the old one, 0 where masked.
 
     ``kind`` is one of `xetl.dialects.combining.ATOMIC_KINDS`; nothing else is ordered.
     """
 
-    value = operand_def(AccessOp.T)
+    value = operand_def()
     address = operand_def(I64)
     mask = operand_def(I1)
     kind = prop_def(StringAttr)
-    result = result_def(like("value", base=AccessOp.T))
+    result = result_def(like("value"))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "$kind $value `,` $address `,` $mask attr-dict `:` type($value)"
-
-    def __init__(
-        self,
-        kind: str,
-        value: Value,
-        address: Value,
-        mask: Value,
-        space: str = "global",
-        **common: Unpack[Common],
-    ) -> None:
-        name = StringAttr(normalize_kind(kind))
-        properties = {"kind": name, **self.space_of(space)}
-        super().__init__(value, address, mask, properties=properties, **common)
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     I32,
     I64,
@@ -13,9 +11,8 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     StringAttr,
     SymbolNameConstraint,
-    i64,
 )
-from xdsl.ir import Attribute, Region
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     prop_def,
     region_def,
@@ -26,8 +23,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
-from xetl.dialects.base import check, dense_i64, ints_of
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.base import check, ints_of
+from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream import func as syntax
 
 SUBGROUP_SIZE = 16
@@ -52,25 +49,6 @@ class FuncOp(XetlOp, name="simt.func"):
     body = region_def("single_block")
 
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
-
-    def __init__(
-        self,
-        name: str,
-        body: Region,
-        work_group: Sequence[int],
-        slm_bytes: int = 0,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "work_group": dense_i64(work_group),
-                "subgroup_size": IntegerAttr(SUBGROUP_SIZE, i64),
-                "slm_bytes": IntegerAttr(slm_bytes, i64),
-            },
-            regions=[body],
-            **common,
-        )
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -133,30 +111,12 @@ class _DimensionOp(XetlOp):
     dimension = prop_def(StringAttr)
     result = result_def(I64)
     traits = traits_def(Pure())
-
-    def __init__(self, dimension: str, **common: Unpack[Common]) -> None:
-        super().__init__(dimension=StringAttr(dimension), **common)
+    assembly_format = "custom<Word>($dimension) attr-dict"
 
     @property
     def axis(self) -> int:
         """0 for x, 1 for y, 2 for z."""
         return DIMENSIONS.index(self.dimension.data)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``x``."""
-        letter = StringAttr(parser.parse_identifier())
-        attributes = parser.parse_optional_attr_dict()
-        return cls.create(
-            result_types=[i64],
-            properties={"dimension": letter},
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``x``."""
-        printer.print_string(f" {self.dimension.data}")
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         """Check that it is x, y or z."""

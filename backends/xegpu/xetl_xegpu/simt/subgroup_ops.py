@@ -6,55 +6,36 @@ Vectors are worked on element by element.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import I32, StringAttr
-from xdsl.irdl import (
-    AnyAttr,
-    VarConstraint,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from xetl.dialects.base import Value, check, element_type
-from xetl.dialects.combining import KINDS, kind_fits, normalize_kind
-from xetl.dialects.operation import Common, XetlOp
+from xetl.dialects.base import check, element_type
+from xetl.dialects.combining import KINDS, kind_fits
+from xetl.dialects.operation import XetlOp
 from xetl.dialects.type_rules import like
 
 
-class _LanesOp(XetlOp):
-    """A value in, a value of the same type out."""
-
-    T: ClassVar = VarConstraint("T", AnyAttr())
-
-
-class ShuffleOp(_LanesOp, name="simt.shuffle"):
+class ShuffleOp(XetlOp, name="simt.shuffle"):
     """``value`` as the lane ``lane`` has it; each lane may ask for another one.
 
     ``lane`` modulo 16 counts.
     """
 
-    value = operand_def(_LanesOp.T)
+    value = operand_def()
     lane = operand_def(I32)
-    result = result_def(like("value", base=_LanesOp.T))
+    result = result_def(like("value"))
     traits = traits_def(Pure())
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
 
 
-class _CombiningOp(_LanesOp):
+class _CombiningOp(XetlOp):
     """Values of all lanes combined; f16 and bf16 are summed in f32, rounded once."""
 
-    value = operand_def(_LanesOp.T)
+    value = operand_def()
     kind = prop_def(StringAttr)
-    result = result_def(like("value", base=_LanesOp.T))
+    result = result_def(like("value"))
     traits = traits_def(Pure())
-
-    def __init__(self, kind: str, value: Value, **common: Unpack[Common]) -> None:
-        super().__init__(value, kind=StringAttr(normalize_kind(kind)), **common)
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""

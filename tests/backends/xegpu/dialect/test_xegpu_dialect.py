@@ -86,7 +86,7 @@ def test_constructors_build_what_text_says() -> None:
     scatter = xegpu.StoreOp(gather, address, offsets, mask)
     places = TensorDescType((16,), f16, ScatterTdescAttr())
     places = xegpu.CreateTdescOp(address, offsets, places)
-    added = xegpu.AtomicRmwOp("addf", places, mask, gather)
+    added = xegpu.AtomicRmwOp(places, mask, gather, kind="addf")
     assert added.kind_name == "addf"
     fence = xegpu.FenceOp("slm", "workgroup")
     for op in (static, given, load, store, prefetch, gather, scatter, places, added):

@@ -225,7 +225,9 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
         )
     surface = _surface(lanes, op)
     how = _how(lanes, op, surface, "load")
-    loaded = lanes.add(simt.BlockLoadOp(surface, shape, **how)).results
+    loaded = lanes.add(
+        simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how)
+    ).results
     pieces = [recast(lanes, piece, layout.element) for piece in loaded]
     lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
 
@@ -252,7 +254,7 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
         items = recast(lanes, piece, IntegerType(shape.item_bits))
         surface = _surface(lanes, op, down=down)
         how = _how(lanes, op, surface, "store")
-        lanes.add(simt.BlockStoreOp(items, surface, shape, **how))
+        lanes.add(simt.BlockStoreOp(items, *surface, shape=shape, **how))
         down += rows
 
 
@@ -267,7 +269,7 @@ def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
     )
     surface = _surface(lanes, op, per_element=per_element)
     how = _how(lanes, op, surface, "load")
-    lanes.add(simt.BlockPrefetchOp(surface, shape, **how))
+    lanes.add(simt.BlockPrefetchOp(*surface, shape=shape, **how))
 
 
 def create_tdesc(lanes: Lanes, op: CreateTdescOp) -> None:
@@ -326,7 +328,7 @@ def load(lanes: Lanes, op: LoadOp) -> None:
     fill = lanes.constant(0, type_)
     mask = lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "load")
-    found = simt.LoadOp(address, mask, fill, space_of(memory), hints)
+    found = simt.LoadOp(address, mask, fill, space=space_of(memory), hints=hints)
     lanes.hold(op.value, lanes.emit(found))
 
 
@@ -335,7 +337,7 @@ def store(lanes: Lanes, op: StoreOp) -> None:
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "store")
-    lanes.add(simt.StoreOp(value, address, mask, space_of(memory), hints))
+    lanes.add(simt.StoreOp(value, address, mask, space=space_of(memory), hints=hints))
 
 
 def prefetch(lanes: Lanes, op: PrefetchOp) -> None:
@@ -346,7 +348,9 @@ def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:
     """One element a lane."""
     memory, address = _address(lanes, op, op.tensor_desc, None, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
-    done = simt.AtomicOp(op.kind_name, value, address, mask, space_of(memory))
+    done = simt.AtomicOp(
+        value, address, mask, kind=op.kind_name, space=space_of(memory)
+    )
     lanes.hold(op.result, lanes.emit(done))
 
 
@@ -403,7 +407,7 @@ def load_matrix(lanes: Lanes, op: LoadMatrixOp) -> None:
     fill = lanes.constant(0, layout.element)
     space = space_of(memory)
     rows = [
-        lanes.emit(simt.LoadOp(address, always(lanes), fill, space))
+        lanes.emit(simt.LoadOp(address, always(lanes), fill, space=space))
         for address in addresses
     ]
     lanes.hold(op.value, *recut(lanes, rows, layout.lengths))
@@ -417,4 +421,4 @@ def store_matrix(lanes: Lanes, op: StoreMatrixOp) -> None:
         mask = lanes.is_first
     rows = elements_of(lanes, lanes.pieces(op.value))
     for row, address in zip(rows, addresses):
-        lanes.add(simt.StoreOp(row, address, mask, space_of(memory)))
+        lanes.add(simt.StoreOp(row, address, mask, space=space_of(memory)))

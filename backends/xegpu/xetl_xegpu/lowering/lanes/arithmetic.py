@@ -204,7 +204,7 @@ def _reduce(
     if set(dims) - {columns} or (columns == 0 and layout.spread is Spread.SAME):
         pieces = [_in_lane(lanes, kind, pieces)]
     if columns in dims and layout.spread is Spread.COLUMNS:
-        pieces = [lanes.emit(simt.ReduceOp(kind, piece)) for piece in pieces]
+        pieces = [lanes.emit(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
     for value in start:
         others = [_widened(lanes, kind, piece) for piece in lanes.pieces(value)]
         pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
@@ -275,7 +275,9 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
     else:
         a = recast(lanes, left, i16)
         b = joined(lanes, [recast(lanes, piece, i32) for piece in right])
-    made = simt.DpasOp(a, b, _accumulator(lanes, op), names[0], names[1])
+    made = simt.DpasOp(
+        *(a, b, _accumulator(lanes, op)), a_type=names[0], b_type=names[1]
+    )
     lanes.hold(op.result, lanes.emit(made))
 
 

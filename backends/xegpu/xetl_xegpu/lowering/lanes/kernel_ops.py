@@ -5,7 +5,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 
-from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import arith, gpu
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AssertOp, FenceOp, PrintOp
@@ -14,12 +13,12 @@ from xetl_xegpu.lowering.lanes.state import Lanes
 
 def block_id(lanes: Lanes, op: gpu.BlockIdOp) -> None:
     """Which workgroup of the grid this is."""
-    _number(lanes, op, simt.GroupIdOp(op.dimension.letter.data))
+    _number(lanes, op, simt.GroupIdOp(dimension=op.dimension.letter.data))
 
 
 def grid_dim(lanes: Lanes, op: gpu.GridDimOp) -> None:
     """How many workgroups there are."""
-    _number(lanes, op, simt.NumGroupsOp(op.dimension.letter.data))
+    _number(lanes, op, simt.NumGroupsOp(dimension=op.dimension.letter.data))
 
 
 def subgroup_id(lanes: Lanes, op: gpu.SubgroupIdOp) -> None:
@@ -41,7 +40,7 @@ def fence(lanes: Lanes, op: FenceOp) -> None:
     """Who sees what was written, and where."""
     scope = "workgroup" if op.fence_scope.word == "workgroup" else "device"
     memory = "local" if op.memory_kind.word == "slm" else "global"
-    lanes.add(simt.FenceOp(scope, memory))
+    lanes.add(simt.FenceOp(scope=scope, memory=memory))
 
 
 def nothing(lanes: Lanes, op: Operation) -> None:
@@ -53,18 +52,12 @@ def nothing(lanes: Lanes, op: Operation) -> None:
 
 def print_text(lanes: Lanes, op: PrintOp) -> None:
     """The values as a lane holds them."""
-    text, unsigned = op.template.data, _unsigned(op)
     values = [piece for value in op.arguments for piece in lanes.pieces(value)]
-    lanes.add(simt.PrintOp(text, values, op.field_shapes(), unsigned))
+    lanes.add(simt.PrintOp(values, properties=op.properties))
 
 
 def assert_text(lanes: Lanes, op: AssertOp) -> None:
     """The values as a lane holds them; the condition is the same in all."""
-    text, unsigned = op.template.data, _unsigned(op)
     values = [piece for value in op.arguments for piece in lanes.pieces(value)]
     condition = lanes.one(op.condition)
-    lanes.add(simt.AssertOp(condition, text, values, op.field_shapes(), unsigned))
-
-
-def _unsigned(op: PrintOp | AssertOp) -> tuple[int, ...]:
-    return ints_of(op.unsigned)
+    lanes.add(simt.AssertOp(condition, values, properties=op.properties))

@@ -165,7 +165,7 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
     sizes, strides = static_layout(lanes, op, type_)
     start = -(-lanes.local_bytes // _ALIGNMENT) * _ALIGNMENT
     lanes.local_bytes = start + prod(sizes) * byte_width(type_.element_type)
-    base = lanes.emit(simt.LocalBaseOp(start))
+    base = lanes.emit(simt.LocalBaseOp(offset=start))
     element = type_.element_type
     lanes.memories[op.result] = Memory(base, sizes, strides, element, shared=True)
 
@@ -255,7 +255,7 @@ def load(lanes: Lanes, op: memref.LoadOp) -> None:
     indices = [value_of(lanes, index) for index in op.indices]
     address = address_of(lanes, memory, indices)
     fill = lanes.constant(0, lane_element(memory.element))
-    found = simt.LoadOp(address, always(lanes), fill, space_of(memory))
+    found = simt.LoadOp(address, always(lanes), fill, space=space_of(memory))
     lanes.hold(op.result, lanes.emit(found))
 
 
@@ -265,4 +265,4 @@ def store(lanes: Lanes, op: memref.StoreOp) -> None:
     indices = [value_of(lanes, index) for index in op.indices]
     address = address_of(lanes, memory, indices)
     value = lanes.one(op.value)
-    lanes.add(simt.StoreOp(value, address, lanes.is_first, space_of(memory)))
+    lanes.add(simt.StoreOp(value, address, lanes.is_first, space=space_of(memory)))

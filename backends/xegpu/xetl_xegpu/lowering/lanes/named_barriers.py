@@ -372,7 +372,7 @@ def wait(lanes: Lanes, op: NbarrierWaitOp) -> None:
 
 def _meet(lanes: Lanes, op: Operation, barrier: NamedBarrier) -> None:
     _check_place(lanes, op)
-    lanes.add(simt.NamedBarrierOp(barrier.number, barrier.subgroups))
+    lanes.add(simt.NamedBarrierOp(number=barrier.number, subgroups=barrier.subgroups))
 
 
 def _barrier(lanes: Lanes, op: Turn) -> NamedBarrier:

@@ -20,7 +20,7 @@ from xetl_xegpu.dialect import (
     ScatterTdescAttr,
     TensorDescType,
 )
-from xetl_xegpu.dialect.syntax import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.dialect.cache_hints import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.to_xegpu.fragments import (
     LANES,
@@ -110,7 +110,7 @@ def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSA
     type_ = TensorDescType((LANES,), element, encoding)
     places = c.emit.value(CreateTdescOp(access.base, access.offsets, type_))
     name, mask = _kind_name(kind, access.element), all_lanes(c, access.mask)
-    old = c.emit.value(AtomicRmwOp(name, places, mask, to_memory(c, value)))
+    old = c.emit.value(AtomicRmwOp(places, mask, to_memory(c, value), kind=name))
     if access.mask is not None:
         zero = c.emit.constant(0, vector_of(element, LANES))
         old = c.emit.value(arith.SelectOp(mask, old, zero))

@@ -101,14 +101,19 @@ def _arguments(
 def _print(c: Converter, op: PrintOp) -> None:
     values, shapes = _arguments(c, op)
     unsigned = ints_of(op.unsigned)
-    c.emit.add(xegpu.PrintOp(op.template.data, values, shapes, unsigned))
+    c.emit.add(
+        xegpu.PrintOp(values, template=op.template, shapes=shapes, unsigned=unsigned)
+    )
 
 
 def _assert(c: Converter, op: AssertOp) -> None:
     values, shapes = _arguments(c, op)
     unsigned = ints_of(op.unsigned)
-    text = op.template.data
-    c.emit.add(xegpu.AssertOp(op.condition, text, values, shapes, unsigned))
+    c.emit.add(
+        xegpu.AssertOp(
+            op.condition, values, template=op.template, shapes=shapes, unsigned=unsigned
+        )
+    )
 
 
 def _fence(c: Converter, op: xegpu.FenceOp) -> None:
