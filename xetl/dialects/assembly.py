@@ -16,9 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -176,12 +183,31 @@ class Word(CustomDirective):
         printer.print_string(text.data)
 
 
+@irdl_custom_directive
+class Words(CustomDirective):
+    """``(a, b)`` for an array of texts."""
+
+    texts: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the list."""
+        paren, one = parser.Delimiter.PAREN, parser.parse_identifier
+        words = parser.parse_comma_separated_list(paren, one)
+        self.texts.set(state, ArrayAttr([StringAttr(word) for word in words]))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the list."""
+        state.print_whitespace(printer)
+        texts = cast("ArrayAttr[StringAttr]", self.texts.get(op))
+        printer.print_string(f"({', '.join(text.data for text in texts)})")
+
+
 def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
     words: tuple[str, ...] = getattr(op_type, "WORDS")  # noqa: B009 (not of all classes)
     return words
 
 
-DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated, Word)
+DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated, Word, Words)
 
 
 @dataclass(frozen=True)

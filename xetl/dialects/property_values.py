@@ -2,8 +2,8 @@
 
 A number becomes an ``i64`` (or of the type that the definition fixes), a text a
 `StringAttr`, True a `UnitAttr`, a list a dense array or an array of texts; any other
-class of attribute is called with the value.  ``makers`` of a class statement
-override that by the name of the property, ``WORDS`` turns a word into its number.
+class of attribute is called with the value.  ``makers`` of a class statement override
+that by the name of the property, ``WORDS`` turns a word into its number.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def _flag(_: bool) -> Attribute:
     return UnitAttr()
 
 
-def _texts(values: Sequence[str]) -> Attribute:
-    return ArrayAttr([StringAttr(value) for value in values])
+def _array(values: Sequence[str | Attribute]) -> Attribute:
+    return ArrayAttr([StringAttr(v) if isinstance(v, str) else v for v in values])
 
 
 _MAKERS: dict[type[Attribute], Maker] = {
-    **{UnitAttr: _flag, DenseArrayBase: dense_i64, ArrayAttr: _texts},
+    **{UnitAttr: _flag, DenseArrayBase: dense_i64, ArrayAttr: _array},
 }

@@ -11,8 +11,7 @@ Source: seed 003 (Intel AMX tile configuration, tpp-mlir), libxsmm's BRGEMM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import (
     IndexType,
@@ -30,9 +29,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     base,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -42,6 +39,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
 from xetl.errors import InternalError
 from xetl_cpu import xsmm
@@ -130,13 +128,10 @@ class UserTile(NamedTuple):
     unsigned: tuple[bool, bool] = (False, False)
 
 
-def _signs(unsigned: tuple[bool, bool]) -> dict[str, Attribute]:
-    names = ("a_unsigned", "b_unsigned")
-    return {name: UnitAttr() for name, is_set in zip(names, unsigned) if is_set}
+_SIGNS = ("a_unsigned", "b_unsigned")
 
 
-@irdl_op_definition
-class BrgemmTileOp(IRDLOperation):
+class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     """``acc + sum over i < count of a_i @ b_i``.
 
     ``a`` is (m, k) and ``b`` (k, n): a tile that moves by k along its k dimension
@@ -151,7 +146,6 @@ class BrgemmTileOp(IRDLOperation):
     ``plan``: how it is computed; absent before ``plan-gemm``.
     """
 
-    name = "xsmm.brgemm.tile"
     a = operand_def(_OPERAND)
     b = operand_def(_OPERAND)
     acc = opt_operand_def(VectorType)
@@ -171,45 +165,6 @@ class BrgemmTileOp(IRDLOperation):
     result = result_def(VectorType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    def __init__(
-        self,
-        a: SSAValue,
-        b: SSAValue,
-        acc: SSAValue | None,
-        count: SSAValue | None,
-        result_type: Attribute,
-        *,
-        rows: SSAValue | None = None,
-        cols: SSAValue | None = None,
-        packed: tuple[SSAValue, SSAValue, SSAValue, SSAValue] | None = None,
-        is_packed: SSAValue | None = None,
-        trans_a: bool = False,
-        trans_b: bool = False,
-        unsigned: tuple[bool, bool] = (False, False),
-    ) -> None:
-        def maybe(value: SSAValue | None) -> Sequence[SSAValue]:
-            return [] if value is None else [value]
-
-        super().__init__(
-            operands=[
-                [a],
-                [b],
-                maybe(acc),
-                maybe(count),
-                maybe(rows),
-                maybe(cols),
-                *([value] for value in packed or ()),
-                *([] for _ in range(0 if packed else 4)),
-                maybe(is_packed),
-            ],
-            result_types=[result_type],
-            properties={
-                "trans_a": UnitAttr() if trans_a else None,
-                "trans_b": UnitAttr() if trans_b else None,
-                **_signs(unsigned),
-            },
-        )
-
     def with_packed(
         self,
         buffer: SSAValue,
@@ -219,37 +174,25 @@ class BrgemmTileOp(IRDLOperation):
         is_packed: SSAValue | None = None,
     ) -> BrgemmTileOp:
         """The same product on a b that was packed for many programs, if it was."""
-        packed = (buffer, tile, panel_stride, first)
-        return self._with(self.a, self.trans_a is not None, packed, is_packed)
+        return self._with(
+            packed=buffer,
+            packed_tile=tile,
+            panel_stride=panel_stride,
+            packed_k=first,
+            is_packed=is_packed,
+        )
 
     def with_rows(self, a: SSAValue) -> BrgemmTileOp:
         """The same product on another a, that is stored (m, k)."""
         assert self.packed is None, "a is exchanged before b is packed"
-        return self._with(a, trans_a=False)
+        return self._with(a=a, trans_a=None)
 
-    def _with(
-        self,
-        a: SSAValue,
-        trans_a: bool,
-        packed: tuple[SSAValue, SSAValue, SSAValue, SSAValue] | None = None,
-        is_packed: SSAValue | None = None,
-    ) -> BrgemmTileOp:
-        new = BrgemmTileOp(
-            a,
-            self.b,
-            self.acc,
-            self.count,
-            self.result.type,
-            rows=self.rows,
-            cols=self.cols,
-            packed=packed,
-            is_packed=is_packed,
-            trans_a=trans_a,
-            trans_b=self.trans_b is not None,
-            unsigned=self.user_tile().unsigned,
-        )
+    def _with(self, **changed: SSAValue | None) -> BrgemmTileOp:
+        names = ("a", "b", "acc", "count", "rows", "cols", "trans_a", "trans_b")
+        given: dict[str, Any] = {n: getattr(self, n) for n in (*names, *_SIGNS)}
+        given |= {**changed, "location": self.location}
+        new = BrgemmTileOp(self.result.type, **given)
         new.plan = self.plan
-        new.location = self.location
         return new
 
     def blocking(self) -> Blocking:
@@ -288,7 +231,7 @@ class BrgemmTileOp(IRDLOperation):
             raise VerifyException("a tile operand needs the number of steps")
 
 
-class _BlockOp(IRDLOperation):
+class _BlockOp(XetlOp):
     """Shared by the operations that become a call of a micro-kernel."""
 
     plan = prop_def(PlanAttr)
@@ -298,15 +241,13 @@ class _BlockOp(IRDLOperation):
         return self.plan.data
 
 
-@irdl_op_definition
-class PackBOp(_BlockOp):
+class PackBOp(_BlockOp, name="xsmm.pack_b"):
     """Pack a k x n block of ``source`` (k, n) at (k0, n0) into panels.
 
     Elements outside ``k_valid`` x ``n_valid`` are zero. ``dest`` is one-dimensional;
     panel p starts at ``dest_offset + p * panel_stride`` elements.
     """
 
-    name = "xsmm.pack_b"
     source = operand_def(MemRefType)
     k0 = operand_def(IndexType)
     n0 = operand_def(IndexType)
@@ -317,18 +258,13 @@ class PackBOp(_BlockOp):
     dest_offset = operand_def(IndexType)
     panel_stride = operand_def(IndexType)
 
-    def __init__(self, plan: Blocking, operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties={"plan": PlanAttr(plan)})
 
-
-@irdl_op_definition
-class PackAOp(_BlockOp):
+class PackAOp(_BlockOp, name="xsmm.pack_a"):
     """Copy rows x k of ``source`` (m, k) at (m0, k0) to ``dest``, row-major.
 
     Elements outside ``rows_valid`` x ``k_valid`` are zero.
     """
 
-    name = "xsmm.pack_a"
     source = operand_def(MemRefType)
     m0 = operand_def(IndexType)
     k0 = operand_def(IndexType)
@@ -337,9 +273,6 @@ class PackAOp(_BlockOp):
     rows = operand_def(IndexType)
     k = operand_def(IndexType)
     dest = operand_def(MemRefType)
-
-    def __init__(self, plan: Blocking, operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties={"plan": PlanAttr(plan)})
 
 
 class Output(NamedTuple):
@@ -371,8 +304,7 @@ class Later(NamedTuple):
     n: SSAValue
 
 
-@irdl_op_definition
-class BlockGemmOp(_BlockOp):
+class BlockGemmOp(_BlockOp, name="xsmm.block_gemm"):
     """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch.
 
     With ``accumulate`` that is false what is in c does not count. If ``is_wanted``, the
@@ -380,7 +312,6 @@ class BlockGemmOp(_BlockOp):
     and not to c. What the program packs next begins at (next_k, next_n) of ``next_b``.
     """
 
-    name = "xsmm.block_gemm"
     a = operand_def(MemRefType)
     m0 = operand_def(IndexType)
     k0 = operand_def(IndexType)
@@ -402,56 +333,38 @@ class BlockGemmOp(_BlockOp):
     next_n = opt_operand_def(IndexType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
-    def __init__(
-        self,
-        plan: Blocking,
-        operands: Sequence[SSAValue],
-        accumulate: SSAValue | None = None,
-        output: Output | None = None,
-        later: Later | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[
-                *([value] for value in operands),
-                [] if accumulate is None else [accumulate],
-                *([value] for value in output or ()),
-                *([] for _ in range(0 if output else len(Output._fields))),
-                *([value] for value in later or ()),
-                *([] for _ in range(0 if later else len(Later._fields))),
-            ],
-            properties={"plan": PlanAttr(plan)},
-        )
-
     def output(self) -> Output | None:
         """The user's matrix, if the product may go there."""
-        values = (self.out, self.out_row, self.out_col, self.cols, self.is_wanted)
-        known = [value for value in values if value is not None]
+        known = [value for value in self._output if value is not None]
         return Output(*known) if known else None
 
     def later(self) -> Later | None:
         """What is packed next, if that is known."""
-        values = (self.next_b, self.next_k, self.next_n)
-        known = [value for value in values if value is not None]
+        known = [value for value in self._later if value is not None]
         return Later(*known) if known else None
+
+    @property
+    def _output(self) -> tuple[SSAValue | None, ...]:
+        return (self.out, self.out_row, self.out_col, self.cols, self.is_wanted)
+
+    @property
+    def _later(self) -> tuple[SSAValue | None, ...]:
+        return (self.next_b, self.next_k, self.next_n)
 
     def verify_(self) -> None:
         """Check that an output and what is packed next are given whole."""
-        values = (self.out, self.out_row, self.out_col, self.cols, self.is_wanted)
-        if len({value is None for value in values}) > 1:
+        if len({value is None for value in self._output}) > 1:
             raise VerifyException("out, out_row, out_col, cols, is_wanted: all or none")
-        values = (self.next_b, self.next_k, self.next_n)
-        if len({value is None for value in values}) > 1:
+        if len({value is None for value in self._later}) > 1:
             raise VerifyException("next_b, next_k, next_n: all or none")
 
 
-@irdl_op_definition
-class SkinnyGemmOp(_BlockOp):
+class SkinnyGemmOp(_BlockOp, name="xsmm.skinny_gemm"):
     """``c[:rows, :n] += a[m0 :, k0 :] @ b[bk0 :, bn0 :]`` over ``k``, b unpacked.
 
     Everything it names exists; ``b`` is (k, n) and contiguous along one dimension.
     """
 
-    name = "xsmm.skinny_gemm"
     a = operand_def(MemRefType)
     m0 = operand_def(IndexType)
     k0 = operand_def(IndexType)
@@ -463,12 +376,5 @@ class SkinnyGemmOp(_BlockOp):
     n = operand_def(IndexType)
     c = operand_def(MemRefType)
 
-    def __init__(self, plan: Blocking, operands: Sequence[SSAValue]) -> None:
-        super().__init__(operands=list(operands), properties={"plan": PlanAttr(plan)})
 
-
-XSMM = Dialect(
-    "xsmm",
-    [*xsmm.OPERATIONS, BrgemmTileOp, PackBOp, PackAOp, BlockGemmOp, SkinnyGemmOp],
-    [PlanAttr],
-)
+XSMM = Dialect("xsmm", [*xsmm.OPERATIONS, *operations_of(__name__)], [PlanAttr])

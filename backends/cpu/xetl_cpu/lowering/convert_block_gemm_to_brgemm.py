@@ -90,7 +90,7 @@ def _dispatch(op: BlockGemmOp, blocking: Blocking) -> BrgemmDispatchOp:
     sizes = (blocking.rows_padded, nr, CALLED_K, lda, nr, blocking.ldc)
     strides = (CALLED_K, CALLED_K * nr)
     data_type, flag = ("bf16_f32", "vnni_b") if _in_pairs(blocking) else ("f32", "none")
-    return BrgemmDispatchOp((*sizes, *strides), data_type, [flag])
+    return BrgemmDispatchOp(sizes=(*sizes, *strides), data_type=data_type, flags=[flag])
 
 
 def _in_pairs(blocking: Blocking) -> bool:
@@ -133,7 +133,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     c = _view(inner, op.c, column, (rows, nr), (blocking.ldc, 1))
     inner.add(dispatch)
     operands = [a, b, c, batch]
-    inner.add(BrgemmOp(dispatch.data_type.data, dispatch.kernel, operands))
+    inner.add(BrgemmOp(dispatch.kernel, operands, data_type=dispatch.data_type))
     inner.add(scf.YieldOp())
     new = op.prev_op
     while new is not None and new is not previous:

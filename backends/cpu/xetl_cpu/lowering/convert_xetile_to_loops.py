@@ -274,8 +274,13 @@ def _log(state: State, op: PrintOp | AssertOp) -> None:
     values = [_in_memory(state, value, op) for value in op.arguments]
     types: list[Attribute] = [value.type for value in op.arguments]
     condition = op.condition if isinstance(op, AssertOp) else None
-    new = LogOp(op.template, condition, values, types, op.properties.get("unsigned"))
-    new.location = op.location
+    new = LogOp(
+        *(condition, values),
+        template=op.template,
+        types=types,
+        unsigned=op.unsigned,
+        location=op.location,
+    )
     Builder.before(op).add(new)
 
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import MemRefType, ModuleOp, i8
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr, i8
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -37,7 +37,6 @@ from xetl_cpu.xsmm import (
     TileConfigDispatchOp,
     TileConfigOp,
 )
-from xetl_cpu.xsmm.dispatch_ops import names_attribute
 
 SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"
 """A kernel that does not reset sets up, and the other way round."""
@@ -73,7 +72,8 @@ def _around_call(op: BrgemmOp | FusedBrgemmOp) -> None:
     if not is_bf16 or "vnni_b" not in flags or not is_plain:
         return
     _around(op, dispatch.size_list(), flags)
-    dispatch.properties["flags"] = names_attribute([*flags, SETUP, RESET])
+    names = [*flags, SETUP, RESET]
+    dispatch.flags = ArrayAttr([StringAttr(name) for name in names])
 
 
 def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
@@ -83,7 +83,9 @@ def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
     _configure(build, sizes, [*flags, SETUP], state)
     block = op.parent_block()
     assert block is not None
-    dispatch = TileConfigDispatchOp(sizes, "bf16", [*flags, RESET])
+    dispatch = TileConfigDispatchOp(
+        sizes=sizes, data_type="bf16", flags=[*flags, RESET]
+    )
     reset = TileConfigOp(dispatch.kernel, state)
     block.insert_ops_after([dispatch, reset], op)
     for each in (dispatch, reset):
@@ -93,5 +95,7 @@ def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
 def _configure(
     build: Builder, sizes: Sequence[int], flags: list[str], state: SSAValue
 ) -> None:
-    kernel = build.insert(TileConfigDispatchOp(sizes, "bf16", flags))
+    kernel = build.insert(
+        TileConfigDispatchOp(sizes=sizes, data_type="bf16", flags=flags)
+    )
     build.add(TileConfigOp(kernel, state))

@@ -41,11 +41,13 @@ def raise_generic(op: Operation) -> None:
         return
     build = Builder.before(op)
     batch = arith.ConstantOp(IntegerAttr(product.batch, i64), i64)
-    kernel = BrgemmDispatchOp(product.sizes, product.data_type, [product.flag])
+    kernel = BrgemmDispatchOp(
+        sizes=product.sizes, data_type=product.data_type, flags=[product.flag]
+    )
     build.add(batch)
     build.add(kernel)
     operands = [*op.operands, batch.result]
-    call = BrgemmOp(product.data_type, kernel.kernel, operands)
+    call = BrgemmOp(kernel.kernel, operands, data_type=product.data_type)
     build.add(call)
     for one in (batch, kernel, call):
         one.location = op.location

@@ -85,7 +85,7 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
         else:
             for barrier in barriers:
                 Rewriter.replace_op(barrier, BarrierOp())
-        wrapper: Operation = FibersOp(count, Region(inside))
+        wrapper: Operation = FibersOp(regions=[Region(inside)], count=count)
     else:
         inside.add_op(scf.YieldOp())
         lower, upper, step = (constant.result for constant in bounds)

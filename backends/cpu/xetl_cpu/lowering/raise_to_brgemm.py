@@ -85,10 +85,6 @@ def _has_micro_kernel(mma: TileMmaOp) -> bool:
     ) == str(element_of(mma.result))
 
 
-def _signs(mma: TileMmaOp) -> tuple[bool, bool]:
-    return mma.a_unsigned is not None, mma.b_unsigned is not None
-
-
 def element_of(value: SSAValue) -> Attribute:
     """The element type of a vector value."""
     return vector_type(value).element_type
@@ -151,9 +147,10 @@ def _brgemm(
         cols=demand.cols,
         trans_a=a.transposed,
         trans_b=b.transposed,
-        unsigned=_signs(mma),
+        a_unsigned=mma.a_unsigned,
+        b_unsigned=mma.b_unsigned,
+        location=mma.location,
     )
-    brgemm.location = mma.location
     brgemm.result.name_hint = "brgemm"
     return brgemm
 

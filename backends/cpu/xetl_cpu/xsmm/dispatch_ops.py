@@ -7,18 +7,15 @@ effect but the time it takes, so it may move anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i64
-from xdsl.ir import Attribute
 from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -37,9 +34,9 @@ GEMM_SIZES = ("m", "n", "k", "lda", "ldb", "ldc")
 BRGEMM_SIZES = (*GEMM_SIZES, "stride_a", "stride_b")
 
 
-def names_attribute(names: Sequence[str]) -> ArrayAttr[StringAttr]:
-    """Names of flags as an attribute."""
-    return ArrayAttr([StringAttr(name) for name in names])
+_SIZES = "custom<Integers>($sizes)"
+_FLAGS = "`flags` `=` custom<Words>($flags)"
+_TYPE = "`data_type` `=` custom<Word>($data_type) attr-dict"
 
 
 class DispatchOp(XetlOp):
@@ -48,6 +45,8 @@ class DispatchOp(XetlOp):
     ``SIZES`` names the numbers, ``FLAGS`` the lists of flags with their tables,
     ``KINDS`` what stands in front (or, fused, behind) of the numbers.
     """
+
+    assembly_format = f"{_SIZES} {_FLAGS} {_TYPE}"
 
     SIZES: ClassVar[tuple[str, ...]] = ()
     FLAGS: ClassVar[Mapping[str, Mapping[str, int]]] = {"flags": GEMM_FLAGS}
@@ -58,23 +57,6 @@ class DispatchOp(XetlOp):
     flags = prop_def(ArrayAttr[StringAttr])
     kernel = result_def(i64)
     traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        data_type: str,
-        flags: Sequence[str] = ("none",),
-        **others: Attribute,
-    ) -> None:
-        super().__init__(
-            result_types=[i64],
-            properties={
-                "sizes": DenseArrayBase.from_list(i64, list(sizes)),
-                "data_type": StringAttr(data_type),
-                "flags": names_attribute(flags),
-                **others,
-            },
-        )
 
     def size_list(self) -> tuple[int, ...]:
         """The numbers, in the order of ``SIZES``."""
@@ -103,55 +85,6 @@ class DispatchOp(XetlOp):
                 _check_name(name, flag, table)
         for name, table in self.KINDS.items():
             _check_name(name, self.kind_of(name), table)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> DispatchOp:
-        """Parse what is printed."""
-        given: dict[str, Attribute] = {}
-        kinds = list(cls.KINDS)
-        if len(kinds) == 1:
-            given[kinds[0]] = StringAttr(parser.parse_identifier())
-        square = parser.Delimiter.SQUARE
-        sizes = parser.parse_comma_separated_list(square, parser.parse_integer)
-        if len(kinds) > 1:
-            found = parser.parse_comma_separated_list(square, parser.parse_identifier)
-            if len(found) != len(kinds):
-                parser.raise_error(f"expected {', '.join(kinds)}")
-            given |= {name: StringAttr(one) for name, one in zip(kinds, found)}
-        for name in cls.FLAGS:
-            parser.parse_characters(name)
-            parser.parse_punctuation("=")
-            names = parser.parse_comma_separated_list(
-                parser.Delimiter.PAREN, parser.parse_identifier
-            )
-            given[name] = names_attribute(names)
-        parser.parse_characters("data_type")
-        parser.parse_punctuation("=")
-        data_type = parser.parse_identifier()
-        op = cls.create(
-            result_types=[i64],
-            properties={
-                "sizes": DenseArrayBase.from_list(i64, sizes),
-                "data_type": StringAttr(data_type),
-                **given,
-            },
-        )
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        """Print ``kind [sizes] flags = (names) data_type = name``."""
-        kinds = [self.kind_of(name) for name in self.KINDS]
-        sizes = f"[{', '.join(map(str, self.size_list()))}]"
-        if len(kinds) == 1:
-            printer.print_string(f" {kinds[0]} {sizes}")
-        else:
-            printer.print_string(f" {sizes}")
-            printer.print_string(f" [{', '.join(kinds)}]" if kinds else "")
-        for name in self.FLAGS:
-            printer.print_string(f" {name} = ({', '.join(self.names_of(name))})")
-        printer.print_string(f" data_type = {self.data_type.data}")
-        printer.print_op_attributes(self.attributes)
 
 
 def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
@@ -195,23 +128,32 @@ class FusedBrgemmDispatchOp(DispatchOp, name="xsmm.fused_brgemm.dispatch"):
     unary_flags = prop_def(ArrayAttr[StringAttr])
     binary_kind = prop_def(StringAttr)
     unary_kind = prop_def(StringAttr)
+    assembly_format = (
+        f"{_SIZES} ` ` `[` custom<Word>($binary_kind) `,` "
+        f"custom<Word>($unary_kind) `]` {_FLAGS} "
+        "`binary_flags` `=` custom<Words>($binary_flags) "
+        f"`unary_flags` `=` custom<Words>($unary_flags) {_TYPE}"
+    )
 
 
-class UnaryDispatchOp(DispatchOp, name="xsmm.unary.dispatch"):
+class _KindDispatchOp(DispatchOp):
+    """One kind of operation, in front of the numbers."""
+
+    kind = prop_def(StringAttr)
+    assembly_format = f"custom<Word>($kind) {_SIZES} {_FLAGS} {_TYPE}"
+
+
+class UnaryDispatchOp(_KindDispatchOp, name="xsmm.unary.dispatch"):
     """A kernel from one matrix to another."""
 
     SIZES = ("m", "n", "ldi", "ldo")
     FLAGS: ClassVar[Mapping[str, Mapping[str, int]]] = {"flags": UNARY_FLAGS}
     KINDS: ClassVar[Mapping[str, Mapping[str, int]]] = {"kind": UNARY_KINDS}
 
-    kind = prop_def(StringAttr)
 
-
-class BinaryDispatchOp(DispatchOp, name="xsmm.binary.dispatch"):
+class BinaryDispatchOp(_KindDispatchOp, name="xsmm.binary.dispatch"):
     """A kernel from two matrices to a third."""
 
     SIZES = ("m", "n", "ldi_lhs", "ldi_rhs", "ldo")
     FLAGS: ClassVar[Mapping[str, Mapping[str, int]]] = {"flags": BINARY_FLAGS}
     KINDS: ClassVar[Mapping[str, Mapping[str, int]]] = {"kind": BINARY_KINDS}
-
-    kind = prop_def(StringAttr)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FunctionType, MemRefType, StringAttr, i64
+from xdsl.dialects.builtin import MemRefType, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     operand_def,
@@ -17,13 +17,16 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.operation import XetlOp
 from xetl_cpu.xsmm.flags import BINARY_KINDS, DATA_TYPES, UNARY_KINDS
+
+_CALL = (
+    "`(` `data_type` `=` custom<Word>($data_type) `,` operands `)` attr-dict `:` "
+    "`(` type(operands) `)` `->` `(` `)`"
+)
 
 
 class InvokeOp(XetlOp):
@@ -41,14 +44,7 @@ class InvokeOp(XetlOp):
     arguments = var_operand_def(Attribute)
     data_type = prop_def(StringAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(
-        self, data_type: str, kernel: SSAValue, arguments: Sequence[SSAValue]
-    ) -> None:
-        super().__init__(
-            operands=[kernel, list(arguments)],
-            properties={"data_type": StringAttr(data_type)},
-        )
+    assembly_format = _CALL
 
     @property
     def memrefs(self) -> Sequence[SSAValue]:
@@ -86,49 +82,6 @@ class InvokeOp(XetlOp):
         assert isinstance(found, StringAttr)
         return found.data
 
-    @classmethod
-    def parse(cls, parser: Parser) -> InvokeOp:
-        """Parse what is printed."""
-        properties: dict[str, Attribute] = {}
-        if cls.KINDS is not None:
-            properties["kind"] = StringAttr(parser.parse_identifier())
-        parser.parse_punctuation("(")
-        parser.parse_characters("data_type")
-        parser.parse_punctuation("=")
-        properties["data_type"] = StringAttr(parser.parse_identifier())
-        names = [parser.parse_unresolved_operand()] if _more(parser) else []
-        while _more(parser):
-            names.append(parser.parse_unresolved_operand())
-        parser.parse_punctuation(")")
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        position = parser.pos
-        type_ = parser.parse_type()
-        if not isinstance(type_, FunctionType):
-            parser.raise_error("expected the types of the operands", position)
-        types = type_.inputs.data
-        operands = parser.resolve_operands(names, list(types), position)
-        return cls.create(
-            operands=operands, properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``kind(data_type = name, %kernel, ...) : (types) -> ()``."""
-        kind = f" {self.kind_name()}" if self.KINDS is not None else ""
-        printer.print_string(f"{kind}(data_type = {self.data_type.data}")
-        for operand in self.operands:
-            printer.print_string(", ")
-            printer.print_ssa_value(operand)
-        printer.print_string(")")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        types = [operand.type for operand in self.operands]
-        printer.print_attribute(FunctionType.from_lists(types, []))
-
-
-def _more(parser: Parser) -> bool:
-    return parser.parse_optional_punctuation(",") is not None
-
 
 class GemmOp(InvokeOp, name="xsmm.gemm"):
     """C += A @ B."""
@@ -157,6 +110,7 @@ class UnaryOp(InvokeOp, name="xsmm.unary"):
     KINDS: ClassVar[Mapping[str, int] | None] = UNARY_KINDS
 
     kind = prop_def(StringAttr)
+    assembly_format = "custom<Word>($kind)" + _CALL
 
 
 class BinaryOp(InvokeOp, name="xsmm.binary"):
@@ -166,6 +120,7 @@ class BinaryOp(InvokeOp, name="xsmm.binary"):
     KINDS: ClassVar[Mapping[str, int] | None] = BINARY_KINDS
 
     kind = prop_def(StringAttr)
+    assembly_format = "custom<Word>($kind)" + _CALL
 
 
 class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig"):

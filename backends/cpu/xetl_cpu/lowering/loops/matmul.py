@@ -354,7 +354,7 @@ class _Chunk:
         rows = build.rounded_up(rows, blocking.row_step)
         operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
         values = [a.matrix.memref, *(build.index(v) for v in operands), to]
-        build.add(PackAOp(blocking, values))
+        build.add(PackAOp(*values, plan=blocking))
         return to
 
     def _gemm(
@@ -371,13 +371,12 @@ class _Chunk:
         scalars = [build.index(v) for v in (*at, rows, self.padded_length(build))]
         tail = [build.index(v) for v in (start, stride, panels)]
         gemm = BlockGemmOp(
-            self.blocking,
-            [a, *scalars, packed, *tail, result.memref],
-            self.accumulate,
-            self.output,
-            self.later,
+            *(a, *scalars, packed, *tail, result.memref, self.accumulate),
+            *(self.output or [None] * len(Output._fields)),
+            *(self.later or [None] * len(Later._fields)),
+            plan=self.blocking,
+            location=self.op.location,
         )
-        gemm.location = self.op.location
         build.add(gemm)
 
     def _rest(self, extent: Index) -> Index:
@@ -402,8 +401,8 @@ class _Chunk:
         values = [build.index(v) for v in operands]
         self.build.add(
             cls(
-                self.blocking,
-                [base, *values, to, *(build.index(v) for v in tail)],
+                *(base, *values, to, *(build.index(v) for v in tail)),
+                plan=self.blocking,
             )
         )
 

@@ -130,4 +130,4 @@ def multiply_in_place(
     rows, k, cols = extents
     left = [a.matrix.memref, *map(build.index, (a.row, a.col, rows, k))]
     right = [b.matrix.memref, *map(build.index, (b.row, b.col, cols))]
-    build.add(SkinnyGemmOp(op.blocking(), [*left, *right, result.memref]))
+    build.add(SkinnyGemmOp(*left, *right, result.memref, plan=op.blocking()))

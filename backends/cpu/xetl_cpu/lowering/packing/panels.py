@@ -184,7 +184,9 @@ def reserve(
         layout = packing.layout()
         is_wanted = _many_share(packing, build)
         memory = PackedMemoryOp(
-            count, own_count, source.memref, is_wanted, facts, argument, layout, type_
+            *(count, own_count, source.memref, is_wanted, facts, type_),
+            argument=argument,
+            layout=layout,
         )
         build.add(memory)
         if packing.by_thread is not None:
@@ -328,7 +330,7 @@ def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None
     scalars = [inner.index(v) for v in (first, column, k_valid, length, n_valid)]
     assert packing.buffer is not None
     tail = [inner.index(start), inner.index(packing.per_panel)]
-    inner.add(PackBOp(blocking, [source.memref, *scalars, packing.buffer, *tail]))
+    inner.add(PackBOp(source.memref, *scalars, packing.buffer, *tail, plan=blocking))
 
 
 def _copier_of(

@@ -113,7 +113,7 @@ def emit_rows(copy: RowCopy, build: Builder) -> None:
     at = inner.plus(inner.times(row, stride), first)
     to = reinterpret(inner, copy.buffer, at, (rows, k), (stride, 1))
     scalars = [inner.index(v) for v in (row, first, rows, k, rows, k)]
-    inner.add(PackAOp(copy.op.blocking(), [source.memref, *scalars, to]))
+    inner.add(PackAOp(source.memref, *scalars, to, plan=copy.op.blocking()))
     inner.add(scf.ReduceOp())
     extents = (
         build.ceil_divided(source.rows, _ROWS),

@@ -199,7 +199,7 @@ def _constant(op: arith.ConstantOp) -> None:
 def constant_memory(w: Builder, value: DenseIntOrFPElementsAttr) -> SSAValue:
     """Memory with the elements of a constant in it."""
     type_ = MemRefType(value.get_element_type(), [len(value)])
-    return w.insert(ConstantMemoryOp(value, type_))
+    return w.insert(ConstantMemoryOp(type_, value=value))
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
