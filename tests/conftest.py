@@ -19,10 +19,13 @@ ON_A_DEVICE = "xegpu"
 """The fixture of tests that launch on a device, whatever their parameters."""
 
 
-LARGE_MATRICES = {"backends/xegpu/test_conversion_", "backends/xegpu/emit/"}
+LARGE_MATRICES = (
+    *("backends/xegpu/test_conversion_", "backends/xegpu/emit/"),
+    *("backends/xegpu/offline/", "backends/cpu/", "transforms/", "numerics/"),
+)
 """Files of other tests whose every cell converts or builds a kernel, by their paths."""
 
-QUICK_SEEDS = 12
+QUICK_SEEDS = {"host": 6, "avx2": 6, "opencl": 3}
 """How many of a test's random kernels are quick; others are slow tests."""
 
 CHEAP_CASES = {"test_lit", "test_layout", "test_error_pages", "test_wrong_modules"}
@@ -51,6 +54,13 @@ def wanted_targets(config: pytest.Config) -> set[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     device.is_left_out = "opencl" not in wanted_targets(config)
+    device.prepare_for_quick_builds()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The driver for CPUs optimises the kernels of slow tests, as it does for users."""
+    marks = {mark.name for mark in item.iter_markers()}
+    device.build_quickly(quickly=marks.isdisjoint({"slow", "optimised"}))
 
 
 def target_of(item: pytest.Item) -> str:
@@ -104,7 +114,7 @@ def mark_later_seeds(items: list[pytest.Item]) -> None:
             continue
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
-        if seen[function] > QUICK_SEEDS:
+        if seen[function] > QUICK_SEEDS[target_of(item)]:
             item.add_marker(pytest.mark.slow)
 
 

@@ -18,12 +18,16 @@ INTEGERS = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32}
 INTEGERS["i64"] = np.int64
 TYPES = FLOATS | INTEGERS
 SHAPES = [(12, 1), (12, 37)]
-QUICK = ("f32", "i1", "i32")
+QUICK = {
+    "reference": {(name, shape) for name in TYPES for shape in SHAPES},
+    "cpu": {("f32", SHAPES[0]), *((name, SHAPES[1]) for name in TYPES)},
+    "xegpu": {("f32", SHAPES[0]), ("i1", SHAPES[0]), ("i32", SHAPES[1])},
+}
+"""The others, of a second or a minute each, are slow tests."""
 CASES = [
-    # OpenCL's driver for CPUs takes half a minute for each of the slow ones.
     pytest.param(
         *(name, shape, backend),
-        marks=() if backend != "xegpu" or name in QUICK else pytest.mark.slow,
+        marks=() if (name, shape) in QUICK[backend] else pytest.mark.slow,
     )
     for backend in ("reference", "cpu", "xegpu")
     for shape in SHAPES

@@ -12,7 +12,12 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("compiled_by_torch.py")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-WAYS = [("torch", "eager"), ("xetl", "eager"), ("torch", "inductor")]
+WAYS = [
+    ("torch", "eager"),
+    ("xetl", "eager"),
+    # It calls a C++ compiler.
+    pytest.param("torch", "inductor", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")

@@ -5,6 +5,7 @@ loop; they overlap, or only nearly.
 """
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meaning import same_meaning
@@ -169,6 +170,7 @@ def test_random_accesses(program):
     check(program)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(STEPS),

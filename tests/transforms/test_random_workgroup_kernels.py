@@ -63,12 +63,12 @@ def runs_on_a_device(kernel: WorkgroupKernel) -> None:
         assert np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f")
 
 
-@pytest.mark.parametrize("seed", range(5000, 5008))
+@pytest.mark.parametrize("seed", range(5000, 5003))
 def test_a_kernel_of_a_seed_runs_on_a_device(seed: int) -> None:
     runs_on_a_device(kernel_of(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5008, 5030))
+@pytest.mark.parametrize("seed", range(5003, 5030))
 def test_many_kernels_run_on_a_device(seed: int) -> None:
     runs_on_a_device(kernel_of(seed))

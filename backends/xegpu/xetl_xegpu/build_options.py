@@ -9,6 +9,12 @@ from __future__ import annotations
 _ROUNDING = "fp32-correctly-rounded-divide-sqrt"
 """Quotients and roots as the language has them: else they are 2.5 and 3 units off."""
 
+FOR_CPUS: list[str] = []
+"""Options for OpenCL's driver for CPUs, which is exact and knows no registers.
+
+Users have none; tests add that kernels need not be optimised.
+"""
+
 
 def build_options(*, is_level_zero: bool, large_registers: bool) -> str:
     """Options of a build.

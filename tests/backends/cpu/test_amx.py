@@ -78,6 +78,7 @@ def test_products(amx, left, right, to, instruction, shape, layouts):
         assert thread["ldtilecfg"] == thread["tilerelease"] == 1
 
 
+@pytest.mark.slow
 def test_seed_003_configures_once_a_thread(amx):
     """1024 cubed in bf16: the seed's tasks configure 64 times, libxsmm 2048 times."""
     rng = np.random.default_rng(0)

@@ -137,7 +137,9 @@ def check_packing() -> None:
                 b = (b.astype(np.float32) + 1).astype(dtype)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    "threads", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 8))]
+)
 def test_threads_pack_what_they_meet(threads: int) -> None:
     environment = {
         **os.environ,

@@ -14,7 +14,7 @@ from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.placement import FINISHED
 from xetl.settings import config
-from xetl_xegpu.build_options import build_options
+from xetl_xegpu.build_options import FOR_CPUS, build_options
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import Device, default_queue, dpctl
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done
@@ -170,9 +170,8 @@ def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> A
 
 
 def _options(facts: CodeFacts, device: Device) -> str:
-    """What the driver is told; the one for CPUs knows no registers, and is exact."""
     if not device.is_gpu:
-        return ""
+        return " ".join(FOR_CPUS)
     return build_options(
         is_level_zero=device.is_level_zero, large_registers=facts.grf >= LARGE_GRF
     )

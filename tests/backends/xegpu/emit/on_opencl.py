@@ -14,6 +14,7 @@ from tests.backends.xegpu import device
 from xetl.dialects.parser import make_context, parse_module
 from xetl.runtime.log import LOG_WORDS
 from xetl.transforms.stages import check_stage
+from xetl_xegpu.build_options import FOR_CPUS
 from xetl_xegpu.emit.pipeline import emit
 from xetl_xegpu.simt import SIMT
 
@@ -57,7 +58,8 @@ class Program:
     def __init__(self, text: str) -> None:
         emitted = emit(parsed(text), TARGET)
         program, self.queue = _queue()
-        self.built = program.create_program_from_spirv(self.queue, emitted.spirv, "")
+        build, options = program.create_program_from_spirv, " ".join(FOR_CPUS)
+        self.built = build(self.queue, emitted.spirv, options)
         self.log = emitted.log
         self.status = np.zeros(LOG_WORDS, np.int64)
 

@@ -8,6 +8,8 @@ import pytest
 from tests.backends.xegpu.emit.on_opencl import Program, i64, kernel
 from xetl.runtime.log import read_records
 
+pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
+
 SUBGROUPS, TURNS = 4, 3
 LANES = 16 * SUBGROUPS
 NOBODY = 9

@@ -12,6 +12,8 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.xetile import f32
 
+pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
+
 
 @xetile.kernel
 def telling(A, C, limit):

@@ -84,6 +84,7 @@ def printing(A, x):
 SPECIAL = [0.1, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1.1e-38, 3.4028235e38]
 
 
+@pytest.mark.optimised  # the driver forms no subgroups of it otherwise
 def test_prints_and_assertions(capfd: pytest.CaptureFixture[str]) -> None:
     a = aligned((2, 8))
     a[0], a[1] = SPECIAL, np.negative(SPECIAL)
