@@ -17,6 +17,7 @@ from xetl.settings import config
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl.transforms.remarks import remark
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
@@ -65,6 +66,7 @@ def passes(target: str) -> list[ModulePass]:
         *device_pipeline.device_passes(
             target, find_device(target).shared_bytes, config.prefetch
         ),
+        LegalizeVectorsPass(),
         AddUnalignedKernelPass(),
         ConvertXetileToXegpuPass(),
         DropSpareKernelPass(),

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.upstream import gpu
 from xetl.transforms.legalize_text import LegalizeTextPass
+from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl.transforms.stages import check_stage
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 
@@ -31,6 +32,7 @@ def converted(kernel: str, *, blocks: bool = True) -> ModuleOp:
             if isinstance(op, gpu.FuncOp):
                 op.attributes["xegpu.no_blocks"] = UnitAttr()
     LegalizeTextPass().apply(context, module)
+    LegalizeVectorsPass().apply(context, module)
     ConvertXetileToXegpuPass().apply(context, module)
     module.verify()
     check_stage(module, "xegpu")

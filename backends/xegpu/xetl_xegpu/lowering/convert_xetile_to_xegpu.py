@@ -33,9 +33,7 @@ from xetl_xegpu.lowering.to_xegpu import (
     rearranging,
     reductions,
     tiles,
-    vector_memory,
     vector_parts,
-    vector_sums,
     views,
 )
 from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
@@ -49,8 +47,6 @@ _RULES: dict[type[Operation], Rule] = {
     **element_access.RULES,
     **products.RULES,
     **reductions.RULES,
-    **vector_memory.RULES,
-    **vector_sums.RULES,
     **views.RULES,
     **control.RULES,
     **program.RULES,

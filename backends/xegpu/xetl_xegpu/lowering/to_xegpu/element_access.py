@@ -14,6 +14,7 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
+from xetl.transforms.legalize_vectors.accesses import EVERYTHING
 from xetl_xegpu.dialect import (
     AtomicRmwOp,
     CreateTdescOp,
@@ -21,7 +22,7 @@ from xetl_xegpu.dialect import (
     TensorDescType,
 )
 from xetl_xegpu.dialect.cache_hints import READ_HINTS, WRITE_HINTS
-from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.to_xegpu.conversion import Converter, Rule, known
 from xetl_xegpu.lowering.to_xegpu.fragments import (
     LANES,
     Grid,
@@ -62,7 +63,7 @@ def accesses(
         masks = to_lines(c, mask)
     for line, at, wanted in zip(lines_of(grid), to_lines(c, tile.indices), masks):
         here = c.emit.both(first_lanes(c, line.used), wanted)
-        if tile.size is not None:
+        if tile.size is not None and known(tile.size) != EVERYTHING:
             pair = at, c.spread(c.index(tile.size), LANES)
             inside = c.emit.once("ult", pair, lambda: arith.CmpiOp("ult", *pair))  # noqa: B023 (called at once)
             here = c.emit.both(here, inside)
@@ -73,12 +74,19 @@ def accesses(
         yield scattered_access(c, tile.start, tile.element, offsets, here), here
 
 
+def _mask(c: Converter, mask: SSAValue) -> Pieces | None:
+    """A mask; None if it is set everywhere."""
+    owner = mask.owner
+    is_set = isinstance(owner, arith.ConstantOp) and splat_value(owner.value)
+    return None if is_set else c.pieces(mask)
+
+
 def _gather(c: Converter, op: LoadGatherOp) -> None:
     tile, hints = c.scattered(op.tile), hints_of(op, READ_HINTS)
     padding = 0 if op.padding is None else splat_value(op.padding) or 0
     lines = [
         load_line(c, access, padding, hints)
-        for access, _ in accesses(c, tile, c.pieces(op.mask))
+        for access, _ in accesses(c, tile, _mask(c, op.mask))
     ]
     grid = tile.indices.grid
     c.give_parts(op.result, from_lines(c, grid, tile.element, lines))
@@ -87,7 +95,7 @@ def _gather(c: Converter, op: LoadGatherOp) -> None:
 def _scatter(c: Converter, op: StoreScatterOp) -> None:
     tile, hints = c.scattered(op.tile), hints_of(op, WRITE_HINTS)
     values = to_lines(c, c.pieces(op.value))
-    pairs = accesses(c, tile, c.pieces(op.mask))
+    pairs = accesses(c, tile, _mask(c, op.mask))
     for (access, _), value in zip(pairs, values):
         store_line(c, access, value, hints)
 

@@ -80,7 +80,34 @@ def _mma(c: Converter, op: TileMmaOp) -> None:
     c.give_parts(op.result, found)
 
 
-def multiplied(c: Converter, a: Pieces, b: Pieces, addend: Pieces) -> Pieces:
+def _batch(c: Converter, op: vector.ContractOp) -> None:
+    """A product for each of a batch, the first dimension of all sides."""
+    lhs, rhs, acc = (c.pieces(value) for value in (op.lhs, op.rhs, op.acc))
+    batch, rows, _ = acc.shape
+    found = [
+        _multiplied(c, *(_of_batch(c, side, number) for side in (lhs, rhs, acc)))
+        for number in range(batch)
+    ]
+
+    def where(row: int, column: int) -> Origin:
+        return Origin(found[row // rows], row % rows, column)
+
+    parts = rearranged(c, acc.grid.rows, acc.grid.columns, acc.element, where)
+    c.give_parts(op.result, parts)
+
+
+def _of_batch(c: Converter, side: Pieces, number: int) -> Pieces:
+    """One matrix of a batch: so many rows of all."""
+    _, rows, columns = side.shape
+
+    def where(row: int, column: int) -> Origin:
+        return Origin(side, number * rows + row, column)
+
+    parts = rearranged(c, rows, columns, side.element, where)
+    return Pieces((rows, columns), side.element, parts)
+
+
+def _multiplied(c: Converter, a: Pieces, b: Pieces, addend: Pieces) -> Pieces:
     """``a @ b + addend`` of matrices, signed and as exact as their types are."""
     product = Product(a, b, addend.grid, a.grid.columns, False, False)
     kind = kind_of_types(a.element, addend.element)
@@ -455,4 +482,7 @@ _RULES = {
     ProductKind.LANES: _lanes,
 }
 
-RULES: dict[type[Operation], Rule] = {TileMmaOp: _mma}
+RULES: dict[type[Operation], Rule] = {
+    TileMmaOp: _mma,
+    vector.ContractOp: _batch,
+}

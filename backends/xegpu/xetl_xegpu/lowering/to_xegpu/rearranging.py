@@ -238,12 +238,6 @@ def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
         c.give_parts(op.result, parts)
         return
     source = c.pieces(op.source)
-    if len(source.shape) < 4 > len(vector_type(op.result).get_shape()):
-        rows, columns = matrix_shape(source.shape)
-        wanted = matrix_shape(vector_type(op.result).get_shape())
-        if rows in (1, wanted[0]) and columns in (1, wanted[1]):
-            c.give_parts(op.result, repeated(c, source, vector_type(op.result)))
-            return
     rank = len(source.shape)
 
     def find(index: list[int]) -> Origin:
@@ -266,22 +260,17 @@ def repeated(c: Converter, source: Pieces, type_: Vector) -> list[SSAValue]:
     return parts
 
 
-def _transposed(dims: Sequence[int]) -> Callable[[Pieces, list[int]], Origin]:
-    def find(source: Pieces, index: list[int]) -> Origin:
-        there = [0] * len(dims)
-        for to, origin in enumerate(dims):
+def _transpose(c: Converter, op: vector.TransposeOp) -> None:
+    """Dimensions in another order; of a matrix it is `TileTransposeOp`."""
+    source = c.pieces(op.source)
+
+    def find(index: list[int]) -> Origin:
+        there = [0] * len(op.dims)
+        for to, origin in enumerate(op.dims):
             there[origin] = index[to]
         return element_at(source, there)
 
-    return find
-
-
-def _transpose(c: Converter, op: vector.TransposeOp) -> None:
-    source, find = c.pieces(op.source), _transposed(op.dims)
-    if op.dims == (1, 0):
-        c.give_parts(op.result, transposed(c, source))
-        return
-    give_built(c, op.result, lambda index: find(source, index))
+    give_built(c, op.result, find)
 
 
 # Transposes -------------------------------------------------------------------------
@@ -357,20 +346,6 @@ def columns_of(c: Converter, source: Pieces, dims: Sequence[int]) -> Pieces:
         for dim, place in zip(dims, unravel(inner, column)):
             index[dim] = place
         return Origin(source, *position(shape, index))
-
-    parts = rearranged(c, rows, columns, source.element, where)
-    return Pieces((rows, columns), source.element, parts)
-
-
-def as_rows(c: Converter, source: Pieces) -> Pieces:
-    """A matrix: the last dimension as its columns, all others as its rows."""
-    shape = source.shape
-    rows, columns = prod(shape[:-1]), shape[-1]
-    if matrix_shape(shape) == (rows, columns) and len(shape) != BLOCKED:
-        return source.reshaped((rows, columns))
-
-    def where(row: int, column: int) -> Origin:
-        return Origin(source, *position(shape, [*unravel(shape[:-1], row), column]))
 
     parts = rearranged(c, rows, columns, source.element, where)
     return Pieces((rows, columns), source.element, parts)

@@ -103,17 +103,9 @@ def _metadata(c: Converter, op: memref.ExtractStridedMetadataOp) -> None:
 
 
 def _dim(c: Converter, op: memref.DimOp) -> None:
-    sizes = c.view(op.source).sizes
     number = constant_index(op.index)
-    if number is not None:
-        c.bind(op.result, c.index(sizes[number]))
-        return
-    found = c.index(sizes[0])
-    for dim, size in enumerate(sizes[1:], 1):
-        pair = op.index, c.index(dim)
-        here = c.emit.value(arith.CmpiOp("eq", *pair))
-        found = c.emit.value(arith.SelectOp(here, c.index(size), found))
-    c.bind(op.result, found)
+    assert number is not None, "`legalize-vectors` chooses among all sizes"
+    c.bind(op.result, c.index(c.view(op.source).sizes[number]))
 
 
 def _same(c: Converter, op: Operation) -> None:
@@ -168,36 +160,6 @@ def _transpose(c: Converter, op: memref.TransposeOp) -> None:
     c.give(op.results[0], found)
 
 
-def _collapse(c: Converter, op: memref.CollapseShapeOp) -> None:
-    """A group of dimensions is as long as all of them, in steps of its last one."""
-    view = c.view(op.operands[0])
-    sizes: list[Index] = []
-    strides: list[Index] = []
-    for group in op.groups:
-        size: Index = 1
-        for dim in group:
-            size = c.emit.times(size, view.sizes[dim])
-        long = [dim for dim in group if view.sizes[dim] != 1]
-        sizes.append(size)
-        strides.append(view.strides[(long or list(group))[-1]])
-    found = View(view.start, view.element, tuple(sizes), tuple(strides), view.origin)
-    c.give(op.results[0], found)
-
-
-def _expand(c: Converter, op: memref.ExpandShapeOp) -> None:
-    """The last dimension of a group goes in steps of the whole, others further."""
-    view = c.view(op.operands[0])
-    sizes = tuple(op.sizes)
-    strides: list[Index] = [1] * len(sizes)
-    for stride, group in zip(view.strides, op.groups):
-        step = stride
-        for dim in reversed(group):
-            strides[dim] = step
-            step = c.emit.times(step, sizes[dim])
-    found = View(view.start, view.element, sizes, tuple(strides), view.origin)
-    c.give(op.results[0], found)
-
-
 def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
     """The address of the memory a view is of."""
     c.bind(op.results[0], address_index(c, c.view(op.operands[0]).origin, 1))
@@ -209,11 +171,9 @@ def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
 def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
     """Shared memory; what is not shared is a part of it for each subgroup."""
     type_ = memref_type(op.result)
-    known = [constant_index(size) for size in op.dynamic_sizes]
-    if None in known:
+    if op.dynamic_sizes:
         raise c.refusal(op, "its size is not known when the kernel is compiled")
-    given = iter(size or 0 for size in known)
-    shape = [next(given) if n == DYNAMIC_INDEX else n for n in type_.get_shape()]
+    shape = list(type_.get_shape())
     strides = _row_major(shape)
     strides = [step or 0 for step in strides_of(type_) or strides]
     elements = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
@@ -280,10 +240,6 @@ def _divided(c: Converter, value: SSAValue, by: int) -> SSAValue:
     return c.emit.once("divui", pair, lambda: arith.DivuiOp(*pair))
 
 
-def _nothing(c: Converter, op: Operation) -> None:
-    """Memory lives as long as the kernel."""
-
-
 # Addresses --------------------------------------------------------------------------
 
 
@@ -311,18 +267,13 @@ RULES: dict[type[Operation], Rule] = {
     memref.ExtractStridedMetadataOp: _metadata,
     memref.DimOp: _dim,
     memref.CastOp: _same,
-    memref.MemorySpaceCastOp: _same,
-    memref.AssumeAlignmentOp: _same,
     memref.ReinterpretCastOp: _reinterpret,
     memref.SubviewOp: _subview,
     memref.TransposeOp: _transpose,
-    memref.CollapseShapeOp: _collapse,
-    memref.ExpandShapeOp: _expand,
     memref.ExtractAlignedPointerAsIndexOp: _pointer,
     memref.AllocOp: _alloc,
     memref.AllocaOp: _alloc,
     memref.ViewOp: _view,
-    memref.DeallocOp: _nothing,
 }
 
 __all__ = [
