@@ -1,18 +1,31 @@
 // RUN: xetl-opt %s -p legalize-vectors | filecheck %s
 
-// Reduced dimensions come first where whole rows stay: nothing moves between columns.
+// Matrices are combined, rows are reduced: nothing else moves between columns.
 // CHECK-LABEL: @reductions
-// CHECK:       vector.shape_cast %v : vector<4x8x16xf32> to vector<4x128xf32>
-// CHECK-NEXT:  xetile.tile_reduce <add>, {{.*}} [0]
+// CHECK:       %[[ZERO:.*]] = arith.constant dense<-0.{{0+}}e+00> : vector<8x16xf32>
+// CHECK-NEXT:  vector.multi_reduction <add>, %v, %[[ZERO]] [0]
+// CHECK-NEXT:  arith.addf {{.*}}, %a
 // CHECK:       vector.transpose %v, [1, 0, 2]
-// CHECK:       xetile.tile_reduce <add>, {{.*}} [0] : vector<8x64xf32>
-// CHECK:       arith.addf
+// CHECK:       vector.multi_reduction <add>, {{.*}} [0] : vector<8x4x16xf32> to vector<4x16xf32>
 // CHECK:       xetile.tile_reduce <maximumf>, {{.*}} [1] : vector<4x128xf32>
 func.func @reductions(%v: vector<4x8x16xf32>, %a: vector<8x16xf32>, %b: vector<4x16xf32>, %c: vector<4xf32>) -> (vector<8x16xf32>, vector<4x16xf32>, vector<4xf32>) {
   %0 = vector.multi_reduction <add>, %v, %a [0] : vector<4x8x16xf32> to vector<8x16xf32>
   %1 = vector.multi_reduction <add>, %v, %b [1] : vector<4x8x16xf32> to vector<4x16xf32>
   %2 = vector.multi_reduction <maximumf>, %v, %c [1, 2] : vector<4x8x16xf32> to vector<4xf32>
   return %0, %1, %2 : vector<8x16xf32>, vector<4x16xf32>, vector<4xf32>
+}
+
+// Of f16 sums run in f32 and are rounded once.
+// CHECK-LABEL: @two_steps
+// CHECK:       arith.extf
+// CHECK:       vector.multi_reduction <add>, {{.*}} : vector<8x32x128xf32> to vector<32x128xf32>
+// CHECK-NEXT:  xetile.tile_reduce <add>, {{.*}} [1]
+// CHECK-NEXT:  arith.truncf
+// CHECK:       vector.multi_reduction <maxnumf>, {{.*}} [0]
+func.func @two_steps(%v: vector<8x32x128xf16>, %a: vector<32xf16>, %b: vector<32x128xf16>) -> (vector<32xf16>, vector<32x128xf16>) {
+  %0 = vector.multi_reduction <add>, %v, %a [0, 2] : vector<8x32x128xf16> to vector<32xf16>
+  %1 = vector.multi_reduction <maxnumf>, %v, %b [0] : vector<8x32x128xf16> to vector<32x128xf16>
+  return %0, %1 : vector<32xf16>, vector<32x128xf16>
 }
 
 // What only one side has is summed up; all of a batch is in one dimension, in front.

@@ -158,11 +158,18 @@ def _offsets(b: Builder, window: Window) -> SSAValue:
         if window.shape[dim] == 1:
             continue
         places = places_along(b, window.shape, dim)
-        steps = b.insert(vector.BroadcastOp(b.index(stride), places.type))
-        part = spread(b, b.insert(arith.MuliOp(places, steps)), matrix)
+        part = spread(b, _times(b, places, stride), matrix)
         total = part if total is None else b.insert(arith.AddiOp(total, part))
     zeros = VectorType(IndexType(), list(matrix))
     return b.constant(0, zeros) if total is None else total
+
+
+def _times(b: Builder, places: SSAValue, stride: Index) -> SSAValue:
+    """Each of some places times a stride."""
+    if isinstance(stride, int) and stride == 1:
+        return places
+    steps = b.insert(vector.BroadcastOp(b.index(stride), places.type))
+    return b.insert(arith.MuliOp(places, steps))
 
 
 def _read(
@@ -240,10 +247,7 @@ def _indexed(
     if offsets.type != wide:
         offsets = b.insert(arith.IndexCastOp(offsets, wide))
     stride = layout.strides[-1] if layout.strides else 1
-    if stride != 1:
-        steps = b.insert(vector.BroadcastOp(b.index(stride), wide))
-        offsets = b.insert(arith.MuliOp(offsets, steps))
-    return window, offsets
+    return window, _times(b, offsets, stride)
 
 
 def _gather(b: Builder, op: vector.GatherOp) -> Values:

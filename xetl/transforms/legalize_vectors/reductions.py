@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from math import prod
 
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import element_type, shape_of
+from xetl.dialects.combining import CombiningKindAttr
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.reduction_kinds import operation_of
-from xetl.dialects.upstream import vector
+from xetl.dialects.literals import make_splat
+from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
+from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileReduceOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.shapes import as_matrix, cast, permuted
@@ -19,31 +21,58 @@ from xetl.transforms.rewriting import Rule, Values
 
 
 def reduced(b: Builder, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAValue:
-    """Reduce some dimensions: a matrix of one row or column with what remains.
+    """Reduce some dimensions: a matrix with what remains, row by row.
 
-    Where the dimensions that stay are not side by side, the reduced ones come first,
-    or last if the last one is among them: rows are whole then.
+    Reduced dimensions at the end are the columns of a matrix.  Those before come first
+    and are reduced first: see `LEADING`.
     """
-    shape = shape_of(value.type)
-    sides = [
-        (is_reduced, prod(shape[dim] for dim in group))
-        for is_reduced, group in groupby(range(len(shape)), lambda dim: dim in dims)
-    ]
-    sides = [side for side in sides if side[1] > 1]
-    flags = [is_reduced for is_reduced, _ in sides]
-    if True not in flags:
-        return cast(b, value, (1, prod(shape)))
-    if flags == [True]:
+    shape, element = shape_of(value.type), element_type(value.type)
+    gone = [dim for dim, size in enumerate(shape) if dim in dims and size > 1]
+    rest = prod(shape) // prod(shape[dim] for dim in gone)
+    if not gone:
+        return as_matrix(b, value)
+    if rest == 1:
         return b.insert(TileReduceOp(kind, as_matrix(b, value), [0, 1]))
-    kept = [dim for dim in range(len(shape)) if dim not in dims]
-    if len(flags) > 2:
-        order = [*kept, *dims] if flags[-1] else [*dims, *kept]
-        value = permuted(b, value, order)
-    rest = prod(shape[dim] for dim in kept)
-    count = prod(shape) // rest
-    if flags[-1]:
-        return b.insert(TileReduceOp(kind, cast(b, value, (rest, count)), [1]))
-    return b.insert(TileReduceOp(kind, cast(b, value, (count, rest)), [0]))
+    end = len(shape)
+    while end - 1 in gone or shape[end - 1] == 1:
+        end -= 1
+    outer = [dim for dim in gone if dim < end]
+    if not outer:
+        matrix = cast(b, value, (rest, prod(shape) // rest))
+        return b.insert(TileReduceOp(kind, matrix, [1]))
+    inner = prod(shape[dim] for dim in gone if dim > end - 1)
+    sums = sums_run_in(kind, element) if inner > 1 else element
+    if sums != element:  # one rounding, whatever the number of steps
+        value = b.insert(arith.ExtfOp(value, VectorType(sums, list(shape))))
+    kept = [dim for dim in range(len(shape)) if dim not in outer]
+    value = _over_leading(b, permuted(b, value, [*outer, *kept]), kind, len(outer))
+    if inner > 1:
+        value = b.insert(TileReduceOp(kind, cast(b, value, (rest, inner)), [1]))
+    if sums != element:
+        narrow = VectorType(element, list(shape_of(value.type)))
+        value = b.insert(arith.TruncfOp(value, narrow))
+    return value
+
+
+def _over_leading(b: Builder, value: SSAValue, kind: str, count: int) -> SSAValue:
+    """Reduce the first dimensions of a vector: a matrix with what remains."""
+    shape, element = shape_of(value.type), element_type(value.type)
+    depth, columns = prod(shape[:count]), shape[-1]
+    rows = prod(shape) // depth // columns
+    if rows == 1:
+        return b.insert(TileReduceOp(kind, cast(b, value, (depth, columns)), [0]))
+    start = b.constant(identity_of(kind, element), VectorType(element, [rows, columns]))
+    whole = cast(b, value, (depth, rows, columns))
+    name = CombiningKindAttr(kind)
+    return b.insert(vector.MultiReductionOp(name, whole, start, LEADING))
+
+
+LEADING = (0,)
+"""The dimensions of the one `vector.multi_reduction` that is left to backends.
+
+It reduces the first of three dimensions and starts from the identity: matrices are
+combined, element by element or as rows of a longer matrix.
+"""
 
 
 def _reduce(
@@ -65,9 +94,20 @@ def _reduction(b: Builder, op: vector.ReductionOp) -> Values:
     return _reduce(b, op, [0])
 
 
-def multi_reduction(b: Builder, op: vector.MultiReductionOp) -> Values:
+def multi_reduction(b: Builder, op: vector.MultiReductionOp) -> Values | None:
     """Reduce some dimensions of a vector of any rank."""
+    if len(shape_of(op.source.type)) == 3 and op.dims == LEADING and _is_identity(op):
+        return None
     return _reduce(b, op, op.dims)
+
+
+def _is_identity(op: vector.MultiReductionOp) -> bool:
+    """Whether a reduction starts from a constant that changes nothing."""
+    type_, start = op.acc.type, op.acc.owner
+    neutral = identity_of(op.kind.kind, element_type(type_))
+    return isinstance(start, arith.ConstantOp) and start.value == make_splat(
+        neutral, type_
+    )
 
 
 RULES: dict[type[Operation], Rule] = {

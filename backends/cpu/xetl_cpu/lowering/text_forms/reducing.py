@@ -33,6 +33,14 @@ def _tile_reduce(op: TileReduceOp) -> None:
     replace_by(op, value)
 
 
+def _multi_reduction(op: vector.MultiReductionOp) -> None:
+    """Matrices are combined: each is a row."""
+    w, (count, rows, columns) = Builder.before(op), vector_type(op.source).get_shape()
+    matrix = cast(w, op.source, (count, rows * columns))
+    found = w.insert(TileReduceOp(op.kind.kind, matrix, [0]))
+    replace_by(op, cast(w, found, (rows, columns)))
+
+
 # Products ---------------------------------------------------------------------------
 
 
@@ -75,6 +83,7 @@ def _tile_mma(op: TileMmaOp) -> None:
 
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
+    vector.MultiReductionOp: _multi_reduction,
     vector.ContractOp: _contract,
     TileReduceOp: _tile_reduce,
     TileMmaOp: _tile_mma,

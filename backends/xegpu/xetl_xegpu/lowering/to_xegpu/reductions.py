@@ -186,6 +186,22 @@ def _grouped(c: Converter, kind: str, source: Pieces, dim: int, size: int) -> Pi
     return Pieces(dims, source.element, parts)
 
 
+def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
+    """Matrices are combined, element by element."""
+    source, (count, rows, columns) = c.pieces(op.source), c.pieces(op.source).shape
+    sums = sums_run_in(op.kind.kind, source.element)
+    found: list[list[SSAValue]] = []
+    for number in range(count):
+
+        def where(row: int, column: int, first: int = number * rows) -> Origin:
+            return Origin(source, first + row, column)
+
+        parts = rearranged(c, rows, columns, source.element, where)
+        found.append([widened(c, part, sums) for part in parts])
+    whole = [combined(c, op.kind.kind, each) for each in zip(*found)]
+    c.give_parts(op.result, [narrowed(c, part, source.element) for part in whole])
+
+
 def _tile_broadcast(c: Converter, op: TileBroadcastOp) -> None:
     type_ = vector_type(op.result)
     c.give_parts(op.result, repeated(c, c.pieces(op.source), type_))
@@ -252,6 +268,7 @@ def _across(c: Converter, kind: str, source: Pieces, line: SSAValue) -> SSAValue
 
 RULES: dict[type[Operation], Rule] = {
     TileReduceOp: _tile_reduce,
+    vector.MultiReductionOp: _multi_reduction,
     TileBroadcastOp: _tile_broadcast,
     TileScanOp: _scan,
 }
