@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := setup.cfg setup.py pyproject.toml CMakeLists.txt
 
-.PHONY: demo check test test-slow bench lint docs clean
+.PHONY: demo check check-alone test test-alone test-slow bench lint docs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -30,13 +30,25 @@ demo: $(VENV)/.demo
 	@$(BIN)/python tutorials/demo_digits.py
 
 # While developing: the lints, and one case of each test that needs no OpenCL device;
-# `make test` has what Intel's offline compiler makes, and the scripts that users run.
-NOT_CHECKED := tests/backends/xegpu/offline tests/test_demo.py tests/test_tutorials.py
-check: lint
+# `make test` has what Intel's offline compiler makes, what starts many processes, and the
+# scripts that users run.
+STARTS_PROCESSES := $(addprefix tests/runtime/test_,end_to_end.py imports.py locks.py \
+  pickling.py stale.py torch_compile.py) $(addprefix tests/backends/cpu/test_,libxsmm_2.py \
+  nested_launches.py stored_products.py threads.py)
+NOT_CHECKED := $(STARTS_PROCESSES) tests/backends/xegpu/offline \
+  tests/test_demo.py tests/test_tutorials.py
+check: $(VENV)/.test
+	@$(MAKE) -j2 lint check-alone
+
+check-alone:
 	$(BIN)/python -m pytest -n auto -m 'not slow' --targets host --one-of-each \
 	  $(addprefix --ignore=,$(NOT_CHECKED)) $(PYTEST_ARGS)
 
-test: lint
+# Pyright has one core for a minute, so the tests begin meanwhile.
+test: $(VENV)/.test
+	@$(MAKE) -j2 lint test-alone
+
+test-alone:
 	$(BIN)/python -m pytest -n auto -m 'not slow' $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test

@@ -21,7 +21,7 @@ ON_A_DEVICE = "xegpu"
 
 LARGE_MATRICES = (
     *("backends/xegpu/test_conversion_", "backends/xegpu/emit/"),
-    *("backends/xegpu/offline/", "backends/cpu/", "transforms/", "numerics/"),
+    *("backends/xegpu/offline/", "backends/cpu/", "transforms/", "numerics/", "ops/"),
 )
 """Files of other tests whose every cell converts or builds a kernel, by their paths."""
 
@@ -148,6 +148,10 @@ def pytest_collection_modifyitems(
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now stays: the collector need not look through it again."""
+    """What is there by now stays: the collector need not look through it again.
+
+    Compiling makes many objects; to look for circles less often saves a twentieth.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

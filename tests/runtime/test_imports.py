@@ -94,7 +94,14 @@ launch(case)
 """
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.05, 0.1, 0.15, 0.2, 0.3])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        0.05,
+        0.2,
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (0.02, 0.1, 0.15, 0.3)),
+    ],
+)
 def test_a_first_launch_may_be_interrupted(seconds: float) -> None:
     """Most of its time goes into loading xDSL, LLVM and the passes."""
     done = subprocess.run(

@@ -68,7 +68,9 @@ def count(module, kind):
 
 @some
 @given(data=st.data(), shape=shapes, subgroups=st.sampled_from(SUBGROUPS))
-@pytest.mark.parametrize("chunks", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    "chunks", [1, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 8))]
+)
 def test_any_layout_to_any_other(chunks, data, shape, subgroups):
     source = data.draw(layouts(shape, subgroups))
     target = data.draw(layouts(shape, subgroups))

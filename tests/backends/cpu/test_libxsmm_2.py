@@ -268,7 +268,9 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
     assert same_product(a, b, c)
 
 
-@pytest.mark.parametrize("given", ["", "lib/libxsmm.so"])
+@pytest.mark.parametrize(
+    "given", ["", pytest.param("lib/libxsmm.so", marks=pytest.mark.slow)]
+)
 def test_a_libxsmm_is_given_by_its_folder_or_file(given: str, tmp_path: Path) -> None:
     """The shim is built when it is first asked for, and kept."""
     root = libxsmm_2.stand_in()

@@ -53,7 +53,14 @@ def gemm(A, B, C, PRECISION: constexpr, BM: constexpr, BN: constexpr, BK: conste
 
 @each_target
 @pytest.mark.parametrize("precision", [None, "bf16x3"])
-@pytest.mark.parametrize(("size", "depth"), [(64, 32), (64, 16), (256, 32), (256, 16)])
+@pytest.mark.parametrize(
+    ("size", "depth"),
+    [
+        (64, 32),
+        (64, 16),
+        *(pytest.param(256, n, marks=pytest.mark.slow) for n in (32, 16)),
+    ],
+)
 def test_products_of_f32(target: str, precision, size: int, depth: int) -> None:
     arrays = [np.zeros((64, 64), np.float32) for _ in range(3)]
     check(gemm, [*arrays, precision, size, size, depth], target)
@@ -75,8 +82,8 @@ def bytes_of(kernel, text: str, target: str, **constants) -> int | None:
 
 
 @each_target
-@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f64"])
-@pytest.mark.parametrize("width", [64, 128])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("width", [64, pytest.param(128, marks=pytest.mark.slow)])
 def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
     if (dtype, width) == ("f64", 128):
         return  # the sums alone are half of the registers
@@ -97,7 +104,7 @@ def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
 
 
 @each_target
-@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("activation", [None, gelu])
 def test_the_ready_made_product(target: str, dtype: str, activation) -> None:
     spilled = bytes_of(
