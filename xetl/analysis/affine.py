@@ -60,7 +60,7 @@ def is_non_negative(
     if isinstance(op, memref.ExtractStridedMetadataOp):
         rank = (len(op.results) - 2) // 2
         return isinstance(value, OpResult) and 1 <= value.index < 2 + rank
-    if isinstance(op, arith.MaxsiOp):
+    if isinstance(op, arith.MaxsiOp | arith.MinuiOp):
         return any(is_non_negative(each, is_size) for each in op.operands)
     if isinstance(op, arith.SelectOp):
         return all(is_non_negative(each, is_size) for each in op.operands[1:])

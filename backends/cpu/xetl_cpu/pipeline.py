@@ -25,6 +25,7 @@ from xetl_cpu.emit.log import entry_of, log_operations
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.block_registers import BlockRegistersPass
+from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.compute_operands import ComputeOperandsPass
 from xetl_cpu.lowering.convert_block_gemm_to_brgemm import (
@@ -88,6 +89,7 @@ def passes(target: str) -> list[ModulePass]:
         FoldAddIntoMmaPass(),
         MaterializeGridPass(),
         MaterializeSubgroupsPass(),
+        ClampTileOffsetsPass(),
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
         # known when operands are computed or packed ahead of them.

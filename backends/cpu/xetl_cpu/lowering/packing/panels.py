@@ -113,8 +113,9 @@ def measure(
     tiles: Index = 1
     if plan.tile is not None:
         tiles = _most_tiles(along_n, n, loop, build)
-        if plan.tile.block is loop.body.block:
-            tiles = build.minimum(loop.upper_bounds[plan.tile.index], tiles)
+        axis = plan.axis(loop)
+        if axis is not None:
+            tiles = build.minimum(loop.upper_bounds[axis], tiles)
     source = None
     if plan.batch is None:
         # Computed in the program, it may still be the same for all of them.
@@ -203,12 +204,14 @@ def reserve(
 
 def _many_share(packing: Packing, build: Builder) -> SSAValue:
     """Whether packing before the programs pays: several of them read each tile."""
-    loop, tile = packing.loop, packing.plan.tile
-    sharers: Index = 1
-    for axis, extent in zip(loop.body.block.args, loop.upper_bounds, strict=True):
-        sharers = sharers if axis is tile else build.times(sharers, extent)
-    if tile is not None and tile.block is not loop.body.block:
-        return build.compare("sgt", sharers, 0)  # each program reads all tiles
+    loop, plan = packing.loop, packing.plan
+    axis, sharers = plan.axis(loop), 1
+    for number, extent in enumerate(loop.upper_bounds):
+        sharers = sharers if number == axis else build.times(sharers, extent)
+    if not plan.is_of_program(loop):
+        return build.compare("sgt", sharers, 0)  # each program reads many tiles
+    if plan.tile is not None and axis is None:
+        sharers = build.divided(sharers, build.maximum(packing.tiles, 1))
     least = 1 if packing.by_thread else max(1, _FEW_ROWS // packing.blocking.block_m)
     return build.compare("sgt", sharers, least)
 
@@ -242,9 +245,7 @@ def read_packed(packing: Packing) -> None:
     op.erase()
 
 
-def _number(
-    counter: BlockArgument, offset: Index, extent: int, build: Builder
-) -> Index:
+def _number(counter: SSAValue, offset: Index, extent: int, build: Builder) -> Index:
     """Which tile is at an offset that ``counter`` counts."""
     if multiple_of(offset, extent) is counter:
         return counter
@@ -365,10 +366,9 @@ def _source(init: InitTileOp, plan: Plan, build: Builder) -> Matrix:
 
 def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
     """Whether a tile of B is that of a program's number, and a matter of one thread."""
-    tile = plan.tile
     if plan.step is not None or plan.batch is not None:
         return False
-    is_number = tile is None or tile.block is loop.body.block
+    is_number = plan.tile is None or plan.axis(loop) is not None
     return is_number and not any(isinstance(op, FibersOp) for op in loop.walk())
 
 
@@ -386,8 +386,9 @@ def pays_by_thread(
     tiles, their programs follow each other. ``tiles``: how many there are.
     """
     slower: Index = 1
-    if plan.tile is not None:
-        for extent in loop.upper_bounds[plan.tile.index + 1 :]:
+    axis = plan.axis(loop)
+    if axis is not None:
+        for extent in loop.upper_bounds[axis + 1 :]:
             slower = build.times(slower, extent)
     enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
     is_cheap = build.insert(arith.OriOp(enough, is_small))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside, is_multiple_of, multiple_of
 from xetl.dialects.base import Index
@@ -37,8 +37,9 @@ class Plan:
     Attributes:
         init: the operand's tile.
         n_dim: which of its dimensions is n.
-        tile: the program's number, or the counter of a loop in the program, that
-            counts the tiles along n; None: there is one.
+        tile: the program's number, the counter of a loop in the program, or what a
+            program computes of its number, that counts the tiles along n; None: there
+            is one.
         k_start: where along k it starts; None: where ``step`` says.
         step: counts parts of k, one product's depth each; all are packed.
         batch: the number of the grid's axis that chooses the matrix; None: there is
@@ -47,7 +48,7 @@ class Plan:
 
     init: InitTileOp
     n_dim: int
-    tile: BlockArgument | None
+    tile: SSAValue | None
     k_start: Index | None
     step: BlockArgument | None
     batch: int | None
@@ -59,6 +60,22 @@ class Plan:
             return None
         is_argument = isinstance(base.block.parent_op(), func.FuncOp)
         return base.index if is_argument else None
+
+    def axis(self, loop: scf.ParallelOp) -> int | None:
+        """Which number of a program counts the tiles, if one does."""
+        tile = self.tile
+        if isinstance(tile, BlockArgument) and tile.block is loop.body.block:
+            return tile.index
+        return None
+
+    def is_of_program(self, loop: scf.ParallelOp) -> bool:
+        """Whether a program needs one tile; else it has a loop over tiles."""
+        tile = self.tile
+        if tile is None or isinstance(tile, BlockArgument):
+            return tile is None or self.axis(loop) is not None
+        return (
+            isinstance(tile.owner, Operation) and tile.owner.parent is loop.body.block
+        )
 
     def may_be_brought(self) -> bool:
         """Whether it is one matrix, all of which is packed."""
@@ -90,10 +107,12 @@ def same_index(left: _Fact, right: _Fact) -> bool:
 
 def _kind_of_tile(plan: Plan) -> _Fact:
     """What decides how many tiles are packed: an axis of the grid, or the matrix."""
-    if plan.tile is None:
+    tile = plan.tile
+    if tile is None:
         return "one"
-    is_serial = isinstance(plan.tile.block.parent_op(), scf.ForOp)
-    return "all" if is_serial else plan.tile.index
+    if not isinstance(tile, BlockArgument):
+        return "all"
+    return "all" if isinstance(tile.block.parent_op(), scf.ForOp) else tile.index
 
 
 class NotPackedError(Exception):
@@ -155,13 +174,19 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
         raise NotPackedError("its place along n and along k grow together")
     rest = [init.source, op.count, *sizes, *init.mixed_strides]
     rest += [] if k_start is None else [k_start]
-    batch = _batch(rest, loop, {tile, step})
+    batch = _batch(rest, loop, {*_counters(tile, loop), step})
     own = None if batch is None else loop.body.block.args[batch]
     if own is not None and not is_shared(loop, own, tile):
         raise NotPackedError("no other program multiplies by it")
     if not all(has_bound(value, loop) for value in (op.count, *sizes)):
         raise NotPackedError("its size is not known before the programs run")
     return Plan(init, n_dim, tile, k_start, step, batch)
+
+
+def _counters(tile: SSAValue | None, loop: scf.ParallelOp) -> set[BlockArgument]:
+    """What decides which tile along n it is: all programs' numbers, if nobody knows."""
+    found = set[BlockArgument]() if tile is None else counters_of([tile], loop)
+    return set(loop.body.block.args) if found is None else found
 
 
 def is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
@@ -175,7 +200,7 @@ def is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
 
 def _number_of(
     offset: Index, extent: int, loop: scf.ParallelOp
-) -> tuple[bool, BlockArgument | None]:
+) -> tuple[bool, SSAValue | None]:
     """What counts the tiles of ``extent``; (True, None): there is one tile."""
     if constant_index(offset) == 0:
         return True, None
@@ -183,7 +208,19 @@ def _number_of(
     if isinstance(number, BlockArgument) and number.block is loop.body.block:
         return True, number
     counter = _serial_counter(offset, extent, loop)
+    if counter is None and _is_computed(number, loop):
+        return True, number
     return counter is not None, counter
+
+
+def _is_computed(number: SSAValue | None, loop: scf.ParallelOp) -> bool:
+    """Whether it is not negative, and made of programs' numbers: ``pid % tiles``.
+
+    A number that is read from memory may be one of a few: packing all tiles were waste.
+    """
+    if number is None or isinstance(number, BlockArgument):
+        return False
+    return is_non_negative(number) and bool(counters_of([number], loop))
 
 
 def _serial_counter(
@@ -212,7 +249,7 @@ def _step_of(
     if depth % max(blocking.k_pack, blocking.k_step) != 0:
         return None
     found, step = _number_of(offset, depth, loop)
-    return step if found else None
+    return step if found and isinstance(step, BlockArgument) else None
 
 
 def _batch(
@@ -233,7 +270,7 @@ def _batch(
     return next((one.index for one in sources), None)
 
 
-def is_shared(loop: scf.ParallelOp, *own: BlockArgument | None) -> bool:
+def is_shared(loop: scf.ParallelOp, *own: SSAValue | None) -> bool:
     """Whether programs differ by other numbers, too: then some agree in these."""
     return any(
         axis not in own and any(True for _ in axis.uses)

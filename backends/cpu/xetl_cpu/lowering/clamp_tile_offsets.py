@@ -1,0 +1,126 @@
+"""clamp-tile-offsets: tiles that may start before their matrix start behind its end.
+
+Before: ``xetile.init_tile %A[%q * 64, %k], [%rows, %cols]``, nothing known of ``%q``
+After:  the same at ``min(%q, ceil(%rows / 64)) * 64``, the minimum being unsigned
+
+Why: what is proven not to be negative is raised to GEMMs, packed once and stored from
+registers, and numbers computed of a program's number (``pid % n``, grouped orders)
+prove nothing. A tile at a negative multiple of its extent has no element in the matrix,
+and none at the clamped place: loads pad, stores store nothing, both ways.
+
+Left alone: what is proven already, what is no multiple of the extent, and dimensions
+along which the tile moves.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.analysis.affine import dominates, multiple_of
+from xetl.dialects.base import Index
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, scf
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    UpdateTileOffsetOp,
+)
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.tiles import is_non_negative, tile_sizes
+
+
+class ClampTileOffsetsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "clamp-tile-offsets"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for init in [each for each in op.walk() if isinstance(each, InitTileOp)]:
+            _clamp(init)
+
+
+def _clamp(init: InitTileOp) -> None:
+    sizes, shape = tile_sizes(init), init.result.type.shape
+    offsets = list(init.mixed_offsets)
+    if init.indices is not None or sizes is None or len(sizes) != len(offsets):
+        return
+    unknown = [dim for dim, each in enumerate(offsets) if not is_non_negative(each)]
+    unknown = [dim for dim in unknown if multiple_of(offsets[dim], shape[dim])]
+    unknown = [dim for dim in unknown if is_non_negative(sizes[dim])]
+    if not unknown or (fixed := _dims_that_stay(init.result, len(offsets))) is None:
+        return
+    for dim in set(unknown) & fixed:
+        offsets[dim] = _clamped(offsets[dim], sizes[dim], shape[dim], init)
+    new = InitTileOp(
+        init.source,
+        offsets,
+        init.result.type,
+        sizes=init.mixed_sizes,
+        strides=init.mixed_strides,
+        location=init.location,
+    )
+    Builder.before(init).add(new)
+    new.result.name_hint = init.result.name_hint
+    init.result.replace_all_uses_with(new.result)
+    init.detach()
+    init.erase()
+
+
+def _clamped(offset: Index, size: Index, extent: int, init: InitTileOp) -> Index:
+    number = multiple_of(offset, extent)
+    assert number is not None
+    build = _behind(number, size, init)
+    last = build.index(build.ceil_divided(size, extent))
+    return build.times(build.insert(arith.MinuiOp(number, last)), extent)
+
+
+def _behind(number: SSAValue, size: Index, init: InitTileOp) -> Builder:
+    """As early as can be: a product asks where its store will be before it runs."""
+    values = [number] if isinstance(size, int) else [number, size]
+    for last in values:
+        owner = last.owner
+        others = [each for each in values if each is not last]
+        if isinstance(owner, Operation) and all(dominates(v, owner) for v in others):
+            return Builder.after(last)
+    return Builder.before(init)
+
+
+def _dims_that_stay(tile: SSAValue, rank: int) -> set[int] | None:
+    """Dimensions along which a tile is never moved; None: it goes who knows where."""
+    fixed, seen, pending = set(range(rank)), set[SSAValue](), [tile]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            user = use.operation
+            if isinstance(user, LoadTileOp | StoreTileOp | PrefetchTileOp):
+                continue
+            if isinstance(user, UpdateTileOffsetOp):
+                steps = enumerate(user.mixed_offsets)
+                fixed -= {dim for dim, step in steps if constant_index(step) != 0}
+                pending.append(user.result)
+                continue
+            carried = _carried(user, use.index)
+            if carried is None:
+                return None
+            pending += carried
+    return fixed
+
+
+def _carried(user: Operation, index: int) -> list[SSAValue] | None:
+    """What a loop makes of the operand number ``index`` of its head or its yield."""
+    loop = user.parent_op() if isinstance(user, scf.YieldOp) else user
+    if not isinstance(loop, scf.ForOp):
+        return None
+    number = index if isinstance(user, scf.YieldOp) else index - 3
+    if number < 0:
+        return None
+    return [loop.body.block.args[1 + number], loop.results[number]]
