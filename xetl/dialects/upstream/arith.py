@@ -270,7 +270,7 @@ class BitcastOp(CastOp, name="arith.bitcast"):
         same = shape_of(source) == shape_of(result) and bit_width(
             element_type(source)
         ) == bit_width(element_type(result))
-        check(same, f"a bitcast keeps shape and width, found {source} to {result}")
+        check(same, "a bitcast keeps shape and width, found {} to {}", source, result)
 
 
 class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
@@ -292,7 +292,9 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
         expected = boolean_like(type_)
         check(
             self.overflow.type == expected,
-            f"the carry is {expected}, found {self.overflow.type}",
+            "the carry is {}, found {}",
+            expected,
+            self.overflow.type,
         )
 
 
@@ -480,13 +482,15 @@ class SelectOp(XetlOp, name="arith.select"):
         type_, condition = self.result.type, self.condition.type
         check(
             self.true_value.type == type_ == self.false_value.type,
-            f"select needs one type, found {self.true_value.type} and "
-            f"{self.false_value.type}",
+            "select needs one type, found {} and {}",
+            self.true_value.type,
+            self.false_value.type,
         )
         check(
             condition in (i1, boolean_like(type_)),
-            f"the condition must be i1 or i1 of shape {shape_of(type_)}, "
-            f"found {condition}",
+            "the condition must be i1 or i1 of shape {}, found {}",
+            shape_of(type_),
+            condition,
         )
 
 

@@ -244,7 +244,9 @@ class CastOp(ElementwiseOp):
         source, result = self.source.type, self.result.type
         check(
             shape_of(source) == shape_of(result),
-            f"a cast keeps the shape, found {source} to {result}",
+            "a cast keeps the shape, found {} to {}",
+            source,
+            result,
         )
         _check_elements(self.SOURCE, source)
         _check_elements(self.RESULT, result)
@@ -272,7 +274,9 @@ class WideningOp(CastOp):
         """Check that the result is wider."""
         check(
             bit_width(source) < bit_width(result),
-            f"the result must be wider than the source, found {source} to {result}",
+            "the result must be wider than the source, found {} to {}",
+            source,
+            result,
         )
 
 
@@ -283,7 +287,9 @@ class NarrowingOp(CastOp):
         """Check that the result is narrower."""
         check(
             bit_width(source) > bit_width(result),
-            f"the result must be narrower than the source, found {source} to {result}",
+            "the result must be narrower than the source, found {} to {}",
+            source,
+            result,
         )
 
 
@@ -294,7 +300,9 @@ class IndexConversionOp(CastOp):
         """Check that exactly one side is `index`."""
         check(
             isinstance(source, IndexType) != isinstance(result, IndexType),
-            f"one side must be index, the other an integer, found {source} to {result}",
+            "one side must be index, the other an integer, found {} to {}",
+            source,
+            result,
         )
 
 
@@ -328,9 +336,12 @@ class CompareOp(ElementwiseOp):
     def verify_(self) -> None:
         """Check that both sides have one type and the result is i1 in its shape."""
         left, right, result = self.lhs.type, self.rhs.type, self.result.type
-        check(left == right, f"compared types differ: {left} and {right}")
+        check(left == right, "compared types differ: {} and {}", left, right)
         _check_elements(self.KIND, left)
         check(
             result == boolean_like(left),
-            f"comparing {left} gives {boolean_like(left)}, found {result}",
+            "comparing {} gives {}, found {}",
+            left,
+            boolean_like(left),
+            result,
         )

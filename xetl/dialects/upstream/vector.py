@@ -89,13 +89,15 @@ class BroadcastOp(_ConversionOp, name="vector.broadcast"):
         source, result = self.source.type, self.result.type
         check(
             _element_type(source) == result.element_type,
-            f"a broadcast keeps the element type, found {source} to {result}",
+            "a broadcast keeps the element type, found {} to {}",
+            source,
+            result,
         )
         old, new = shape_of(source), result.get_shape()
         fits = len(old) <= len(new) and all(
             a in (1, b) for a, b in zip(reversed(old), reversed(new))
         )
-        check(fits, f"{source} cannot be broadcast to {result}")
+        check(fits, "{} cannot be broadcast to {}", source, result)
 
 
 class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
@@ -107,7 +109,9 @@ class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
         check(
             source.element_type == result.element_type
             and source.element_count() == result.element_count(),
-            f"a shape_cast keeps elements and their number, found {source} to {result}",
+            "a shape_cast keeps elements and their number, found {} to {}",
+            source,
+            result,
         )
 
 
@@ -120,7 +124,9 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
         bits = [v.element_count() * bit_width(v.element_type) for v in (source, result)]
         check(
             bits[0] == bits[1] and source.get_shape()[:-1] == result.get_shape()[:-1],
-            f"a bitcast keeps the bits of each row, found {source} to {result}",
+            "a bitcast keeps the bits of each row, found {} to {}",
+            source,
+            result,
         )
 
 
@@ -138,7 +144,8 @@ class StepOp(XetlOp, name="vector.step"):
         found = self.result.type
         check(
             found.get_num_dims() == 1 and isinstance(found.element_type, IndexType),
-            f"vector.step gives a vector of index of rank 1, found {found}",
+            "vector.step gives a vector of index of rank 1, found {}",
+            found,
         )
 
 
@@ -174,14 +181,17 @@ class TransposeOp(XetlOp, name="vector.transpose"):
         source, dims = vector_type(self.source), self.dims
         check(
             sorted(dims) == list(range(source.get_num_dims())),
-            f"expected a permutation of {source.get_num_dims()} dimensions, "
-            f"found {list(dims)}",
+            "expected a permutation of {} dimensions, found {}",
+            source.get_num_dims(),
+            list(dims),
         )
         shape = [source.get_shape()[dim] for dim in dims]
         expected = VectorType(source.element_type, shape)
         check(
             self.result.type == expected,
-            f"the transposed vector is {expected}, found {self.result.type}",
+            "the transposed vector is {}, found {}",
+            expected,
+            self.result.type,
         )
 
 
@@ -233,14 +243,20 @@ def _check_position(
             not isinstance(i, int) or 0 <= i < extent
             for i, extent in zip(position, shape)
         ),
-        f"position {list(position)} does not lie in {source}",
+        "position {} does not lie in {}",
+        list(position),
+        source,
     )
     expected = _part_type(source, len(position))
     # MLIR also allows a vector of one element where a scalar would do.
     one = VectorType(source.element_type, [1])
     check(
         part in (expected, one),
-        f"at {len(position)} indices of {source} is {expected}, found {part}",
+        "at {} indices of {} is {}, found {}",
+        len(position),
+        source,
+        expected,
+        part,
     )
 
 

@@ -55,18 +55,20 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
     """Check indices against the memref, and its element type against the vector's."""
     type_ = memref_type(base)
     rank = type_.get_num_dims()
-    check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
+    check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
     if is_vector(vector):
         check(
             type_.element_type in (vector, vector.element_type),
-            f"the memref holds {type_.element_type}, the vector is {vector}",
+            "the memref holds {}, the vector is {}",
+            type_.element_type,
+            vector,
         )
 
 
 def check_mask(mask: SSAValue, vector: Attribute) -> None:
     """Check that a mask has one bit for each element."""
     expected = VectorType(i1, shape_of(vector))
-    check(mask.type == expected, f"the mask is {mask.type}, expected {expected}")
+    check(mask.type == expected, "the mask is {}, expected {}", mask.type, expected)
 
 
 class LoadOp(XetlOp, name="vector.load"):
@@ -177,7 +179,9 @@ class GatherOp(XetlOp, name="vector.gather"):
         shape = self.result.type.get_shape()
         check(
             vector_type(self.index_vec).get_shape() == shape,
-            f"the indices must have shape {shape}, found {self.index_vec.type}",
+            "the indices must have shape {}, found {}",
+            shape,
+            self.index_vec.type,
         )
 
 
@@ -249,10 +253,12 @@ class _TransferOp(XetlOp):
         """Check indices, element types, mask and flags."""
         memory = memref_type(base)
         rank = memory.get_num_dims()
-        check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
+        check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
         check(
             memory.element_type == vector.element_type,
-            f"the memref holds {memory.element_type}, the vector is {vector}",
+            "the memref holds {}, the vector is {}",
+            memory.element_type,
+            vector,
         )
         flags = self.properties["in_bounds"]
         check(
@@ -262,7 +268,8 @@ class _TransferOp(XetlOp):
         expected = VectorType(i1, vector.shape)
         check(
             mask is None or mask.type == expected,
-            f"the mask must be {expected}",
+            "the mask must be {}",
+            expected,
         )
 
 
