@@ -290,12 +290,8 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
         one = self.lhs.type == self.rhs.type == type_
         check(one and is_integer(type_), "operands and sum have one type of integers")
         expected = boolean_like(type_)
-        check(
-            self.overflow.type == expected,
-            "the carry is {}, found {}",
-            expected,
-            self.overflow.type,
-        )
+        carry = self.overflow.type
+        check(carry == expected, "the carry is {}, found {}", expected, carry)
 
 
 class _ExtendedProductOp(XetlOp):
