@@ -21,7 +21,8 @@ ON_A_DEVICE = "xegpu"
 
 LARGE_MATRICES = (
     *("backends/xegpu/test_conversion_", "backends/xegpu/emit/"),
-    *("backends/xegpu/offline/", "backends/cpu/", "transforms/", "numerics/", "ops/"),
+    *("backends/xegpu/offline/", "backends/cpu/", "backends/reference/", "transforms/"),
+    *("numerics/", "ops/", "frontend/", "language/", "seeds/"),
 )
 """Files of other tests whose every cell converts or builds a kernel, by their paths."""
 
