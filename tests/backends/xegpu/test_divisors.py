@@ -7,7 +7,7 @@ from xdsl.ir import Block, SSAValue
 
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder
-from xetl_xegpu.lowering.to_xegpu.plan import Divisors
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Divisors
 
 
 def test_a_long_program() -> None:

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers import FitRegistersPass
-from xetl_xegpu.lowering.fitting.graph import Graph, Held
-from xetl_xegpu.lowering.fitting.orders import line_of
+from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers
+from xetl_xegpu.lowering.fit_registers.orders import line_of
 
 BF16 = ml_dtypes.bfloat16
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -91,7 +91,7 @@ def _product(step: int, half: int) -> str:
 
 def most(made: simt.FuncOp) -> int:
     """Registers that are in use at once, of 64 bytes."""
-    held = Held(made)
+    held = Registers(made)
     graph = Graph(made.body.block, held)
     return line_of(graph, held, range(len(graph.ops))).most * 16 // 64
 

@@ -31,7 +31,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.dialects.xetile.types import GLOBAL
 from xetl_xegpu.dialect.stage import NO_BLOCKS
-from xetl_xegpu.lowering.to_xegpu.plan import tile_origins
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins
 
 SUFFIX = "_unaligned"
 

@@ -10,7 +10,7 @@ from typing import Any
 from xdsl.ir import Attribute, Block, SSAValue
 
 from xetl.dialects.kinds_of_types import integer_width, is_integer_attr, is_vector
-from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.text_forms.writing import replace_by
@@ -43,18 +43,12 @@ def _bits(type_: Attribute) -> int:
     return integer_width(element) or 64
 
 
-def _constant(w: Builder, number: int, type_: Attribute) -> SSAValue:
-    if is_vector(type_):
-        return w.insert(arith.ConstantOp.splat(number, type_))
-    return w.insert(arith.ConstantOp(make_splat(number, type_), type_))
-
-
 def _shift(op: Any) -> None:
     w, type_ = Builder.before(op), op.result.type
-    most = _constant(w, _bits(type_) - 1, type_)
+    most = w.constant(_bits(type_) - 1, type_)
     amount = w.insert(arith.MinuiOp(op.rhs, most))
     result = w.insert(type(op)(op.lhs, amount))
     if not isinstance(op, arith.ShrsiOp):
         too_far = w.insert(arith.CmpiOp("ugt", op.rhs, most))
-        result = w.insert(arith.SelectOp(too_far, _constant(w, 0, type_), result))
+        result = w.insert(arith.SelectOp(too_far, w.constant(0, type_), result))
     replace_by(op, result)

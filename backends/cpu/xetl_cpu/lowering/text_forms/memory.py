@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.launch_form import SHARED
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import arith, memref
+from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -21,87 +21,51 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from xetl_cpu.lowering.text_forms.writing import replace
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.text_forms.writing import replace_by
 
 
 def _init_tile(op: InitTileOp) -> None:
-    """Leading offsets select a matrix: of no size if they are outside."""
+    """Leading offsets select a matrix: of no rows if they are outside."""
     offsets, source = op.mixed_offsets, op.source
     if op.indices is not None or len(offsets) <= 2 or not is_memref(source.type):
         return
-    meta = memref.ExtractStridedMetadataOp(source)
-    sizes = _values(op.mixed_sizes) or list(meta.results[2 : 2 + len(offsets)])
-    strides = _values(op.mixed_strides) or list(meta.results[2 + len(offsets) :])
-    new: list[Operation] = [meta]
-
-    def add(made: Any) -> Any:
-        new.append(made)
-        return made.results[0]
-
-    def value(each: int | SSAValue) -> SSAValue:
-        return add(arith.ConstantOp.index(each)) if isinstance(each, int) else each
-
-    start = value(0)
-    rows, columns = value(sizes[-2]), value(sizes[-1])
-    zero = start
+    w, rank = Builder.before(op), len(offsets)
+    known = w.add(memref.ExtractStridedMetadataOp(source)).results[2:]
+    sizes: list[Index] = list(op.mixed_sizes) or list(known[:rank])
+    strides: list[Index] = list(op.mixed_strides) or list(known[rank:])
+    start: Index = 0
+    rows, columns = sizes[-2:]
     for place, size, stride in zip(offsets[:-2], sizes, strides):
-        at = value(place)
-        inside = add(arith.CmpiOp("ult", at, value(size)))
-        rows = add(arith.SelectOp(inside, rows, zero))
-        start = add(arith.AddiOp(start, add(arith.MuliOp(at, value(stride)))))
-    pitch = [*strides[-2:]]
-    fastest = op.result.type.order[0] - len(op.result.type.order)
-    pitch[fastest] = 1
+        rows = w.select(w.compare("ult", place, size), rows, 0)
+        start = w.plus(start, w.times(place, stride))
+    pitch, shape = strides[-2:], [w.index(rows), w.index(columns)]
+    pitch[op.result.type.order[0] - len(op.result.type.order)] = 1
     layout = StridedLayoutAttr([s if isinstance(s, int) else None for s in pitch], None)
-    type_ = MemRefType(
-        source.type.element_type,
-        [DYNAMIC_INDEX, DYNAMIC_INDEX],
-        layout,
-        source.type.memory_space,
-    )
-    matrix = add(
-        memref.ReinterpretCastOp(source, [start], [rows, columns], pitch, type_)
-    )
-    replace(
-        op,
-        [
-            *new,
-            InitTileOp(
-                matrix,
-                offsets[-2:],
-                op.result.type,
-                sizes=[rows, columns],
-                strides=pitch,
-            ),
-        ],
-    )
-
-
-def _values(mixed: Any) -> list[int | SSAValue]:
-    return list(mixed)
+    space, dynamic = source.type.memory_space, [DYNAMIC_INDEX, DYNAMIC_INDEX]
+    type_ = MemRefType(source.type.element_type, dynamic, layout, space)
+    matrix = memref.ReinterpretCastOp(source, [w.index(start)], shape, pitch, type_)
+    tile = InitTileOp(w.insert(matrix), offsets[-2:], op.result.type, shape, pitch)
+    replace_by(op, w.insert(tile))
 
 
 def _load_tile(op: LoadTileOp) -> None:
     """One load for each of the vectors of an array."""
     if len(op.results) < 2:
         return
-    columns = tile_type(op.tile).shape[-1]
-    new: list[Operation] = []
+    w, columns = Builder.before(op), tile_type(op.tile).shape[-1]
     loads: list[SSAValue] = []
-    for number in range(len(op.results)):
+    for number, result in enumerate(op.results):
         tile = op.tile
         if number:
-            moved = UpdateTileOffsetOp(tile, [0, number * columns])
-            new.append(moved)
-            tile = moved.result
+            tile = w.insert(UpdateTileOffsetOp(tile, [0, number * columns]))
         load = LoadTileOp.create(
             operands=[tile],
-            result_types=[op.results[number].type],
+            result_types=[result.type],
             properties=dict(op.properties),
         )
-        new.append(load)
-        loads.append(load.results[0])
-    replace(op, new, loads)
+        loads.append(w.insert(load))
+    replace_by(op, *loads)
 
 
 def shared_memory(block: Block) -> None:

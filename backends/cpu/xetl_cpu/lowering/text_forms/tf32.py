@@ -109,9 +109,7 @@ def _rounded(w: Builder, value: SSAValue) -> SSAValue:
     bits = VectorType(i32, type_.get_shape()) if is_vector(type_) else i32
 
     def number(each: int) -> SSAValue:
-        if is_vector(bits):
-            return w.insert(arith.ConstantOp.splat(each, bits))
-        return w.insert(arith.ConstantOp.integer(each, i32))
+        return w.constant(each, bits)
 
     raw = w.insert(arith.BitcastOp(value, bits))
     odd = w.insert(arith.ShruiOp(raw, number(_DROPPED)))

@@ -1,0 +1,430 @@
+"""Tiles moved as blocks, by messages as large as the table of the device allows.
+
+Tiles of shared memory whose bounds nobody has to look at are blocks of a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.upstream import arith, memref, vector
+from xetl_xegpu.dialect import (
+    CreateMemDescOp,
+    LoadMatrixOp,
+    LoadNdOp,
+    MemDescType,
+    MemLayoutAttr,
+    PrefetchNdOp,
+    StoreMatrixOp,
+    StoreNdOp,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Form,
+    Fragments,
+    Grid,
+    Matrix,
+    MmaOperand,
+    Span,
+    Tile,
+    cut_rows,
+    grid_of,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+    Hints,
+    Line,
+    element_line,
+    from_memory,
+    line_access,
+    store_line,
+    to_memory,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import (
+    Surface,
+    descriptor,
+    place,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
+    SHARED,
+    stored_bytes,
+    stored_type,
+)
+
+_DEPTH_BYTES = 32
+"""Of a row of A in one product: `MatrixUnit.depth_bits`."""
+
+
+_ASKED_WITH_HINTS = {8: (32, 1), 16: (16, 2), 32: (16, 1)}
+"""By bits: columns and count of a prefetch that says something to the caches.
+
+[measured] ocloc 26.27: of 8 and 16 bits it has no others of all heights, though it has
+them without hints, and loads with them.
+"""
+
+
+def heights(rows: Sequence[int]) -> list[int]:
+    """Rows that messages of a kind may have, the most first."""
+    return sorted(rows, reverse=True)
+
+
+def _bits(surface: Surface) -> int:
+    return 8 * stored_bytes(surface.element)
+
+
+def _loaded(
+    c: Converter,
+    surface: Surface,
+    at: tuple[Index, Index],
+    block: tuple[int, int, int],
+    hints: Hints,
+    *,
+    packed: bool = False,
+) -> SSAValue:
+    """What one message brings: rows, columns and count of ``block``."""
+    tdesc = descriptor(c, surface, *block)
+    load = LoadNdOp(tdesc, place(c, surface, *at), packed=packed)
+    load.properties |= hints
+    return c.emit.insert(load)
+
+
+# Plain loads ------------------------------------------------------------------------
+
+
+def load_fragments(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> list[SSAValue]:
+    """The fragments of a tile; zeros outside of the matrix."""
+    messages = c.device.blocks_of("load", _bits(surface))
+    parts: list[SSAValue | None] = [None] * grid.count
+    for span in cut_rows(grid.rows, heights(messages.rows)):
+        for group, one in _loaded_side_by_side(c, tile, surface, span, grid, hints):
+            _cut(c, one, span, group, grid, parts)
+    element = tile.matrix.element
+    return [from_memory(c, part, element) for part in parts if part is not None]
+
+
+def _loaded_side_by_side(
+    c: Converter,
+    tile: Tile,
+    surface: Surface,
+    rows: Span,
+    grid: Grid,
+    hints: Hints,
+    *,
+    packed: bool = False,
+) -> Iterator[tuple[int, SSAValue]]:
+    """Some rows of a tile, 16 columns each; messages bring as many as they may."""
+    messages = c.device.blocks_of("transform" if packed else "load", _bits(surface))
+    group = 0
+    while group < grid.groups:
+        left = grid.groups - group
+        count = max(each for each in messages.counts[LANES] if each <= left)
+        row = c.emit.plus(tile.row, rows.first)
+        column = c.emit.plus(tile.column, group * LANES)
+        block = rows.count, LANES, count
+        found = _loaded(c, surface, (row, column), block, hints, packed=packed)
+        for number in range(count):
+            one = found
+            if count > 1:
+                one = c.emit.insert(vector.ExtractOp(found, [number]))
+            yield group + number, one
+        group += count
+
+
+def _cut(
+    c: Converter,
+    block: SSAValue,
+    rows: Span,
+    group: int,
+    grid: Grid,
+    parts: list[SSAValue | None],
+) -> None:
+    """Cut what a message brought into fragments."""
+    for number, span in enumerate(grid.spans):
+        if not rows.first <= span.first < rows.first + rows.count:
+            continue
+        part = block
+        if span.count != rows.count:
+            first = span.first - rows.first
+            sizes = [span.count, vector_type(block).get_shape()[1]]
+            taken = vector.ExtractStridedSliceOp(block, [first, 0], sizes)
+            part = c.emit.insert(taken)
+        parts[grid.fragment(number, group)] = part
+
+
+# Sides of products ------------------------------------------------------------------
+
+
+def load_packed(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> MmaOperand:
+    """B of a product, its rows in pairs or fours."""
+    bits = _bits(surface)
+    depth = 8 * _DEPTH_BYTES // bits
+    messages = c.device.blocks_of("transform", bits)
+    blocks: dict[tuple[int, int], SSAValue] = {}
+    rows = [each for each in heights(messages.rows) if each >= depth]
+    for span in cut_rows(grid.rows, rows):
+        found = _loaded_side_by_side(c, tile, surface, span, grid, hints, packed=True)
+        for group, one in found:
+            steps = _steps(c, one, span.count // depth)
+            for step, part in enumerate(steps, span.first // depth):
+                blocks[step, group] = part
+    parts = [blocks[key] for key in sorted(blocks)]
+    return MmaOperand(Form.PACKED, parts, grid.groups)
+
+
+def _steps(c: Converter, block: SSAValue, count: int) -> list[SSAValue]:
+    """Rows that were loaded at once, as the products take them."""
+    if count == 1:
+        return [block]
+    rows, *line = vector_type(block).get_shape()
+    sizes = [rows // count, *line]
+    starts = range(0, rows, rows // count)
+    cuts = [vector.ExtractStridedSliceOp(block, [at, 0, 0], sizes) for at in starts]
+    return [c.emit.insert(cut) for cut in cuts]
+
+
+def load_packed_transposed(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> MmaOperand:
+    """B of a product from a tile of its transpose.
+
+    Pairs (fours) of a row are words of 32 bits; transposing these gives just what the
+    product takes.
+
+    Args:
+        c: the conversion.
+        tile: rows are columns of B.
+        surface: of the tile.
+        grid: of the tile.
+        hints: for the caches.
+    """
+    bits = _bits(surface)
+    factor = 32 // bits
+    depth = 8 * _DEPTH_BYTES // bits
+    parts: list[SSAValue] = []
+    groups = -(-grid.rows // LANES)
+    for step in range(grid.columns // depth):
+        first = c.emit.plus(tile.column, step * depth)
+        column = divided(c, first, factor)
+        for group in range(groups):
+            row = c.emit.plus(tile.row, group * LANES)
+            words = _transposed(c, surface, (row, column), depth // factor, hints, i32)
+            parts.append(_as_packed(c, words, surface.element, factor))
+    return MmaOperand(Form.PACKED, parts, groups)
+
+
+def _transposed(
+    c: Converter,
+    surface: Surface,
+    at: tuple[Index, Index],
+    columns: int,
+    hints: Hints,
+    words: Attribute | None = None,
+) -> SSAValue:
+    """16 rows of some columns, transposed by the message."""
+    tdesc = descriptor(c, surface, LANES, columns, words=words)
+    load = LoadNdOp(tdesc, place(c, surface, *at), transpose=True)
+    load.properties |= hints
+    return c.emit.insert(load)
+
+
+def _as_packed(
+    c: Converter, words: SSAValue, element: Attribute, factor: int
+) -> SSAValue:
+    """Words of 32 bits as pairs (fours) of rows."""
+    rows = vector_type(words).get_shape()[0]
+    wide = vector_of(element, rows, LANES * factor)
+    cast = c.emit.insert(vector.BitcastOp(words, wide))
+    return c.emit.insert(
+        vector.ShapeCastOp(cast, vector_of(element, rows, LANES, factor))
+    )
+
+
+def divided(c: Converter, value: Index, by: int) -> Index:
+    """A number that is known to be a multiple, divided; it may be negative."""
+    if isinstance(value, int):
+        return value // by
+    pair = value, c.index(by.bit_length() - 1)
+    return c.emit.shared("shrsi", pair, lambda: arith.ShrsiOp(*pair))
+
+
+def load_deep(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> MmaOperand:
+    """A of a product of bytes: 32 columns side by side, two for each lane."""
+    rows = heights(c.device.blocks_of("load", _bits(surface)).rows)
+    wide = 2 * LANES
+    across = grid.columns // wide
+    parts: list[SSAValue | None] = [None] * (len(grid.spans) * across)
+    deep = Grid(grid.rows, grid.columns, grid.spans, across)
+    for span in cut_rows(grid.rows, rows):
+        for step in range(across):
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, step * wide)
+            found = _loaded(c, surface, (row, column), (span.count, wide, 1), hints)
+            _cut(c, found, span, step, deep, parts)
+    return MmaOperand(Form.DEEP, [part for part in parts if part is not None], across)
+
+
+def load_transposed(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> list[SSAValue]:
+    """The fragments of the transpose of a tile of 32 bits an element."""
+    parts: list[SSAValue] = []
+    new = grid_of(grid.columns, grid.rows)
+    for span in new.spans:
+        width = max(span.count, 4)
+        for group in range(new.groups):
+            row = c.emit.plus(tile.row, group * LANES)
+            column = c.emit.plus(tile.column, span.first)
+            part = _transposed(c, surface, (row, column), width, hints)
+            if width != span.count:
+                taken = vector.ExtractStridedSliceOp(part, [0, 0], [span.count, LANES])
+                part = c.emit.insert(taken)
+            parts.append(part)
+    return parts
+
+
+# Stores and prefetches --------------------------------------------------------------
+
+
+def store_fragments(
+    c: Converter, tile: Tile, surface: Surface, pieces: Fragments, hints: Hints
+) -> None:
+    """Write fragments, one message each; those that are not full line by line."""
+    grid = pieces.grid
+    for number, span in enumerate(grid.spans):
+        for group in range(grid.groups):
+            if grid.used(group) < LANES:
+                _store_lines(c, tile, pieces, span, group, hints)
+                continue
+            part = to_memory(c, pieces.parts[grid.fragment(number, group)])
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, group * LANES)
+            tdesc = descriptor(c, surface, span.count, LANES)
+            store = StoreNdOp(part, tdesc, place(c, surface, row, column))
+            store.properties |= hints
+            c.emit.add(store)
+
+
+def _store_lines(
+    c: Converter, tile: Tile, pieces: Fragments, span: Span, group: int, hints: Hints
+) -> None:
+    used = pieces.grid.used(group)
+    for row in range(span.first, span.first + span.count):
+        line = Line(row, group * LANES, used, 1)
+        access = line_access(c, tile, line, exact=True)
+        store_line(c, access, element_line(c, pieces, row, group), hints)
+
+
+def prefetch_blocks(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> None:
+    """Ask for all of a tile, in messages as wide as they may be."""
+    bits = _bits(surface)
+    messages = c.device.blocks_of("prefetch", bits)
+    shapes = [(width, 1) for width in sorted(messages.widths) if width >= LANES]
+    if hints:
+        shapes = [_ASKED_WITH_HINTS[bits]]
+    for span in cut_rows(grid.rows, heights(messages.rows)):
+        first = 0
+        while first < grid.columns:
+            left = grid.columns - first
+            fitting = (each for each in shapes if each[0] * each[1] >= left)
+            columns, count = next(fitting, shapes[-1])
+            row = c.emit.plus(tile.row, span.first)
+            column = c.emit.plus(tile.column, first)
+            tdesc = descriptor(c, surface, span.count, columns, count)
+            prefetch = PrefetchNdOp(tdesc, place(c, surface, row, column))
+            prefetch.properties |= hints
+            c.emit.add(prefetch)
+            first += columns * count
+
+
+def matrix_of(c: Converter, tile: Tile, grid: Grid) -> SSAValue | None:
+    """The descriptor of a tile's matrix; None if its elements need a mask."""
+    matrix = tile.matrix
+    if matrix.start.space != SHARED or not grid.spread or grid.columns % LANES:
+        return None
+    if not (_stays_inside(c, tile, grid) and isinstance(matrix.start.offset, int)):
+        return None
+    sizes = [each for each in map(known, matrix.sizes) if isinstance(each, int)]
+    strides = [each for each in map(known, matrix.strides) if isinstance(each, int)]
+    if len(sizes) != 2 or len(strides) != 2:
+        return None
+    source = _memory(c, matrix, prod(sizes))
+    if source is None:
+        return None
+    layout = MemLayoutAttr(stride=strides) if strides != [sizes[1], 1] else None
+    type_ = MemDescType(sizes, stored_type(matrix.element), layout)
+    return c.emit.shared(
+        ("matrix", type_), [source], lambda: CreateMemDescOp(source, type_)
+    )
+
+
+def _stays_inside(c: Converter, tile: Tile, grid: Grid) -> bool:
+    """Whether no element of a tile lies outside of its matrix."""
+    places = (tile.row, tile.column)
+    for at, size, extent in zip(places, tile.matrix.sizes, (grid.rows, grid.columns)):
+        found, room = c.ranges.of(at), known(size)
+        if found is None or not isinstance(room, int):
+            return False
+        if found.low < 0 or found.high + extent > room:
+            return False
+    return True
+
+
+def _memory(c: Converter, matrix: Matrix, elements: int) -> SSAValue | None:
+    """The memory of just these elements."""
+    root, offset = matrix.start.root, matrix.start.offset
+    type_ = memref_type(root)
+    if offset == 0 and type_.get_shape() == (elements,):
+        return root
+    op = root.owner
+    if not isinstance(op, memref.ViewOp) or not isinstance(offset, int):
+        return None
+    # Bytes can be seen as any part of them.
+    source = op.source
+    assert memref_type(source).element_type == i8
+    shift = c.index(offset * stored_bytes(matrix.element))
+    space = IntegerAttr(SHARED, i64)
+    part = MemRefType(type_.element_type, [elements], memory_space=space)
+    return c.emit.shared(
+        ("view", part), [source, shift], lambda: memref.ViewOp(source, shift, (), part)
+    )
+
+
+def load_blocks(
+    c: Converter, tile: Tile, matrix: SSAValue, grid: Grid
+) -> list[SSAValue]:
+    """The fragments of a tile."""
+    element = tile.matrix.element
+    parts: list[SSAValue] = []
+    for span in grid.spans:
+        type_ = vector_of(stored_type(element), span.count, LANES)
+        row = c.emit.plus(tile.row, span.first)
+        for group in range(grid.groups):
+            at = [row, c.emit.plus(tile.column, group * LANES)]
+            found = c.emit.insert(LoadMatrixOp(matrix, at, type_))
+            parts.append(from_memory(c, found, element))
+    return parts
+
+
+def store_blocks(c: Converter, tile: Tile, matrix: SSAValue, value: Fragments) -> None:
+    """Write the fragments of a value."""
+    grid = value.grid
+    for number, span in enumerate(grid.spans):
+        row = c.emit.plus(tile.row, span.first)
+        for group in range(grid.groups):
+            at = [row, c.emit.plus(tile.column, group * LANES)]
+            part = to_memory(c, value.parts[grid.fragment(number, group)])
+            c.emit.add(StoreMatrixOp(part, matrix, at))

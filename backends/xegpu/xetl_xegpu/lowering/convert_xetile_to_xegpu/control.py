@@ -1,0 +1,275 @@
+"""Loops and conditionals: what they carry becomes as many values as stand for it.
+
+A vector is its fragments; a tile is a row and a column as long as it stays on one
+matrix, else all of address, sizes and strides as well.  Other control flow of texts has
+become these operations by `legalize-text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from xdsl.dialects.builtin import IndexType, i64
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from xetl.analysis.ranges import Range
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.ir.conversion import (
+    Carried,
+    convert_for,
+    convert_if,
+    convert_while,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
+    Converter,
+    Rule,
+    is_replaced,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    Fragments,
+    Lowered,
+    Matrix,
+    Scattered,
+    Start,
+    Tile,
+    View,
+    fragment_types,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import stays, tile_origins
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import described
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
+    SHARED,
+    address,
+    stored_bytes,
+)
+
+_INDEX = IndexType()
+
+
+def _carried(
+    c: Converter,
+    types: Sequence[Attribute],
+    flatten: Callable[[SSAValue], Sequence[SSAValue]],
+    made: Callable[[Sequence[SSAValue]], Lowered],
+) -> Carried:
+    """A value that several stand for; ``made`` says what they are together."""
+    return Carried(types, flatten, lambda old, parts: c.set(old, made(parts)))
+
+
+def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
+    """How a value of control flow is carried.
+
+    Args:
+        c: the conversion.
+        value: a block argument or a result, of which nothing is known yet.
+        op: the loop or conditional.
+    """
+    type_ = value.type
+    if isinstance(op, scf.ForOp) and value is op.body.block.args[0]:
+        return Carried([type_], lambda new: [new], partial(_bind_counter, c, op))
+    if not is_replaced(value):
+        return Carried([type_], lambda new: [new], lambda old, new: c.bind(old, new[0]))
+    if is_vector(type_):
+        shape, element = type_.get_shape(), type_.element_type
+        return _carried(
+            c,
+            fragment_types(type_),
+            lambda new: list(c.fragments(new).parts),
+            lambda parts: Fragments(shape, element, list(parts)),
+        )
+    if is_memref(type_):
+        return _memref(c, value, op)
+    assert isinstance(type_, TileType)
+    if type_.scattered:
+        return _scattered(c, value, op)
+    matrix = _only_matrix(c, value)
+    if matrix is None:
+        return _any_tile(c, value, op)
+    return _moving_tile(c, value, matrix)
+
+
+def _bind_counter(
+    c: Converter, op: scf.ForOp, old: SSAValue, new: Sequence[SSAValue]
+) -> None:
+    """A counter goes from the first number to the last one."""
+    low, high = c.ranges.of(op.lower_bound), c.ranges.of(op.upper_bound)
+    if low is not None and high is not None and isinstance(old.type, IndexType):
+        c.ranges.say(new[0], Range(low.low, max(high.high - 1, low.low)))
+    c.bind(old, new[0])
+
+
+# Tiles ------------------------------------------------------------------------------
+
+
+def _only_matrix(c: Converter, value: SSAValue) -> Matrix | None:
+    """The matrix of a tile, if there is but one and it is known here."""
+    origins = list(tile_origins(value))
+    if not origins or any(_key(each) != _key(origins[0]) for each in origins[1:]):
+        return None
+    if not _is_known(c, origins[0]):
+        return None
+    found = described(c, origins[0])
+    return found.matrix if isinstance(found, Tile) else None
+
+
+def _key(op: InitTileOp) -> tuple[object, ...]:
+    """What tiles of one matrix have in common: all but the last two offsets."""
+    return (op.source, *op.mixed_offsets[:-2], op.mixed_sizes, op.mixed_strides)
+
+
+def _is_known(c: Converter, op: InitTileOp) -> bool:
+    """Whether what a tile is described with can be seen from here."""
+    if is_memref(op.source.type):
+        if not c.has(op.source):
+            return False
+        view = c.view(op.source)
+        parts: list[Index] = [view.start.root, view.start.offset]
+        parts += [*view.sizes, *view.strides]
+    else:
+        parts = [op.source]
+    parts += [*op.mixed_offsets[:-2], *op.mixed_sizes, *op.mixed_strides]
+    return all(isinstance(each, int) or c.emit.is_outside(each) for each in parts)
+
+
+def _moving_tile(c: Converter, value: SSAValue, matrix: Matrix) -> Carried:
+    """A tile of a known matrix: of row and column those that change."""
+    first = _first(value)
+    fixed: dict[int, Index] = {}
+    if first is not None and c.has(first):
+        start = c.tile(first)
+        for dim, at in enumerate((start.row, start.column)):
+            if isinstance(value, BlockArgument) and stays(value, dim):
+                fixed[dim] = at
+    moving = [dim for dim in (0, 1) if dim not in fixed]
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        tile = c.tile(found)
+        return [c.index((tile.row, tile.column)[dim]) for dim in moving]
+
+    def whole(parts: Sequence[SSAValue]) -> Tile:
+        at: dict[int, Index] = {**fixed, **dict(zip(moving, parts))}
+        return Tile(matrix, at[0], at[1])
+
+    return _carried(c, [_INDEX] * len(moving), flat, whole)
+
+
+def _first(value: SSAValue) -> SSAValue | None:
+    """What a loop carries at first in one of its arguments."""
+    if not isinstance(value, BlockArgument):
+        return None
+    loop = value.block.parent_op()
+    return loop.init_args[value.index - 1] if isinstance(loop, scf.ForOp) else None
+
+
+def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carried:
+    """A tile of one matrix or another: all of what describes it."""
+    type_ = value.type
+    assert isinstance(type_, TileType)
+    element = type_.element_type
+    root = _shared_root(c, value, op) if type_.memory_space == SHARED else None
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        tile = c.tile(found)
+        matrix = tile.matrix
+        some = (*matrix.sizes, *matrix.strides, tile.row, tile.column)
+        return [_base(c, matrix.start, element, root), *map(c.index, some)]
+
+    def whole(parts: Sequence[SSAValue]) -> Tile:
+        base, rows, columns, down, right, row, column = parts
+        start = _start(base, root)
+        return Tile(Matrix(start, element, (rows, columns), (down, right)), row, column)
+
+    return _carried(c, [i64 if root is None else _INDEX, *[_INDEX] * 6], flat, whole)
+
+
+def _shared_root(c: Converter, value: SSAValue, op: Operation) -> SSAValue:
+    """The shared memory that a tile lies in: there must be but one."""
+    roots = {
+        c.view(each.source).start.root if c.has(each.source) else None
+        for each in tile_origins(value)
+    }
+    (root,) = roots if len(roots) == 1 else (None,)
+    if root is None:
+        raise c.refusal(op, "it carries tiles of several shared memories")
+    return root
+
+
+def _base(
+    c: Converter, start: Start, element: Attribute, root: SSAValue | None
+) -> SSAValue:
+    if root is None:
+        return address(c, start, stored_bytes(element))
+    return c.index(start.offset)
+
+
+def _start(base: SSAValue, root: SSAValue | None) -> Start:
+    return Start(base) if root is None else Start(root, base, SHARED)
+
+
+def _scattered(c: Converter, value: SSAValue, op: Operation) -> Carried:
+    """A scattered tile: its indices, and the base if there may be several."""
+    type_ = value.type
+    assert isinstance(type_, TileType)
+    shape, element = type_.shape, type_.element_type
+    indices = fragment_types(vector_of(_INDEX, *shape))
+    origins = list(tile_origins(value))
+    root = _shared_root(c, value, op) if type_.memory_space == SHARED else None
+    bounded = all(each.mixed_sizes or _rank(each) for each in origins)
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        tile = c.scattered(found)
+        base = _base(c, tile.start, element, root)
+        size = tile.size if bounded and tile.size is not None else 0
+        return [base, c.index(size), c.index(tile.stride), *tile.indices.parts]
+
+    def whole(parts: Sequence[SSAValue]) -> Scattered:
+        base, size, stride, *rest = parts
+        found = Fragments(shape, _INDEX, rest)
+        start = _start(base, root)
+        return Scattered(start, element, size if bounded else None, stride, found)
+
+    head = [i64 if root is None else _INDEX, _INDEX, _INDEX]
+    return _carried(c, [*head, *indices], flat, whole)
+
+
+def _rank(op: InitTileOp) -> int:
+    type_ = op.source.type
+    return len(type_.get_shape()) if is_memref(type_) else 0
+
+
+def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
+    """A memref: address, sizes and strides."""
+    type_ = memref_type(value)
+    if memory_space_of(type_) == SHARED:
+        raise c.refusal(op, "it carries a view of shared memory")
+    rank, element = len(type_.get_shape()), type_.element_type
+
+    def flat(found: SSAValue) -> list[SSAValue]:
+        view = c.view(found)
+        base = _base(c, view.start, element, None)
+        return [base, *map(c.index, (*view.sizes, *view.strides))]
+
+    def whole(parts: Sequence[SSAValue]) -> View:
+        start, sizes = Start(parts[0]), tuple(parts[1 : 1 + rank])
+        return View(start, element, sizes, tuple(parts[1 + rank :]), start)
+
+    return _carried(c, [i64, *[_INDEX] * (2 * rank)], flat, whole)
+
+
+def _end(c: Converter, op: Operation) -> None:
+    """`xetl.ir.conversion` adds it with the operation around it."""
+
+
+RULES: dict[type[Operation], Rule] = {
+    scf.ForOp: convert_for,
+    scf.WhileOp: convert_while,
+    scf.IfOp: convert_if,
+    scf.YieldOp: _end,
+    scf.ConditionOp: _end,
+}

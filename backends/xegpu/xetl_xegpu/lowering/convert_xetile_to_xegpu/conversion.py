@@ -1,0 +1,420 @@
+"""The walk through a kernel: each operation is kept, or its rule says what it becomes.
+
+Scalars stay as they are.  Vectors become fragments, tiles and memrefs what describes
+them; what stands for a value is kept until the last operation that uses it is replaced.
+
+New operations are added at the end of the innermost open block.  What is pure and only
+needs values of blocks further out goes there instead, and the same question there gives
+the same value: so descriptors, masks and offsets leave the loops they do not depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from xdsl.dialects.builtin import IndexType, LocationAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xetl.analysis.ranges import Ranges
+from xetl.devices import Device
+from xetl.dialects.base import Index, ints_of, vector_type
+from xetl.dialects.kernel_attributes import SUBGROUPS
+from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
+from xetl.dialects.literals import make_splat
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, gpu, vector
+from xetl.dialects.upstream.elementwise import ElementwiseOp
+from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.xetile import TileType
+from xetl.ir.builder import Builder, OpT
+from xetl.ir.conversion import Carried
+from xetl.transforms.diagnostics import refusal
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Fragments,
+    Lowered,
+    MmaOperand,
+    Scattered,
+    Tile,
+    View,
+    fragment_types,
+    grid_for,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Plan
+
+
+class _Scope(NamedTuple):
+    block: Block
+    known: dict[Hashable, SSAValue]
+
+
+class Emitter(Builder):
+    """Adds to the innermost open block of a kernel; what is pure goes further out.
+
+    Args:
+        block: the body of the kernel.
+        location: of what is added until `location` is set anew.
+    """
+
+    def __init__(self, block: Block, location: LocationAttr) -> None:
+        super().__init__(InsertPoint.at_end(block), location)
+        self._scopes = [_Scope(block, {})]
+        self._depths = {block: 0}
+        self._sums: dict[SSAValue, tuple[SSAValue, int]] = {}
+
+    def keep(self, op: Operation) -> None:
+        """Add an operation that stays as it is, its place in the source too.
+
+        Arithmetic on scalars goes as far out as may be: what a kernel says of a matrix
+        in each turn of a loop is mostly the same each time.
+        """
+        scope = self._scopes[-1]
+        if isinstance(op, _SPECULATABLE):
+            scope = self._outermost(op.operands)
+        scope.block.add_op(op)
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """For a while add to ``block``, which will stand in the innermost one."""
+        self._depths[block] = len(self._scopes)
+        self._scopes.append(_Scope(block, {}))
+        try:
+            with super().inside(block):
+                yield
+        finally:
+            self._scopes.pop()
+
+    def shared(
+        self,
+        key: Hashable,
+        operands: Sequence[SSAValue],
+        make: Callable[[], Operation],
+    ) -> SSAValue:
+        """What a pure operation gives, made once and as far out as may be.
+
+        Args:
+            key: what it does; equal keys and operands give equal values.
+            operands: all values it depends on.
+            make: makes it.
+        """
+        scope = self._outermost(operands)
+        whole = (key, *operands)
+        found = scope.known.get(whole)
+        if found is None:
+            with self.at(InsertPoint.at_end(scope.block)):
+                found = scope.known[whole] = self.insert(make())
+        return found
+
+    def _outermost(self, operands: Sequence[SSAValue]) -> _Scope:
+        """The outermost open block that can see all of some values."""
+        return self._scopes[max((self._depths[_block(v)] for v in operands), default=0)]
+
+    def is_outside(self, value: SSAValue) -> bool:
+        """Whether a value can be seen from the innermost open block."""
+        block = _block(value)
+        return any(scope.block is block for scope in self._scopes)
+
+    # Constants and indices ----------------------------------------------------------
+
+    def constant(self, number: int | float, type_: Attribute) -> SSAValue:
+        """A number, or a vector full of it."""
+        key = ("constant", repr(number), type_)
+        return self.shared(
+            key, (), lambda: arith.ConstantOp(make_splat(number, type_), type_)
+        )
+
+    def index(self, index: Index) -> SSAValue:
+        """An index as a value."""
+        return self.constant(index, IndexType()) if isinstance(index, int) else index
+
+    def pure(self, make: Callable[..., Operation], *operands: Index) -> SSAValue:
+        """The result of an operation on indices, see `shared`."""
+        values = [self.index(each) for each in operands]
+        return self.shared(make, values, lambda: make(*values))
+
+    def plus(self, left: Index, right: Index) -> Index:
+        """A sum; constants are gathered at its end."""
+        left, right = known(left), known(right)
+        if isinstance(left, int):
+            left, right = right, left
+        if isinstance(left, int) or not isinstance(right, int):
+            return super().plus(left, right)
+        base, before = self._sums.get(left, (left, 0))
+        if before + right == 0:
+            return base
+        found = self.pure(arith.AddiOp, base, before + right)
+        self._sums[found] = base, before + right
+        return found
+
+    def minus(self, left: Index, right: Index) -> Index:
+        """A difference."""
+        right = known(right)
+        if isinstance(right, int):
+            return self.plus(left, -right)
+        return self.pure(arith.SubiOp, left, right)
+
+    def times(self, left: Index, right: Index) -> Index:
+        """A product."""
+        left, right = known(left), known(right)
+        return super().times(
+            *((right, left) if isinstance(left, int) else (left, right))
+        )
+
+    def below(self, left: Index, right: Index) -> SSAValue:
+        """Whether ``0 <= left < right``: one comparison without signs."""
+        values = self.index(left), self.index(right)
+        return self.shared("ult", values, lambda: arith.CmpiOp("ult", *values))
+
+    def both(self, *conditions: SSAValue | None) -> SSAValue | None:
+        """Whether all conditions hold; None, here and there: always."""
+        found: SSAValue | None = None
+        for each in conditions:
+            if found is None or each is found:
+                found = each
+            elif each is not None:
+                found = self.pure(arith.AndiOp, found, each)
+        return found
+
+
+def _block(value: SSAValue) -> Block:
+    """Where a value is defined."""
+    owner = value.owner
+    block = owner if isinstance(owner, Block) else owner.parent
+    assert block is not None
+    return block
+
+
+_SPECULATABLE = (
+    *(arith.ConstantOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.SelectOp),
+    *(arith.AndiOp, arith.OriOp, arith.XoriOp, arith.CmpiOp, arith.IndexCastOp),
+    *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
+    *(arith.ExtsiOp, arith.ExtuiOp, arith.TrunciOp, arith.TruncfOp, arith.ExtfOp),
+)
+"""What costs little and does nothing when its result is not used."""
+
+
+def known(value: Index) -> Index:
+    """The number of a constant, anything else as it is."""
+    if isinstance(value, int):
+        return value
+    constant = constant_index(value)
+    return value if constant is None else constant
+
+
+Rule: TypeAlias = Callable[["Converter", Any], None]
+"""Replaces an operation, by what it adds and what it gives to `Converter.set`."""
+
+
+def is_replaced(value: SSAValue) -> bool:
+    """Whether something else stands for a value: all that is not scalar."""
+    type_ = value.type
+    return is_vector(type_) or isinstance(type_, TileType) or is_memref(type_)
+
+
+class Converter:
+    """The state of one kernel's conversion.
+
+    Args:
+        kernel: what is converted.
+        device: whose messages and products are used.
+        plan: what was found out before anything is replaced.
+        rules: for types of operations.
+        otherwise: for operations element by element.
+        carried: how control flow carries a value.
+    """
+
+    def __init__(
+        self,
+        kernel: FuncOp,
+        device: Device,
+        plan: Plan,
+        rules: Mapping[type[Operation], Rule],
+        otherwise: Rule,
+        carried: Callable[[Converter, SSAValue, Operation], Carried],
+    ) -> None:
+        self.kernel = kernel
+        self.device = device
+        self.plan = plan
+        self.emit = Emitter(kernel.body.block, kernel.location)
+        self.block_arguments: set[int] = set()
+        self.ranges = Ranges(self.subgroups)
+        self._rules = rules
+        self._otherwise = otherwise
+        self._carried = carried
+        self._found: dict[SSAValue, Lowered] = {}
+        self._replaced: list[Operation] = []
+
+    # The walk -----------------------------------------------------------------------
+
+    def convert(self, block: Block) -> None:
+        """Replace or keep all operations of a block, in their order."""
+        self.run_all(list(block.ops))
+
+    def run_all(self, operations: Sequence[Operation]) -> None:
+        """Replace or keep these operations."""
+        for op in operations:
+            self.emit.location = op.location
+            rule = self._rules.get(type(op)) or self._general(op)
+            if rule is None:
+                self.keep(op)
+                continue
+            self._replaced.append(op)
+            rule(self, op)
+
+    def _general(self, op: Operation) -> Rule | None:
+        if not any(is_replaced(value) for value in (*op.operands, *op.results)):
+            if op.regions:
+                raise self.refusal(op, "it has no form on this device")
+            return None
+        if isinstance(op, ElementwiseOp):
+            return self._otherwise
+        raise self.refusal(op, "it has no form on this device")
+
+    def keep(self, op: Operation) -> None:
+        """Let an operation stay, in the innermost open block."""
+        if self._replaced and self._replaced[-1] is op:
+            self._replaced.pop()
+        op.detach()
+        self.emit.keep(op)
+
+    def finish(self) -> None:
+        """Remove what has been replaced, users first."""
+        for op in reversed(self._replaced):
+            op.detach()
+            op.erase(safe_erase=False)
+        self._replaced.clear()
+
+    def refusal(self, op: Operation, message: str, help: str = "") -> Exception:
+        """The error that an operation cannot run here, with its line."""
+        advice = help or "write it with other operations, or run it on `cpu`"
+        return refusal(op, message, advice)
+
+    # Control flow, see `xetl.ir.conversion` ------------------------------------------
+
+    def carried(self, value: SSAValue, op: Operation) -> Carried:
+        """How ``op`` carries a value."""
+        return self._carried(self, value, op)
+
+    def converted(self, value: SSAValue) -> SSAValue:
+        """A scalar as it is: `bind` has replaced it where it is used."""
+        return value
+
+    def inside(self, block: Block) -> AbstractContextManager[None]:
+        """For a while add to ``block``, which will stand in the innermost one."""
+        return self.emit.inside(block)
+
+    def at(self, op: Operation) -> None:
+        """What is added from now on has the location of ``op``."""
+        self.emit.location = op.location
+
+    def add(self, op: OpT) -> OpT:
+        """Add an operation to the innermost block."""
+        return self.emit.add(op)
+
+    # Values -------------------------------------------------------------------------
+
+    def set(self, value: SSAValue, found: Lowered) -> None:
+        """Say what stands for a value."""
+        self._found[value] = found
+
+    def set_fragments(self, value: SSAValue, parts: Sequence[SSAValue]) -> None:
+        """Say which fragments stand for a vector."""
+        type_ = vector_type(value)
+        assert len(parts) == grid_for(type_).count
+        element = vector_type(parts[0]).element_type  # an f32 stands for a tf32
+        self._found[value] = Fragments(type_.get_shape(), element, parts)
+
+    def bind(self, value: SSAValue, new: SSAValue) -> None:
+        """Say which scalar stands for another one."""
+        if new.name_hint is None:
+            new.name_hint = value.name_hint
+        value.replace_all_uses_with(new)
+
+    def lowered(self, value: SSAValue) -> Lowered:
+        """What stands for a value."""
+        return self._found[value]
+
+    def has(self, value: SSAValue) -> bool:
+        """Whether it is known already what stands for a value."""
+        return value in self._found
+
+    def fragments(self, value: SSAValue) -> Fragments:
+        """The fragments of a vector."""
+        found = self._found[value]
+        assert isinstance(found, Fragments), "an operand of a product is only that"
+        return found
+
+    def operand(self, value: SSAValue) -> Fragments | MmaOperand:
+        """A vector, as fragments or as a product takes it."""
+        found = self._found[value]
+        assert isinstance(found, Fragments | MmaOperand)
+        return found
+
+    def tile(self, value: SSAValue) -> Tile:
+        """A tile that is a block."""
+        found = self._found[value]
+        assert isinstance(found, Tile)
+        return found
+
+    def scattered(self, value: SSAValue) -> Scattered:
+        """A tile whose elements have offsets each."""
+        found = self._found[value]
+        assert isinstance(found, Scattered)
+        return found
+
+    def view(self, value: SSAValue) -> View:
+        """A memref."""
+        found = self._found[value]
+        assert isinstance(found, View)
+        return found
+
+    def index(self, value: SSAValue | Index) -> SSAValue:
+        """An index as a value."""
+        return self.emit.index(value)
+
+    # Often needed -------------------------------------------------------------------
+
+    def splat(self, number: int | float, type_: Vector) -> list[SSAValue]:
+        """Fragments full of a number."""
+        return [self.emit.constant(number, each) for each in fragment_types(type_)]
+
+    @property
+    def along_axes(self) -> tuple[int, int, int]:
+        """Subgroups along x, y and z; of a Python kernel rows and columns are said."""
+        counts = ints_of(self.kernel.attributes.get(SUBGROUPS)) or (1, 1)
+        if len(counts) == 3:
+            return counts[0], counts[1], counts[2]
+        return counts[-1], counts[0], 1
+
+    @property
+    def subgroups(self) -> int:
+        """How many there are in a workgroup."""
+        return prod(self.along_axes)
+
+    def subgroup_id(self) -> Index:
+        """The number of this subgroup in its workgroup."""
+        if self.subgroups == 1:
+            return 0
+        return self.emit.shared("subgroup", (), lambda: gpu.SubgroupIdOp())
+
+    def lane_ids(self) -> SSAValue:
+        """0 to 15, one for each lane."""
+        type_ = vector_of(IndexType(), LANES)
+        return self.emit.shared("lanes", (), lambda: vector.StepOp(type_))
+
+    def spread(self, value: SSAValue, *shape: int) -> SSAValue:
+        """A scalar or fragment repeated to a shape; made once."""
+        element: Attribute = value.type
+        if is_vector(element):
+            if element.get_shape() == shape:
+                return value
+            element = element.element_type
+        type_ = vector_of(element, *shape)
+        return self.emit.shared(
+            ("spread", shape), [value], lambda: vector.BroadcastOp(value, type_)
+        )

@@ -1,0 +1,245 @@
+"""Gathers, scatters, atomics, single elements, copies: an offset for each element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import IndexType, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.combining import normalize_kind
+from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.literals import splat_value
+from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name
+from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
+from xetl.transforms.legalize_vectors.accesses import EVERYTHING
+from xetl_xegpu.dialect import (
+    AtomicRmwOp,
+    CreateTdescOp,
+    ScatterTdescAttr,
+    TensorDescType,
+)
+from xetl_xegpu.dialect.cache_hints import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
+    Converter,
+    Rule,
+    known,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Fragments,
+    Grid,
+    Matrix,
+    Scattered,
+    Start,
+    Tile,
+    View,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+    Access,
+    Line,
+    all_lanes,
+    first_lanes,
+    from_lines,
+    from_memory,
+    line_access,
+    lines_of,
+    load_line,
+    scattered_access,
+    store_line,
+    to_lines,
+    to_memory,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import hints_of
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_type
+
+
+def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[Access]:
+    """Where the lines of a scattered tile are."""
+    grid = tile.indices.grid
+    masks: Sequence[SSAValue | None] = [None] * len(lines_of(grid))
+    if mask is not None:
+        masks = to_lines(c, mask)
+    for line, at, wanted in zip(lines_of(grid), to_lines(c, tile.indices), masks):
+        here = c.emit.both(first_lanes(c, line.used), wanted)
+        if tile.size is not None and known(tile.size) != EVERYTHING:
+            pair = at, c.spread(c.index(tile.size), LANES)
+            inside = c.emit.shared("ult", pair, lambda: arith.CmpiOp("ult", *pair))  # noqa: B023 (called at once)
+            here = c.emit.both(here, inside)
+        offsets = at
+        if tile.stride != 1:
+            pace = c.spread(c.index(tile.stride), LANES)
+            offsets = c.emit.insert(arith.MuliOp(at, pace))
+        yield scattered_access(c, tile.start, tile.element, offsets, here)
+
+
+def _mask(c: Converter, mask: SSAValue) -> Fragments | None:
+    """A mask; None if it is set everywhere."""
+    owner = mask.owner
+    is_set = isinstance(owner, arith.ConstantOp) and splat_value(owner.value)
+    return None if is_set else c.fragments(mask)
+
+
+def _gather(c: Converter, op: LoadGatherOp) -> None:
+    tile, hints = c.scattered(op.tile), hints_of(op, READ_HINTS)
+    padding = 0 if op.padding is None else splat_value(op.padding) or 0
+    lines = [
+        load_line(c, access, padding, hints)
+        for access in accesses(c, tile, _mask(c, op.mask))
+    ]
+    grid = tile.indices.grid
+    c.set_fragments(op.result, from_lines(c, grid, tile.element, lines))
+
+
+def _scatter(c: Converter, op: StoreScatterOp) -> None:
+    tile, hints = c.scattered(op.tile), hints_of(op, WRITE_HINTS)
+    values = to_lines(c, c.fragments(op.value))
+    places = accesses(c, tile, _mask(c, op.mask))
+    for access, value in zip(places, values):
+        store_line(c, access, value, hints)
+
+
+# Atomics ----------------------------------------------------------------------------
+
+
+def _kind_name(kind: str, element: Attribute) -> str:
+    """MLIR's name; of i1 memory holds bytes, 0 or 1: the bitwise kind on those."""
+    if integer_width(element) == 1 and kind != "assign":
+        kind = ON_INTEGERS[kind].on_bits
+    return atomic_name(kind, element)
+
+
+def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSAValue:
+    """Combine a line with memory; the old elements, 0 where the mask is not set."""
+    element = stored_type(access.element)
+    space = "slm" if access.base.type != i64 else "global"
+    encoding = ScatterTdescAttr(memory_space=space)
+    type_ = TensorDescType((LANES,), element, encoding)
+    places = c.emit.insert(CreateTdescOp(access.base, access.offsets, type_))
+    name, mask = _kind_name(kind, access.element), all_lanes(c, access.mask)
+    old = c.emit.insert(AtomicRmwOp(places, mask, to_memory(c, value), kind=name))
+    if access.mask is not None:
+        zero = c.emit.constant(0, vector_of(element, LANES))
+        old = c.emit.insert(arith.SelectOp(mask, old, zero))
+    return from_memory(c, old, access.element)
+
+
+def _atomic(c: Converter, op: AtomicRmwTileOp) -> None:
+    found, value = c.lowered(op.tile), c.fragments(op.value)
+    mask = None if op.mask is None else c.fragments(op.mask)
+    grid, kind = value.grid, op.kind.data
+    places = (
+        list(accesses(c, found, mask))
+        if isinstance(found, Scattered)
+        else list(_block(c, found, grid, mask))
+    )
+    old = [
+        atomic_line(c, kind, access, line)
+        for access, line in zip(places, to_lines(c, value))
+    ]
+    element = vector_type(op.result).element_type
+    c.set_fragments(op.result, from_lines(c, grid, element, old))
+
+
+def _block(
+    c: Converter, tile: object, grid: Grid, mask: Fragments | None
+) -> Iterator[Access]:
+    assert isinstance(tile, Tile)
+    masks: Sequence[SSAValue | None] = [None] * len(lines_of(grid))
+    if mask is not None:
+        masks = to_lines(c, mask)
+    for line, wanted in zip(lines_of(grid), masks):
+        access = line_access(c, tile, line, exact=True)
+        yield access._replace(mask=c.emit.both(access.mask, wanted))
+
+
+def element_start(c: Converter, view: View, indices: Sequence[Index]) -> Start:
+    """Where an element of a memref is."""
+    at = view.start.offset
+    for index, stride in zip(indices, view.strides):
+        at = c.emit.plus(at, c.emit.times(index, stride))
+    return Start(view.start.root, at, view.start.space)
+
+
+def _scalar_access(
+    c: Converter, view: View, indices: Sequence[SSAValue], lanes: int
+) -> Access:
+    """The same element for the first lanes."""
+    zeros = c.emit.constant(0, vector_of(IndexType(), LANES))
+    start = element_start(c, view, indices)
+    mask = first_lanes(c, lanes)
+    return scattered_access(c, start, view.element, zeros, mask)
+
+
+def _load_scalar(c: Converter, op: memref.LoadOp) -> None:
+    access = _scalar_access(c, c.view(op.memref), op.indices, LANES)
+    c.bind(op.result, _first(c, load_line(c, access)))
+
+
+def _first(c: Converter, line: SSAValue) -> SSAValue:
+    return c.emit.insert(vector.ExtractOp(line, [0]))
+
+
+def _store_scalar(c: Converter, op: memref.StoreOp) -> None:
+    access = _scalar_access(c, c.view(op.memref), op.indices, 1)
+    store_line(c, access, c.spread(op.value, LANES))
+
+
+def _atomic_scalar(c: Converter, op: memref.AtomicRmwOp) -> None:
+    access = _scalar_access(c, c.view(op.memref), op.indices, 1)
+    kind = normalize_kind(op.kind_name)
+    old = atomic_line(c, kind, access, c.spread(op.value, LANES))
+    c.bind(op.result, _first(c, old))
+
+
+_LINE = Line(0, 0, LANES, 1)
+
+
+def _copy(c: Converter, op: memref.CopyOp) -> None:
+    source, target = c.view(op.source), c.view(op.target)
+    _nest(c, source, target, [], 0)
+
+
+def _nest(
+    c: Converter, source: View, target: View, at: Sequence[SSAValue], dim: int
+) -> None:
+    """A loop for each dimension; the last one goes in steps of a line."""
+    sizes = source.sizes or (1,)
+    last = dim == len(sizes) - 1
+    body = Block(arg_types=[IndexType()])
+    low, high, step = map(c.index, (0, sizes[dim], LANES if last else 1))
+    with c.emit.inside(body):
+        here = [*at, body.args[0]]
+        if last:
+            _copy_line(c, source, target, here, sizes[dim])
+        else:
+            _nest(c, source, target, here, dim + 1)
+        c.emit.add(scf.YieldOp())
+    c.emit.add(scf.ForOp(low, high, step, [], Region(body)))
+
+
+def _copy_line(
+    c: Converter, source: View, target: View, at: Sequence[SSAValue], size: Index
+) -> None:
+    tiles: list[Tile] = []
+    for view in (source, target):
+        start = element_start(c, view, at[:-1])
+        stride = view.strides[-1] if view.strides else 1
+        matrix = Matrix(start, view.element, (1, size), (0, stride))
+        tiles.append(Tile(matrix, 0, at[-1]))
+    value = load_line(c, line_access(c, tiles[0], _LINE, exact=True))
+    store_line(c, line_access(c, tiles[1], _LINE, exact=True), value)
+
+
+RULES: dict[type[Operation], Rule] = {
+    LoadGatherOp: _gather,
+    StoreScatterOp: _scatter,
+    AtomicRmwTileOp: _atomic,
+    memref.LoadOp: _load_scalar,
+    memref.StoreOp: _store_scalar,
+    memref.AtomicRmwOp: _atomic_scalar,
+    memref.CopyOp: _copy,
+}

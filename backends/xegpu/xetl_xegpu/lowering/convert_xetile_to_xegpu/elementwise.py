@@ -1,0 +1,232 @@
+"""Operations element by element, constants, conversions.
+
+tf32 is an f32 in memory and in registers.  It is rounded to 10 bits of fraction where a
+value becomes one by `arith.truncf`; products of tf32 round their operands themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import element_type, vector_type
+from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith, math, vector
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    fragment_types,
+    grid_for,
+    grid_of,
+    matrix_shape,
+    position,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import assembled
+
+_OF_WORKGROUPS = ("map", "layout_result_0")
+
+
+def each_part(c: Converter, op: Operation) -> None:
+    """The same operation on each fragment; a scalar operand serves all of them."""
+    result = vector_type(op.results[0])
+    count = grid_for(result).count
+    columns = [
+        c.fragments(operand).parts if is_vector(operand.type) else [operand] * count
+        for operand in op.operands
+    ]
+    types = [fragment_types(vector_type(each)) for each in op.results]
+    attributes = {k: v for k, v in op.attributes.items() if k not in _OF_WORKGROUPS}
+    make, properties = type(op), op.properties
+    made = [
+        c.emit.add(
+            make.create(
+                operands=operands,
+                result_types=[part[number] for part in types],
+                properties=dict(properties),
+                attributes=dict(attributes),
+            )
+        )
+        for number, operands in enumerate(zip(*columns, strict=True))
+    ]
+    for number, value in enumerate(op.results):
+        c.set_fragments(value, [each.results[number] for each in made])
+
+
+def _maybe_scalar(rule: Rule) -> Rule:
+    """A rule for vectors; the operation stays where it is about scalars."""
+
+    def choose(c: Converter, op: Operation) -> None:
+        if is_vector(op.results[0].type):
+            rule(c, op)
+        else:
+            c.keep(op)
+
+    return choose
+
+
+def _select(c: Converter, op: arith.SelectOp) -> None:
+    if not is_vector(op.result.type):
+        if op.result.type != op.true_value.type or c.has(op.true_value):
+            raise c.refusal(op, "it chooses between places in memory")
+        c.keep(op)
+        return
+    each_part(c, op)
+
+
+def _fma(c: Converter, op: vector.FmaOp) -> None:
+    sides = [c.fragments(each).parts for each in op.operands]
+    c.set_fragments(
+        op.result, [c.emit.insert(math.FmaOp(*each)) for each in zip(*sides)]
+    )
+
+
+def _constant(c: Converter, op: arith.ConstantOp) -> None:
+    type_ = vector_type(op.result)
+    number = splat_value(op.value)
+    if number is not None:
+        c.set_fragments(op.result, c.splat(number, type_))
+        return
+    assert is_dense(op.value)
+    c.set_fragments(op.result, _table(c, op.value, op))
+
+
+def _table(c: Converter, value: Dense, op: arith.ConstantOp) -> list[SSAValue]:
+    """Fragments of different numbers: built of scalars."""
+    type_ = vector_type(op.result)
+    shape, element = type_.get_shape(), type_.element_type
+    rows, columns = matrix_shape(shape)
+    numbers: list[list[Any]] = [[0] * columns for _ in range(rows)]
+    for index, number in zip(_indices(shape), value.get_values()):
+        row, column = position(shape, index)
+        numbers[row][column] = number
+    return from_numbers(c, numbers, element)
+
+
+def _indices(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = [()]
+    for extent in shape:
+        found = [(*index, place) for index in found for place in range(extent)]
+    return found
+
+
+def from_numbers(
+    c: Converter, numbers: Sequence[Sequence[Any]], element: Attribute
+) -> list[SSAValue]:
+    """The fragments of a matrix of numbers."""
+
+    def scalar(number: Any) -> SSAValue:
+        return c.emit.constant(number, element)
+
+    def line(row: int, group: int) -> SSAValue:
+        if len(numbers[0]) == 1:
+            return scalar(numbers[row][0])
+        some = list(numbers[row][group * LANES : (group + 1) * LANES])
+        some += some[-1:] * (LANES - len(some))
+        values = [scalar(each) for each in some]
+        type_ = vector_of(element, LANES)
+        return c.emit.shared(
+            "elements", values, lambda: vector.FromElementsOp(values, type_)
+        )
+
+    return assembled(c, grid_of(len(numbers), len(numbers[0])), element, line)
+
+
+def _step(c: Converter, op: vector.StepOp) -> None:
+    """Numbers from 0: those of the lanes, and where each group starts."""
+    grid = grid_for(vector_type(op.result))
+    if not grid.spread:
+        c.set_fragments(op.result, c.splat(0, vector_type(op.result)))
+        return
+    lanes, parts = c.lane_ids(), list[SSAValue]()
+    row = vector_of(IndexType(), 1, LANES)
+    for group in range(grid.groups):
+        first = c.emit.constant(group * LANES, vector_of(IndexType(), LANES))
+        pair = lanes, first
+        numbers = c.emit.shared("step", pair, lambda: arith.AddiOp(*pair))  # noqa: B023 (called at once)
+        parts.append(
+            c.emit.shared("row", [numbers], lambda: vector.ShapeCastOp(numbers, row))  # noqa: B023 (called at once)
+        )
+    c.set_fragments(op.result, parts)
+
+
+def widened(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
+    """A fragment of floats in a wider type; as it is if it has it already."""
+    type_ = value.type
+    if element_type(type_) == element:
+        return value
+    assert is_vector(type_)
+    return c.emit.insert(arith.ExtfOp(value, vector_of(element, *type_.get_shape())))
+
+
+def narrowed(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
+    """Undo `widened`: one rounding."""
+    type_ = value.type
+    if element_type(type_) == element:
+        return value
+    assert is_vector(type_)
+    return c.emit.insert(arith.TruncfOp(value, vector_of(element, *type_.get_shape())))
+
+
+_DROPPED = 13
+"""Bits of the fraction of an f32 that a tf32 has not."""
+_QUIET = 1 << 22
+"""What keeps a NaN a NaN, whatever is cut."""
+
+
+def is_tf32(type_: Attribute) -> bool:
+    """Whether these are tf32, or vectors of them."""
+    return isinstance(element_type(type_), FloatTF32Type)
+
+
+def rounded(c: Converter, part: SSAValue) -> SSAValue:
+    """A fragment of f32 to the nearest tf32, ties to even."""
+    shape = vector_type(part).get_shape()
+    words, emit = vector_of(i32, *shape), c.emit
+    bits = emit.insert(arith.BitcastOp(part, words))
+    behind = emit.insert(arith.ShruiOp(bits, emit.constant(_DROPPED, words)))
+    odd = emit.insert(arith.AndiOp(behind, emit.constant(1, words)))
+    half = emit.constant((1 << (_DROPPED - 1)) - 1, words)
+    up = emit.insert(arith.AddiOp(bits, emit.insert(arith.AddiOp(odd, half))))
+    nan = emit.insert(arith.CmpfOp("uno", part, part))
+    quiet = emit.insert(arith.OriOp(bits, emit.constant(_QUIET, words)))
+    chosen = emit.insert(arith.SelectOp(nan, quiet, up))
+    kept = emit.insert(arith.AndiOp(chosen, emit.constant(-1 << _DROPPED, words)))
+    return emit.insert(arith.BitcastOp(kept, vector_of(f32, *shape)))
+
+
+def _truncf(c: Converter, op: arith.TruncfOp) -> None:
+    if not is_vector(op.result.type):
+        c.keep(op)
+        return
+    if not is_tf32(op.result.type):
+        each_part(c, op)
+        return
+    parts = list(c.fragments(op.source).parts)
+    wide = vector_type(parts[0]).element_type
+    if wide != f32:
+        parts = [narrowed(c, part, f32) for part in parts]
+    c.set_fragments(op.result, [rounded(c, part) for part in parts])
+
+
+def _extf(c: Converter, op: arith.ExtfOp) -> None:
+    if not is_vector(op.result.type):
+        c.keep(op)
+    elif is_tf32(op.source.type) and element_type(op.result.type) == f32:
+        c.set_fragments(op.result, c.fragments(op.source).parts)
+    else:
+        each_part(c, op)
+
+
+RULES: dict[type[Operation], Rule] = {
+    arith.SelectOp: _select,
+    arith.ConstantOp: _maybe_scalar(_constant),
+    vector.FmaOp: _fma,
+    vector.StepOp: _step,
+    arith.TruncfOp: _truncf,
+    arith.ExtfOp: _extf,
+}

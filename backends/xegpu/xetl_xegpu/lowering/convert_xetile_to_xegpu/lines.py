@@ -1,0 +1,380 @@
+"""Fragments as lines of 16 elements, one for each lane; memory line by line.
+
+A line is part of a row; of a value of one column it is 16 rows, of which every lane has
+all. What looks at elements one by one (memory with offsets, atomics, reshapes) works on
+lines. In memory a line is one message with an offset for each lane and a mask: right
+for any base, pitch and shape; what lies outside of the matrix becomes padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import IndexType, i1, i8, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.upstream import arith, vector
+from xetl_xegpu.dialect import LoadOp, PrefetchOp, StoreOp
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Fragments,
+    Grid,
+    Matrix,
+    Start,
+    Tile,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
+    SHARED,
+    address,
+    stored_bytes,
+    stored_type,
+)
+
+
+class Line(NamedTuple):
+    """Which elements a line has.
+
+    Attributes:
+        row: of the first one.
+        column: of the first one.
+        used: how many there are, 16 at most; lanes behind them hold anything.
+        dim: 1 if they follow each other in a row, 0 if in a column.
+    """
+
+    row: int
+    column: int
+    used: int
+    dim: int
+
+
+def lines_of(grid: Grid) -> list[Line]:
+    """The lines of a matrix, in the order of all functions here."""
+    if grid.spread:
+        return [
+            Line(row, group * LANES, grid.used(group), 1)
+            for row in range(grid.rows)
+            for group in range(grid.groups)
+        ]
+    return [
+        Line(row, 0, min(LANES, grid.rows - row), 0)
+        for row in range(0, grid.rows, LANES)
+    ]
+
+
+def element_line(c: Converter, pieces: Fragments, row: int, group: int = 0) -> SSAValue:
+    """A line of a spread value, or the one element of a row that has no more."""
+    key = row, group
+    found = pieces.lines.get(key)
+    if found is None or not c.emit.is_outside(found):
+        found = pieces.lines[key] = _taken(c, pieces, row, group)
+    return found
+
+
+def _taken(c: Converter, pieces: Fragments, row: int, group: int) -> SSAValue:
+    grid = pieces.grid
+    place = grid.place(row, group)
+    part = pieces.parts[place.fragment]
+    where = [place.row] if grid.spread else [place.row, 0]
+    return c.emit.insert(vector.ExtractOp(part, where))
+
+
+def to_lines(c: Converter, pieces: Fragments) -> list[SSAValue]:
+    """All lines of a value."""
+    grid = pieces.grid
+    if grid.spread:
+        return [
+            element_line(c, pieces, line.row, line.column // LANES)
+            for line in lines_of(grid)
+        ]
+    found: list[SSAValue] = []
+    for line in lines_of(grid):
+        rows = [min(line.row + i, grid.rows - 1) for i in range(LANES)]
+        elements = [element_line(c, pieces, row) for row in rows]
+        found.append(line_of(c, elements))
+    return found
+
+
+def line_of(c: Converter, elements: Sequence[SSAValue]) -> SSAValue:
+    """A line of 16 scalars."""
+    if len(set(elements)) == 1:
+        return c.spread(elements[0], LANES)
+    type_ = vector_of(elements[0].type, LANES)
+    return c.emit.insert(vector.FromElementsOp(elements, type_))
+
+
+def from_lines(
+    c: Converter, grid: Grid, element: Attribute, lines: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """The fragments of a matrix, of its lines in their order."""
+
+    def one(row: int, group: int) -> SSAValue:
+        if grid.spread:
+            return lines[row * grid.groups + group]
+        place, lane = divmod(row, LANES)
+        return c.emit.insert(vector.ExtractOp(lines[place], [lane]))
+
+    return assembled(c, grid, element, one)
+
+
+def assembled(
+    c: Converter,
+    grid: Grid,
+    element: Attribute,
+    line: Callable[[int, int], SSAValue],
+) -> list[SSAValue]:
+    """The fragments of a matrix.
+
+    Args:
+        c: the conversion.
+        grid: how the matrix is cut.
+        element: its element type.
+        line: gives the line of a row and a group of columns, or the one element.
+    """
+    parts: list[SSAValue] = []
+    for span in grid.spans:
+        rows = range(span.first, span.first + span.count)
+        for group in range(grid.groups):
+            lines = [line(row, group) for row in rows]
+            parts.append(fragment_of(c, element, lines, grid.spread))
+    return parts
+
+
+def fragment_of(
+    c: Converter, element: Attribute, lines: Sequence[SSAValue], spread: bool
+) -> SSAValue:
+    """A fragment of its lines, or of the elements of its one column."""
+    height = len(lines)
+    type_ = vector_of(element, height, LANES if spread else 1)
+    if len(set(lines)) == 1:
+        if height == 1 and spread:
+            return c.emit.insert(vector.ShapeCastOp(lines[0], type_))
+        return c.spread(lines[0], *type_.get_shape())
+    if not spread:
+        return c.emit.insert(vector.FromElementsOp(lines, type_))
+    found = c.emit.insert(vector.BroadcastOp(lines[0], type_))
+    for row, each in enumerate(lines[1:], 1):
+        found = c.emit.insert(vector.InsertOp(each, found, [row]))
+    return found
+
+
+def lane_numbers(c: Converter) -> SSAValue:
+    """0 to 15 as 32-bit numbers, one for each lane."""
+    lanes = c.lane_ids()
+    type_ = vector_of(i32, LANES)
+    return c.emit.shared("lanes32", [lanes], lambda: arith.IndexCastOp(lanes, type_))
+
+
+def first_lanes(c: Converter, count: int) -> SSAValue | None:
+    """A mask of the first ``count`` lanes; None: all of them."""
+    if count >= LANES:
+        return None
+    pair = lane_numbers(c), c.emit.constant(count, vector_of(i32, LANES))
+    return c.emit.shared("first", pair, lambda: arith.CmpiOp("ult", *pair))
+
+
+Hints = dict[str, Attribute]
+
+
+class Access(NamedTuple):
+    """Where the 16 elements of a line are.
+
+    Attributes:
+        base: an address (i64), or shared memory.
+        offsets: of the lanes, in elements.
+        mask: of the lanes; None: all.
+        element: type of the elements as values.
+    """
+
+    base: SSAValue
+    offsets: SSAValue
+    mask: SSAValue | None
+    element: Attribute
+
+
+# Where ------------------------------------------------------------------------------
+
+
+def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
+    """A line of a tile.
+
+    Args:
+        c: the conversion.
+        tile: the tile.
+        line: which part of it.
+        exact: whether lanes behind the line must be masked off: what is only read may
+            as well be read behind the tile.
+    """
+    matrix = tile.matrix
+    row = c.emit.plus(tile.row, line.row)
+    column = c.emit.plus(tile.column, line.column)
+    first, other = (column, row) if line.dim else (row, column)
+    across = _inside(c, other, matrix.sizes[1 - line.dim])
+    used = line.used if exact else LANES
+    mask = _lanes_inside(c, first, matrix.sizes[line.dim], used)
+    if exact:
+        mask = _and(c, mask, first_lanes(c, line.used))
+    mask = _and(c, mask, None if across is None else c.spread(across, LANES))
+    there = (
+        c.emit.times(row, matrix.strides[0]),
+        c.emit.times(column, matrix.strides[1]),
+    )
+    return _access(c, matrix, c.emit.plus(*there), matrix.strides[line.dim], mask)
+
+
+def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
+    """Whether ``0 <= at < size``; None: surely."""
+    at, size = known(at), known(size)
+    found = c.ranges.of(at)
+    if found is not None and isinstance(size, int):
+        if found.low >= 0 and found.high < size:
+            return None
+        if found.high < 0 or found.low >= size:
+            return c.emit.constant(0, i1)
+    return c.emit.below(at, size)
+
+
+def _lanes_inside(
+    c: Converter, first: Index, size: Index, used: int
+) -> SSAValue | None:
+    """Which of the ``used`` places from ``first`` on are in the matrix; None: all."""
+    first, size = known(first), known(size)
+    if isinstance(size, int):
+        found = c.ranges.of(first)
+        if found is not None and found.low >= 0 and found.high + used <= size:
+            return None
+        if first == 0:
+            return first_lanes(c, max(size, 0))
+    places = _plus_lanes(c, first, c.lane_ids())
+    pair = places, c.spread(c.index(size), LANES)
+    return c.emit.shared("ult", pair, lambda: arith.CmpiOp("ult", *pair))
+
+
+def _plus_lanes(c: Converter, first: Index, lanes: SSAValue) -> SSAValue:
+    if first == 0:
+        return lanes
+    pair = lanes, c.spread(c.index(first), LANES)
+    return c.emit.shared("+", pair, lambda: arith.AddiOp(*pair))
+
+
+def _and(
+    c: Converter, left: SSAValue | None, right: SSAValue | None
+) -> SSAValue | None:
+    return c.emit.both(left, right)
+
+
+def _steps(c: Converter, stride: Index) -> SSAValue:
+    """The lane's number times a stride."""
+    lanes = c.lane_ids()
+    if known(stride) == 1:
+        return lanes
+    pair = lanes, c.spread(c.index(stride), LANES)
+    return c.emit.shared("*", pair, lambda: arith.MuliOp(*pair))
+
+
+def _access(
+    c: Converter, matrix: Matrix, at: Index, stride: Index, mask: SSAValue | None
+) -> Access:
+    start, element = matrix.start, matrix.element
+    there = Start(start.root, c.emit.plus(start.offset, at), start.space)
+    steps = _steps(c, stride)
+    if start.space == SHARED:
+        offsets = _plus_lanes(c, there.offset, steps)
+        return Access(start.root, offsets, mask, element)
+    base = address(c, there, stored_bytes(element))
+    return Access(base, steps, mask, element)
+
+
+def scattered_access(
+    c: Converter,
+    start: Start,
+    element: Attribute,
+    offsets: SSAValue,
+    mask: SSAValue | None,
+) -> Access:
+    """Elements at offsets of their own, counted from ``start``."""
+    if start.space == SHARED:
+        offsets = _plus_lanes(c, start.offset, offsets)
+        return Access(start.root, offsets, mask, element)
+    base = address(c, start, stored_bytes(element))
+    return Access(base, offsets, mask, element)
+
+
+# What -------------------------------------------------------------------------------
+
+
+def all_lanes(c: Converter, mask: SSAValue | None) -> SSAValue:
+    """A mask as a value."""
+    return c.emit.constant(1, vector_of(i1, LANES)) if mask is None else mask
+
+
+def load_line(
+    c: Converter, access: Access, padding: int | float = 0, hints: Hints | None = None
+) -> SSAValue:
+    """The elements; ``padding`` where the mask is not set."""
+    stored = vector_of(stored_type(access.element), LANES)
+    mask = all_lanes(c, access.mask)
+    load = LoadOp(access.base, access.offsets, mask, stored)
+    load.properties |= hints or {}
+    found = c.emit.insert(load)
+    if access.mask is not None:
+        fill = c.emit.constant(padding, stored)
+        found = c.emit.insert(arith.SelectOp(mask, found, fill))
+    return from_memory(c, found, access.element)
+
+
+def store_line(
+    c: Converter, access: Access, value: SSAValue, hints: Hints | None = None
+) -> None:
+    """Write elements where the mask is set."""
+    stored = to_memory(c, value)
+    store = StoreOp(stored, access.base, access.offsets, all_lanes(c, access.mask))
+    store.properties |= hints or {}
+    c.emit.add(store)
+
+
+def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> None:
+    """Ask for elements to be brought to a cache."""
+    if access.base.type != i64:
+        return  # shared memory has no cache
+    size = stored_bytes(access.element)
+    prefetch = PrefetchOp(access.base, access.offsets, offset_align_byte=size)
+    prefetch.properties |= hints or {}
+    c.emit.add(prefetch)
+
+
+def from_memory(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
+    """A line or fragment as it is computed with."""
+    shape = _shape(value)
+    if isinstance(element, IndexType):
+        return c.emit.insert(arith.IndexCastOp(value, vector_of(element, *shape)))
+    width = integer_width(element)
+    if width == 1:
+        zero = c.emit.constant(0, value.type)
+        return c.emit.insert(arith.CmpiOp("ne", value, zero))
+    if width is not None and width < i8.bitwidth:
+        return c.emit.insert(arith.TrunciOp(value, vector_of(element, *shape)))
+    return value
+
+
+def to_memory(c: Converter, value: SSAValue) -> SSAValue:
+    """A line or fragment as it is stored."""
+    shape = _shape(value)
+    element = _element(value)
+    stored = stored_type(element)
+    if stored == element:
+        return value
+    widen = arith.IndexCastOp if isinstance(element, IndexType) else arith.ExtuiOp
+    return c.emit.insert(widen(value, vector_of(stored, *shape)))
+
+
+def _shape(value: SSAValue) -> Sequence[int]:
+    return vector_type(value).get_shape()
+
+
+def _element(value: SSAValue) -> Attribute:
+    return vector_type(value).element_type

@@ -1,0 +1,296 @@
+"""What is found out about a kernel before anything of it is replaced.
+
+Which way a product is computed: docs/design/0005-xegpu.md, and `xetl.devices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum, auto
+from math import gcd
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    FloatTF32Type,
+    IntegerType,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from xetl.analysis.control_flow import sources, yielded
+from xetl.dialects.base import Index, element_type, vector_type
+from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.xetile import (
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    StoreTileOp,
+    TileMmaOp,
+    TilePackOp,
+    TileTransposeOp,
+    TileType,
+    TileUnpackOp,
+    UpdateTileOffsetOp,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Form, matrix_shape
+
+
+class ProductKind(Enum):
+    """By whom a product is computed.
+
+    MATRIX: the matrix unit, of 16 or 8 bits.  TF32: of f32 with fewer bits.  BF16X3:
+    of f32 as three products of bf16.  LANES: each lane multiplies and adds.
+    """
+
+    MATRIX = auto()
+    TF32 = auto()
+    BF16X3 = auto()
+    LANES = auto()
+
+
+def kind_of(op: TileMmaOp) -> ProductKind:
+    """How a product is computed: by its element types and its precision."""
+    element, result = element_type(op.a.type), element_type(op.result.type)
+    precision = None if op.precision is None else op.precision.data
+    return kind_of_types(element, result, precision)
+
+
+def kind_of_types(
+    element: Attribute, result: Attribute, precision: str | None = None
+) -> ProductKind:
+    """How a product of some types is computed; A and B have one type."""
+    if isinstance(element, Float16Type | BFloat16Type):
+        narrow = isinstance(result, Float16Type | BFloat16Type | Float32Type)
+        return ProductKind.MATRIX if narrow else ProductKind.LANES
+    if (width := integer_width(element)) is not None:
+        exact = width == 8 and integer_width(result) == 32
+        return ProductKind.MATRIX if exact else ProductKind.LANES
+    if isinstance(element, FloatTF32Type) and isinstance(result, Float32Type):
+        return ProductKind.TF32
+    if isinstance(element, Float32Type) and isinstance(result, Float32Type):
+        return _PRECISIONS.get(precision or "ieee", ProductKind.LANES)
+    return ProductKind.LANES
+
+
+_PRECISIONS = {"tf32": ProductKind.TF32, "bf16x3": ProductKind.BF16X3}
+
+
+def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
+    """What a value of control flow may be; None if an operation computes it."""
+    owner = value.owner
+    if isinstance(owner, arith.SelectOp):
+        return [owner.true_value, owner.false_value]
+    if isinstance(value, BlockArgument) and value.index == 0:
+        loop = value.block.parent_op()
+        if isinstance(loop, scf.ForOp):  # the lower bound and so many steps
+            return [loop.lower_bound, loop.step]
+    return sources(value)
+
+
+class Divisors:
+    """Numbers that values are known to be multiples of.
+
+    0 is a multiple of everything: it stands for what is 0, or not yet known to be less.
+    Values that loops carry are taken for multiples of all, until one shows otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._joined: dict[SSAValue, int] = {}
+        self._known: dict[SSAValue, int] = {}
+        self._changed = False
+
+    def of(self, value: Index) -> int:
+        """A divisor of an index, or of the column of a tile."""
+        while True:
+            self._known, self._changed = {}, False
+            found = self._of(value)
+            if not self._changed:
+                return found
+
+    def _of(self, value: Index) -> int:
+        todo: list[tuple[Index, bool]] = [(value, False)]
+        while todo:  # no recursion: programs may be long
+            each, is_ready = todo.pop()
+            if isinstance(each, int):
+                continue
+            if is_ready:
+                self._known[each] = self._found(each)
+            elif each not in self._known:
+                joined = joined_values(each)
+                if joined is not None:
+                    self._known[each] = self._joined.get(each, 0)
+                inputs = _inputs(each) if joined is None else joined
+                todo += [(each, True), *((source, False) for source in inputs)]
+        return self._divisor(value)
+
+    def _divisor(self, value: Index) -> int:
+        return abs(value) if isinstance(value, int) else self._known[value]
+
+    def _found(self, value: SSAValue) -> int:
+        joined = joined_values(value)
+        if joined is None:
+            return self._computed(value)
+        before = self._joined.get(value, 0)
+        found = gcd(before, *map(self._divisor, joined))
+        self._changed |= found != before
+        self._joined[value] = found
+        return found
+
+    def _computed(self, value: SSAValue) -> int:
+        constant = constant_index(value)
+        if constant is not None:
+            return abs(constant)
+        op = value.owner
+        if isinstance(op, InitTileOp):
+            return self._divisor(op.mixed_offsets[-1]) if op.mixed_offsets else 1
+        if isinstance(op, UpdateTileOffsetOp):
+            moved = op.mixed_offsets[-1] if op.mixed_offsets else 1
+            return gcd(self._divisor(op.tile), self._divisor(moved))
+        if isinstance(op, Operation):
+            return self._arithmetic(op)
+        return 1
+
+    def _arithmetic(self, op: Operation) -> int:
+        name = op.name.partition(".")[2]
+        if name in ("muli", "mul"):
+            left, right = map(self._divisor, op.operands)
+            return left * right
+        if name in _KEEP:
+            return gcd(*map(self._divisor, op.operands))
+        if name == "shli":
+            by = constant_index(op.operands[1])
+            return self._divisor(op.operands[0]) << by if by is not None else 1
+        return 1
+
+
+def _inputs(value: SSAValue) -> Sequence[Index]:
+    """What the divisor of a value that an operation computes follows from."""
+    op = value.owner
+    if isinstance(op, InitTileOp):
+        return op.mixed_offsets[-1:]
+    if isinstance(op, UpdateTileOffsetOp):
+        return [op.tile, *op.mixed_offsets[-1:]]
+    if isinstance(op, Block) or constant_index(value) is not None:
+        return ()
+    return op.operands if op.name.partition(".")[2] in _FOLLOWED else ()
+
+
+_KEEP = frozenset(
+    (
+        *("addi", "subi", "minsi", "minui", "maxsi", "maxui", "remui", "remsi"),
+        *("add", "sub", "mins", "minu", "maxs", "maxu", "rems", "remu"),
+        *("index_cast", "index_castui", "extsi", "extui", "casts", "castu"),
+    )
+)
+"""What gives a multiple of all that its operands are multiples of."""
+_FOLLOWED = _KEEP | {"muli", "mul", "shli"}
+
+
+def tile_origins(value: SSAValue) -> set[InitTileOp]:
+    """Where a tile may have been described; dead ones, at address 0, do not count."""
+    found: set[InitTileOp] = set()
+    seen: set[SSAValue] = set()
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        joined = joined_values(each)
+        if joined is not None:
+            waiting += joined
+        elif isinstance(each.owner, UpdateTileOffsetOp):
+            waiting.append(each.owner.tile)
+        elif isinstance(each.owner, InitTileOp) and not _is_dead(each.owner):
+            found.add(each.owner)
+    return found
+
+
+def _is_dead(op: InitTileOp) -> bool:
+    """Whether a tile stands where a path stopped: nobody reads it."""
+    return isinstance(op.source.type, IntegerType) and constant_index(op.source) == 0
+
+
+def stays(value: BlockArgument, dim: int) -> bool:
+    """Whether a tile that a loop carries is never moved along a dimension."""
+    loop = value.block.parent_op()
+    if not isinstance(loop, scf.ForOp):
+        return False
+    at: SSAValue = yielded(loop.body.block)[value.index - 1]
+    while isinstance(at.owner, UpdateTileOffsetOp):
+        if at.owner.mixed_offsets[dim] != 0:
+            return False
+        at = at.owner.tile
+    return at is value
+
+
+class Plan:
+    """See the module docstring.
+
+    Attributes:
+        columns: for each load, store and prefetch of a tile a divisor of its column.
+        forms: for loads whose only readers are products how these want it.
+        transposed: loads that only a transpose reads, and the transposes.
+    """
+
+    def __init__(self, kernel: FuncOp) -> None:
+        self.columns: dict[Operation, int] = {}
+        self.forms: dict[Operation, str] = {}
+        self.transposed: set[Operation] = set()
+        divisors = Divisors()
+        for op in kernel.walk():
+            if isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp):
+                tile = op.tile.type
+                if isinstance(tile, TileType) and not tile.scattered:
+                    self.columns[op] = divisors.of(op.tile)
+            if isinstance(op, LoadTileOp) and len(op.results) == 1:
+                self._look_at(op)
+
+    def _look_at(self, load: LoadTileOp) -> None:
+        readers = list(_readers(load.result))
+        form = _wanted(readers)
+        if form is not None:
+            self.forms[load] = form
+            return
+        if not readers or not all(isinstance(u, TileTransposeOp) for u, _ in readers):
+            return
+        behind = [use for u, _ in readers for use in _readers(u.results[0])]
+        if _wanted(behind) == Form.PACKED:
+            self.forms[load] = Form.PACKED
+        elif bit_width(vector_type(load.result).element_type) != 32:
+            return
+        self.transposed |= {load, *(u for u, _ in readers)}
+
+
+def _readers(value: SSAValue) -> Iterable[tuple[Operation, int]]:
+    """Who reads a value, and as which operand; packing is looked through."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, TilePackOp | TileUnpackOp):
+            yield from _readers(op.result)
+        else:
+            yield op, use.index
+
+
+def _wanted(readers: list[tuple[Operation, int]]) -> str | None:
+    """The form that all readers want; None: none, or not all the same."""
+    wanted = {_form_for(op, index) for op, index in readers}
+    return wanted.pop() if len(wanted) == 1 else None
+
+
+def _form_for(op: Operation, index: int) -> str | None:
+    if not isinstance(op, TileMmaOp) or kind_of(op) is not ProductKind.MATRIX:
+        return None
+    bits = bit_width(vector_type(op.a).element_type)
+    _, depth = matrix_shape(vector_type(op.a).get_shape())
+    _, columns = matrix_shape(vector_type(op.b).get_shape())
+    if depth % (256 // bits) or columns == 1:
+        return None
+    if index == 1:
+        return Form.PACKED
+    return Form.DEEP if index == 0 and bits == 8 else None

@@ -1,0 +1,492 @@
+"""Products: by the matrix unit where it knows the types, else by the lanes.
+
+Sums run in f32 (i32, f64); where C is narrower it is widened before and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import bf16, f32, f64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.upstream import arith, math, vector
+from xetl.dialects.upstream.elementwise import bit_width, is_float
+from xetl.dialects.xetile import TileMmaOp
+from xetl_xegpu.dialect import DpasOp
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import narrowed, widened
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Fragments,
+    Grid,
+    MmaOperand,
+    grid_for,
+    grid_of,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import first_lanes
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import (
+    ProductKind,
+    kind_of,
+    kind_of_types,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import Origin, rearranged
+
+_FEW_STEPS = 5
+"""A product of fewer steps is shorter written step by step than padded to 16."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product that is being written down.
+
+    Attributes:
+        a: its left side.
+        b: its right side.
+        grid: of the result.
+        depth: columns of A.
+        a_unsigned: whether integers of A have no sign.
+        b_unsigned: whether those of B have none.
+    """
+
+    a: Fragments | MmaOperand
+    b: Fragments | MmaOperand
+    grid: Grid
+    depth: int
+    a_unsigned: bool
+    b_unsigned: bool
+
+
+_Way: TypeAlias = Callable[[Converter, Product, Sequence[SSAValue]], list[SSAValue]]
+
+
+def _mma(c: Converter, op: TileMmaOp) -> None:
+    result = vector_type(op.result)
+    shape = vector_type(op.a).get_shape()
+    product = Product(
+        c.operand(op.a),
+        c.operand(op.b),
+        grid_for(result),
+        shape[1] * (shape[3] if len(shape) > 2 else 1),
+        op.a_unsigned is not None,
+        op.b_unsigned is not None,
+    )
+    addend = None if op.c is None else c.fragments(op.c).parts
+    found = _product(c, product, kind_of(op), addend, result.element_type)
+    c.set_fragments(op.result, found)
+
+
+def _batch(c: Converter, op: vector.ContractOp) -> None:
+    """A product for each of a batch, the first dimension of all sides."""
+    lhs, rhs, acc = (c.fragments(value) for value in (op.lhs, op.rhs, op.acc))
+    batch, rows, _ = acc.shape
+    found = [
+        _multiplied(c, *(_of_batch(c, side, number) for side in (lhs, rhs, acc)))
+        for number in range(batch)
+    ]
+
+    def where(row: int, column: int) -> Origin:
+        return Origin(found[row // rows], row % rows, column)
+
+    parts = rearranged(c, acc.grid.rows, acc.grid.columns, acc.element, where)
+    c.set_fragments(op.result, parts)
+
+
+def _of_batch(c: Converter, side: Fragments, number: int) -> Fragments:
+    """One matrix of a batch: so many rows of all."""
+    _, rows, columns = side.shape
+
+    def where(row: int, column: int) -> Origin:
+        return Origin(side, number * rows + row, column)
+
+    parts = rearranged(c, rows, columns, side.element, where)
+    return Fragments((rows, columns), side.element, parts)
+
+
+def _multiplied(
+    c: Converter, a: Fragments, b: Fragments, addend: Fragments
+) -> Fragments:
+    """``a @ b + addend`` of matrices, signed and as exact as their types are."""
+    product = Product(a, b, addend.grid, a.grid.columns, False, False)
+    kind = kind_of_types(a.element, addend.element)
+    parts = _product(c, product, kind, addend.parts, addend.element)
+    return Fragments(addend.shape, addend.element, parts)
+
+
+def _product(
+    c: Converter,
+    p: Product,
+    kind: ProductKind,
+    addend: Sequence[SSAValue] | None,
+    element: Attribute,
+) -> list[SSAValue]:
+    """A product in the type of its sums, rounded once to the type of the result."""
+    sums = element
+    if is_float(element):
+        sums = f64 if bit_width(_element(p.a)) == 64 else sums
+        sums = f32 if bit_width(sums) < 32 else sums
+    if addend is None:
+        types = [vector_of(sums, h, p.grid.width) for h in p.grid.heights()]
+        addend = [c.emit.constant(0, type_) for type_ in types]
+    else:
+        addend = [widened(c, part, sums) for part in addend]
+    found = _RULES[kind](c, p, addend)
+    return [narrowed(c, part, element) for part in found]
+
+
+def _matrix(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
+    if not p.grid.spread:
+        return _narrow(c, p, addend, _matrix)
+    element = _element(p.a)
+    depth = 256 // bit_width(element)
+    left = _sides_a(c, p.a, p.depth, depth)
+    right = _sides_b(c, p.b, p.depth, depth)
+    return _dpas(c, p, left, right, addend)
+
+
+def _element(side: Fragments | MmaOperand) -> Attribute:
+    if isinstance(side, Fragments):
+        return side.element
+    return vector_type(side.parts[0]).element_type
+
+
+def _dpas(
+    c: Converter,
+    p: Product,
+    left: Sequence[Sequence[SSAValue]],
+    right: Sequence[Sequence[SSAValue]],
+    addend: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """Sum over the steps of K; ``left[span][step]``, ``right[step][group]``."""
+    parts = list(addend)
+    for step, row in enumerate(right):
+        for span, column in enumerate(left):
+            for group, b in enumerate(row):
+                number = p.grid.fragment(span, group)
+                parts[number] = c.emit.insert(
+                    DpasOp(
+                        column[step],
+                        b,
+                        parts[number],
+                        a_unsigned=p.a_unsigned,
+                        b_unsigned=p.b_unsigned,
+                    )
+                )
+    return parts
+
+
+# Sides for the matrix unit ----------------------------------------------------------
+
+
+def _sides_a(
+    c: Converter, a: Fragments | MmaOperand, columns: int, depth: int
+) -> list[list[SSAValue]]:
+    """For each span of rows and each step of K what one product takes of A."""
+    steps = -(-columns // depth)
+    if isinstance(a, MmaOperand):
+        return [
+            list(a.parts[first : first + steps])
+            for first in range(0, len(a.parts), a.across)
+        ]
+    if not a.grid.spread:
+        a = _widened_columns(c, a)
+    take = {8: _bytes_of_a, 16: _halves_of_a, 32: _words_of_a}[256 // depth]
+    return [
+        [take(c, a, span, step, columns) for step in range(steps)]
+        for span in range(len(a.grid.spans))
+    ]
+
+
+def _halves_of_a(
+    c: Converter, a: Fragments, span: int, step: int, columns: int
+) -> SSAValue:
+    part = a.parts[a.grid.fragment(span, step)]
+    return zero_behind(c, part, columns - step * LANES)
+
+
+def _bytes_of_a(
+    c: Converter, a: Fragments, span: int, step: int, columns: int
+) -> SSAValue:
+    """32 columns, two for each lane."""
+    height = a.grid.spans[span].count
+    whole = c.emit.constant(0, vector_of(a.element, height, 2 * LANES))
+    for half in (0, 1):
+        group = 2 * step + half
+        if group < a.grid.groups:
+            part = a.parts[a.grid.fragment(span, group)]
+            part = zero_behind(c, part, columns - group * LANES)
+            slice_ = vector.InsertStridedSliceOp(part, whole, [0, half * LANES])
+            whole = c.emit.insert(slice_)
+    return whole
+
+
+def _words_of_a(
+    c: Converter, a: Fragments, span: int, step: int, columns: int
+) -> SSAValue:
+    """8 columns; the matrix unit knows them for 8 rows."""
+    height, (group, half) = a.grid.spans[span].count, divmod(step, 2)
+    part = zero_behind(
+        c, a.parts[a.grid.fragment(span, group)], columns - group * LANES
+    )
+    sizes = [height, LANES // 2]
+    taken = vector.ExtractStridedSliceOp(part, [0, half * LANES // 2], sizes)
+    return c.emit.insert(taken)
+
+
+def zero_behind(c: Converter, part: SSAValue, used: int) -> SSAValue:
+    """A fragment with 0 in its lanes from ``used`` on; as it is if all are used."""
+    mask = first_lanes(c, used)
+    if mask is None:
+        return part
+    height = vector_type(part).get_shape()[0]
+    wide = c.spread(mask, height, LANES)
+    zero = c.emit.constant(0, part.type)
+    return c.emit.insert(arith.SelectOp(wide, part, zero))
+
+
+def _widened_columns(c: Converter, a: Fragments) -> Fragments:
+    """A value of one column with its fragments as wide as any; lanes hold all of it."""
+    parts = [
+        c.spread(part, vector_type(part).get_shape()[0], LANES) for part in a.parts
+    ]
+    # Of 2 columns only the first one is used, and these have the fragments wanted.
+    return Fragments((a.grid.rows, 2), a.element, parts)
+
+
+def _sides_b(
+    c: Converter, b: Fragments | MmaOperand, rows: int, depth: int
+) -> list[list[SSAValue]]:
+    """For each step of K and each group of columns what one product takes of B."""
+    if isinstance(b, MmaOperand):
+        return [
+            list(b.parts[first : first + b.across])
+            for first in range(0, len(b.parts), b.across)
+        ]
+    return [
+        [_rows_of_b(c, b, step * depth, depth, group) for group in range(b.grid.groups)]
+        for step in range(-(-rows // depth))
+    ]
+
+
+def _rows_of_b(
+    c: Converter, b: Fragments, first: int, depth: int, group: int
+) -> SSAValue:
+    """Some rows of a group of columns, zeros behind the last one."""
+    grid = b.grid
+    inside = [
+        (number, span)
+        for number, span in enumerate(grid.spans)
+        if first <= span.first < first + depth
+    ]
+    if len(inside) == 1 and inside[0][1].count == depth:
+        return b.parts[grid.fragment(inside[0][0], group)]
+    whole = c.emit.constant(0, vector_of(b.element, depth, LANES))
+    for number, span in inside:
+        part = b.parts[grid.fragment(number, group)]
+        at = [span.first - first, 0]
+        whole = c.emit.insert(vector.InsertStridedSliceOp(part, whole, at))
+    return whole
+
+
+# Other ways -------------------------------------------------------------------------
+
+
+def _tf32(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
+    if not p.grid.spread:
+        return _narrow(c, p, addend, _tf32)
+    assert isinstance(p.a, Fragments)
+    right = _sides_b(c, p.b, p.depth, 8)
+    full = -(-p.grid.rows // 8) * 8
+    grid = grid_of(full, p.grid.columns)
+    a = _more_rows(c, p.a, full)
+    sums = Fragments((p.grid.rows, p.grid.columns), f32, addend)
+    left = _sides_a(c, a, p.depth, 8)
+    whole = Product(a, p.b, grid, p.depth, False, False)
+    found = _dpas(c, whole, left, right, _more_rows(c, sums, full).parts)
+    pieces = Fragments((full, p.grid.columns), f32, found)
+    return _fewer_rows(c, pieces, p.grid)
+
+
+def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
+    """A matrix with zeros below: the matrix unit knows tf32 for 8 rows at a time."""
+    grid = value.grid
+    if grid.rows == rows:
+        return value
+    whole = (grid.rows // 8) * grid.groups
+    parts = list(value.parts[:whole])
+    for group in range(grid.groups):
+        part = c.emit.constant(0, vector_of(value.element, 8, grid.width))
+        for number, span in enumerate(grid.spans):
+            if span.first >= rows - 8:
+                at = [span.first - (rows - 8), 0]
+                some = value.parts[grid.fragment(number, group)]
+                part = c.emit.insert(vector.InsertStridedSliceOp(some, part, at))
+        parts.append(part)
+    return Fragments((rows, grid.columns), value.element, parts)
+
+
+def _fewer_rows(c: Converter, value: Fragments, grid: Grid) -> list[SSAValue]:
+    """The first rows of a matrix."""
+    parts: list[SSAValue] = []
+    for span in grid.spans:
+        for group in range(grid.groups):
+            part = value.parts[value.grid.fragment(span.first // 8, group)]
+            if span.count != 8:
+                at, sizes = [span.first % 8, 0], [span.count, LANES]
+                part = c.emit.insert(vector.ExtractStridedSliceOp(part, at, sizes))
+            parts.append(part)
+    return parts
+
+
+def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
+    """Three products of bf16 parts: low by high, high by low, high by high.
+
+    Step by step of K, so that the parts of a step are not needed any more behind it.
+    """
+    if not p.grid.spread:
+        return _narrow(c, p, addend, _bf16x3)
+    assert isinstance(p.a, Fragments)
+    assert isinstance(p.b, Fragments)
+    depth = 256 // bit_width(bf16)
+    a_high, a_low = (_sides_a(c, a, p.depth, depth) for a in _halves(c, p.a))
+    b_high, b_low = (_sides_b(c, b, p.depth, depth) for b in _halves(c, p.b))
+    left = [
+        [part for big, small in zip(high, low) for part in (small, big, big)]
+        for high, low in zip(a_high, a_low)
+    ]
+    right = [part for big, small in zip(b_high, b_low) for part in (big, small, big)]
+    whole = replace(p, a_unsigned=False, b_unsigned=False)
+    return _dpas(c, whole, left, right, addend)
+
+
+def _halves(c: Converter, side: Fragments) -> tuple[Fragments, Fragments]:
+    """An f32 as the bf16 nearest to it, and that of what is left."""
+    high = [narrowed(c, part, bf16) for part in side.parts]
+    back = [widened(c, part, f32) for part in high]
+    rest = [c.emit.insert(arith.SubfOp(*pair)) for pair in zip(side.parts, back)]
+    low = [narrowed(c, part, bf16) for part in rest]
+    return Fragments(side.shape, bf16, high), Fragments(side.shape, bf16, low)
+
+
+def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
+    """Each lane has its columns of B and C; an element of A goes to all of them."""
+    assert isinstance(p.a, Fragments)
+    assert isinstance(p.b, Fragments)
+    sums = vector_type(addend[0]).element_type
+    a = _cast(c, p.a, sums, p.a_unsigned)
+    b = _cast(c, p.b, sums, p.b_unsigned)
+    cast = Product(a, b, p.grid, p.depth, False, False)
+    if p.grid.spread and is_float(sums) and p.depth >= _FEW_STEPS:
+        return _contract(c, cast, addend)
+    return _step_by_step(c, cast, addend)
+
+
+def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
+    """16 steps at a time, each one operation."""
+    left = _sides_a(c, p.a, p.depth, LANES)
+    right = _sides_b(c, p.b, p.depth, LANES)
+    parts = list(addend)
+    for step, row in enumerate(right):
+        for span, column in enumerate(left):
+            for group, b in enumerate(row):
+                number = p.grid.fragment(span, group)
+                kinds = ("parallel", "parallel", "reduction")
+                maps = ((0, 2), (2, 1), (0, 1))
+                made = vector.ContractOp(column[step], b, parts[number], maps, kinds)
+                parts[number] = c.emit.insert(made)
+    return parts
+
+
+def _step_by_step(
+    c: Converter, p: Product, addend: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """A column of A by a row of B, one after another."""
+    a, b = p.a, p.b
+    assert isinstance(a, Fragments)
+    assert isinstance(b, Fragments)
+    parts, grid = list(addend), p.grid
+    for k in range(p.depth):
+        row = [_row_of_b(c, b, k, group, grid.width) for group in range(grid.groups)]
+        for span, each in enumerate(grid.spans):
+            height = each.count
+            left = c.spread(_column_of_a(c, a, span, k), height, grid.width)
+            for group, right in enumerate(row):
+                wide = c.spread(right, height, grid.width)
+                number = grid.fragment(span, group)
+                parts[number] = _multiply_add(c, left, wide, parts[number])
+    return parts
+
+
+def _cast(c: Converter, side: Fragments, sums: Attribute, unsigned: bool) -> Fragments:
+    """Elements in the type that sums run in."""
+    if side.element == sums:
+        return side
+    cast: type[arith.ExtfOp | arith.ExtsiOp | arith.ExtuiOp | arith.TrunciOp]
+    if is_float(sums):
+        cast = arith.ExtfOp
+    elif bit_width(side.element) > bit_width(sums):
+        cast = arith.TrunciOp
+    else:
+        cast = arith.ExtuiOp if unsigned else arith.ExtsiOp
+    parts = [
+        c.emit.insert(cast(part, vector_of(sums, *vector_type(part).get_shape())))
+        for part in side.parts
+    ]
+    return Fragments(side.shape, sums, parts)
+
+
+def _column_of_a(c: Converter, a: Fragments, span: int, k: int) -> SSAValue:
+    if not a.grid.spread:
+        return a.parts[a.grid.fragment(span, 0)]
+    group, lane = divmod(k, LANES)
+    part = a.parts[a.grid.fragment(span, group)]
+    sizes = [a.grid.spans[span].count, 1]
+    return c.emit.insert(vector.ExtractStridedSliceOp(part, [0, lane], sizes))
+
+
+def _row_of_b(c: Converter, b: Fragments, k: int, group: int, width: int) -> SSAValue:
+    place = b.grid.place(k, group)
+    part = b.parts[place.fragment]
+    if width == 1:
+        return c.emit.insert(vector.ExtractOp(part, [place.row, 0]))
+    return c.emit.insert(vector.ExtractOp(part, [place.row]))
+
+
+def _multiply_add(
+    c: Converter, left: SSAValue, right: SSAValue, addend: SSAValue
+) -> SSAValue:
+    if is_float(addend.type):
+        return c.emit.insert(math.FmaOp(left, right, addend))
+    product = c.emit.insert(arith.MuliOp(left, right))
+    return c.emit.insert(arith.AddiOp(product, addend))
+
+
+def _narrow(
+    c: Converter, p: Product, addend: Sequence[SSAValue], rule: _Way
+) -> list[SSAValue]:
+    """A result of one column: computed as 16 of them, of which one is kept."""
+    assert isinstance(p.b, Fragments)
+    grid = grid_of(p.grid.rows, 2)
+    wide = [c.spread(part, vector_type(part).get_shape()[0], LANES) for part in addend]
+    b = _widened_columns(c, p.b)
+    found = rule(c, Product(p.a, b, grid, p.depth, p.a_unsigned, p.b_unsigned), wide)
+    element = vector_type(addend[0]).element_type
+    all_ = Fragments((grid.rows, 2), element, found)
+    return rearranged(c, grid.rows, 1, element, lambda i, _: Origin(all_, i, 0))
+
+
+_RULES = {
+    ProductKind.MATRIX: _matrix,
+    ProductKind.TF32: _tf32,
+    ProductKind.BF16X3: _bf16x3,
+    ProductKind.LANES: _lanes,
+}
+
+RULES: dict[type[Operation], Rule] = {
+    TileMmaOp: _mma,
+    vector.ContractOp: _batch,
+}

@@ -1,0 +1,398 @@
+"""Elements that change places: shape casts, transposes, matrices of any vector.
+
+Which element goes where is known, so all stays in registers: whole fragments are given
+another name, lines are put together by shuffles of two each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import Vector, is_vector
+from xetl.dialects.upstream import vector
+from xetl.dialects.xetile import (
+    TileConvLayoutOp,
+    TilePackOp,
+    TileTransposeOp,
+    TileUnpackOp,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    BLOCKED,
+    LANES,
+    Fragments,
+    Grid,
+    TransposedLoad,
+    grid_for,
+    grid_of,
+    matrix_shape,
+    position,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+    element_line,
+    fragment_of,
+    line_of,
+)
+
+
+class Origin(NamedTuple):
+    """An element of a value."""
+
+    pieces: Fragments
+    row: int
+    column: int
+
+
+Where: TypeAlias = Callable[[int, int], Origin | SSAValue]
+"""For a row and a column of the result: the element that goes there, or a scalar."""
+
+
+def rearranged(
+    c: Converter, rows: int, columns: int, element: Attribute, where: Where
+) -> list[SSAValue]:
+    """The fragments of a matrix whose elements come from other values."""
+    grid = grid_of(rows, columns)
+    parts: list[SSAValue] = []
+    for span in grid.spans:
+        for group in range(grid.groups):
+            table = [
+                [
+                    where(span.first + row, group * grid.width + lane)
+                    for lane in range(grid.used(group))
+                ]
+                for row in range(span.count)
+            ]
+            whole = _whole_fragment(table, grid)
+            parts.append(_built(c, table, element, grid) if whole is None else whole)
+    return parts
+
+
+def _whole_fragment(
+    table: Sequence[Sequence[Origin | SSAValue]], grid: Grid
+) -> SSAValue | None:
+    """A fragment that has just these elements at these places, if there is one."""
+    first = table[0][0]
+    if not isinstance(first, Origin):
+        return None
+    pieces, top, left = first
+    source = pieces.grid
+    if source.width != grid.width or left % source.width:
+        return None
+    place = source.place(top, left // source.width)
+    if place.row or source.height(place.fragment) != len(table):
+        return None
+    for i, line in enumerate(table):
+        for j, each in enumerate(line):
+            if each != Origin(pieces, top + i, left + j):
+                return None
+    return pieces.parts[place.fragment]
+
+
+def _built(
+    c: Converter,
+    table: Sequence[Sequence[Origin | SSAValue]],
+    element: Attribute,
+    grid: Grid,
+) -> SSAValue:
+    if not grid.spread:
+        scalars = [scalar_of(c, line[0]) for line in table]
+        return fragment_of(c, element, scalars, spread=False)
+    lines = [_line(c, line) for line in table]
+    return fragment_of(c, element, lines, spread=True)
+
+
+def scalar_of(c: Converter, origin: Origin | SSAValue) -> SSAValue:
+    """An element as a scalar that all lanes have."""
+    if not isinstance(origin, Origin):
+        return origin
+    pieces, row, column = origin
+    if not pieces.grid.spread:
+        return element_line(c, pieces, row)
+    group, lane = divmod(column, LANES)
+    line = element_line(c, pieces, row, group)
+    return c.emit.insert(vector.ExtractOp(line, [lane]))
+
+
+def _line(c: Converter, wanted: Sequence[Origin | SSAValue]) -> SSAValue:
+    """A line; of what lies behind the wanted elements anything."""
+    sources: dict[SSAValue, dict[int, int]] = {}
+    for lane, origin in enumerate(wanted):
+        if isinstance(origin, Origin) and origin.pieces.grid.spread:
+            group, at = divmod(origin.column, LANES)
+            source = element_line(c, origin.pieces, origin.row, group)
+        else:
+            source, at = scalar_of(c, origin), lane
+        sources.setdefault(source, {})[lane] = at
+    if len(sources) > 1 and not any(is_vector(each.type) for each in sources):
+        elements = [scalar_of(c, origin) for origin in wanted]
+        return line_of(c, elements + elements[-1:] * (LANES - len(elements)))
+    return _merged(c, sources)
+
+
+def _merged(c: Converter, sources: dict[SSAValue, dict[int, int]]) -> SSAValue:
+    """One line of several; of each it is said which lane gets which element."""
+    whole: SSAValue | None = None
+    ready: dict[int, int] = {}
+    for source, lanes in sources.items():
+        line = source if is_vector(source.type) else c.spread(source, LANES)
+        if whole is None:
+            whole, ready = line, lanes
+            continue
+        picks = {lane: at + LANES for lane, at in lanes.items()} | ready
+        whole = _shuffled(c, whole, line, picks)
+        ready = {lane: lane for lane in picks}
+    assert whole is not None
+    if all(lane == at for lane, at in ready.items()):
+        return whole
+    return _shuffled(c, whole, whole, ready)
+
+
+def _shuffled(
+    c: Converter, left: SSAValue, right: SSAValue, picks: dict[int, int]
+) -> SSAValue:
+    # A lane that nobody asks for takes its own: that needs no exchange.
+    order = [picks.get(lane, lane) for lane in range(LANES)]
+    return c.emit.insert(vector.ShuffleOp(left, right, order))
+
+
+# Operations -------------------------------------------------------------------------
+
+
+def indices_at(shape: Sequence[int], row: int, column: int) -> list[int]:
+    """The index of the element at a row and a column; undoes `position`."""
+    if len(shape) == BLOCKED:
+        a, c = divmod(row, shape[2])
+        b, d = divmod(column, shape[3])
+        return [a, b, c, d]
+    if not shape:
+        return []
+    index = [column]
+    for extent in reversed(shape[:-1]):
+        row, place = divmod(row, extent)
+        index.insert(0, place)
+    return index
+
+
+Find: TypeAlias = Callable[[list[int]], Origin | SSAValue]
+"""For an index of a vector: what is there."""
+
+
+def built_of(
+    c: Converter, shape: Sequence[int], element: Attribute, find: Find
+) -> list[SSAValue]:
+    """The fragments of a vector, of any rank."""
+
+    def where(row: int, column: int) -> Origin | SSAValue:
+        return find(indices_at(shape, row, column))
+
+    return rearranged(c, *matrix_shape(shape), element, where)
+
+
+def give_built(c: Converter, value: SSAValue, find: Find) -> None:
+    """Say what stands for a vector whose elements come from other values."""
+    type_ = vector_type(value)
+    parts = built_of(c, type_.get_shape(), type_.element_type, find)
+    c.set_fragments(value, parts)
+
+
+def element_at(pieces: Fragments, index: Sequence[int]) -> Origin:
+    """The element at an index of a vector of any rank."""
+    return Origin(pieces, *position(pieces.shape, index))
+
+
+def same_values(c: Converter, op: Operation) -> None:
+    """What stands for the operand stands for the result: only the shape is another."""
+    found = c.operand(op.operands[0])
+    if isinstance(found, Fragments):
+        found = found.reshaped(vector_type(op.results[0]).get_shape())
+    c.set(op.results[0], found)
+
+
+def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
+    source, result = c.fragments(op.source), vector_type(op.result).get_shape()
+    blocked = 4 in (len(source.shape), len(result))
+    if not blocked and matrix_shape(source.shape) == matrix_shape(result):
+        same_values(c, op)
+        return
+
+    def find(index: list[int]) -> Origin:
+        linear = 0
+        for extent, place in zip(result, index):
+            linear = linear * extent + place
+        there: list[int] = []
+        for extent in reversed(source.shape):
+            linear, place = divmod(linear, extent)
+            there.insert(0, place)
+        return element_at(source, there)
+
+    give_built(c, op.result, find)
+
+
+def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
+    """A scalar for all elements, or a vector along new and single dimensions."""
+    if not is_vector(op.source.type):
+        grid = grid_for(vector_type(op.result))
+        parts = [c.spread(op.source, h, grid.width) for h in grid.heights()]
+        c.set_fragments(op.result, parts)
+        return
+    source = c.fragments(op.source)
+    rank = len(source.shape)
+
+    def find(index: list[int]) -> Origin:
+        inner = zip(source.shape, index[len(index) - rank :])
+        return element_at(source, [0 if n == 1 else i for n, i in inner])
+
+    give_built(c, op.result, find)
+
+
+def repeated(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
+    """Fragments of one row or column, or of both, repeated to a matrix."""
+    grid, old = grid_for(type_), source.grid
+    parts: list[SSAValue] = []
+    for number, span in enumerate(grid.spans):
+        for group in range(grid.groups):
+            row = number if old.rows == grid.rows else 0
+            column = group if old.columns == grid.columns else 0
+            part = source.parts[old.fragment(row, column)]
+            parts.append(c.spread(part, span.count, grid.width))
+    return parts
+
+
+def _transpose(c: Converter, op: vector.TransposeOp) -> None:
+    """Dimensions in another order; of a matrix it is `TileTransposeOp`."""
+    source = c.fragments(op.source)
+
+    def find(index: list[int]) -> Origin:
+        there = [0] * len(op.dims)
+        for to, origin in enumerate(op.dims):
+            there[origin] = index[to]
+        return element_at(source, there)
+
+    give_built(c, op.result, find)
+
+
+# Transposes -------------------------------------------------------------------------
+
+
+def transposed(c: Converter, source: Fragments) -> list[SSAValue]:
+    """The fragments of the transpose of a matrix: 16 by 16 elements at a time."""
+    old = source.grid
+    new = grid_of(old.columns, old.rows)
+    if not (old.spread and new.spread):
+        return rearranged(
+            c, new.rows, new.columns, source.element, lambda i, j: Origin(source, j, i)
+        )
+    parts: list[SSAValue | None] = [None] * new.count
+    for top in range(0, old.rows, LANES):
+        for group in range(old.groups):
+            _transpose_square(c, source, top, group, parts)
+    return [part for part in parts if part is not None]
+
+
+def _transpose_square(
+    c: Converter, source: Fragments, top: int, group: int, parts: list[SSAValue | None]
+) -> None:
+    """Transpose 16 rows of a group of columns into the parts they become."""
+    old = source.grid
+    new = grid_of(old.columns, old.rows)
+    square = vector_of(source.element, LANES, LANES)
+    whole = c.emit.constant(0, square)
+    for number, span in enumerate(old.spans):
+        if top <= span.first < top + LANES:
+            part = source.parts[old.fragment(number, group)]
+            at = [span.first - top, 0]
+            whole = c.emit.insert(vector.InsertStridedSliceOp(part, whole, at))
+    turned = c.emit.insert(vector.TransposeOp(whole, [1, 0]))
+    left = group * LANES
+    for number, span in enumerate(new.spans):
+        if left <= span.first < left + LANES:
+            taken = vector.ExtractStridedSliceOp(
+                turned, [span.first - left, 0], [span.count, LANES]
+            )
+            parts[new.fragment(number, top // LANES)] = c.emit.insert(taken)
+
+
+def unravel(shape: Sequence[int], linear: int) -> list[int]:
+    """The index of an element whose number, row by row, is known."""
+    index: list[int] = []
+    for extent in reversed(shape):
+        linear, place = divmod(linear, extent)
+        index.insert(0, place)
+    return index
+
+
+def ravel(shape: Sequence[int], index: Sequence[int]) -> int:
+    """The number of an element, row by row."""
+    linear = 0
+    for extent, place in zip(shape, index):
+        linear = linear * extent + place
+    return linear
+
+
+def columns_of(c: Converter, source: Fragments, dims: Sequence[int]) -> Fragments:
+    """A matrix whose columns are the elements along ``dims``, all others its rows."""
+    shape = source.shape
+    kept = [dim for dim in range(len(shape)) if dim not in dims]
+    inner = [shape[dim] for dim in dims]
+    outer = [shape[dim] for dim in kept]
+    rows, columns = prod(outer), prod(inner)
+
+    def where(row: int, column: int) -> Origin:
+        index = [0] * len(shape)
+        for dim, place in zip(kept, unravel(outer, row)):
+            index[dim] = place
+        for dim, place in zip(dims, unravel(inner, column)):
+            index[dim] = place
+        return Origin(source, *position(shape, index))
+
+    parts = rearranged(c, rows, columns, source.element, where)
+    return Fragments((rows, columns), source.element, parts)
+
+
+def cast_parts(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
+    """The fragments of a vector with the elements of a matrix, row by row."""
+    shape = type_.get_shape()
+    wanted, columns = matrix_shape(shape), source.grid.columns
+    if len(shape) != BLOCKED and wanted == (source.grid.rows, columns):
+        return list(source.parts)
+
+    def where(row: int, at: int) -> Origin:
+        linear = ravel(shape, indices_at(shape, row, at))
+        return Origin(source, *divmod(linear, columns))
+
+    return rearranged(c, *wanted, type_.element_type, where)
+
+
+def _same(c: Converter, op: Operation) -> None:
+    if isinstance(c.lowered(op.operands[0]), TransposedLoad):
+        c.set(op.results[0], c.lowered(op.operands[0]))
+        return
+    same_values(c, op)
+
+
+def _transpose_tile(c: Converter, op: TileTransposeOp) -> None:
+    found, shape = c.lowered(op.source), vector_type(op.result).get_shape()
+    if isinstance(found, TransposedLoad):
+        ready = found.found
+        c.set(
+            op.result, ready.reshaped(shape) if isinstance(ready, Fragments) else ready
+        )
+        return
+    c.set_fragments(op.result, transposed(c, c.fragments(op.source)))
+
+
+RULES: dict[type[Operation], Rule] = {
+    vector.BroadcastOp: _broadcast,
+    vector.ShapeCastOp: _shape_cast,
+    vector.TransposeOp: _transpose,
+    TilePackOp: _same,
+    TileUnpackOp: _same,
+    TileConvLayoutOp: _same,
+    TileTransposeOp: _transpose_tile,
+}

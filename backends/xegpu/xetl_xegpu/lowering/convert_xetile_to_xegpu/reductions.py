@@ -1,0 +1,289 @@
+"""Values combined along rows or columns, and scans.
+
+Fragments are combined element by element as far as that goes; what is left of one
+fragment is combined in the lanes (rows) or across them (columns).  Sums of f16 and bf16
+run in f32 with one rounding.  Scans go row after row, or across lanes by wider shuffles
+(Hillis and Steele, "Data parallel algorithms", 1986).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.base import vector_type
+from xetl.dialects.combining import CombiningKindAttr
+from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileScanOp
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import narrowed, widened
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Fragments,
+    vector_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+    assembled,
+    element_line,
+    first_lanes,
+    fragment_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
+    Origin,
+    cast_parts,
+    columns_of,
+    rearranged,
+    repeated,
+)
+
+
+def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:
+    """Values of one type combined, in pairs of pairs: short chains."""
+    operation = operation_of(kind, values[0].type)
+    values = list(values)
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2])
+        rest = values[len(values) & ~1 :]
+        values = [c.emit.insert(operation(*pair)) for pair in pairs] + rest
+    return values[0]
+
+
+def reduced(
+    c: Converter, kind: str, source: Fragments, dims: Sequence[int]
+) -> Fragments:
+    """A matrix combined along rows (0), columns (1) or both.
+
+    Args:
+        c: the conversion.
+        kind: how, see `xetl.dialects.combining`.
+        source: of any shape; it is taken for a matrix.
+        dims: of the matrix.
+    """
+    grid, element = source.grid, source.element
+    sums = sums_run_in(kind, element)
+    parts = [widened(c, part, sums) for part in source.parts]
+    found = Fragments((grid.rows, grid.columns), sums, parts)
+    if 0 in dims:
+        found = _along_rows(c, kind, found)
+    if 1 in dims:
+        found = _along_columns(c, kind, found)
+    narrow = [narrowed(c, part, element) for part in found.parts]
+    return Fragments(found.shape, element, narrow)
+
+
+def _along_rows(c: Converter, kind: str, source: Fragments) -> Fragments:
+    grid = source.grid
+    if grid.rows == 1:
+        return source
+    parts = [_rows_of_group(c, kind, source, group) for group in range(grid.groups)]
+    return Fragments((1, grid.columns), source.element, parts)
+
+
+def _rows_of_group(c: Converter, kind: str, source: Fragments, group: int) -> SSAValue:
+    grid, element = source.grid, source.element
+    by_height: dict[int, list[SSAValue]] = {}
+    for number, span in enumerate(grid.spans):
+        part = source.parts[grid.fragment(number, group)]
+        by_height.setdefault(span.count, []).append(part)
+    lines: list[SSAValue] = []
+    for height, parts in by_height.items():
+        whole = combined(c, kind, parts)
+        if not grid.spread:
+            one = Fragments((height, 1), element, [whole])
+            lines += [element_line(c, one, row) for row in range(height)]
+        elif height == 1:
+            lines.append(c.emit.insert(vector.ExtractOp(whole, [0])))
+        else:
+            lines.append(_multi(c, kind, whole, 0, LANES))
+    return fragment_of(c, element, [combined(c, kind, lines)], grid.spread)
+
+
+def _multi(c: Converter, kind: str, part: SSAValue, dim: int, left: int) -> SSAValue:
+    element = vector_type(part).element_type
+    start = c.emit.constant(identity_of(kind, element), vector_of(element, left))
+    name = CombiningKindAttr(kind)
+    return c.emit.insert(vector.MultiReductionOp(name, part, start, [dim]))
+
+
+def _along_columns(c: Converter, kind: str, source: Fragments) -> Fragments:
+    grid, element = source.grid, source.element
+    if not grid.spread:
+        return source
+    parts: list[SSAValue] = []
+    for number, span in enumerate(grid.spans):
+        row = [
+            identity_behind(
+                c, kind, source.parts[grid.fragment(number, group)], grid.used(group)
+            )
+            for group in range(grid.groups)
+        ]
+        sums = _multi(c, kind, combined(c, kind, row), 1, span.count)
+        type_ = vector_of(element, span.count, 1)
+        parts.append(c.emit.insert(vector.ShapeCastOp(sums, type_)))
+    return Fragments((grid.rows, 1), element, parts)
+
+
+def identity_behind(c: Converter, kind: str, part: SSAValue, used: int) -> SSAValue:
+    """A fragment whose lanes from ``used`` on change no result."""
+    mask = first_lanes(c, used)
+    if mask is None:
+        return part
+    type_ = vector_type(part)
+    neutral = c.emit.constant(identity_of(kind, type_.element_type), type_)
+    wide = c.spread(mask, *type_.get_shape())
+    return c.emit.insert(arith.SelectOp(wide, part, neutral))
+
+
+# Operations -------------------------------------------------------------------------
+
+
+def _tile_reduce(c: Converter, op: TileReduceOp) -> None:
+    source, result = c.fragments(op.source), vector_type(op.result)
+    kind, dims = op.kind.data, op.dims
+    if op.reduction_size is not None:
+        _in_groups(c, op, source, op.reduction_size.value.data)
+        return
+    rank = len(source.shape)
+    if rank == 4 and not _whole_axes(source.shape, dims):
+        found = reduced(c, kind, columns_of(c, source, dims), [1])
+        c.set_fragments(op.result, cast_parts(c, found, result))
+        return
+    axes = sorted({dim % 2 for dim in dims})
+    found = reduced(c, kind, source, axes)
+    c.set(op.result, found.reshaped(result.get_shape()))
+
+
+def _whole_axes(shape: Sequence[int], dims: Sequence[int]) -> bool:
+    """Whether blocks and what is in them are combined, or neither; sizes of 1 do."""
+    for outer in (0, 1):
+        pair = (outer in dims, outer + 2 in dims)
+        sizes = (shape[outer], shape[outer + 2])
+        if pair[0] != pair[1] and sizes[pair.index(False)] != 1:
+            return False
+    return True
+
+
+def _in_groups(c: Converter, op: TileReduceOp, source: Fragments, size: int) -> None:
+    """Groups of neighbours are combined: first the first of each, then the second..."""
+    for dim in op.dims:
+        source = _grouped(c, op.kind.data, source, dim, size)
+    c.set(op.result, source.reshaped(vector_type(op.result).get_shape()))
+
+
+def _grouped(
+    c: Converter, kind: str, source: Fragments, dim: int, size: int
+) -> Fragments:
+    shape = list(source.shape)
+    shape[dim] //= size
+    dims = (shape[0], shape[1])
+    found: list[list[SSAValue]] = []
+    sums = sums_run_in(kind, source.element)
+    for turn in range(size):
+
+        def where(row: int, column: int, turn: int = turn) -> Origin:
+            at = [row, column]
+            at[dim] = at[dim] * size + turn
+            return Origin(source, *at)
+
+        parts = rearranged(c, *dims, source.element, where)
+        found.append([widened(c, part, sums) for part in parts])
+    whole = [combined(c, kind, each) for each in zip(*found)]
+    parts = [narrowed(c, part, source.element) for part in whole]
+    return Fragments(dims, source.element, parts)
+
+
+def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
+    """Matrices are combined, element by element."""
+    source, (count, rows, columns) = (
+        c.fragments(op.source),
+        c.fragments(op.source).shape,
+    )
+    sums = sums_run_in(op.kind.kind, source.element)
+    found: list[list[SSAValue]] = []
+    for number in range(count):
+
+        def where(row: int, column: int, first: int = number * rows) -> Origin:
+            return Origin(source, first + row, column)
+
+        parts = rearranged(c, rows, columns, source.element, where)
+        found.append([widened(c, part, sums) for part in parts])
+    whole = [combined(c, op.kind.kind, each) for each in zip(*found)]
+    c.set_fragments(op.result, [narrowed(c, part, source.element) for part in whole])
+
+
+def _tile_broadcast(c: Converter, op: TileBroadcastOp) -> None:
+    type_ = vector_type(op.result)
+    c.set_fragments(op.result, repeated(c, c.fragments(op.source), type_))
+
+
+def _scan(c: Converter, op: TileScanOp) -> None:
+    source, kind = c.fragments(op.source), op.kind.data
+    sums = sums_run_in(kind, source.element)
+    wide = [widened(c, part, sums) for part in source.parts]
+    pieces = Fragments(source.shape, sums, wide)
+    scan = _down if op.dim == 0 else _right
+    lines = scan(c, kind, pieces)
+    grid, element = source.grid, vector_type(op.result).element_type
+    parts = assembled(c, grid, sums, lambda row, group: lines[row, group])
+    c.set_fragments(op.result, [narrowed(c, part, element) for part in parts])
+
+
+def _down(
+    c: Converter, kind: str, source: Fragments
+) -> dict[tuple[int, int], SSAValue]:
+    """Each row with all above it."""
+    grid, combine = source.grid, operation_of(kind, source.element)
+    found: dict[tuple[int, int], SSAValue] = {}
+    for group in range(grid.groups):
+        for row in range(grid.rows):
+            line = element_line(c, source, row, group)
+            if row:
+                line = c.emit.insert(combine(found[row - 1, group], line))
+            found[row, group] = line
+    return found
+
+
+def _right(
+    c: Converter, kind: str, source: Fragments
+) -> dict[tuple[int, int], SSAValue]:
+    """Each column with all to its left: in groups of 16, then these one by one."""
+    grid, combine = source.grid, operation_of(kind, source.element)
+    found: dict[tuple[int, int], SSAValue] = {}
+    for row in range(grid.rows):
+        before: SSAValue | None = None
+        for group in range(grid.groups):
+            line = element_line(c, source, row, group)
+            if grid.spread:
+                line = _across(c, kind, source, line)
+            if before is not None:
+                line = c.emit.insert(combine(c.spread(before, LANES), line))
+            found[row, group] = line
+            if group + 1 < grid.groups:
+                before = c.emit.insert(vector.ExtractOp(line, [LANES - 1]))
+    return found
+
+
+def _across(c: Converter, kind: str, source: Fragments, line: SSAValue) -> SSAValue:
+    element = source.element
+    combine = operation_of(kind, element)
+    neutral = c.emit.constant(identity_of(kind, element), vector_of(element, LANES))
+    reach = 1
+    while reach < LANES:
+        # The lanes without a partner at this distance take what changes nothing.
+        order = [
+            lane if lane < reach else LANES + lane - reach for lane in range(LANES)
+        ]
+        shifted = c.emit.insert(vector.ShuffleOp(neutral, line, order))
+        line = c.emit.insert(combine(shifted, line))
+        reach *= 2
+    return line
+
+
+RULES: dict[type[Operation], Rule] = {
+    TileReduceOp: _tile_reduce,
+    vector.MultiReductionOp: _multi_reduction,
+    TileBroadcastOp: _tile_broadcast,
+    TileScanOp: _scan,
+}

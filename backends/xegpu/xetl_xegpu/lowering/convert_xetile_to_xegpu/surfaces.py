@@ -1,0 +1,277 @@
+"""Which matrices block messages may move, and their descriptors.
+
+What the hardware asks of base, width and pitch is checked here where it is known, and
+by the launch for the arrays named in `xegpu.block_arguments`.  In a kernel marked
+`xegpu.no_blocks` lanes do what messages would, of any rows without gaps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith
+from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
+from xetl_xegpu.dialect.stage import NO_BLOCKS
+from xetl_xegpu.limits import BASE_ALIGNMENT, why_no_blocks
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    Matrix,
+    Start,
+    Tile,
+    View,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
+    SHARED,
+    address,
+    stored_bytes,
+    stored_type,
+)
+
+_FAR = 1 << 24
+"""A row that no surface has: what is there reads as zero and is not written."""
+
+_COLUMN_STEPS = {1: 4, 2: 2, 4: 1}
+"""What the first column of a message is a multiple of, by bytes of an element.
+Source: as `xetl_xegpu.limits`."""
+
+
+class Surface(NamedTuple):
+    """A matrix that block messages may move, or lanes as messages would.
+
+    Attributes:
+        start: of the matrix.
+        element: as it is stored.
+        rows: of the matrix.
+        columns: of the matrix.
+        pitch: elements from a row to the next.
+        exists: whether there is such a matrix; None: surely.
+        step: elements from a column to the next; messages know 1 only.
+        by_lanes: whether no message moves it.
+    """
+
+    start: Start
+    element: Attribute
+    rows: Index
+    columns: Index
+    pitch: Index
+    exists: SSAValue | None
+    step: Index = 1
+    by_lanes: bool = False
+
+    def turned(self) -> Surface:
+        """The transpose, which lanes move as well."""
+        return self._replace(
+            rows=self.columns, columns=self.rows, pitch=self.step, step=self.pitch
+        )
+
+
+def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
+    """The surface of a tile; None if lanes must move its elements.
+
+    Args:
+        c: the conversion.
+        tile: what is moved.
+        divisor: of the tile's first column; 0: of everything.
+    """
+    matrix = tile.matrix
+    size = stored_bytes(matrix.element)
+    step = _COLUMN_STEPS.get(size)
+    if step is None or matrix.start.space == SHARED:
+        return None
+    has_gaps = known(matrix.strides[1]) != 1
+    if has_gaps or NO_BLOCKS in c.kernel.attributes:
+        return _moved_by_lanes(matrix)
+    if divisor % step:
+        return None
+    view = _array(c, matrix.start.root)
+    if view is None or not _is_aligned(c, view, matrix.start.offset, size):
+        return None
+    return _described(c, matrix, view)
+
+
+def _moved_by_lanes(matrix: Matrix) -> Surface:
+    (rows, columns), (pitch, step) = matrix.sizes, matrix.strides
+    stored = stored_type(matrix.element)
+    return Surface(matrix.start, stored, rows, columns, pitch, None, step, True)
+
+
+def _array(c: Converter, root: SSAValue) -> View | None:
+    is_array = isinstance(root, BlockArgument) and is_memref(root.type)
+    return c.view(root) if is_array else None
+
+
+def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
+    (rows, first), (columns, second) = (_existing(c, each) for each in matrix.sizes)
+    pitch = matrix.strides[0]
+    last = list(array.sizes[-2:])
+    one_row = known(rows) == 1
+    if array.strides and known(array.strides[-1]) != 1:
+        last.reverse()  # the first dimension is the one without gaps
+    own_columns = known(columns) in [known(each) for each in last[-1:]]
+    own_pitch = one_row or known(pitch) in [known(each) for each in array.strides]
+    if not (own_columns and own_pitch):
+        return None
+    if not one_row and known(rows) not in [known(each) for each in last[:1]]:
+        rows, some = _limited(c, rows)
+        first = c.emit.both(first, some)
+    if one_row:
+        pitch = _some_pitch(c, columns)
+    if not _may_be(matrix, rows, columns, pitch):
+        return None
+    exists = c.emit.both(first, second if second is not first else None)
+    argument = matrix.start.root
+    assert isinstance(argument, BlockArgument)
+    c.block_arguments.add(argument.index)
+    stored = stored_type(matrix.element)
+    return Surface(matrix.start, stored, rows, columns, pitch, exists)
+
+
+def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
+    """The size of a matrix, and the condition under which it is not 0.
+
+    A part of a part, ``X[b][h]``, has a condition for each step.
+    """
+    found: SSAValue | None = None
+    while True:
+        op = size.owner if isinstance(size, SSAValue) else None
+        if not isinstance(op, arith.SelectOp) or constant_index(op.false_value) != 0:
+            return known(size), found
+        size, found = op.true_value, c.emit.both(op.condition, found)
+
+
+def _limited(c: Converter, rows: Index) -> tuple[Index, SSAValue | None]:
+    """A number of rows that the hardware takes, and whether there are any."""
+    if isinstance(rows, int):
+        return rows, None
+    one = c.index(1)
+    least = c.emit.shared("rows", (rows,), lambda: arith.MaxsiOp(rows, one))
+    most = c.index(_FAR - 1)
+    found = c.emit.shared("rows", (least,), lambda: arith.MinsiOp(least, most))
+    some = c.emit.shared("some", (rows,), lambda: arith.CmpiOp("sge", rows, one))
+    return found, some
+
+
+def _some_pitch(c: Converter, columns: Index) -> Index:
+    """Of a matrix of one row: what the hardware accepts."""
+    if isinstance(columns, int):
+        return max(BASE_ALIGNMENT, columns + -columns % BASE_ALIGNMENT)
+    more = c.index(c.emit.plus(columns, BASE_ALIGNMENT - 1))
+    mask = c.index(-BASE_ALIGNMENT)
+    return c.emit.shared("and", (more, mask), lambda: arith.AndiOp(more, mask))
+
+
+def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
+    """Whether nothing that is known speaks against a surface."""
+    size = stored_bytes(matrix.element)
+    height = rows if isinstance(rows, int) else 1
+    width = columns * size if isinstance(columns, int) else BASE_ALIGNMENT
+    step = known(pitch)
+    gap = step * size if isinstance(step, int) else width + -width % BASE_ALIGNMENT
+    return why_no_blocks(0, width, height, gap) is None
+
+
+def _is_aligned(c: Converter, array: View, offset: Index, size: int) -> bool:
+    """Whether an offset is whole steps of leading dimensions, or a multiple of 64 B.
+
+    The launch checks that leading strides are such multiples.
+    """
+    offset = known(offset)
+    if isinstance(offset, int):
+        return offset * size % BASE_ALIGNMENT == 0
+    leading = [each for each in array.strides[:-2] if isinstance(each, SSAValue)]
+    if offset in leading:
+        return True
+    op = offset.owner
+    if not isinstance(op, Operation):
+        return False
+
+    def aligned(value: Index) -> bool:
+        return _is_aligned(c, array, value, size)
+
+    if isinstance(op, arith.AddiOp):
+        return aligned(op.lhs) and aligned(op.rhs)
+    if isinstance(op, arith.MuliOp):
+        return aligned(op.lhs) or aligned(op.rhs)
+    if isinstance(op, arith.SelectOp):
+        return aligned(op.true_value) and aligned(op.false_value)
+    return False
+
+
+# Descriptors ------------------------------------------------------------------------
+
+
+def descriptor(
+    c: Converter,
+    surface: Surface,
+    rows: int,
+    columns: int,
+    count: int = 1,
+    *,
+    words: Attribute | None = None,
+) -> SSAValue:
+    """The descriptor of a message, outside of all loops.
+
+    Args:
+        c: the conversion.
+        surface: of which matrix.
+        rows: of a block.
+        columns: of a block.
+        count: blocks side by side.
+        words: a wider integer type that the elements are seen as.
+    """
+    element, factor = surface.element, 1
+    if words is not None:
+        factor = stored_bytes(words) // stored_bytes(element)
+        element = words
+    encoding = BlockTdescAttr(array_length=count) if count > 1 else None
+    type_ = TensorDescType((rows, columns), element, encoding)
+    source, sizes, pitch = _source(c, surface, factor)
+    numbers = (*sizes, pitch, known(surface.step))
+    values = [each for each in (source, *numbers) if isinstance(each, SSAValue)]
+    static = [(at, each) for at, each in enumerate(numbers) if isinstance(each, int)]
+    return c.emit.shared(
+        ("descriptor", type_, *static),
+        values,
+        lambda: CreateNdTdescOp(source, type_, shape=numbers[:2], strides=numbers[2:]),
+    )
+
+
+def _source(
+    c: Converter, surface: Surface, factor: int
+) -> tuple[SSAValue, list[Index], Index]:
+    """Base, sizes and pitch; a memref as it is where it says just that."""
+    sizes = [known(surface.rows), _words(c, surface.columns, factor)]
+    pitch = _words(c, surface.pitch, factor)
+    start, root = surface.start, surface.start.root
+    view = _array(c, root)
+    if view is None:
+        return address(c, start, stored_bytes(surface.element)), sizes, pitch
+    type_ = memref_type(root)
+    own = [known(each) for each in view.sizes] == [surface.rows, surface.columns]
+    same = own and type_.element_type == surface.element and start.offset == 0
+    if factor == 1 and same and isinstance(type_.memory_space, NoneAttr):
+        return root, sizes, pitch
+    return address(c, start, stored_bytes(surface.element)), sizes, pitch
+
+
+def _words(c: Converter, elements: Index, factor: int) -> Index:
+    if factor == 1:
+        return known(elements)
+    elements = known(elements)
+    if isinstance(elements, int):
+        return elements // factor
+    pair = elements, c.index(factor)
+    return c.emit.shared("divui", pair, lambda: arith.DivuiOp(*pair))
+
+
+def place(c: Converter, surface: Surface, row: Index, column: Index) -> list[SSAValue]:
+    """Row and column of a message, as values; far away if there is no matrix."""
+    if surface.exists is not None:
+        row = c.emit.select(surface.exists, row, _FAR)
+    return [c.index(row), c.index(column)]

@@ -1,0 +1,387 @@
+"""Operations on tiles: described, moved, loaded, stored, prefetched.
+
+Block messages move what they may (`surfaces`), lanes with masks all else (`lines`).
+
+Lane maps that a user gives are accepted where they say what the hardware does. A
+register is 64 bytes, of which a message fills one after the other. Lanes are counted in
+it by elements, or by words of 32 bits: those see 16 columns of f16 as 2 rows of 8 lanes
+with 2 neighbours each, which is the map in the example of the first RFC. The bits are
+in the same place either way.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import FixedBitwidthType, IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith
+from xetl.dialects.xetile import (
+    CacheHintAttr,
+    InitTileOp,
+    LoadTileOp,
+    PrefetchTileOp,
+    SgMapAttr,
+    StoreTileOp,
+    TileType,
+    UpdateTileOffsetOp,
+)
+from xetl.transforms.remarks import remark
+from xetl_xegpu import dialect as xegpu
+from xetl_xegpu.dialect.cache_hints import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import block_messages
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.block_messages import (
+    load_blocks,
+    matrix_of,
+    store_blocks,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import from_numbers
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    LANES,
+    Form,
+    Fragments,
+    Grid,
+    Matrix,
+    MmaOperand,
+    Scattered,
+    Start,
+    Tile,
+    TransposedLoad,
+    View,
+    grid_of,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+    Hints,
+    from_lines,
+    line_access,
+    lines_of,
+    load_line,
+    prefetch_line,
+    store_line,
+    to_lines,
+)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import Surface, surface_of
+
+_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
+"""One column for each lane; two of them of bytes in A; pairs or fours of rows in B."""
+
+_WORD = 32
+_TWO_ROWS = (2, LANES // 2)
+"""Lanes of words where a row is 32 bytes: two rows a register."""
+
+
+def check_lane_map(c: Converter, op: InitTileOp) -> None:
+    """Refuse a map that no message follows.
+
+    Raises:
+        IRError: lanes would have to hold other elements.
+    """
+    given = op.result.type.sg_map
+    if given is None or _is_followed(given, op.result.type.element_type):
+        return
+    raise c.refusal(
+        op,
+        f"no message spreads a tile as `sg_map<wi_layout = {list(given.wi_layout)}, "
+        f"wi_data = {list(given.wi_data)}>` says",
+        f"leave `sg_map` out, or give `wi_layout = [1, {LANES}], wi_data = [1, 1]`",
+    )
+
+
+def _is_followed(given: SgMapAttr, element: object) -> bool:
+    if given.wi_layout == (1, LANES):
+        return given.wi_data in _DATA
+    if not isinstance(element, FixedBitwidthType):
+        return False
+    neighbours = _WORD // element.bitwidth
+    return given.wi_layout == _TWO_ROWS and given.wi_data == (1, neighbours)
+
+
+# Where a tile is --------------------------------------------------------------------
+
+
+def _init(c: Converter, op: InitTileOp) -> None:
+    check_lane_map(c, op)
+    c.set(op.result, described(c, op))
+
+
+def described(c: Converter, op: InitTileOp) -> Tile | Scattered:
+    """What an `init_tile` describes."""
+    element = op.result.type.element_type
+    view = _source(c, op.source, element)
+    sizes = op.mixed_sizes or view.sizes
+    strides = op.mixed_strides or view.strides
+    if op.indices is not None:
+        size = sizes[0] if sizes else None
+        stride = strides[0] if strides else 1
+        return Scattered(view.start, element, size, stride, c.fragments(op.indices))
+    start, rows, columns = view.start, sizes[-2], sizes[-1]
+    inside: SSAValue | None = None
+    for place, size, stride in zip(op.mixed_offsets[:-2], sizes, strides):
+        by = c.emit.times(place, stride)
+        start = Start(start.root, c.emit.plus(start.offset, by), start.space)
+        if not (isinstance(place, int) and isinstance(size, int) and place < size):
+            inside = c.emit.both(inside, c.emit.below(place, size))
+    if inside is not None:
+        rows, columns = (c.emit.select(inside, each, 0) for each in (rows, columns))
+    matrix = Matrix(start, element, (rows, columns), (strides[-2], strides[-1]))
+    row, column = op.mixed_offsets[-2:]
+    return Tile(matrix, row, column)
+
+
+def _source(c: Converter, source: SSAValue, element: Attribute) -> View:
+    """What a tile is described on: a memref, or an address."""
+    if is_memref(source.type):
+        return c.view(source)
+    start = Start(source)
+    return View(start, element, (), (), start)
+
+
+def _update(c: Converter, op: UpdateTileOffsetOp) -> None:
+    found = c.lowered(op.tile)
+    if isinstance(found, Scattered):
+        assert op.indices is not None
+        pairs = zip(found.indices.parts, c.fragments(op.indices).parts)
+        parts = [c.emit.insert(arith.AddiOp(*pair)) for pair in pairs]
+        indices = Fragments(found.indices.shape, IndexType(), parts)
+        moved = Scattered(found.start, found.element, found.size, found.stride, indices)
+        c.set(op.result, moved)
+        return
+    assert isinstance(found, Tile)
+    down, right = op.mixed_offsets
+    row, column = c.emit.plus(found.row, down), c.emit.plus(found.column, right)
+    c.set(op.result, Tile(found.matrix, row, column))
+
+
+# Moving it --------------------------------------------------------------------------
+
+
+def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
+    """The hints for the caches that an operation has, those that make sense for it."""
+    found: Hints = {}
+    for name in ("l1_hint", "l2_hint", "l3_hint"):
+        hint = op.properties.get(name)
+        if not isinstance(hint, CacheHintAttr):
+            continue
+        if hint.hint_name in allowed:
+            found[name] = xegpu.CacheHintAttr(hint.hint_name)
+        else:
+            said = f"`{hint.hint_name}` says nothing to `{op.name}`"
+            remark(op, "caches", f"`{name}` is left out: {said}")
+    return found
+
+
+def _load(c: Converter, op: LoadTileOp) -> None:
+    type_ = op.tile_type
+    rows, columns = type_.shape
+    tile, hints = c.tile(op.tile), hints_of(op, READ_HINTS)
+    padding = 0 if op.padding is None else splat_value(op.padding) or 0
+    if len(op.results) > 1:
+        _load_several(c, op, tile, padding, hints)
+        return
+    grid = grid_of(rows, columns)
+    special = None if padding else _load_special(c, op, tile, grid, hints)
+    if special is not None:
+        c.set(op.result, special)
+        return
+    c.set_fragments(op.result, _fragments(c, op, tile, grid, padding, hints))
+
+
+def _load_special(
+    c: Converter, op: LoadTileOp, tile: Tile, grid: Grid, hints: Hints
+) -> MmaOperand | TransposedLoad | None:
+    """What only products, or only a transpose reads, as these want it."""
+    form, transposed = c.plan.forms.get(op), op in c.plan.transposed
+    if form is None and not transposed:
+        return None
+    surface = surface_of(c, tile, c.plan.columns[op])
+    if surface is None or (not grid.spread and not transposed):
+        return None
+    if transposed and surface.by_lanes:
+        return _load_turned(c, tile, surface, form, hints, grid)
+    if form is Form.DEEP:
+        return block_messages.load_deep(c, tile, surface, grid, hints)
+    if form is Form.PACKED and not transposed:
+        return block_messages.load_packed(c, tile, surface, grid, hints)
+    if form is Form.PACKED:
+        return TransposedLoad(
+            block_messages.load_packed_transposed(c, tile, surface, grid, hints)
+        )
+    shape = (grid.columns, grid.rows)
+    if 1 in shape:
+        return None
+    parts = block_messages.load_transposed(c, tile, surface, grid, hints)
+    return TransposedLoad(Fragments(shape, tile.matrix.element, parts))
+
+
+def _load_turned(
+    c: Converter,
+    tile: Tile,
+    surface: Surface,
+    form: str | None,
+    hints: Hints,
+    grid: Grid,
+) -> TransposedLoad | None:
+    """The transpose of a tile, as lanes load it: nothing moves between them."""
+    new = grid_of(grid.columns, grid.rows)
+    if not new.spread:
+        return None
+    # Only the place and the element type of a tile are looked at beside its surface.
+    there, surface = Tile(tile.matrix, tile.column, tile.row), surface.turned()
+    if form is Form.PACKED:
+        return TransposedLoad(block_messages.load_packed(c, there, surface, new, hints))
+    parts = block_messages.load_fragments(c, there, surface, new, hints)
+    return TransposedLoad(
+        Fragments((new.rows, new.columns), tile.matrix.element, parts)
+    )
+
+
+def _load_several(
+    c: Converter, op: LoadTileOp, tile: Tile, padding: int | float, hints: Hints
+) -> None:
+    """With an array length: one load of tiles side by side where groups allow it."""
+    rows, columns = op.tile_type.shape
+    count = len(op.results)
+    if columns % LANES:
+        for number, result in enumerate(op.results):
+            moved = Tile(
+                tile.matrix, tile.row, c.emit.plus(tile.column, number * columns)
+            )
+            grid = grid_of(rows, columns)
+            c.set_fragments(result, _fragments(c, op, moved, grid, padding, hints))
+        return
+    whole = grid_of(rows, count * columns)
+    parts = _fragments(c, op, tile, whole, padding, hints)
+    each = columns // LANES
+    for number, result in enumerate(op.results):
+        some = [
+            parts[whole.fragment(span, number * each + group)]
+            for span in range(len(whole.spans))
+            for group in range(each)
+        ]
+        c.set_fragments(result, some)
+
+
+def _fragments(
+    c: Converter,
+    op: LoadTileOp,
+    tile: Tile,
+    grid: Grid,
+    padding: int | float,
+    hints: Hints,
+) -> list[SSAValue]:
+    matrix = matrix_of(c, tile, grid)
+    if matrix is not None:
+        return load_blocks(c, tile, matrix, grid)
+    surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
+    if surface is None:
+        lines = [
+            load_line(c, line_access(c, tile, line, exact=False), padding, hints)
+            for line in lines_of(grid)
+        ]
+        return from_lines(c, grid, tile.matrix.element, lines)
+    parts = block_messages.load_fragments(c, tile, surface, grid, hints)
+    return parts if padding == 0 else _padded(c, tile, grid, parts, padding)
+
+
+def _padded(
+    c: Converter,
+    tile: Tile,
+    grid: Grid,
+    parts: list[SSAValue],
+    padding: int | float,
+) -> list[SSAValue]:
+    """Another number than 0 outside of the matrix."""
+    found: list[SSAValue] = []
+    for number, span in enumerate(grid.spans):
+        down = _rows_inside(c, c.emit.plus(tile.row, span.first), span.count, tile)
+        for group in range(grid.groups):
+            right = c.emit.plus(tile.column, group * LANES)
+            across = _columns_inside(c, right, span.count, tile)
+            mask = c.emit.both(down, across)
+            assert mask is not None
+            part = parts[grid.fragment(number, group)]
+            fill = c.emit.constant(padding, part.type)
+            found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
+    return found
+
+
+def _rows_inside(c: Converter, row: Index, height: int, tile: Tile) -> SSAValue:
+    """A mask of the rows of a fragment that are in the matrix."""
+    numbers = from_numbers(c, [[i] for i in range(height)], IndexType())[0]
+    first = c.spread(c.index(row), height, 1)
+    at = c.emit.shared("+", (numbers, first), lambda: arith.AddiOp(numbers, first))
+    size = c.spread(c.index(tile.matrix.sizes[0]), height, 1)
+    inside = c.emit.shared("ult", (at, size), lambda: arith.CmpiOp("ult", at, size))
+    return c.spread(inside, height, LANES)
+
+
+def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSAValue:
+    """A mask of the columns of a fragment that are in the matrix."""
+    lanes, first = c.lane_ids(), c.spread(c.index(column), LANES)
+    at = c.emit.shared("+", (lanes, first), lambda: arith.AddiOp(lanes, first))
+    size = c.spread(c.index(tile.matrix.sizes[1]), LANES)
+    inside = c.emit.shared("ult", (at, size), lambda: arith.CmpiOp("ult", at, size))
+    return c.spread(inside, height, LANES)
+
+
+def _store(c: Converter, op: StoreTileOp) -> None:
+    tile, pieces = c.tile(op.tile), c.fragments(op.value)
+    grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
+    matrix = matrix_of(c, tile, grid)
+    if matrix is not None:
+        store_blocks(c, tile, matrix, pieces)
+        return
+    surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
+    if surface is not None and grid.columns >= LANES:
+        block_messages.store_fragments(c, tile, surface, pieces, hints)
+        return
+    for line, value in zip(lines_of(grid), to_lines(c, pieces)):
+        store_line(c, line_access(c, tile, line, exact=True), value, hints)
+
+
+_LOCALITIES = (
+    ("streaming", "uncached"),
+    ("streaming", "cached"),
+    ("uncached", "cached"),
+    ("cached", "cached"),
+)
+"""For L1 and what is behind it, of `locality<0>` to `locality<3>`: the RFC prefetches
+to the outer cache with 2, to the inner one with 3."""
+
+
+def _hints_of_prefetch(op: PrefetchTileOp) -> Hints:
+    """Its hints, those of its locality where it has none."""
+    meant: Hints = {}
+    if op.locality is not None:
+        words = zip(("l1_hint", "l3_hint"), _LOCALITIES[op.locality.value.data])
+        meant = {name: xegpu.CacheHintAttr(word) for name, word in words}
+    return meant | hints_of(op, READ_HINTS)
+
+
+def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
+    found, hints = c.lowered(op.tile), _hints_of_prefetch(op)
+    if not isinstance(found, Tile):
+        return
+    type_ = op.tile.type
+    assert isinstance(type_, TileType)
+    grid = grid_of(*type_.shape)
+    surface = surface_of(c, found, c.plan.columns[op])
+    if surface is not None and surface.by_lanes:
+        return  # only messages ask for anything
+    if surface is not None:
+        block_messages.prefetch_blocks(c, found, surface, grid, hints)
+        return
+    for line in lines_of(grid):
+        prefetch_line(c, line_access(c, found, line, exact=False), hints)
+
+
+RULES: dict[type[Operation], Rule] = {
+    InitTileOp: _init,
+    UpdateTileOffsetOp: _update,
+    LoadTileOp: _load,
+    StoreTileOp: _store,
+    PrefetchTileOp: _prefetch,
+}

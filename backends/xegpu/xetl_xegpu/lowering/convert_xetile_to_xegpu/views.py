@@ -1,0 +1,287 @@
+"""Memrefs: arguments, shared and private memory, and views of them.
+
+To MLIR an offset counts from the memory's origin, whatever view it is said of; so a
+view knows both where it starts and where its memory does.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FloatTF32Type,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StridedLayoutAttr,
+    f32,
+    i8,
+    i64,
+)
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import MemRef, integer_width, is_memref
+from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
+from xetl.dialects.upstream import arith, memref
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Start, View
+
+SHARED = 3
+
+
+def stored_type(element: Attribute) -> Attribute:
+    """What an element is in memory: bits take a byte, an index 64, tf32 32 bits."""
+    if isinstance(element, IndexType):
+        return i64
+    if isinstance(element, FloatTF32Type):
+        return f32
+    width = integer_width(element)
+    if width is not None and width < i8.bitwidth:
+        return i8
+    return element
+
+
+def stored_bytes(element: Attribute) -> int:
+    """Bytes of an element in memory."""
+    return bit_width(stored_type(element)) // 8
+
+
+def bind_arguments(c: Converter) -> None:
+    """Say where the arrays lie that the kernel is given."""
+    block = c.kernel.body.block
+    for argument in block.args:
+        if is_memref(argument.type):
+            _bind_argument(c, _without_offset(argument))
+    inputs = [argument.type for argument in block.args]
+    c.kernel.function_type = FunctionType.from_lists(inputs, [])
+
+
+def _without_offset(argument: BlockArgument) -> SSAValue:
+    """An array as a kernel gets it: the address of its first element."""
+    type_ = memref_type(argument)
+    if not isinstance(type_.layout, StridedLayoutAttr):
+        return argument
+    layout = StridedLayoutAttr(type_.layout.strides, 0)
+    shape, space = type_.get_shape(), type_.memory_space
+    plain = MemRefType(type_.element_type, shape, layout, space)
+    return Rewriter.replace_value_with_new_type(argument, plain)
+
+
+def _bind_argument(c: Converter, argument: SSAValue) -> None:
+    type_ = memref_type(argument)
+    shape, strides = type_.get_shape(), strides_of(type_) or []
+    rank = len(shape)
+    metadata: memref.ExtractStridedMetadataOp | None = None
+    if DYNAMIC_INDEX in shape or None in strides:
+        metadata = c.emit.add(memref.ExtractStridedMetadataOp(argument))
+    results = [] if metadata is None else list(metadata.results[2:])
+    sizes = tuple(
+        results[dim] if size == DYNAMIC_INDEX else size
+        for dim, size in enumerate(shape)
+    )
+    steps = tuple(
+        results[rank + dim] if step is None else step
+        for dim, step in enumerate(strides)
+    )
+    start = Start(argument)
+    c.set(argument, View(start, type_.element_type, sizes, steps, start))
+
+
+def _metadata(c: Converter, op: memref.ExtractStridedMetadataOp) -> None:
+    """Base, offset, sizes and strides: all known already."""
+    view = c.view(op.source)
+    base, offset, *others = op.results
+    c.set(base, View(view.origin, view.element, (), (), view.origin))
+    away = c.emit.minus(view.start.offset, view.origin.offset)
+    for value, found in zip((offset, *others), (away, *view.sizes, *view.strides)):
+        c.bind(value, c.index(found))
+
+
+def _dim(c: Converter, op: memref.DimOp) -> None:
+    number = constant_index(op.index)
+    assert number is not None, "`legalize-vectors` chooses among all sizes"
+    c.bind(op.result, c.index(c.view(op.source).sizes[number]))
+
+
+def _same(c: Converter, op: Operation) -> None:
+    c.set(op.results[0], c.view(op.operands[0]))
+
+
+def _reinterpret(c: Converter, op: memref.ReinterpretCastOp) -> None:
+    view = c.view(op.source)
+    (offset,) = op.mixed_offsets
+    start = _moved(c, view.origin, offset)
+    sizes, strides = tuple(op.mixed_sizes), tuple(op.mixed_strides)
+    c.set(op.result, View(start, view.element, sizes, strides, view.origin))
+
+
+def _moved(c: Converter, start: Start, by: Index) -> Start:
+    return Start(start.root, c.emit.plus(start.offset, by), start.space)
+
+
+def _subview(c: Converter, op: memref.SubviewOp) -> None:
+    view, start = c.view(op.source), c.view(op.source).start
+    for offset, stride in zip(op.mixed_offsets, view.strides):
+        start = _moved(c, start, c.emit.times(offset, stride))
+    dims = [
+        (size, c.emit.times(step, stride))
+        for size, step, stride in zip(op.mixed_sizes, op.mixed_strides, view.strides)
+    ]
+    kept = _kept([size for size, _ in dims], memref_type(op.result).get_shape())
+    sizes = tuple(dims[dim][0] for dim in kept)
+    strides = tuple(dims[dim][1] for dim in kept)
+    c.set(op.result, View(start, view.element, sizes, strides, view.origin))
+
+
+def _kept(sizes: list[Index], shape: tuple[int, ...]) -> list[int]:
+    """Which dimensions a view of lower rank keeps: it drops some of size 1."""
+    kept: list[int] = []
+    drop = len(sizes) - len(shape)
+    for dim, size in enumerate(sizes):
+        wanted = shape[len(kept)] if len(kept) < len(shape) else None
+        if drop and size == 1 and wanted != 1:
+            drop -= 1
+            continue
+        kept.append(dim)
+    return kept[: len(shape)]
+
+
+def _transpose(c: Converter, op: memref.TransposeOp) -> None:
+    view = c.view(op.operands[0])
+    dims = op.dims
+    sizes = tuple(view.sizes[dim] for dim in dims)
+    strides = tuple(view.strides[dim] for dim in dims)
+    found = View(view.start, view.element, sizes, strides, view.origin)
+    c.set(op.results[0], found)
+
+
+def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
+    """The address of the memory a view is of."""
+    c.bind(op.results[0], address_index(c, c.view(op.operands[0]).origin, 1))
+
+
+# Memory of the kernel ---------------------------------------------------------------
+
+
+def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
+    """Shared memory; what is not shared is a part of it for each subgroup."""
+    type_ = memref_type(op.result)
+    if op.dynamic_sizes:
+        raise c.refusal(op, "its size is not known when the kernel is compiled")
+    shape = list(type_.get_shape())
+    strides = _row_major(shape)
+    strides = [step or 0 for step in strides_of(type_) or strides]
+    elements = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
+    if 0 in shape:
+        elements = 1
+    start = _memory(c, type_, elements)
+    view = View(start, type_.element_type, tuple(shape), tuple(strides), start)
+    c.set(op.result, view)
+
+
+def _row_major(shape: list[int]) -> list[int]:
+    return [prod(shape[dim + 1 :]) for dim in range(len(shape))]
+
+
+def _memory(c: Converter, type_: MemRef, elements: int) -> Start:
+    space = IntegerAttr(SHARED, i64)
+    stored = stored_type(type_.element_type)
+    if memory_space_of(type_) == SHARED:
+        flat = MemRefType(stored, [elements], memory_space=space)
+        root = c.emit.shared(object(), (), lambda: memref.AllocOp(flat))
+        return Start(root, 0, SHARED)
+    flat = MemRefType(stored, [elements * c.subgroups], memory_space=space)
+    root = c.emit.shared(object(), (), lambda: memref.AllocOp(flat))
+    mine = c.emit.times(c.subgroup_id(), elements)
+    return Start(root, mine, SHARED)
+
+
+def _view(c: Converter, op: memref.ViewOp) -> None:
+    """Bytes of shared memory as elements of another type."""
+    source = c.view(op.source)
+    type_ = memref_type(op.result)
+    element = type_.element_type
+    start = _retyped(c, source.start, element, c.emit.plus(0, op.byte_shift))
+    given = iter(op.sizes)
+    sizes = tuple(next(given) if n == DYNAMIC_INDEX else n for n in type_.get_shape())
+    strides: list[Index] = [1] * len(sizes)
+    for dim in reversed(range(len(sizes) - 1)):
+        strides[dim] = c.emit.times(strides[dim + 1], sizes[dim + 1])
+    c.set(op.result, View(start, element, sizes, tuple(strides), start))
+
+
+def _retyped(c: Converter, start: Start, element: Attribute, by: Index) -> Start:
+    """Memory of bytes, ``by`` bytes further, as memory of another type."""
+    shift, size = c.emit.plus(start.offset, by), stored_bytes(element)
+    root = start.root
+    if start.space != SHARED:
+        at = address(c, Start(root, shift), 1)
+        return Start(at)
+    old = memref_type(root)
+    count = prod(old.get_shape()) * stored_bytes(old.element_type) // size
+    space = IntegerAttr(SHARED, i64)
+    flat = MemRefType(stored_type(element), [count], memory_space=space)
+    if flat != old:
+        zero = c.index(0)
+        root = c.emit.shared(
+            ("view", flat), [root], lambda: memref.ViewOp(start.root, zero, (), flat)
+        )
+    offset = shift // size if isinstance(shift, int) else _divided(c, shift, size)
+    return Start(root, offset, SHARED)
+
+
+def _divided(c: Converter, value: SSAValue, by: int) -> SSAValue:
+    pair = value, c.index(by)
+    return c.emit.shared("divui", pair, lambda: arith.DivuiOp(*pair))
+
+
+# Addresses --------------------------------------------------------------------------
+
+
+def address_index(c: Converter, start: Start, bytes_: int) -> SSAValue:
+    """The address of an element of global memory, as an index."""
+    root = start.root
+    if is_memref(root.type):
+        at = c.emit.shared(
+            "pointer", [root], lambda: memref.ExtractAlignedPointerAsIndexOp(root)
+        )
+    else:
+        at = c.emit.shared(
+            "address", [root], lambda: arith.IndexCastOp(root, IndexType())
+        )
+    return c.index(c.emit.plus(at, c.emit.times(start.offset, bytes_)))
+
+
+def address(c: Converter, start: Start, bytes_: int) -> SSAValue:
+    """The address of an element of global memory, as an i64."""
+    at = address_index(c, start, bytes_)
+    return c.emit.shared("i64", [at], lambda: arith.IndexCastOp(at, i64))
+
+
+RULES: dict[type[Operation], Rule] = {
+    memref.ExtractStridedMetadataOp: _metadata,
+    memref.DimOp: _dim,
+    memref.CastOp: _same,
+    memref.ReinterpretCastOp: _reinterpret,
+    memref.SubviewOp: _subview,
+    memref.TransposeOp: _transpose,
+    memref.ExtractAlignedPointerAsIndexOp: _pointer,
+    memref.AllocOp: _alloc,
+    memref.AllocaOp: _alloc,
+    memref.ViewOp: _view,
+}
+
+__all__ = [
+    "RULES",
+    "SHARED",
+    "address",
+    "address_index",
+    "bind_arguments",
+    "stored_bytes",
+    "stored_type",
+]

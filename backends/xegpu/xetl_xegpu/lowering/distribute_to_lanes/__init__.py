@@ -1,0 +1,283 @@
+"""Say what one lane of a subgroup does.
+
+*What*: fragments become what a lane holds of them, XeGPU's operations those of `simt`,
+and a kernel of subgroups one for lanes.
+*Why*: SPIR-V is written for a lane; 16 of them run one instruction.
+*How*: one walk in source order, a rule for each operation (folder `lanes`).  The type
+of a value says what a lane holds of it (`state.py`), so neighbours always agree,
+and only what looks across lanes costs shuffles: column reductions, transposes, a column
+for all, operands of a dpas that were computed rather than loaded.
+
+before: %v = xegpu.load_nd %t[%y, %x] : !xegpu.tensor_desc<8x16xf32> -> vector<8x16xf32>
+        %e = math.exp %v : vector<8x16xf32>
+after:  %p = simt.block_load %base, %width, %height, %pitch, %x, %y
+                 {bits = 32, rows = 8, columns = 16} : vector<8xi32>
+        %v = arith.bitcast %p : vector<8xi32> to vector<8xf32>
+        %e = math.exp %v : vector<8xf32>
+
+*Refused*, with the line: what no lane can hold its part of, descriptors that loops
+carry, named barriers of some subgroups where they are emulated.
+Source: docs/design/0005-xegpu.md, "Fragments" and "Stage `lanes`".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+    StridedLayoutAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.devices import Device, find_device
+from xetl.dialects.base import Index, ints_of, memref_type
+from xetl.dialects.kinds_of_types import is_integer_attr, is_memref
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import arith, gpu, memref, scf, vector
+from xetl.dialects.upstream.xegpu import (
+    AllocNbarrierOp,
+    CompileHintOp,
+    InitNbarrierOp,
+    NbarrierArriveOp,
+    NbarrierWaitOp,
+)
+from xetl.ir.conversion import convert_for, convert_if, convert_while
+from xetl.transforms.diagnostics import refusal
+from xetl_xegpu import dialect as xegpu
+from xetl_xegpu import simt
+from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
+from xetl_xegpu.lowering.distribute_to_lanes import (
+    accesses,
+    arithmetic,
+    kernel_ops,
+    memrefs,
+    named_barriers,
+    shuffles,
+)
+from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared, product
+from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
+
+_Rule = Callable[[Lanes, Any], None]
+
+
+@dataclass(frozen=True)
+class DistributeToLanesPass(ModulePass):
+    """See the module docstring."""
+
+    name = "distribute-to-lanes"
+
+    device: str = "pvc"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        device = find_device(self.device)
+        for module in [o for o in op.ops if isinstance(o, gpu.ModuleOp)]:
+            for kernel in module.body.block.ops:
+                if isinstance(kernel, gpu.FuncOp) and kernel.is_kernel:
+                    made = _lower_kernel(kernel, device)
+                    op.body.block.insert_op_before(made, module)
+            module.detach()
+            module.erase(safe_erase=False)
+
+
+def _lower_block(lanes: Lanes, block: Block) -> None:
+    """Lower the operations of a block in order."""
+    for op in block.ops:
+        lanes.at(op)
+        _rule_of(lanes, op)(lanes, op)
+
+
+def _rule_of(lanes: Lanes, op: Operation) -> _Rule:
+    rule = _RULES.get(type(op))
+    if rule is None and op.name.startswith(("arith.", "math.")):
+        return arithmetic.compute
+    if rule is None:
+        raise lanes.refuse(
+            op,
+            f"`{op.name}` has no form for lanes",
+            "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`",
+        )
+    return rule
+
+
+def _return(lanes: Lanes, op: gpu.ReturnOp) -> None:
+    lanes.add(simt.ReturnOp())
+
+
+_CONTROL_FLOW: dict[type[Operation], _Rule] = {
+    scf.ForOp: convert_for,
+    scf.IfOp: convert_if,
+    scf.WhileOp: convert_while,
+    scf.YieldOp: kernel_ops.nothing,
+    scf.ConditionOp: kernel_ops.nothing,
+}
+_VALUES: dict[type[Operation], _Rule] = {
+    arith.ConstantOp: arithmetic.constant,
+    arith.SelectOp: arithmetic.select,
+    arith.ExtfOp: arithmetic.cast_float,
+    arith.TruncfOp: arithmetic.cast_float,
+    arith.BitcastOp: arithmetic.bitcast,
+    vector.FmaOp: arithmetic.fma,
+    vector.ExtractOp: shuffles.extract,
+    vector.InsertOp: shuffles.insert,
+    vector.ExtractStridedSliceOp: shuffles.extract_slice,
+    vector.InsertStridedSliceOp: shuffles.insert_slice,
+    vector.BroadcastOp: shuffles.broadcast,
+    vector.ShapeCastOp: shuffles.shape_cast,
+    vector.FromElementsOp: shuffles.from_elements,
+    vector.ShuffleOp: shuffles.shuffle,
+    vector.BitcastOp: shuffles.bitcast,
+    vector.StepOp: shuffles.step,
+    vector.TransposeOp: shuffles.transpose,
+    vector.MultiReductionOp: arithmetic.multi_reduction,
+    vector.ReductionOp: arithmetic.reduction,
+    xegpu.DpasOp: arithmetic.dpas,
+    vector.ContractOp: arithmetic.contract,
+}
+_MEMORY: dict[type[Operation], _Rule] = {
+    memref.AllocOp: memrefs.allocate,
+    memref.DeallocOp: memrefs.deallocate,
+    memref.ExtractStridedMetadataOp: memrefs.metadata,
+    memref.ReinterpretCastOp: memrefs.reinterpret_cast,
+    memref.SubviewOp: memrefs.subview,
+    memref.ViewOp: memrefs.view,
+    memref.CastOp: memrefs.same_memory,
+    memref.DimOp: memrefs.dim,
+    memref.ExtractAlignedPointerAsIndexOp: memrefs.pointer,
+    memref.LoadOp: memrefs.load,
+    memref.StoreOp: memrefs.store,
+    xegpu.CreateNdTdescOp: accesses.create_nd_tdesc,
+    xegpu.UpdateNdOffsetOp: accesses.update_nd_offset,
+    xegpu.LoadNdOp: accesses.load_nd,
+    xegpu.StoreNdOp: accesses.store_nd,
+    xegpu.PrefetchNdOp: accesses.prefetch_nd,
+    xegpu.CreateTdescOp: accesses.create_tdesc,
+    xegpu.UpdateOffsetOp: accesses.update_offset,
+    xegpu.LoadOp: accesses.load,
+    xegpu.StoreOp: accesses.store,
+    xegpu.PrefetchOp: accesses.prefetch,
+    xegpu.AtomicRmwOp: accesses.atomic,
+    xegpu.CreateMemDescOp: accesses.create_mem_desc,
+    xegpu.LoadMatrixOp: accesses.load_matrix,
+    xegpu.StoreMatrixOp: accesses.store_matrix,
+}
+_PROGRAM: dict[type[Operation], _Rule] = {
+    gpu.BlockIdOp: kernel_ops.block_id,
+    gpu.GridDimOp: kernel_ops.grid_dim,
+    gpu.SubgroupIdOp: kernel_ops.subgroup_id,
+    gpu.BarrierOp: kernel_ops.barrier,
+    gpu.ReturnOp: _return,
+    AllocNbarrierOp: kernel_ops.nothing,
+    InitNbarrierOp: named_barriers.init,
+    NbarrierArriveOp: named_barriers.arrive,
+    NbarrierWaitOp: named_barriers.wait,
+    CompileHintOp: kernel_ops.nothing,
+    xegpu.FenceOp: kernel_ops.fence,
+    xegpu.PrintOp: kernel_ops.print_text,
+    xegpu.AssertOp: kernel_ops.assert_text,
+}
+_RULES = {**_CONTROL_FLOW, **_VALUES, **_MEMORY, **_PROGRAM}
+
+
+def _lower_kernel(kernel: gpu.FuncOp, device: Device) -> simt.FuncOp:
+    """What one lane of the kernel does."""
+    subgroups = subgroups_of(kernel)
+    entry = Block()
+    lanes = Lanes(entry, kernel, subgroups, device, _lower_block)
+    for argument in kernel.body.block.args:
+        _argument(lanes, argument)
+    entry.insert_arg(i64, len(entry.args))  # the status words
+    lanes.convert(kernel.body.block)
+    lanes.finish()
+    made = simt.FuncOp(
+        regions=[Region(entry)],
+        sym_name=kernel.sym_name.data,
+        work_group=(subgroups * LANES, 1, 1),
+        subgroup_size=LANES,
+        slm_bytes=lanes.local_bytes,
+        location=kernel.location,
+    )
+    said = (gpu.KERNEL, SUBGROUP_SIZE)
+    made.attributes |= {k: v for k, v in kernel.attributes.items() if k not in said}
+    return made
+
+
+def subgroups_of(kernel: gpu.FuncOp) -> int:
+    """How many subgroups a workgroup has."""
+    size = kernel.attributes.get(SUBGROUP_SIZE)
+    lanes = size.value.data if is_integer_attr(size) else LANES
+    extents = ints_of(kernel.known_block_size)
+    if (
+        lanes != LANES
+        or not extents
+        or prod(extents) != extents[0]
+        or extents[0] % lanes
+    ):
+        raise refusal(
+            kernel,
+            "a workgroup is whole subgroups of 16 lanes along x",
+            "say `known_block_size = array<i32: n, 1, 1>`, n a multiple of 16",
+        )
+    return extents[0] // LANES
+
+
+def _argument(lanes: Lanes, argument: SSAValue) -> None:
+    """A number as it is; an array: address, dynamic sizes, dynamic strides.
+
+    The address is that of element 0, whatever offset the type speaks of.
+    """
+    if not is_memref(argument.type):
+        lanes.hold(argument, _next(lanes, argument.type))
+        return
+    type_ = memref_type(argument)
+    layout, strides = type_.layout, strides_of(type_)
+    if is_shared(type_) or strides is None:
+        raise lanes.refuse(
+            lanes.source,
+            f"the host cannot pass an argument of type {type_}",
+            "take global memory that has strides",
+        )
+    address = _next(lanes, i64)
+    sizes: list[Index] = [
+        _index(lanes) if size == DYNAMIC_INDEX else size for size in type_.get_shape()
+    ]
+    if isinstance(layout, StridedLayoutAttr):
+        steps: list[Index] = [_index(lanes) if s is None else s for s in strides]
+    else:
+        steps = _row_major(lanes, sizes)
+    element = type_.element_type
+    lanes.memories[argument] = Memory(address, tuple(sizes), tuple(steps), element)
+
+
+def _row_major(lanes: Lanes, sizes: list[Index]) -> list[Index]:
+    """The strides of a memref that says none."""
+    steps: list[Index] = [1]
+    for size in reversed(sizes[1:]):
+        steps.insert(0, product(lanes, steps[0], size))
+    return steps[: len(sizes)]
+
+
+def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
+    """A new argument of the lane's function; integers have 64 bits."""
+    is_integer = isinstance(type_, IndexType | IntegerType)
+    passed = i64 if is_integer else type_
+    new = lanes.entry.insert_arg(passed, len(lanes.entry.args))
+    if passed == type_:
+        return new
+    if isinstance(type_, IndexType):
+        return lanes.emit(arith.IndexCastOp(new, type_))
+    return lanes.emit(arith.TrunciOp(new, type_))
+
+
+def _index(lanes: Lanes) -> SSAValue:
+    return _next(lanes, IndexType())

@@ -1,0 +1,429 @@
+"""What moves data: blocks, scattered places, matrices in the workgroup's memory.
+
+A message brings a lane just what the type of the value says it holds (`state.py`): the
+two are one convention, so nothing moves between lanes afterwards.  Hints for the caches
+change no value: of those that the device does not have a remark remains, so a kernel
+for one device runs on another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypedDict
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation, SSAValue
+
+from xetl.dialects.base import Index, element_type, shape_of
+from xetl.dialects.upstream import arith
+from xetl.transforms.remarks import remark
+from xetl_xegpu import simt
+from xetl_xegpu.dialect import (
+    AtomicRmwOp,
+    CacheHintAttr,
+    CreateMemDescOp,
+    CreateNdTdescOp,
+    CreateTdescOp,
+    LoadMatrixOp,
+    LoadNdOp,
+    LoadOp,
+    MemDescType,
+    PrefetchNdOp,
+    PrefetchOp,
+    StoreMatrixOp,
+    StoreNdOp,
+    StoreOp,
+    TensorDescType,
+    UpdateNdOffsetOp,
+    UpdateOffsetOp,
+)
+from xetl_xegpu.limits import Hints, Kind, completed, legal_hints
+from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
+    address_of,
+    always,
+    as_i64,
+    byte_width,
+    memory_of,
+    moved,
+    product,
+    space_of,
+    total,
+    value_of,
+)
+from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
+    elements_of,
+    length_of,
+    recast,
+    recut,
+)
+from xetl_xegpu.lowering.distribute_to_lanes.state import (
+    LANES,
+    Distribution,
+    Lanes,
+    Matrix,
+    Memory,
+    Places,
+    bits_of,
+    lane_layout,
+)
+
+_CachedOp = LoadNdOp | StoreNdOp | PrefetchNdOp | LoadOp | StoreOp
+
+
+def hints_of(lanes: Lanes, op: _CachedOp, kind: Kind) -> Hints | None:
+    """What an access asks of the caches; None: what the device does by itself."""
+    legal = legal_hints(lanes.device.name, kind)
+    if not legal:
+        return None
+    l1, l2, l3 = (_word(op, level) for level in (1, 2, 3))
+    if l2 is not None:
+        remark(op, "caches", "`l2_hint` is left out: messages speak of L1 and L3 only")
+    if l1 is None and l3 is None:
+        return None
+    found = completed(kind, l1, l3)
+    if found in legal:
+        return found
+    has = "; ".join(str(pair) for pair in legal)
+    name = lanes.device.name
+    text = f"hints are left out: `{name}` has no {kind} that is {found}. It has {has}"
+    remark(op, "caches", text)
+    return None
+
+
+def _word(op: _CachedOp, level: int) -> str | None:
+    hint = op.properties.get(f"l{level}_hint")
+    return hint.word if isinstance(hint, CacheHintAttr) else None
+
+
+_RANK = 2
+
+_NdOp = LoadNdOp | StoreNdOp | PrefetchNdOp
+
+
+class _How(TypedDict):
+    """How a block is moved: what all operations of `simt` on blocks are told."""
+
+    by_lanes: bool
+    hints: Hints | None
+
+
+def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
+    """The matrix as messages want it: in bytes."""
+    type_ = _descriptor(lanes, op, op.result)
+    memory = memory_of(lanes, op, op.source)
+    shape = [value_of(lanes, size) for size in op.mixed_shape] or memory.sizes
+    strides = [value_of(lanes, step) for step in op.mixed_strides] or memory.strides
+    if len(shape) != _RANK or len(strides) != _RANK:
+        raise lanes.refuse(
+            op, "blocks are moved of matrices", "give two sizes and two strides"
+        )
+    width = byte_width(type_.element_type)
+    step = None
+    if strides[1] != 1:
+        step = as_i64(lanes, product(lanes, strides[1], width))
+    row, column = _block_offsets(lanes, op.mixed_offsets)
+    lanes.matrices[op.result] = Matrix(
+        memory.address,
+        as_i64(lanes, product(lanes, shape[1], width)),
+        as_i64(lanes, shape[0]),
+        as_i64(lanes, product(lanes, strides[0], width)),
+        row,
+        column,
+        step,
+    )
+
+
+def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> TensorDescType:
+    type_ = value.type
+    assert isinstance(type_, TensorDescType)
+    if len(type_.shape) != _RANK or type_.memory_space != "global":
+        raise lanes.refuse(
+            op,
+            f"{type_} is no block of a matrix in global memory",
+            "describe two dimensions; the workgroup's memory has `create_mem_desc`",
+        )
+    return type_
+
+
+def _block_offsets(lanes: Lanes, given: tuple[Index, ...]) -> tuple[Index, Index]:
+    """Row and column, 0 where nothing is given."""
+    row, column = given or (0, 0)
+    return value_of(lanes, row), value_of(lanes, column)
+
+
+def _matrix(lanes: Lanes, op: Operation, descriptor: SSAValue) -> Matrix:
+    known = lanes.matrices.get(descriptor)
+    if known is None:
+        raise lanes.refuse(
+            op,
+            "a loop or a branch cannot carry this descriptor",
+            "carry the offsets, and give them to `load_nd`, `store_nd`, `prefetch_nd`",
+        )
+    return known
+
+
+def update_nd_offset(lanes: Lanes, op: UpdateNdOffsetOp) -> None:
+    """The same matrix, another place in it."""
+    old = _matrix(lanes, op, op.tensor_desc)
+    row, column = _block_offsets(lanes, op.mixed_offsets)
+    lanes.matrices[op.result] = replace(
+        old,
+        row=total(lanes, old.row, row),
+        column=total(lanes, old.column, column),
+    )
+
+
+def _surface(
+    lanes: Lanes,
+    op: _NdOp,
+    *,
+    down: int = 0,
+    per_element: int = 1,
+) -> simt.Surface:
+    """The matrix, and where the block begins.
+
+    Args:
+        lanes: the kernel.
+        op: the access.
+        down: rows below the offset.
+        per_element: how many elements of the message one of the matrix is.
+    """
+    matrix = _matrix(lanes, op, op.tensor_desc)
+    row, column = _block_offsets(lanes, op.mixed_offsets)
+    x = product(lanes, total(lanes, matrix.column, column), per_element)
+    y = total(lanes, total(lanes, matrix.row, row), down)
+    return simt.Surface(
+        matrix.base,
+        matrix.width,
+        matrix.height,
+        matrix.pitch,
+        as_i64(lanes, x),
+        as_i64(lanes, y),
+        matrix.step,
+    )
+
+
+def _how(lanes: Lanes, op: _NdOp, surface: simt.Surface, kind: Kind) -> _How:
+    """Whether lanes move a block themselves, which no hint is for; else the hints."""
+    if lanes.moves_by_lanes or surface.step is not None:
+        return {"by_lanes": True, "hints": None}
+    return {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
+
+
+def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
+    """The pieces of a message, as elements of the value."""
+    type_ = _descriptor(lanes, op, op.tensor_desc)
+    rows, columns = type_.shape
+    mode = "plain"
+    if op.is_packed:
+        mode = "transform"
+    elif op.is_transposed:
+        mode = "transpose"
+    bits = bits_of(type_.element_type)
+    shape = simt.BlockShape(bits, rows, columns, type_.array_length, mode)
+    layout = lane_layout(op.value.type)
+    if layout is None or not _fits(shape, layout.lengths, bits_of(layout.element)):
+        raise lanes.refuse(
+            op,
+            f"16 lanes cannot share {op.value.type} as one message brings it",
+            "load blocks of 16 columns (8 of tf32, 32 of bytes for A)",
+        )
+    surface = _surface(lanes, op)
+    how = _how(lanes, op, surface, "load")
+    loaded = lanes.add(
+        simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how)
+    ).results
+    pieces = [recast(lanes, piece, layout.element) for piece in loaded]
+    lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
+
+
+def _fits(shape: simt.BlockShape, lengths: tuple[int, ...], bits: int) -> bool:
+    return shape.items == sum(lengths) and shape.item_bits == bits
+
+
+def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
+    """At most eight rows a message."""
+    type_ = _descriptor(lanes, op, op.tensor_desc)
+    columns, bits = type_.shape[1], bits_of(type_.element_type)
+    down = 0
+    layout = lanes.layout(op.value)
+    for piece in lanes.pieces(op.value):
+        rows = length_of(piece)
+        shape = simt.BlockShape(bits, rows, columns)
+        if not _fits(shape, (rows,), bits_of(layout.element)):
+            raise lanes.refuse(
+                op,
+                f"16 lanes do not hold {op.value.type} as one message takes it",
+                "store blocks of 16 columns",
+            )
+        items = recast(lanes, piece, IntegerType(shape.item_bits))
+        surface = _surface(lanes, op, down=down)
+        how = _how(lanes, op, surface, "store")
+        lanes.add(simt.BlockStoreOp(items, *surface, shape=shape, **how))
+        down += rows
+
+
+def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
+    """A hint; elements of 64 bits are asked for as pairs of 32."""
+    type_ = _descriptor(lanes, op, op.tensor_desc)
+    rows, columns = type_.shape
+    bits = bits_of(type_.element_type)
+    per_element = max(1, bits // 32)
+    shape = simt.BlockShape(
+        bits // per_element, rows, columns * per_element, type_.array_length
+    )
+    surface = _surface(lanes, op, per_element=per_element)
+    how = _how(lanes, op, surface, "load")
+    lanes.add(simt.BlockPrefetchOp(*surface, shape=shape, **how))
+
+
+def create_tdesc(lanes: Lanes, op: CreateTdescOp) -> None:
+    """Memory, and an offset a lane."""
+    memory = memory_of(lanes, op, op.source)
+    lanes.places[op.result] = Places(memory, lanes.one(op.offsets))
+
+
+def update_offset(lanes: Lanes, op: UpdateOffsetOp) -> None:
+    """The same memory, the offsets moved."""
+    old = _places(lanes, op, op.tensor_desc, None)
+    new = lanes.emit(arith.AddiOp(old.offset, lanes.one(op.offsets)))
+    lanes.places[op.result] = Places(old.memory, new)
+
+
+def _places(
+    lanes: Lanes, op: Operation, base: SSAValue, offsets: SSAValue | None
+) -> Places:
+    """The memory that is accessed, and the offset of this lane."""
+    if offsets is not None:
+        return Places(memory_of(lanes, op, base), lanes.one(offsets))
+    known = lanes.places.get(base)
+    if known is None:
+        raise lanes.refuse(
+            op,
+            "a loop or a branch cannot carry this descriptor",
+            "carry the offsets, and describe the places where they are used",
+        )
+    return known
+
+
+def _address(
+    lanes: Lanes,
+    op: LoadOp | StoreOp | AtomicRmwOp,
+    base: SSAValue,
+    offsets: SSAValue | None,
+    value: SSAValue,
+) -> tuple[Memory, SSAValue]:
+    """The memory, and where in it this lane's element is."""
+    if shape_of(value.type) not in ((), (LANES,)):
+        raise lanes.refuse(
+            op,
+            f"16 lanes access one element each, not {value.type}",
+            "use `vector<16xT>`, without `chunk_size`",
+        )
+    places = _places(lanes, op, base, offsets)
+    width = byte_width(element_type(value.type))
+    memory = places.memory
+    return memory, moved(lanes, memory.address, places.offset, width)
+
+
+def load(lanes: Lanes, op: LoadOp) -> None:
+    """Zero in lanes whose mask is not set: upstream leaves open what is there."""
+    memory, address = _address(lanes, op, op.base, op.offsets, op.value)
+    (type_,) = lanes.layout(op.value).types
+    fill = lanes.constant(0, type_)
+    mask = lanes.one(op.mask)
+    hints = None if memory.shared else hints_of(lanes, op, "load")
+    found = simt.LoadOp(address, mask, fill, space=space_of(memory), hints=hints)
+    lanes.hold(op.value, lanes.emit(found))
+
+
+def store(lanes: Lanes, op: StoreOp) -> None:
+    """One element a lane."""
+    memory, address = _address(lanes, op, op.base, op.offsets, op.value)
+    value, mask = lanes.one(op.value), lanes.one(op.mask)
+    hints = None if memory.shared else hints_of(lanes, op, "store")
+    lanes.add(simt.StoreOp(value, address, mask, space=space_of(memory), hints=hints))
+
+
+def prefetch(lanes: Lanes, op: PrefetchOp) -> None:
+    """Nothing: only blocks are worth asking for."""
+
+
+def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:
+    """One element a lane."""
+    memory, address = _address(lanes, op, op.tensor_desc, None, op.value)
+    value, mask = lanes.one(op.value), lanes.one(op.mask)
+    done = simt.AtomicOp(
+        value, address, mask, kind=op.kind_name, space=space_of(memory)
+    )
+    lanes.hold(op.result, lanes.emit(done))
+
+
+def create_mem_desc(lanes: Lanes, op: CreateMemDescOp) -> None:
+    """Memory of the workgroup, with the strides of the matrix."""
+    memory = memory_of(lanes, op, op.source)
+    matrix = op.mem_desc.type
+    assert isinstance(matrix, MemDescType)
+    if matrix.block is not None:
+        raise lanes.refuse(
+            op,
+            "a matrix in shared memory has no blocks here",
+            "leave `block` out of its `mem_layout`",
+        )
+    lanes.memories[op.mem_desc] = Memory(
+        memory.address, matrix.shape, matrix.strides, matrix.element_type, shared=True
+    )
+
+
+def _addresses(
+    lanes: Lanes, op: LoadMatrixOp | StoreMatrixOp, value: SSAValue
+) -> tuple[Memory, list[SSAValue]]:
+    """The memory, and where each element of this lane is."""
+    memory = memory_of(lanes, op, op.mem_desc)
+    layout, shape = lane_layout(value.type), shape_of(value.type)
+    if layout is None or layout.spread not in (Distribution.SAME, Distribution.COLUMNS):
+        raise _refusal(lanes, op, value)
+    *_, row, column = (0, *(value_of(lanes, at) for at in op.mixed_offsets))
+    if layout.spread is Distribution.COLUMNS:
+        lane = lanes.lane_index
+        column = total(lanes, column, lane)
+    rows = sum(layout.lengths)
+    along_rows = len(shape) > 1 or not shape or layout.spread is Distribution.COLUMNS
+    found: list[SSAValue] = []
+    for number in range(rows):
+        down, right = (number, 0) if along_rows else (0, number)
+        at: list[Index] = [total(lanes, row, down), total(lanes, column, right)]
+        found.append(address_of(lanes, memory, at[-len(memory.strides) :]))
+    return memory, found
+
+
+def _refusal(lanes: Lanes, op: Operation, value: SSAValue) -> Exception:
+    return lanes.refuse(
+        op,
+        f"16 lanes cannot share {value.type} in shared memory",
+        "load and store `vector<hx16xT>`, h 1, 2, 4 or 8",
+    )
+
+
+def load_matrix(lanes: Lanes, op: LoadMatrixOp) -> None:
+    """A row at a time."""
+    memory, addresses = _addresses(lanes, op, op.value)
+    layout = lanes.layout(op.value)
+    fill = lanes.constant(0, layout.element)
+    space = space_of(memory)
+    rows = [
+        lanes.emit(simt.LoadOp(address, always(lanes), fill, space=space))
+        for address in addresses
+    ]
+    lanes.hold(op.value, *recut(lanes, rows, layout.lengths))
+
+
+def store_matrix(lanes: Lanes, op: StoreMatrixOp) -> None:
+    """A row at a time; what every lane has, the first one stores."""
+    memory, addresses = _addresses(lanes, op, op.value)
+    mask = always(lanes)
+    if lanes.layout(op.value).spread is Distribution.SAME:
+        mask = lanes.is_first
+    rows = elements_of(lanes, lanes.pieces(op.value))
+    for row, address in zip(rows, addresses):
+        lanes.add(simt.StoreOp(row, address, mask, space=space_of(memory)))

@@ -1,0 +1,324 @@
+"""Constants, arithmetic, casts, reductions and products: each lane on its pieces.
+
+f16 and bf16 are not widened here: at stage `lanes` an operation on them means what it
+means before, computed in f32 and rounded once; sums of them run in f32.  tf32 is f32 to
+a lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatTF32Type,
+    IntegerType,
+    f32,
+    f64,
+    i16,
+    i32,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import element_type, shape_of, with_element
+from xetl.dialects.kinds_of_types import integer_width, is_dense
+from xetl.dialects.literals import splat_value
+from xetl.dialects.reduction_kinds import operation_of, sums_run_in
+from xetl.dialects.upstream import arith, math, vector
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl_xegpu import simt
+from xetl_xegpu.dialect import DpasOp
+from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
+    collected,
+    elements_of,
+    filled,
+    joined,
+    length_of,
+    part,
+    recast,
+    recut,
+    rounded_to_tf32,
+)
+from xetl_xegpu.lowering.distribute_to_lanes.state import (
+    LANES,
+    PIECE,
+    Distribution,
+    Lanes,
+    lane_element,
+    lane_vector,
+)
+
+Number = int | float
+
+
+def constant(lanes: Lanes, op: arith.ConstantOp) -> None:
+    """One number everywhere, or the numbers of this lane."""
+    layout = lanes.layout(op.result)
+    value = splat_value(op.value)
+    if value is not None:
+        number = value
+        if layout.spread in (Distribution.PACKED, Distribution.GROUPS):
+            held_bits = bit_width(layout.element)
+            number = _repeated(number, element_type(op.result.type), held_bits)
+        lanes.hold(op.result, *[lanes.constant(number, t) for t in layout.types])
+        return
+    assert is_dense(op.value)
+    numbers = cast(Sequence[Number], op.value.get_values())
+    if layout.spread is Distribution.SAME:
+        rows = [[number] for number in numbers]
+    elif layout.spread is Distribution.COLUMNS:
+        rows = [list(numbers[i : i + LANES]) for i in range(0, len(numbers), LANES)]
+    else:
+        raise lanes.refuse_value(op.result)
+    pieces: list[SSAValue] = []
+    for length in layout.lengths:
+        pieces.append(_of_columns(lanes, rows[:length], layout.element))
+        rows = rows[length:]
+    lanes.hold(op.result, *pieces)
+
+
+def _of_columns(lanes: Lanes, rows: list[list[Number]], element: Attribute) -> SSAValue:
+    """A piece from the numbers of its columns: chosen by the number of the lane."""
+    columns = [[row[column] for row in rows] for column in range(len(rows[0]))]
+    piece = _listed(lanes, columns[0], element)
+    for lane, column in enumerate(columns):
+        if repr(column) == repr(columns[0]):
+            continue
+        here = lanes.emit(arith.CmpiOp("eq", lanes.lane, lanes.constant(lane, i32)))
+        new = _listed(lanes, column, element)
+        from_here = filled(lanes, here, length_of(new))
+        piece = lanes.emit(arith.SelectOp(from_here, new, piece))
+    return piece
+
+
+def _listed(lanes: Lanes, numbers: list[Number], element: Attribute) -> SSAValue:
+    if len({repr(number) for number in numbers}) == 1:
+        return lanes.constant(numbers[0], lane_vector(element, len(numbers)))
+    return collected(lanes, [lanes.constant(number, element) for number in numbers])
+
+
+def _repeated(number: Number, element: Attribute, bits: int) -> int:
+    """The integer of ``bits`` bits that holds the number in each of its parts."""
+    if isinstance(element, IntegerType):
+        size, raw = element.compile_time_size, element.pack([int(number)])
+    else:
+        assert isinstance(element, AnyFloat)
+        size, raw = element.compile_time_size, element.pack([number])
+    part = int.from_bytes(raw, "little")
+    return sum(part << 8 * at for at in range(0, bits // 8, size))
+
+
+_ELEMENT_BY_ELEMENT = (Distribution.SAME, Distribution.COLUMNS, Distribution.HALVES)
+"""Where an element of a piece is an element of the value."""
+
+
+def _piece_by_piece(lanes: Lanes, op: Operation) -> list[list[SSAValue]]:
+    """The pieces of the operands, those that meet together."""
+    for value in (*op.operands, *op.results):
+        if lanes.layout(value).spread not in _ELEMENT_BY_ELEMENT:
+            raise lanes.refuse_value(value)
+    operands = [lanes.pieces(operand) for operand in op.operands]
+    count = max(map(len, operands))
+    spread = [p if len(p) == count else p * count for p in operands]
+    return [list(pieces) for pieces in zip(*spread)]
+
+
+def compute(lanes: Lanes, op: Operation) -> None:
+    """The same operation on what a lane holds."""
+    held: list[Sequence[SSAValue]] = []
+    for group in _piece_by_piece(lanes, op):
+        types = [
+            with_element(group[0].type, lane_element(element_type(result.type)))
+            for result in op.results
+        ]
+        new = type(op).create(
+            operands=group, result_types=types, properties=op.properties
+        )
+        held.append(lanes.add(new).results)
+    for result, pieces in zip(op.results, zip(*held)):
+        lanes.hold(result, *pieces)
+
+
+def select(lanes: Lanes, op: arith.SelectOp) -> None:
+    """One condition may choose for all elements."""
+    chosen: list[SSAValue] = []
+    for condition, left, right in _piece_by_piece(lanes, op):
+        wide = condition
+        if length_of(condition) != length_of(left):
+            wide = filled(lanes, condition, length_of(left))
+        chosen.append(lanes.emit(arith.SelectOp(wide, left, right)))
+    lanes.hold(op.result, *chosen)
+
+
+def cast_float(lanes: Lanes, op: arith.ExtfOp | arith.TruncfOp) -> None:
+    """From and to tf32, which has no type of its own here."""
+    if isinstance(element_type(op.result.type), FloatTF32Type):
+        (source,) = op.operands
+        wide = lanes.pieces(source)
+        lanes.hold(op.result, *[rounded_to_tf32(lanes, piece) for piece in wide])
+    elif isinstance(element_type(op.operands[0].type), FloatTF32Type):
+        lanes.hold(op.result, *lanes.pieces(op.operands[0]))
+    else:
+        compute(lanes, op)
+
+
+def bitcast(lanes: Lanes, op: arith.BitcastOp) -> None:
+    """Nothing, where a lane holds both types alike."""
+    (source,) = op.operands
+    if lanes.layout(source) == lanes.layout(op.result):
+        lanes.hold(op.result, *lanes.pieces(source))
+    else:
+        compute(lanes, op)
+
+
+def fma(lanes: Lanes, op: vector.FmaOp) -> None:
+    """As `math.fma`, which takes scalars too."""
+    made = [lanes.emit(math.FmaOp(a, b, c)) for a, b, c in _piece_by_piece(lanes, op)]
+    lanes.hold(op.result, *made)
+
+
+def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
+    """Rows in the lane, columns over the lanes; then the value it starts from."""
+    _reduce(lanes, op, op.kind.kind, op.dims, [op.acc])
+
+
+def reduction(lanes: Lanes, op: vector.ReductionOp) -> None:
+    """All elements of a value of rank 1."""
+    _reduce(lanes, op, op.kind.kind, (0,), op.operands[1:])
+
+
+def _reduce(
+    lanes: Lanes,
+    op: vector.MultiReductionOp | vector.ReductionOp,
+    kind: str,
+    dims: Sequence[int],
+    start: Sequence[SSAValue],
+) -> None:
+    source = op.operands[0]
+    layout, shape = lanes.layout(source), shape_of(source.type)
+    if layout.spread not in (Distribution.SAME, Distribution.COLUMNS) or len(shape) > 2:
+        raise lanes.refuse_value(source)
+    pieces = [_widened(lanes, kind, piece) for piece in lanes.pieces(source)]
+    columns = len(shape) - 1
+    if set(dims) - {columns} or (columns == 0 and layout.spread is Distribution.SAME):
+        pieces = [_in_lane(lanes, kind, pieces)]
+    if columns in dims and layout.spread is Distribution.COLUMNS:
+        pieces = [lanes.emit(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
+    for value in start:
+        others = [_widened(lanes, kind, piece) for piece in lanes.pieces(value)]
+        pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
+        pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
+    (result,) = op.results
+    types = lanes.layout(result).types
+    lanes.hold(result, *[_narrowed(lanes, p, t) for p, t in zip(pieces, types)])
+
+
+def _combined(lanes: Lanes, kind: str, left: SSAValue, right: SSAValue) -> SSAValue:
+    make = operation_of(kind, element_type(left.type))
+    return lanes.emit(make(left, right))
+
+
+def _in_lane(lanes: Lanes, kind: str, pieces: Sequence[SSAValue]) -> SSAValue:
+    """All elements of some pieces combined: by halves, as long as they are vectors."""
+    wide = [piece for piece in pieces if length_of(piece) > 1]
+    rest = elements_of(lanes, [piece for piece in pieces if length_of(piece) == 1])
+    for piece in wide:
+        left = piece
+        while length_of(left) > 1:
+            half = length_of(left) // 2
+            halves = [part(lanes, left, start, half) for start in (0, half)]
+            left = _combined(lanes, kind, *halves)
+        rest.append(left)
+    found = rest[0]
+    for element in rest[1:]:
+        found = _combined(lanes, kind, found, element)
+    return found
+
+
+def _widened(lanes: Lanes, kind: str, piece: SSAValue) -> SSAValue:
+    element = element_type(piece.type)
+    wide = sums_run_in(kind, element)
+    if wide == element:
+        return piece
+    return lanes.emit(arith.ExtfOp(piece, with_element(piece.type, wide)))
+
+
+def _narrowed(lanes: Lanes, piece: SSAValue, type_: Attribute) -> SSAValue:
+    return piece if piece.type == type_ else lanes.emit(arith.TruncfOp(piece, type_))
+
+
+_DEPTH_BITS = 256
+"""Of a row of A."""
+
+_ROWS_BY_COLUMNS = [(0, 2), (2, 1), (0, 1)]
+_SUM_OVER_LAST = ["parallel", "parallel", "reduction"]
+
+
+def dpas(lanes: Lanes, op: DpasOp) -> None:
+    """One instruction; B that is not packed yet is paired in the lane."""
+    element = element_type(op.lhs.type)
+    rows, depth = shape_of(op.lhs.type)
+    is_tf32 = lanes.layout(op.lhs).spread is Distribution.HALVES
+    bits = 32 if is_tf32 else bit_width(element)
+    if depth * bits != _DEPTH_BITS or rows > PIECE or rows not in (1, 2, 4, 8):
+        raise lanes.refuse(
+            op,
+            f"no instruction multiplies {op.lhs.type} and {op.rhs.type}",
+            "A has 8, 4, 2 or 1 rows of 256 bits, B 16 columns",
+        )
+    names = [_name(element, sign, is_tf32) for sign in op.unsigned]
+    left, right = lanes.one(op.lhs), lanes.pieces(op.rhs)
+    if is_tf32:
+        a = _rounded(lanes, left)
+        b = joined(lanes, [_rounded(lanes, piece) for piece in right])
+    else:
+        a = recast(lanes, left, i16)
+        b = joined(lanes, [recast(lanes, piece, i32) for piece in right])
+    made = simt.DpasOp(
+        *(a, b, _accumulator(lanes, op)), a_type=names[0], b_type=names[1]
+    )
+    lanes.hold(op.result, lanes.emit(made))
+
+
+def contract(lanes: Lanes, op: vector.ContractOp) -> None:
+    """Rows by a 16x16 matrix, by the lanes themselves."""
+    (m, k), right = shape_of(op.lhs.type), shape_of(op.rhs.type)
+    element = element_type(op.result.type)
+    if (
+        list(op.maps) != _ROWS_BY_COLUMNS
+        or list(op.iterators) != _SUM_OVER_LAST
+        or op.kind.kind != "add"
+        or m not in (1, 2, 4, PIECE)
+        or (k, right) != (LANES, (LANES, LANES))
+        or element not in (f32, f64)
+        or {element_type(each.type) for each in op.operands} != {element}
+    ):
+        raise lanes.refuse(
+            op,
+            "lanes multiply 8, 4, 2 or 1 rows of 16 by 16x16 numbers of f32 or f64",
+            "cut and pad larger and other products",
+        )
+    upper, lower = lanes.pieces(op.rhs)
+    a, c = lanes.one(op.lhs), lanes.one(op.acc)
+    lanes.hold(op.result, lanes.emit(simt.LaneProductOp(a, upper, lower, c)))
+
+
+def _rounded(lanes: Lanes, piece: SSAValue) -> SSAValue:
+    """The ten bits that are multiplied, rounded: the matrix unit would cut them off."""
+    return lanes.beside(piece, "tf32", lambda: rounded_to_tf32(lanes, piece))
+
+
+def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:
+    if is_tf32:
+        return "tf32"
+    if integer_width(element) == 8:
+        return "u8" if is_unsigned else "i8"
+    return element.name
+
+
+def _accumulator(lanes: Lanes, op: DpasOp) -> SSAValue:
+    if op.acc is not None:
+        return lanes.one(op.acc)
+    (type_,) = lanes.layout(op.result).types
+    return lanes.constant(0, type_)

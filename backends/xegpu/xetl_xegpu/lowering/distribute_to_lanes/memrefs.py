@@ -1,0 +1,273 @@
+"""Memory as a lane sees it: an address, sizes, strides; an element at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    MemRefType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import integer_width, is_memref
+from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
+from xetl.dialects.upstream import arith, memref
+from xetl.dialects.xetile.types import SHARED
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.distribute_to_lanes.state import (
+    Lanes,
+    Memory,
+    bits_of,
+    lane_element,
+)
+
+_ALIGNMENT = 64
+"""Of an allocation in the workgroup's memory, in bytes."""
+
+
+def byte_width(element: Attribute) -> int:
+    """Bytes of an element in memory: an i1 takes one."""
+    return 1 if integer_width(element) == 1 else bits_of(element) // 8
+
+
+# Index arithmetic: what is known stays a number -------------------------------------
+
+
+def value_of(lanes: Lanes, index: Index) -> Index:
+    """An index of the old kernel in the new one."""
+    if isinstance(index, int):
+        return index
+    known = constant_index(index)
+    return lanes.one(index) if known is None else known
+
+
+def product(lanes: Lanes, left: Index, right: Index) -> Index:
+    """``left * right``."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    if isinstance(left, int):
+        left, right = right, left
+    if right in (0, 1):
+        return left if right == 1 else 0
+    return lanes.emit(arith.MuliOp(as_index(lanes, left), as_index(lanes, right)))
+
+
+def total(lanes: Lanes, left: Index, right: Index) -> Index:
+    """``left + right``."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    if left == 0:
+        return right
+    if right == 0:
+        return left
+    return lanes.emit(arith.AddiOp(as_index(lanes, left), as_index(lanes, right)))
+
+
+def as_index(lanes: Lanes, index: Index) -> SSAValue:
+    """A value of type `index`."""
+    return lanes.constant(index, IndexType()) if isinstance(index, int) else index
+
+
+def _cast(lanes: Lanes, index: SSAValue, type_: Attribute) -> SSAValue:
+    return lanes.beside(
+        index, str(type_), lambda: lanes.emit(arith.IndexCastOp(index, type_))
+    )
+
+
+def as_i64(lanes: Lanes, index: Index) -> SSAValue:
+    """A value of type i64: coordinates and sizes of blocks."""
+    if isinstance(index, int):
+        return lanes.constant(index, i64)
+    return _cast(lanes, index, i64)
+
+
+def as_i32(lanes: Lanes, index: SSAValue) -> SSAValue:
+    """A value of type i32: the number of a lane."""
+    return _cast(lanes, index, i32)
+
+
+def moved(lanes: Lanes, address: SSAValue, count: Index, width: int) -> SSAValue:
+    """The address ``count`` elements of ``width`` bytes further on."""
+    distance = product(lanes, count, width)
+    if distance == 0:
+        return address
+    if isinstance(distance, int):
+        far = lanes.constant(distance, i64)
+    else:
+        far = lanes.emit(arith.IndexCastOp(distance, i64))
+    return lanes.emit(arith.AddiOp(address, far))
+
+
+def address_of(lanes: Lanes, memory: Memory, indices: Sequence[Index]) -> SSAValue:
+    """The address of an element."""
+    offset: Index = 0
+    for index, stride in zip(indices, memory.strides):
+        offset = total(lanes, offset, product(lanes, index, stride))
+    return moved(lanes, memory.address, offset, byte_width(memory.element))
+
+
+def space_of(memory: Memory) -> str:
+    """What `simt` calls the memory."""
+    return "local" if memory.shared else "global"
+
+
+def always(lanes: Lanes) -> SSAValue:
+    """The mask of all lanes."""
+    return lanes.constant(1, i1)
+
+
+def memory_of(lanes: Lanes, op: Operation, base: SSAValue) -> Memory:
+    """What ``base``, a memref or an address, stands for."""
+    if base in lanes.memories:
+        return lanes.memories[base]
+    if is_memref(base.type):
+        raise lanes.refuse(
+            op,
+            "this memory is not known before the kernel runs",
+            "use an argument, or an allocation, in the loop and the branch itself",
+        )
+    return Memory(lanes.one(base), (), (1,), i64)
+
+
+# Operations of `memref` -------------------------------------------------------------
+
+
+def is_shared(type_: MemRefType[Attribute]) -> bool:
+    """Whether memory of this type is the workgroup's."""
+    return memory_space_of(type_) == SHARED
+
+
+def static_layout(
+    lanes: Lanes, op: Operation, type_: MemRefType[Attribute]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides of a type that says them."""
+    strides = strides_of(type_)
+    if strides is None or None in strides or DYNAMIC_INDEX in type_.get_shape():
+        raise lanes.refuse(
+            op,
+            f"the sizes and strides of {type_} are not known",
+            "give it a static shape",
+        )
+    return type_.get_shape(), tuple(stride for stride in strides if stride is not None)
+
+
+def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
+    """A place of its own in the workgroup's memory."""
+    type_ = memref_type(op.result)
+    if not is_shared(type_):
+        raise lanes.refuse(
+            op,
+            "a kernel cannot allocate global memory",
+            "allocate in memory space 3, the workgroup's",
+        )
+    sizes, strides = static_layout(lanes, op, type_)
+    start = -(-lanes.local_bytes // _ALIGNMENT) * _ALIGNMENT
+    lanes.local_bytes = start + prod(sizes) * byte_width(type_.element_type)
+    base = lanes.emit(simt.LocalBaseOp(offset=start))
+    element = type_.element_type
+    lanes.memories[op.result] = Memory(base, sizes, strides, element, shared=True)
+
+
+def deallocate(lanes: Lanes, op: memref.DeallocOp) -> None:
+    """Nothing: others may still read it."""
+
+
+def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
+    """Sizes and strides as values; the buffer begins at element 0."""
+    memory = memory_of(lanes, op, op.source)
+    lanes.memories[op.base_buffer] = Memory(
+        memory.address, (), (), memory.element, memory.shared
+    )
+    lanes.hold(op.offset, as_index(lanes, 0))
+    for results, known in ((op.sizes, memory.sizes), (op.strides, memory.strides)):
+        for result, value in zip(results, known):
+            lanes.hold(result, as_index(lanes, value))
+
+
+def reinterpret_cast(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
+    """The same memory with other sizes and strides, from an element on."""
+    memory = memory_of(lanes, op, op.source)
+    (offset,) = op.mixed_offsets
+    start = value_of(lanes, offset)
+    width = byte_width(memory.element)
+    lanes.memories[op.result] = Memory(
+        moved(lanes, memory.address, start, width),
+        tuple(value_of(lanes, size) for size in op.mixed_sizes),
+        tuple(value_of(lanes, stride) for stride in op.mixed_strides),
+        memory.element,
+        memory.shared,
+    )
+
+
+def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
+    """A part of a memref; dimensions of one element may go."""
+    memory = memory_of(lanes, op, op.source)
+    offsets = [value_of(lanes, offset) for offset in op.mixed_offsets]
+    sizes = [value_of(lanes, size) for size in op.mixed_sizes]
+    steps = [value_of(lanes, step) for step in op.mixed_strides]
+    strides = [product(lanes, a, b) for a, b in zip(memory.strides, steps)]
+    dropped = len(sizes) - memref_type(op.result).get_num_dims()
+    kept = list(range(len(sizes)))
+    for dim in [dim for dim in kept if sizes[dim] == 1][:dropped]:
+        kept.remove(dim)
+    lanes.memories[op.result] = Memory(
+        address_of(lanes, memory, offsets),
+        tuple(sizes[dim] for dim in kept),
+        tuple(strides[dim] for dim in kept),
+        memory.element,
+        memory.shared,
+    )
+
+
+def view(lanes: Lanes, op: memref.ViewOp) -> None:
+    """Bytes as elements of another type."""
+    memory, type_ = memory_of(lanes, op, op.source), memref_type(op.result)
+    sizes, strides = static_layout(lanes, op, type_)
+    address = moved(lanes, memory.address, value_of(lanes, op.byte_shift), 1)
+    element = type_.element_type
+    lanes.memories[op.result] = Memory(address, sizes, strides, element, memory.shared)
+
+
+def same_memory(lanes: Lanes, op: memref.CastOp) -> None:
+    """Another type for the same memory."""
+    lanes.memories[op.result] = memory_of(lanes, op, op.source)
+
+
+def dim(lanes: Lanes, op: memref.DimOp) -> None:
+    """One size."""
+    memory, which = memory_of(lanes, op, op.source), constant_index(op.index)
+    if which is None or not 0 <= which < len(memory.sizes):
+        raise lanes.refuse_value(op.result)
+    lanes.hold(op.result, as_index(lanes, memory.sizes[which]))
+
+
+def pointer(lanes: Lanes, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
+    """The address as a number."""
+    memory = memory_of(lanes, op, op.source)
+    lanes.hold(op.result, lanes.emit(arith.IndexCastOp(memory.address, IndexType())))
+
+
+def load(lanes: Lanes, op: memref.LoadOp) -> None:
+    """One element, for all lanes."""
+    memory = memory_of(lanes, op, op.memref)
+    indices = [value_of(lanes, index) for index in op.indices]
+    address = address_of(lanes, memory, indices)
+    fill = lanes.constant(0, lane_element(memory.element))
+    found = simt.LoadOp(address, always(lanes), fill, space=space_of(memory))
+    lanes.hold(op.result, lanes.emit(found))
+
+
+def store(lanes: Lanes, op: memref.StoreOp) -> None:
+    """One element, by the first lane."""
+    memory = memory_of(lanes, op, op.memref)
+    indices = [value_of(lanes, index) for index in op.indices]
+    address = address_of(lanes, memory, indices)
+    value = lanes.one(op.value)
+    lanes.add(simt.StoreOp(value, address, lanes.is_first, space=space_of(memory)))

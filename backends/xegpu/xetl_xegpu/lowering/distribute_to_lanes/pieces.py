@@ -1,0 +1,206 @@
+"""Pieces taken apart and put together in a lane: no lane looks at another here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerType, VectorType, i32
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.dialects.base import element_type, shape_of, with_element
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, lane_vector
+
+
+def length_of(piece: SSAValue) -> int:
+    """How many elements a piece has."""
+    return shape_of(piece.type)[0] if shape_of(piece.type) else 1
+
+
+def element_at(lanes: Lanes, piece: SSAValue, index: int) -> SSAValue:
+    """One element of a piece."""
+    if not isinstance(piece.type, VectorType):
+        return piece
+    return lanes.emit(vector.ExtractOp(piece, [index]))
+
+
+def elements_of(lanes: Lanes, parts: Sequence[SSAValue]) -> list[SSAValue]:
+    """All elements of some pieces, one by one."""
+    return [element_at(lanes, p, i) for p in parts for i in range(length_of(p))]
+
+
+def collected(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
+    """A piece made of elements."""
+    if len(elements) == 1:
+        return elements[0]
+    type_ = lane_vector(elements[0].type, len(elements))
+    return lanes.emit(vector.FromElementsOp(elements, type_))
+
+
+def filled(lanes: Lanes, element: SSAValue, length: int) -> SSAValue:
+    """A piece that is one element, again and again."""
+    if length == 1:
+        return element
+    return lanes.emit(vector.BroadcastOp(element, lane_vector(element.type, length)))
+
+
+def part(lanes: Lanes, piece: SSAValue, start: int, length: int) -> SSAValue:
+    """Some neighbours among the elements of a piece."""
+    if length == length_of(piece):
+        return piece
+    if length == 1:
+        return element_at(lanes, piece, start)
+    order = list(range(start, start + length))
+    return lanes.emit(vector.ShuffleOp(piece, piece, order))
+
+
+def joined(lanes: Lanes, parts: Sequence[SSAValue]) -> SSAValue:
+    """One piece of several, which are of one length."""
+    left = list(parts)
+    if length_of(left[0]) == 1:
+        return collected(lanes, left)
+    while len(left) > 1:
+        order = list(range(2 * length_of(left[0])))
+        left = [
+            lanes.emit(vector.ShuffleOp(a, b, order))
+            for a, b in zip(left[::2], left[1::2])
+        ]
+    return left[0]
+
+
+def interleaved(lanes: Lanes, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Elements of two pieces in turns."""
+    length = length_of(left)
+    if length == 1:
+        return collected(lanes, [left, right])
+    order = [index + side for index in range(length) for side in (0, length)]
+    return lanes.emit(vector.ShuffleOp(left, right, order))
+
+
+def recut(
+    lanes: Lanes, parts: Sequence[SSAValue], lengths: Sequence[int]
+) -> list[SSAValue]:
+    """The same elements in pieces of other lengths."""
+    if [length_of(piece) for piece in parts] == list(lengths):
+        return list(parts)
+    found: list[SSAValue] = []
+    start = 0
+    for length in lengths:
+        found.append(cut(lanes, parts, start, length))
+        start += length
+    return found
+
+
+def cut(lanes: Lanes, parts: Sequence[SSAValue], start: int, length: int) -> SSAValue:
+    """``length`` elements from ``start`` on, counted through all pieces."""
+    left = list(parts)
+    while start >= length_of(left[0]):
+        start -= length_of(left.pop(0))
+    if start + length <= length_of(left[0]):
+        return part(lanes, left[0], start, length)
+    return collected(lanes, elements_of(lanes, left)[start : start + length])
+
+
+def spliced(
+    lanes: Lanes, parts: Sequence[SSAValue], start: int, new: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """The pieces with the elements from ``start`` on replaced by those of ``new``."""
+    lengths = [length_of(piece) for piece in parts]
+    count = sum(map(length_of, new))
+    found: list[SSAValue] = []
+    for piece, length in zip(parts, lengths):
+        if start <= 0 and length <= start + count:
+            found.append(cut(lanes, new, -start, length))
+        elif start < length and start + count > 0:
+            found.append(_mixed(lanes, piece, start, new))
+        else:
+            found.append(piece)
+        start -= length
+    return found
+
+
+def _mixed(
+    lanes: Lanes, piece: SSAValue, start: int, new: Sequence[SSAValue]
+) -> SSAValue:
+    """A piece of which some elements are new."""
+    for at, element in enumerate(elements_of(lanes, new), start):
+        if 0 <= at < length_of(piece):
+            piece = lanes.emit(vector.InsertOp(element, piece, [at]))
+    return piece
+
+
+def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
+    """The same bits as elements of another type: as many more or fewer."""
+    before = piece.owner
+    if isinstance(before, arith.BitcastOp | vector.BitcastOp):
+        # What was loaded as integers, and is wanted as such, has never been else.
+        (source,) = before.operands
+        if element_type(source.type) == element:
+            return source
+    have = element_type(piece.type)
+    if have == element:
+        return piece
+    length, rest = divmod(bit_width(have) * length_of(piece), bit_width(element))
+    assert not rest
+    type_ = lane_vector(element, length)
+    if length == length_of(piece):
+        return lanes.emit(arith.BitcastOp(piece, type_))
+    if length_of(piece) > 1 and length > 1:
+        return lanes.emit(vector.BitcastOp(piece, type_))
+    if length == 1:
+        return _glued(lanes, piece, element)
+    return collected(lanes, _split(lanes, piece, element, length))
+
+
+def _glued(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
+    """Several elements as the bits of one: SPIR-V has no vectors of one element."""
+    bits = bit_width(element_type(piece.type))
+    whole = IntegerType(bits * length_of(piece))
+    found = lanes.constant(0, whole)
+    for index, each in enumerate(elements_of(lanes, [piece])):
+        wide = lanes.emit(arith.ExtuiOp(recast(lanes, each, IntegerType(bits)), whole))
+        shift = lanes.constant(bits * index, whole)
+        found = lanes.emit(arith.OriOp(found, lanes.emit(arith.ShliOp(wide, shift))))
+    return recast(lanes, found, element)
+
+
+def _split(
+    lanes: Lanes, scalar: SSAValue, element: Attribute, count: int
+) -> list[SSAValue]:
+    """The bits of one element as several."""
+    bits = bit_width(element)
+    whole = IntegerType(bits * count)
+    word = recast(lanes, scalar, whole)
+    found: list[SSAValue] = []
+    for index in range(count):
+        shift = lanes.constant(bits * index, whole)
+        down = lanes.emit(arith.ShruiOp(word, shift))
+        low = lanes.emit(arith.TrunciOp(down, IntegerType(bits)))
+        found.append(recast(lanes, low, element))
+    return found
+
+
+_CUT = 13
+"""Bits of the mantissa of f32 that tf32 does not have."""
+_QUIET = 1 << 22
+"""The bit that keeps a NaN a NaN, whatever is cut."""
+
+
+def rounded_to_tf32(lanes: Lanes, piece: SSAValue) -> SSAValue:
+    """f32 rounded to nearest even, to ten bits of mantissa; it stays f32."""
+    words = with_element(piece.type, i32)
+
+    def word(number: int) -> SSAValue:
+        return lanes.constant(number, words)
+
+    whole = lanes.emit(arith.BitcastOp(piece, words))
+    last = lanes.emit(arith.ShruiOp(whole, word(_CUT)))
+    odd = lanes.emit(arith.AndiOp(last, word(1)))
+    half = lanes.emit(arith.AddiOp(odd, word((1 << (_CUT - 1)) - 1)))
+    near = lanes.emit(arith.AddiOp(whole, half))
+    quiet = lanes.emit(arith.OriOp(whole, word(_QUIET)))
+    is_nan = lanes.emit(arith.CmpfOp("uno", piece, piece))
+    chosen = lanes.emit(arith.SelectOp(is_nan, quiet, near))
+    short = lanes.emit(arith.AndiOp(chosen, word(-1 << _CUT)))
+    return lanes.emit(arith.BitcastOp(short, piece.type))

@@ -1,0 +1,388 @@
+"""Parts of values and values of parts; what lanes need of others goes by shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerType, i16, i32, i64
+from xdsl.ir import SSAValue
+
+from xetl.dialects.base import element_type, ints_of, shape_of
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream.elementwise import bit_width
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.distribute_to_lanes.memrefs import as_i32
+from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
+    collected,
+    cut,
+    elements_of,
+    filled,
+    interleaved,
+    length_of,
+    recast,
+    recut,
+    spliced,
+)
+from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Distribution, Lanes
+
+_HALF = LANES // 2
+
+
+def _in_words(lanes: Lanes, piece: SSAValue) -> SSAValue:
+    """Short elements, several in each i32: so fewer things move."""
+    bits = bit_width(element_type(piece.type))
+    whole = bits in (8, 16) and length_of(piece) * bits >= 32
+    return recast(lanes, piece, i32) if whole else piece
+
+
+def shuffled(lanes: Lanes, piece: SSAValue, lane: SSAValue) -> SSAValue:
+    """A piece as the lane of number ``lane`` (i32) has it."""
+    moved = lanes.emit(simt.ShuffleOp(_in_words(lanes, piece), lane))
+    return recast(lanes, moved, element_type(piece.type))
+
+
+def lane_of(lanes: Lanes, piece: SSAValue, lane: int | SSAValue) -> SSAValue:
+    """What one lane has, for all of them."""
+    if isinstance(lane, int):
+        number = lanes.constant(lane, i32)
+    else:
+        number = as_i32(lanes, lanes.one(lane))
+    return shuffled(lanes, piece, number)
+
+
+def column(lanes: Lanes, piece: SSAValue, number: int) -> SSAValue:
+    """A column of a fragment, in every lane."""
+    return shuffled(lanes, piece, lanes.constant(number, i32))
+
+
+def chosen(
+    lanes: Lanes, condition: SSAValue, left: SSAValue, right: SSAValue
+) -> SSAValue:
+    """``left`` in lanes of which the condition (i1) holds."""
+    element = element_type(left.type)
+    left, right = _in_words(lanes, left), _in_words(lanes, right)
+    wide = filled(lanes, condition, length_of(left))
+    return recast(lanes, lanes.emit(arith.SelectOp(wide, left, right)), element)
+
+
+def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
+    """Lane l takes the l-th of 16 elements, which every lane has."""
+    left = list(elements)
+    bit = 1
+    while len(left) > 1:
+        is_odd = lanes.is_lane_bit(bit)
+        left = [chosen(lanes, is_odd, b, a) for a, b in zip(left[::2], left[1::2])]
+        bit *= 2
+    return left[0]
+
+
+def _looked_up(lanes: Lanes, numbers: Sequence[int], bits: int) -> SSAValue:
+    """The l-th of 16 small numbers, i32: they stand side by side in one constant."""
+    table = sum(number << bits * at for at, number in enumerate(numbers))
+    word = IntegerType(bits * LANES)
+    shift = lanes.emit(arith.MuliOp(lanes.lane, lanes.constant(bits, i32)))
+    if word == i64:
+        shift = lanes.emit(arith.ExtuiOp(shift, i64))
+    else:
+        word = i32
+    signed = table - (1 << 64) if table >= 1 << 63 else table
+    down = lanes.emit(arith.ShruiOp(lanes.constant(signed, word), shift))
+    if word == i64:
+        down = lanes.emit(arith.TrunciOp(down, i32))
+    return lanes.emit(arith.AndiOp(down, lanes.constant((1 << bits) - 1, i32)))
+
+
+def spread_over_lanes(
+    lanes: Lanes, left: SSAValue, right: SSAValue, order: Sequence[int]
+) -> SSAValue:
+    """Lane l takes element ``order[l]`` of two values of 16, one behind the other."""
+    where = _looked_up(lanes, [number % LANES for number in order], 4)
+    is_right = [number >= LANES for number in order]
+    found = {
+        side: shuffled(lanes, value, where)
+        for side, value in ((False, left), (True, right))
+        if side in is_right
+    }
+    if len(found) == 1:
+        return next(iter(found.values()))
+    bit = _looked_up(lanes, [int(side) for side in is_right], 1)
+    from_right = lanes.emit(arith.CmpiOp("ne", bit, lanes.constant(0, i32)))
+    return chosen(lanes, from_right, found[True], found[False])
+
+
+def transposed(lanes: Lanes, pieces: Sequence[SSAValue]) -> list[SSAValue]:
+    """A 16 x 16 value with rows and columns swapped.
+
+    Four rounds: in that of bit b the rows r and r + b meet, and the lanes l and l ^ b
+    exchange what lies across the diagonal.
+    """
+    rows = elements_of(lanes, pieces)
+    bit = _HALF
+    while bit:
+        is_set = lanes.is_lane_bit(bit)
+        partner = lanes.emit(arith.XoriOp(lanes.lane, lanes.constant(bit, i32)))
+        low = [row for row in range(LANES) if not row & bit]
+        above = collected(lanes, [rows[row] for row in low])
+        below = collected(lanes, [rows[row + bit] for row in low])
+        # Of the two a lane keeps one and gives the other one away.
+        given = chosen(lanes, is_set, above, below)
+        taken = shuffled(lanes, given, partner)
+        new_upper = chosen(lanes, is_set, taken, above)
+        new_lower = chosen(lanes, is_set, below, taken)
+        for row, upper, lower in zip(
+            low, elements_of(lanes, [new_upper]), elements_of(lanes, [new_lower])
+        ):
+            rows[row], rows[row + bit] = upper, lower
+        bit //= 2
+    return [collected(lanes, rows[:_HALF]), collected(lanes, rows[_HALF:])]
+
+
+def halved(lanes: Lanes, rows: Sequence[SSAValue], first: int) -> SSAValue:
+    """A of tf32: lane l takes of row l/8 + 2i the column ``first`` + l % 8."""
+    within = lanes.emit(arith.AndiOp(lanes.lane, lanes.constant(_HALF - 1, i32)))
+    where = lanes.emit(arith.AddiOp(within, lanes.constant(first, i32)))
+    if len(rows) == 1:
+        return shuffled(lanes, rows[0], where)
+    even, odd = (collected(lanes, rows[start::2]) for start in (0, 1))
+    is_upper = lanes.is_lane_bit(_HALF)
+    return chosen(
+        lanes, is_upper, shuffled(lanes, odd, where), shuffled(lanes, even, where)
+    )
+
+
+def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
+    """A of bytes: lane l takes columns 2l and 2l + 1 of ``new``, if it has them.
+
+    ``new`` is a fragment of 16 columns that stands at column ``first``, 0 or 16; other
+    lanes keep what they have.
+    """
+    double = lanes.emit(arith.ShliOp(lanes.lane, lanes.constant(1, i32)))
+    after = lanes.emit(arith.AddiOp(double, lanes.constant(1, i32)))
+    low, high = shuffled(lanes, new, double), shuffled(lanes, new, after)
+    pair = recast(lanes, interleaved(lanes, low, high), i16)
+    is_upper = lanes.is_lane_bit(_HALF)
+    if first:
+        return chosen(lanes, is_upper, pair, old)
+    return chosen(lanes, is_upper, old, pair)
+
+
+_BY_ROWS = (Distribution.SAME, Distribution.COLUMNS)
+"""Where the elements of the pieces are rows."""
+
+
+def extract(lanes: Lanes, op: vector.ExtractOp) -> None:
+    """A row, a block, or one element: then all lanes learn it."""
+    shape, position = shape_of(op.source.type), list(op.position)
+    pieces, layout = lanes.pieces(op.source), lanes.layout(op.source)
+    blocked = len(shape) == (4 if layout.spread is Distribution.PACKED else 3)
+    if blocked and isinstance(position[0], int):
+        each = len(pieces) // shape[0]
+        pieces = pieces[position[0] * each :][:each]
+        position, shape = position[1:], shape[1:]
+    if position and layout.spread not in _BY_ROWS:
+        raise lanes.refuse_value(op.result)
+    if len(shape) == 2 and position and isinstance(position[0], int):
+        pieces = (cut(lanes, pieces, position[0], 1),)
+        position, shape = position[1:], shape[1:]
+    if position == [0] and shape == (1,):
+        position = []
+    if len(position) == 1 and len(shape) == 1:
+        pieces, position = (_element(lanes, op, pieces, position[0]),), []
+    if position:
+        raise lanes.refuse_value(op.result)
+    lanes.hold(op.result, *pieces)
+
+
+def _element(
+    lanes: Lanes,
+    op: vector.ExtractOp,
+    pieces: tuple[SSAValue, ...],
+    index: int | SSAValue,
+) -> SSAValue:
+    if shape_of(op.source.type)[-1] == LANES:
+        return lane_of(lanes, pieces[0], index)
+    if not isinstance(index, int):
+        raise lanes.refuse_value(op.result)
+    return cut(lanes, pieces, index, 1)
+
+
+def insert(lanes: Lanes, op: vector.InsertOp) -> None:
+    """A row in place of another one."""
+    row, *rest = op.position
+    dest = lanes.layout(op.dest)
+    is_row = shape_of(op.dest.type)[1:] == shape_of(op.value.type)
+    is_element = rest == [0] and dest.spread is Distribution.SAME
+    if not isinstance(row, int) or not (is_row or is_element):
+        raise lanes.refuse_value(op.result)
+    if dest.spread not in _BY_ROWS:
+        raise lanes.refuse_value(op.result)
+    new = lanes.pieces(op.value)
+    lanes.hold(op.result, *spliced(lanes, lanes.pieces(op.dest), row, new))
+
+
+def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
+    """Whole rows; one column, which all lanes learn; half of the columns for tf32."""
+    source, result = lanes.layout(op.source), lanes.layout(op.result)
+    pieces = lanes.pieces(op.source)
+    row, at, *_ = (*op.offsets, 0, 0)
+    rows = shape_of(op.result.type)[0]
+    if len(shape_of(op.source.type)) > 3:
+        raise lanes.refuse_value(op.result)
+    wide, narrow = shape_of(op.source.type)[1:], shape_of(op.result.type)[1:]
+    if wide == narrow and (source.spread is Distribution.PACKED or len(wide) == 1):
+        if source.spread is Distribution.HALVES:
+            row //= 2  # two rows of 8 are one element of each lane
+        lanes.hold(op.result, *_rows(lanes, pieces, row, result.lengths))
+        return
+    if source.spread is not Distribution.COLUMNS or len(wide) != 1:
+        raise lanes.refuse_value(op.result)
+    taken = recut(lanes, pieces, source.lengths)
+    if narrow == (1,):
+        kept = _rows(lanes, taken, row, result.lengths)
+        lanes.hold(op.result, *[column(lanes, piece, at) for piece in kept])
+    elif result.spread is Distribution.HALVES:
+        elements = elements_of(lanes, taken)[row : row + rows]
+        lanes.hold(op.result, halved(lanes, elements, at))
+    else:
+        raise lanes.refuse_value(op.result)
+
+
+def _rows(
+    lanes: Lanes,
+    pieces: tuple[SSAValue, ...] | list[SSAValue],
+    row: int,
+    lengths: tuple[int, ...],
+) -> list[SSAValue]:
+    found: list[SSAValue] = []
+    for length in lengths:
+        found.append(cut(lanes, pieces, row, length))
+        row += length
+    return found
+
+
+def insert_slice(lanes: Lanes, op: vector.InsertStridedSliceOp) -> None:
+    """Whole rows; or half of the columns of A of bytes."""
+    dest, source = lanes.layout(op.dest), lanes.layout(op.value)
+    row, at = (*op.offsets, 0)[:2]
+    old, new = lanes.pieces(op.dest), lanes.pieces(op.value)
+    if shape_of(op.dest.type)[1:] == shape_of(op.value.type)[1:]:
+        lanes.hold(op.result, *spliced(lanes, old, row, new))
+        return
+    is_half = (
+        dest.spread is Distribution.GROUPS and source.spread is Distribution.COLUMNS
+    )
+    if not is_half or [*map(length_of, old)] != [*map(length_of, new)]:
+        raise lanes.refuse_value(op.result)
+    pairs = [grouped(lanes, o, n, at) for o, n in zip(old, new)]
+    lanes.hold(op.result, *pairs)
+
+
+def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
+    """Free: rows are repeated in the lane, and a column is in every lane anyway."""
+    source, result = lanes.layout(op.source), lanes.layout(op.result)
+    if result.spread not in _BY_ROWS or source.spread not in _BY_ROWS:
+        raise lanes.refuse_value(op.result)
+    pieces = lanes.pieces(op.source)
+    if source.lengths == (1,):
+        (one,) = pieces
+        lanes.hold(op.result, *[filled(lanes, one, n) for n in result.lengths])
+    elif source.lengths == result.lengths:
+        lanes.hold(op.result, *pieces)
+    else:
+        raise lanes.refuse_value(op.result)
+
+
+def shape_cast(lanes: Lanes, op: vector.ShapeCastOp) -> None:
+    """Free where every element stays in its lane."""
+    _reshaped(lanes, op)
+
+
+def _reshaped(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> None:
+    source, result = lanes.layout(op.source), lanes.layout(op.result)
+    pieces = lanes.pieces(op.source)
+    shapes = (shape_of(op.source.type), shape_of(op.result.type))
+    if source.spread is Distribution.COLUMNS and result.spread is Distribution.SAME:
+        if source.lengths != (1,):
+            raise lanes.refuse_value(op.result)
+        everything = [lane_of(lanes, pieces[0], lane) for lane in range(LANES)]
+        lanes.hold(op.result, *recut(lanes, everything, result.lengths))
+    elif source.spread is Distribution.SAME and result.spread is Distribution.COLUMNS:
+        if result.lengths != (1,):
+            raise lanes.refuse_value(op.result)
+        elements = elements_of(lanes, pieces)
+        lanes.hold(op.result, lanes_in_turn(lanes, elements))
+    elif _stays_in_its_lane(*shapes) and source.element == result.element:
+        lanes.hold(op.result, *recut(lanes, pieces, result.lengths))
+    else:
+        raise lanes.refuse_value(op.result)
+
+
+def _stays_in_its_lane(source: tuple[int, ...], result: tuple[int, ...]) -> bool:
+    """Whether rows stay rows: ones come and go, or columns are grouped."""
+    left, right = ([n for n in shape if n != 1] for shape in (source, result))
+    if left == right:
+        return True
+    by_length = sorted((left, right), key=len)
+    short, long = by_length
+    grouped_columns = len(long) == 3 and long[1] == LANES
+    return grouped_columns and short == [long[0], long[1] * long[2]]
+
+
+def from_elements(lanes: Lanes, op: vector.FromElementsOp) -> None:
+    """Lane l has the l-th, or every lane all of them."""
+    layout = lanes.layout(op.result)
+    elements = [lanes.one(element) for element in op.elements]
+    if layout.spread is Distribution.COLUMNS and layout.lengths == (1,):
+        lanes.hold(op.result, lanes_in_turn(lanes, elements))
+    elif layout.spread is Distribution.SAME:
+        lanes.hold(op.result, *recut(lanes, elements, layout.lengths))
+    else:
+        raise lanes.refuse_value(op.result)
+
+
+def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
+    """Elements of two values of 16, each lane one of them."""
+    if any(
+        lanes.layout(value).spread is not Distribution.COLUMNS for value in op.operands
+    ):
+        raise lanes.refuse_value(op.result)
+    if shape_of(op.result.type) != (LANES,):
+        raise lanes.refuse_value(op.result)
+    left, right = (lanes.one(value) for value in op.operands)
+    lanes.hold(op.result, spread_over_lanes(lanes, left, right, ints_of(op.mask)))
+
+
+def bitcast(lanes: Lanes, op: vector.BitcastOp) -> None:
+    """The bits of each lane stay in it."""
+    source, result = lanes.layout(op.source), lanes.layout(op.result)
+    if source.lengths != result.lengths or Distribution.SAME in (
+        source.spread,
+        result.spread,
+    ):
+        raise lanes.refuse_value(op.result)
+    pieces = lanes.pieces(op.source)
+    lanes.hold(op.result, *[recast(lanes, p, result.element) for p in pieces])
+
+
+def step(lanes: Lanes, op: vector.StepOp) -> None:
+    """The number of the lane; below 16 elements, all of them."""
+    layout = lanes.layout(op.result)
+    if layout.spread is Distribution.COLUMNS:
+        lanes.hold(op.result, lanes.lane_index)
+        return
+    numbers = [lanes.constant(i, IndexType()) for i in range(sum(layout.lengths))]
+    lanes.hold(op.result, *recut(lanes, numbers, layout.lengths))
+
+
+def transpose(lanes: Lanes, op: vector.TransposeOp) -> None:
+    """16 x 16 over the lanes; one row or column as `shape_cast` does it."""
+    shape = shape_of(op.source.type)
+    layout = lanes.layout(op.source)
+    if op.dims == tuple(range(len(shape))):
+        lanes.hold(op.result, *lanes.pieces(op.source))
+    elif shape == (LANES, LANES) and layout.spread is Distribution.COLUMNS:
+        lanes.hold(op.result, *transposed(lanes, lanes.pieces(op.source)))
+    elif len(shape) == 2 and 1 in shape:
+        _reshaped(lanes, op)
+    else:
+        raise lanes.refuse_value(op.result)

@@ -1,0 +1,150 @@
+"""What must stand before what in a block, and which registers its values take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
+
+from xetl.analysis.effects import is_pure
+from xetl.dialects.upstream import arith, vector
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.register_need import bytes_of, values_of_lanes
+
+
+class Registers:
+    """The registers of a kernel's values; sizes are bytes of a lane.
+
+    Args:
+        kernel: at stage ``lanes``.
+    """
+
+    def __init__(self, kernel: simt.FuncOp) -> None:
+        self._of_lanes = values_of_lanes(kernel)
+        self._roots: dict[SSAValue, SSAValue] = {}
+        self._bytes: dict[SSAValue, int] = {}
+
+    def root_of(self, value: SSAValue) -> SSAValue:
+        """The value whose registers this one shares; itself, if it has its own."""
+        found = self._roots.get(value)
+        if found is None:
+            found = self._roots[value] = self._root_of(value)
+        return found
+
+    def bytes_of(self, root: SSAValue) -> int:
+        """What a value takes with all that share its registers."""
+        found = self._bytes.get(root)
+        if found is None:
+            together = [root]
+            if isinstance(root.owner, simt.BlockLoadOp):
+                together = list(root.owner.results)
+            found = sum(bytes_of(v) for v in together if v in self._of_lanes)
+            self._bytes[root] = found
+        return found
+
+    def _root_of(self, value: SSAValue) -> SSAValue:
+        if isinstance(value, OpResult):
+            if isinstance(value.op, simt.BlockLoadOp):
+                return value.op.results[0]
+            if isinstance(value.op, arith.BitcastOp | vector.BitcastOp):
+                return self.root_of(value.op.operands[0])
+        return value
+
+
+class Graph:
+    """The operations of a block by their numbers, as they stand now.
+
+    Reads may go past reads, and past prefetches; what writes, waits or is unknown keeps
+    its place among all that touches memory.
+
+    Attributes:
+        ops: in order.
+        needs: for each, the numbers of those that must stand before it.
+        reads: for each, what it reads, as registers (`Registers.root_of`).
+        makes: for each, the registers of its results.
+        anchors: numbers of those that are put in an order: products, effects, what
+            makes a value that the block hands on, and its end.
+        own: registers of values that begin to live in the block.
+        anchors_before: for each, the anchors that must stand before it: a bit each.
+    """
+
+    def __init__(self, block: Block, registers: Registers) -> None:
+        self.block = block
+        self.ops = list(block.ops)
+        self.number: dict[Operation | Block, int] = {
+            op: at for at, op in enumerate(self.ops)
+        }
+        roots = registers.root_of
+        self.reads = [
+            tuple(dict.fromkeys(map(roots, _operands(op)))) for op in self.ops
+        ]
+        self.makes = [tuple(dict.fromkeys(map(roots, op.results))) for op in self.ops]
+        made = {root for roots in self.makes for root in roots}
+        self.own = {root for root in made if root.owner in self.number}
+        self.own |= set(block.args)
+        handed_on = {value.owner for value in self.ops[-1].operands}
+        self.anchors = [
+            at
+            for at, op in enumerate(self.ops)
+            if isinstance(op, simt.PRODUCTS) or op in handed_on or not _may_wait(op)
+        ]
+        self.needs = list(self._needs())
+        self.anchors_before = list(self._anchors_before())
+
+    def behind(self, value: SSAValue) -> Iterator[int]:
+        """The operations of the block that a value is computed of, in no order."""
+        seen: set[int] = set()
+        waiting = [self.number.get(value.owner)] if _is_made(value) else []
+        while waiting:
+            at = waiting.pop()
+            if at is None or at in seen:
+                continue
+            seen.add(at)
+            yield at
+            waiting += self.needs[at]
+
+    def _needs(self) -> Iterator[Sequence[int]]:
+        last, reads = None, list[int]()
+        end = len(self.ops) - 1
+        for at, op in enumerate(self.ops):
+            owners = [self.number.get(v.owner) for v in _operands(op) if _is_made(v)]
+            if not is_pure(op):
+                owners.append(last)
+                if _only_reads(op):
+                    reads.append(at)
+                elif not isinstance(op, simt.BlockPrefetchOp):
+                    owners += reads
+                    reads, last = [], at
+            found = dict.fromkeys(n for n in owners if n is not None and n != at)
+            yield range(end) if at == end else tuple(found)
+
+    def _anchors_before(self) -> Iterator[int]:
+        anchors, found = set(self.anchors), list[int]()
+        for needs in self.needs:
+            bits = 0
+            for need in needs:
+                bits |= found[need] | (1 << need if need in anchors else 0)
+            found.append(bits)
+            yield bits
+
+
+def _operands(op: Operation) -> Iterator[SSAValue]:
+    """What it and the operations in its regions read."""
+    for inner in op.walk():
+        yield from inner.operands
+
+
+def _is_made(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation)
+
+
+def _only_reads(op: Operation) -> bool:
+    effects = get_effects(op)
+    kinds = None if effects is None else {effect.kind for effect in effects}
+    return kinds == {MemoryEffectKind.READ} and not op.regions
+
+
+def _may_wait(op: Operation) -> bool:
+    """Whether it may stand right before the first that needs it."""
+    return (is_pure(op) or _only_reads(op)) and not op.has_trait(IsTerminator)
