@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 BF16 = ml_dtypes.bfloat16
 
 each_target = pytest.mark.parametrize("target", ["pvc", "bmg"])
+slow = pytest.mark.slow
 
 
 def check(kernel, args, target: str, *, twin: bool = False) -> None:
@@ -56,9 +57,8 @@ def gemm(A, B, C, PRECISION: constexpr, BM: constexpr, BN: constexpr, BK: conste
 @pytest.mark.parametrize(
     ("size", "depth"),
     [
-        (64, 32),
         (64, 16),
-        *(pytest.param(256, n, marks=pytest.mark.slow) for n in (32, 16)),
+        *(pytest.param(*n, marks=slow) for n in ((64, 32), (256, 32), (256, 16))),
     ],
 )
 def test_products_of_f32(target: str, precision, size: int, depth: int) -> None:
@@ -83,7 +83,7 @@ def bytes_of(kernel, text: str, target: str, **constants) -> int | None:
 
 @each_target
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
-@pytest.mark.parametrize("width", [64, pytest.param(128, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("width", [64, pytest.param(128, marks=slow)])
 def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
     if (dtype, width) == ("f64", 128):
         return  # the sums alone are half of the registers
@@ -104,7 +104,7 @@ def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
 
 
 @each_target
-@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", ["bf16", pytest.param("f32", marks=slow)])
 @pytest.mark.parametrize("activation", [None, gelu])
 def test_the_ready_made_product(target: str, dtype: str, activation) -> None:
     spilled = bytes_of(
