@@ -1,9 +1,9 @@
 """Right kernels pass all checks, and give what the CPU gives."""
 
-import kernel_family as family
 import numpy as np
 import pytest
 
+from tests import example_kernels as family
 from xetl import xetile
 from xetl.errors import CheckError
 

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_family import (
+from xsmm_meaning import meanings
+
+from tests.example_kernels import (
     ALL_REDUCTIONS,
     Scalar,
     arg_extremum,
@@ -38,8 +40,6 @@ from kernel_family import (
     transpose,
     weight_gradient,
 )
-from xsmm_meaning import meanings
-
 from xetl.backend import find_backend
 from xetl.compiler import build
 from xetl.pipeline import lower

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.backends.reference.kernel_family import signature_of
+from tests.example_kernels import signature_of
 from xetl.backend import find_backend
 from xetl.compiler import build
 from xetl.pipeline import lowered

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.backends.reference import kernel_family as family
+from tests import example_kernels as family
 from tests.backends.xegpu.offline.compiling import lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from tests.backends.xegpu.offline.test_family_offline import CASES

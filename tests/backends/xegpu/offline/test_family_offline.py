@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.backends.reference import kernel_family as family
-from tests.backends.reference.kernel_family import Scalar
+from tests import example_kernels as family
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from tests.example_kernels import Scalar
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 

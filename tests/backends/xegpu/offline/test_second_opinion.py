@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.backends.reference import kernel_family as family
-from tests.backends.reference.kernel_family import Scalar
+from tests import example_kernels as family
+from tests.example_kernels import Scalar
 from xetl import xetile
 from xetl.xetile import constexpr, f32
 

@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from tests.backends.reference.kernel_family import Scalar, signature_of
+from tests.example_kernels import Scalar, signature_of
 from xetl.backend import find_backend
 from xetl.codegen.llvm import ll
 from xetl.compiler import build

@@ -1,4 +1,4 @@
-"""Kernels, each with arguments of ragged shapes: what the passes are tried on."""
+"""Kernels that several files of tests use, and their signatures for arguments."""
 
 import numpy as np
 
@@ -192,6 +192,28 @@ def attention(Q, K, V, OUT, scale, B: constexpr = 16, D: constexpr = 24):
         k = xetile.update_tile_offset(k, [0, B])
         v = xetile.update_tile_offset(v, [B, 0])
     out = xetile.init_tile(OUT, [row, 0], (B, D))
+    xetile.store_tile((acc / s).to(OUT.dtype), out)
+
+
+def attention_of_heads(Q, K, V, OUT, scale, B: constexpr = 16, D: constexpr = 64):
+    b, h = xetile.program_id(0), xetile.program_id(1)
+    row = xetile.program_id(2) * B
+    q = xetile.load_tile(xetile.init_tile(Q[b, h], [row, 0], (B, D)))
+    k = xetile.init_tile(K[b, h].T, [0, 0], (D, B))
+    v = xetile.init_tile(V[b, h], [0, 0], (B, D))
+    m, s = xetile.full((B, 1), -xetile.inf, f32), xetile.zeros((B, 1))
+    acc = xetile.zeros((B, D))
+    for start in range(0, K.shape[2], B):
+        p = xetile.tile_mma(q, xetile.load_tile(k)) * scale
+        p = xetile.where(xetile.arange(B) + start < K.shape[2], p, -xetile.inf)
+        new = xetile.maximum(m, p.max(1, keepdims=True))
+        p, old = xetile.exp(p - new), xetile.exp(m - new)
+        s = s * old + p.sum(1, keepdims=True)
+        acc = xetile.tile_mma(p.to(V.dtype), xetile.load_tile(v), acc * old)
+        m = new
+        k = xetile.update_tile_offset(k, [0, B])
+        v = xetile.update_tile_offset(v, [B, 0])
+    out = xetile.init_tile(OUT[b, h], [row, 0], (B, D))
     xetile.store_tile((acc / s).to(OUT.dtype), out)
 
 
