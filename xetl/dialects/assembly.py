@@ -354,7 +354,10 @@ class Format:
         self._directives = parser.parse_format().stmts
         kinds = TypeDirective | FunctionalTypeDirective | _TypeList
         found = [
-            i for i, each in enumerate(self._directives) if isinstance(each, kinds)
+            i
+            for i, each in enumerate(self._directives)
+            if isinstance(each, kinds)
+            or any(isinstance(part, TypeDirective) for part in vars(each).values())
         ]
         split = found[0] if found else len(self._directives)
         self._before_types = self._directives[:split]

@@ -54,7 +54,7 @@ def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
             unsigned.append(len(values))
         names.append(name)
         values.append(ssa)
-    ctx.add(xetile.BreakpointOp(names, values, unsigned))
+    ctx.add(xetile.BreakpointOp(values, names=names, unsigned=unsigned))
 
 
 def _visible(scope: Scope) -> Mapping[str, Value]:
@@ -116,7 +116,9 @@ def _device_print(call: Call) -> None:
             help="write `{}` once for each value",
         )
     line = _line(call, text, values)
-    call.ctx.add(xetile.PrintOp(line.template, line.values, line.unsigned))
+    call.ctx.add(
+        xetile.PrintOp(line.values, template=line.template, unsigned=line.unsigned)
+    )
 
 
 @builds("device_assert")
@@ -131,7 +133,11 @@ def _device_assert(call: Call) -> None:
         return
     holds = _condition(call)
     line = _line(call, text or escaped(_source(call)), values)
-    call.ctx.add(xetile.AssertOp(holds, line.template, line.values, line.unsigned))
+    call.ctx.add(
+        xetile.AssertOp(
+            holds, line.values, template=line.template, unsigned=line.unsigned
+        )
+    )
 
 
 def _fails_always(call: Call) -> ControlFlowError:

@@ -89,7 +89,7 @@ def _prefetch_tile(call: Call) -> None:
             f"`locality` is 0, 1, 2 or 3, not {locality}",
             "locality",
         )
-    call.ctx.add(xetile.PrefetchTileOp(tile.ssa, locality))
+    call.ctx.add(xetile.PrefetchTileOp(tile.ssa, locality=locality))
 
 
 # One offset for each element --------------------------------------------------------
@@ -124,7 +124,7 @@ def _mask(call: Call, tile: Tile) -> Vector:
 def _load_gather(call: Call) -> Vector:
     tile = call.tile("tile", scattered=True)
     mask = _mask(call, tile)
-    op = xetile.LoadGatherOp(tile.ssa, mask.ssa, _padding(call, tile.dtype))
+    op = xetile.LoadGatherOp(tile.ssa, mask.ssa, padding=_padding(call, tile.dtype))
     return Vector(call.ctx.emit(op), tile.shape, tile.dtype, tile.origin)
 
 
@@ -158,5 +158,5 @@ def _atomic_rmw_tile(call: Call) -> Vector:
         )
     combining = "assign" if kind == "xchg" else combining_kind(call, tile.dtype)
     mask = None if call.value("mask") is None else _mask(call, tile).ssa
-    op = xetile.AtomicRmwTileOp(combining, value.ssa, tile.ssa, mask)
+    op = xetile.AtomicRmwTileOp(value.ssa, tile.ssa, mask, kind=combining)
     return Vector(call.ctx.emit(op), tile.value_shape, tile.dtype)

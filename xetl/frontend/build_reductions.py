@@ -151,5 +151,5 @@ def _scan(call: Call) -> Vector:
         value, dim = shape_cast(ctx, value, (count(value.shape),)), 1
     else:
         dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
-    scan = xetile.TileScanOp(kind, value.ssa, dim)
+    scan = xetile.TileScanOp(value.ssa, kind=kind, scan_dims=(dim,))
     return Vector(ctx.emit(scan), value.shape, value.dtype)

@@ -175,7 +175,9 @@ def _tile_broadcast(call: Call) -> Vector:
     growing = [d for d in sorted(set(dims)) if shape[d] != 1]
     if not growing:
         return value
-    op = xetile.TileBroadcastOp(value.ssa, growing, vector_type(shape, value.dtype))
+    op = xetile.TileBroadcastOp(
+        value.ssa, vector_type(shape, value.dtype), broadcast_dims=growing
+    )
     return Vector(call.ctx.emit(mapped(call, op, shape)), shape, value.dtype)
 
 

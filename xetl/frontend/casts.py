@@ -191,7 +191,7 @@ def broadcast(ctx: Context, value: Vector, shape: Shape) -> Vector:
     if not dims:
         return Vector(value.ssa, shape, value.dtype, value.origin)
     target = vector_type(shape, value.dtype)
-    op = xetile.TileBroadcastOp(value.ssa, dims, target)
+    op = xetile.TileBroadcastOp(value.ssa, target, broadcast_dims=dims)
     return Vector(ctx.emit(op), shape, value.dtype, value.origin)
 
 

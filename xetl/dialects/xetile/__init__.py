@@ -1,8 +1,8 @@
 """The XeTile dialect: tiles in memory, and operations on tile values.
 
 Source: the two XeTile RFCs.  `attributes` and `types` say what a tile is;
-`memory_ops`, `access_ops`, `value_ops`, `scan_op` and `debug_ops` hold the operations,
-`*syntax` their text, `*verifier*` their rules.
+`memory_ops`, `access_ops`, `value_ops` and `debug_ops` hold the operations, `syntax`
+the directives of their formats, `*verifier*` their rules.
 """
 
 from __future__ import annotations
@@ -10,18 +10,10 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from ..operation import operations_of
-from . import (
-    access_ops,
-    breakpoint_op,
-    debug_ops,
-    memory_ops,
-    scan_op,
-    value_ops,
-)
+from . import access_ops, debug_ops, memory_ops, value_ops
 from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr
-from .breakpoint_op import BreakpointOp
-from .debug_ops import AssertOp, PrintOp, count_fields
+from .debug_ops import AssertOp, BreakpointOp, PrintOp, count_fields
 from .layout import LayoutAttr, WorkgroupMap, attribute_of, layout_of, wg_map_of
 from .memory_ops import (
     InitTileOp,
@@ -31,7 +23,6 @@ from .memory_ops import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from .scan_op import TileScanOp
 from .types import TileAttr, TileType
 from .value_ops import (
     TileBroadcastOp,
@@ -39,15 +30,14 @@ from .value_ops import (
     TileMmaOp,
     TilePackOp,
     TileReduceOp,
+    TileScanOp,
     TileTransposeOp,
     TileUnpackOp,
 )
 
 XeTile = Dialect(
     "xetile",
-    operations_of(
-        *(memory_ops, access_ops, value_ops, scan_op, debug_ops, breakpoint_op)
-    ),
+    operations_of(memory_ops, access_ops, value_ops, debug_ops),
     [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, LayoutAttr, CacheHintAttr],
 )
 

@@ -5,9 +5,6 @@ Source: XeTile RFC, "support for load_gather and store_scatter", "atomic_rmw_til
 
 from __future__ import annotations
 
-from typing import Self
-
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -18,19 +15,24 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import Value, check
-from ..combining import kind_fits, normalize_kind, parse_kind
-from ..operation import Common, XetlOp
-from . import syntax
-from .memory_ops import check_mask, check_padding, check_vector, tile_type
+from ..base import check
+from ..combining import kind_attribute, kind_fits, normalize_kind
+from ..type_rules import like
+from .memory_ops import (
+    STORE,
+    TileAccess,
+    TileOp,
+    check_mask,
+    check_padding,
+    check_vector,
+    held_vector,
+)
 from .types import TileType
 
 
-class LoadGatherOp(XetlOp, name="xetile.load_gather"):
+class LoadGatherOp(TileAccess, name="xetile.load_gather"):
     """The elements of a scattered tile where the mask is set, else ``padding`` or 0.
 
     Addresses that are masked off are never touched.  Source: RFC, "load_gather".
@@ -39,40 +41,13 @@ class LoadGatherOp(XetlOp, name="xetile.load_gather"):
     tile = operand_def(TileType)
     mask = operand_def(VectorType)
     padding = opt_prop_def(Attribute)
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
-    result = result_def(VectorType)
+    result = result_def(like("tile", held_vector, base=VectorType))
 
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self,
-        tile: Value,
-        mask: Value,
-        padding: Attribute | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[tile, mask],
-            result_types=[tile_type(tile).vector_type()],
-            properties={"padding": padding},
-            **common,
-        )
-
-    @property
-    def tile_type(self) -> TileType:
-        """The type of the tile."""
-        return tile_type(self.tile)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%t, %mask {padding = p} : tile, vector -> vector``."""
-        return syntax.parse_operands_with_types(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%t, %mask {padding = p} : tile, vector -> vector``."""
-        syntax.print_operands_to_results(printer, self)
+    assembly_format = (
+        "custom<Listed>(operands) attr-dict `:` "
+        "custom<Conversion>(type(operands), type(results))"
+    )
 
     def verify_(self) -> None:
         """Check tile, mask, padding and result."""
@@ -83,7 +58,7 @@ class LoadGatherOp(XetlOp, name="xetile.load_gather"):
         check_padding(self.padding, tile)
 
 
-class StoreScatterOp(XetlOp, name="xetile.store_scatter"):
+class StoreScatterOp(TileAccess, name="xetile.store_scatter"):
     """Write elements where the mask is set; equal offsets: any one of them wins.
 
     Source: RFC, "store_scatter".
@@ -92,25 +67,9 @@ class StoreScatterOp(XetlOp, name="xetile.store_scatter"):
     value = operand_def(VectorType)
     mask = operand_def(VectorType)
     tile = operand_def(TileType)
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
 
     traits = traits_def(MemoryWriteEffect())
-
-    @property
-    def tile_type(self) -> TileType:
-        """The type of the tile."""
-        return tile_type(self.tile)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, %mask, %t : types``, the last two in either order."""
-        return syntax.parse_store_scatter(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, %mask, %t : types``."""
-        syntax.print_operands_to_results(printer, self)
+    assembly_format = STORE
 
     def verify_(self) -> None:
         """Check tile, mask and value."""
@@ -120,7 +79,9 @@ class StoreScatterOp(XetlOp, name="xetile.store_scatter"):
         check_vector("the value", self.value.type, tile)
 
 
-class AtomicRmwTileOp(XetlOp, name="xetile.atomic_rmw_tile"):
+class AtomicRmwTileOp(
+    TileOp, name="xetile.atomic_rmw_tile", makers={"kind": kind_attribute}
+):
     """Combine each element in memory with a value, atomically; gives the old ones.
 
     Elements outside the base matrix or masked off are not touched; their result is
@@ -131,41 +92,13 @@ class AtomicRmwTileOp(XetlOp, name="xetile.atomic_rmw_tile"):
     tile = operand_def(TileType)
     mask = opt_operand_def(VectorType)
     kind = prop_def(StringAttr)
-    result = result_def(VectorType)
+    result = result_def(like("tile", held_vector, base=VectorType))
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(
-        self,
-        kind: str,
-        value: Value,
-        tile: Value,
-        mask: Value | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[value, tile, mask],
-            result_types=[tile_type(tile).vector_type()],
-            properties={"kind": StringAttr(normalize_kind(kind))},
-            **common,
-        )
-
-    @property
-    def tile_type(self) -> TileType:
-        """The type of the tile."""
-        return tile_type(self.tile)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``<add> %v, %t : vector, tile -> vector``."""
-        kind = StringAttr(parse_kind(parser))
-        parser.parse_optional_punctuation(",")
-        return syntax.parse_operands_with_types(parser, cls, {"kind": kind})
-
-    def print(self, printer: Printer) -> None:
-        """Print ``<add> %v, %t : vector, tile -> vector``."""
-        printer.print_string(f" <{self.kind.data}>")
-        syntax.print_operands_to_results(printer, self, ("kind",))
+    assembly_format = (
+        "custom<Kind>($kind) custom<Listed>(operands) attr-dict `:` "
+        "custom<Conversion>(type(operands), type(results))"
+    )
 
     def verify_(self) -> None:
         """Check kind, value, mask and result."""

@@ -6,34 +6,13 @@ Source: `gpu.printf` and `cf.assert` of MLIR, whose texts cannot hold values of 
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
-from typing import Self
 
-from typing_extensions import Unpack
-from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i1
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    traits_def,
-    var_operand_def,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i1
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import (
-    Value,
-    check,
-    dense_i64,
-    ints_of,
-    parse_attributes,
-    parse_optional_operands,
-    print_attributes,
-)
-from ..operation import Common, XetlOp
-from .syntax import parse_types
+from ..base import check, ints_of
+from ..operation import XetlOp
 
 
 def count_fields(template: str) -> int | None:
@@ -52,60 +31,8 @@ def count_fields(template: str) -> int | None:
     return len(fields)
 
 
-def _check_text(op: PrintOp | AssertOp) -> None:
-    wanted, found = count_fields(op.template.data), len(op.arguments)
-    check(wanted is not None, f"{op.template} is no text with fields {{}}")
-    check(wanted == found, f"{op.template} has {wanted} fields for {found} values")
-    positions = ints_of(op.unsigned)
-    check(
-        all(0 <= position < found for position in positions),
-        f"`unsigned` names values that are not there: {list(positions)}",
-    )
-
-
-def _print_text(printer: Printer, op: PrintOp | AssertOp) -> None:
-    printer.print_string(" ")
-    printer.print_attribute(op.template)
-    if op.arguments:
-        with printer.in_parens():
-            printer.print_list(op.arguments, printer.print_ssa_value)
-    print_attributes(printer, op, ("template",))
-    if op.arguments:
-        printer.print_string(" : ")
-        types = [argument.type for argument in op.arguments]
-        printer.print_list(types, printer.print_attribute)
-
-
-def _parse_text(
-    parser: Parser, op_type: type[PrintOp | AssertOp]
-) -> tuple[list[SSAValue], dict[str, Attribute], dict[str, Attribute]]:
-    template = StringAttr(parser.parse_str_literal())
-    operands = parse_optional_operands(parser, parser.Delimiter.PAREN)
-    properties, attributes = parse_attributes(parser, op_type)
-    types: list[Attribute] = []
-    position = parser.pos
-    if operands:
-        parser.parse_punctuation(":")
-        types = parse_types(parser)
-    values = list(parser.resolve_operands(operands, types, position))
-    return values, {"template": template, **properties}, attributes
-
-
-def _properties(template: str, unsigned: Sequence[int]) -> dict[str, Attribute | None]:
-    return {
-        "template": StringAttr(template),
-        "unsigned": dense_i64(unsigned) if unsigned else None,
-    }
-
-
-class PrintOp(XetlOp, name="xetile.print"):
-    """Print a line: ``template``, its fields filled with the values.
-
-    Each program of the grid prints its own lines, in its own order.  Scalars (index,
-    i64, f64, i1) are formatted as Python formats an int, float or bool; vectors of
-    rank 1 and 2 as NumPy prints arrays of that rank (a field of a vector has no
-    format).  ``unsigned`` lists the values whose integers have no sign.
-    """
+class _TextOp(XetlOp):
+    """A text and values for its fields."""
 
     arguments = var_operand_def()
     template = prop_def(StringAttr)
@@ -114,81 +41,64 @@ class PrintOp(XetlOp, name="xetile.print"):
     # Neither removed nor moved across other effects.
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
-    def __init__(
-        self,
-        template: str,
-        arguments: Sequence[Value] = (),
-        unsigned: Sequence[int] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[arguments],
-            properties=_properties(template, unsigned),
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``"x = {}"(%x) : index``."""
-        values, properties, attributes = _parse_text(parser, cls)
-        return cls.create(operands=values, properties=properties, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``"x = {}"(%x) : index``."""
-        _print_text(printer, self)
-
     def verify_(self) -> None:
         """Check that there is a value for each field."""
-        _check_text(self)
+        wanted, found = count_fields(self.template.data), len(self.arguments)
+        text = self.template
+        check(wanted is not None, f"{text} is no text with fields {{}}")
+        check(wanted == found, f"{text} has {wanted} fields for {found} values")
+        positions = ints_of(self.unsigned)
+        check(
+            all(0 <= position < found for position in positions),
+            f"`unsigned` names values that are not there: {list(positions)}",
+        )
 
 
-class AssertOp(XetlOp, name="xetile.assert"):
+_TEXT = "$template (`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"
+
+
+class PrintOp(_TextOp, name="xetile.print"):
+    """Print a line: ``template``, its fields filled with the values.
+
+    Each program of the grid prints its own lines, in its own order.  Scalars (index,
+    i64, f64, i1) are formatted as Python formats an int, float or bool; vectors of
+    rank 1 and 2 as NumPy prints arrays of that rank (a field of a vector has no
+    format).  ``unsigned`` lists the values whose integers have no sign.
+    """
+
+    assembly_format = _TEXT
+
+
+class AssertOp(_TextOp, name="xetile.assert"):
     """Stop the program unless ``condition`` holds; the text is that of `PrintOp`.
 
     What the program stored before stays stored; other programs may still run.  The
     launch fails with the text and the location of the operation.
     """
 
+    # In the order of the text: those of a base class would come last.
     condition = operand_def(i1)
     arguments = var_operand_def()
-    template = prop_def(StringAttr)
+
+    assembly_format = "$condition `,` " + _TEXT
+
+
+class BreakpointOp(XetlOp, name="xetile.breakpoint"):
+    """Let a debugger look at the variables of a kernel; compiled code goes on.
+
+    ``names`` are those of the values; a value of any type may be among them.
+    ``unsigned`` lists the vectors whose integers have no sign.  Source: Python,
+    `breakpoint()`.
+    """
+
+    arguments = var_operand_def()
+    names = prop_def(ArrayAttr[StringAttr])
     unsigned = opt_prop_def(DenseArrayBase)
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(
-        self,
-        condition: Value,
-        template: str,
-        arguments: Sequence[Value] = (),
-        unsigned: Sequence[int] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[condition, arguments],
-            properties=_properties(template, unsigned),
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%c, "x is {}"(%x) : index``."""
-        condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
-        parser.parse_punctuation(",")
-        values, properties, attributes = _parse_text(parser, cls)
-        return cls.create(
-            operands=[condition, *values],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%c, "x is {}"(%x) : index``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.condition)
-        printer.print_string(",")
-        _print_text(printer, self)
+    assembly_format = "(`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"
 
     def verify_(self) -> None:
-        """Check that there is a value for each field."""
-        _check_text(self)
+        """Check that each value has a name."""
+        names, values = len(self.names), len(self.arguments)
+        check(names == values, f"there are {names} names for {values} values")

@@ -13,8 +13,8 @@ from xdsl.ir import Attribute, Operation
 from ..combining import CombiningKindAttr, normalize_kind
 from ..kinds_of_types import is_integer_attr
 from .access_ops import StoreScatterOp
+from .syntax import MAP_SPELLINGS
 from .types import TileType
-from .value_syntax import MAP_SPELLINGS
 
 # In the order MLIR had when that dialect was released.
 _ATOMIC_KINDS = (

@@ -6,17 +6,17 @@ Source: XeTile RFC; semantics in docs/xetile.md, section 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
+    I32,
     DenseArrayBase,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     VectorType,
-    i32,
 )
 from xdsl.ir import Attribute, OpResult
 from xdsl.irdl import (
@@ -30,22 +30,12 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from ..base import (
-    Index,
-    Value,
-    check,
-    check_indices,
-    ints_of,
-    mix_indices,
-    split_indices,
-    type_of,
-)
+from ..base import MixedList, Value, check, ints_of, type_of
 from ..kinds_of_types import is_integer_attr
 from ..operation import Common, XetlOp
+from ..type_rules import like
 from ..upstream.elementwise import is_float
 from . import syntax
 from .attributes import CacheHintAttr
@@ -82,6 +72,12 @@ class InitTileOp(XetlOp, name="xetile.init_tile"):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
+    custom_directives = syntax.DIRECTIVES
+    assembly_format = (
+        "$source custom<Window>($offsets, $static_offsets, $sizes, $static_sizes, "
+        "$strides, $static_strides, $indices) attr-dict `:` "
+        "custom<WindowTypes>(type($source), type($indices), type($result))"
+    )
 
     def __init__(
         self,
@@ -93,44 +89,19 @@ class InitTileOp(XetlOp, name="xetile.init_tile"):
         indices: Value | None = None,
         **common: Unpack[Common],
     ) -> None:
-        lists = [split_indices(part) for part in (offsets, sizes, strides)]
-        names = ("static_offsets", "static_sizes", "static_strides")
-        super().__init__(
-            operands=[source, *(part.values for part in lists), indices],
-            result_types=[result_type],
-            properties={n: part.static for n, part in zip(names, lists)},
-            **common,
-        )
+        lists = (offsets, sizes, strides)
+        super().__init__(source, *lists, indices, result_type, **common)
 
-    @property
-    def mixed_offsets(self) -> tuple[Index, ...]:
-        """Offsets in elements, constants as int; () if scattered."""
-        return mix_indices(self.static_offsets, self.offsets)
-
-    @property
-    def mixed_sizes(self) -> tuple[Index, ...]:
-        """Sizes of the base matrix, () if the memref is static."""
-        return mix_indices(self.static_sizes, self.sizes)
-
-    @property
-    def mixed_strides(self) -> tuple[Index, ...]:
-        """Strides of the base matrix in elements, () if the memref is static."""
-        return mix_indices(self.static_strides, self.strides)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse both the block and the scattered form."""
-        return syntax.parse_init_tile(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print both the block and the scattered form."""
-        syntax.print_init_tile(printer, self)
+    mixed_offsets = MixedList("offsets", "static_offsets")
+    """In elements; () if scattered."""
+    mixed_sizes = MixedList("sizes", "static_sizes")
+    """Of the base matrix; () if the memref is static."""
+    mixed_strides = MixedList("strides", "static_strides")
+    """Of the base matrix in elements; () if the memref is static."""
 
     def verify_(self) -> None:
         """Check base, offsets, sizes, strides, order and memory space."""
-        check_indices("offsets", self.static_offsets, self.offsets)
-        check_indices("sizes", self.static_sizes, self.sizes)
-        check_indices("strides", self.static_strides, self.strides)
+        self.verify_lists()
         tile, base = self.result.type, self.source.type
         if self.indices is not None:
             check(
@@ -142,6 +113,13 @@ class InitTileOp(XetlOp, name="xetile.init_tile"):
         verify_block(
             base, tile, self.mixed_offsets, self.mixed_sizes, self.mixed_strides
         )
+
+
+def held_vector(type_: Attribute) -> Attribute:
+    """The vector that a tile holds."""
+    if not isinstance(type_, TileType):
+        raise TypeError(f"expected a tile, found {type_}")
+    return type_.vector_type()
 
 
 def check_vector(what: str, found: Attribute, tile: TileType) -> None:
@@ -186,16 +164,37 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
     check(fits, f"padding {padding} does not fit elements of type {element}")
 
 
-def _check_hints(*hints: Attribute | None) -> None:
-    for hint in hints:
-        check(
-            hint is None or isinstance(hint, CacheHintAttr),
-            "a cache hint is #xetile.cache_hint<...>, found {}",
-            hint,
-        )
+class TileOp(XetlOp):
+    """An access to the elements of a tile."""
+
+    tile = operand_def(TileType)
+
+    custom_directives = syntax.DIRECTIVES
+
+    @property
+    def tile_type(self) -> TileType:
+        """The type of the tile."""
+        return tile_type(self.tile)
 
 
-class LoadTileOp(XetlOp, name="xetile.load_tile"):
+class TileAccess(TileOp):
+    """An access, with what it asks of the caches."""
+
+    l1_hint = opt_prop_def(Attribute)
+    l2_hint = opt_prop_def(Attribute)
+    l3_hint = opt_prop_def(Attribute)
+
+    def verify_hints(self) -> None:
+        """Check the hints."""
+        for hint in (self.l1_hint, self.l2_hint, self.l3_hint):
+            is_right = hint is None or isinstance(hint, CacheHintAttr)
+            check(is_right, "a cache hint is #xetile.cache_hint<...>, found {}", hint)
+
+
+STORE = "custom<Listed>(operands) attr-dict `:` custom<Stored>(type(operands))"
+
+
+class LoadTileOp(TileAccess, name="xetile.load_tile"):
     """The elements of a tile; outside the base matrix ``padding``, or zero.
 
     With ``array_length`` n there are n results, each one tile further right.  With
@@ -204,59 +203,32 @@ class LoadTileOp(XetlOp, name="xetile.load_tile"):
     the first RFC).
     """
 
-    tile = operand_def(TileType)
     padding = opt_prop_def(Attribute)
     permutation = opt_prop_def(DenseArrayBase, prop_name="transpose")
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
     values = var_result_def()
 
     traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$tile custom<PlainLists>() attr-dict `:` "
+        "custom<Conversion>(type(operands), type(results))"
+    )
 
     def __init__(
         self,
         tile: Value,
         padding: Attribute | None = None,
         result_type: Attribute | None = None,
-        *,
-        l1_hint: CacheHintAttr | None = None,
-        l2_hint: CacheHintAttr | None = None,
-        l3_hint: CacheHintAttr | None = None,
-        **common: Unpack[Common],
+        **others: Any,
     ) -> None:
         described = tile_type(tile)
         type_ = result_type or described.vector_type()
-        super().__init__(
-            operands=[tile],
-            result_types=[[type_] * described.array_length],
-            properties={
-                "padding": padding,
-                "l1_hint": l1_hint,
-                "l2_hint": l2_hint,
-                "l3_hint": l3_hint,
-            },
-            **common,
-        )
+        types = [type_] * described.array_length
+        super().__init__(tile, types, padding=padding, **others)
 
     @property
     def result(self) -> OpResult:
         """The only result, or the first one."""
         return self.results[0]
-
-    @property
-    def tile_type(self) -> TileType:
-        """The type of the tile."""
-        return tile_type(self.tile)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%t {padding = p} : tile -> vector, ...``."""
-        return syntax.parse_load_tile(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%t {padding = p} : tile -> vector, ...``."""
-        syntax.print_operands_to_results(printer, self)
 
     def verify_(self) -> None:
         """Check results, padding and hints."""
@@ -273,109 +245,48 @@ class LoadTileOp(XetlOp, name="xetile.load_tile"):
             for value in self.values:
                 check_vector("the result", value.type, tile)
         check_padding(self.padding, tile)
-        _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
+        self.verify_hints()
 
 
-class StoreTileOp(XetlOp, name="xetile.store_tile"):
+class StoreTileOp(TileAccess, name="xetile.store_tile"):
     """Write a vector to a tile; what lies outside the base matrix is dropped.
 
     Source: XeTile RFC, "store_tile".
     """
 
+    # In the order of the text: those of a base class would come last.
     value = operand_def(VectorType)
     tile = operand_def(TileType)
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
 
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        value: Value,
-        tile: Value,
-        *,
-        l1_hint: CacheHintAttr | None = None,
-        l2_hint: CacheHintAttr | None = None,
-        l3_hint: CacheHintAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        hints = {"l1_hint": l1_hint, "l2_hint": l2_hint, "l3_hint": l3_hint}
-        super().__init__(operands=[value, tile], properties=hints, **common)
-
-    @property
-    def tile_type(self) -> TileType:
-        """The type of the tile."""
-        return tile_type(self.tile)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, %t : vector, tile``."""
-        return syntax.parse_store_tile(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, %t : vector, tile``."""
-        syntax.print_operands_to_results(printer, self)
+    assembly_format = STORE
 
     def verify_(self) -> None:
         """Check the vector and the hints."""
         tile = self.tile_type
         check(not tile.scattered, "a scattered tile is stored by store_scatter")
         check_vector("the value", self.value.type, tile)
-        _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
+        self.verify_hints()
 
 
-class PrefetchTileOp(XetlOp, name="xetile.prefetch_tile"):
+class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile"):
     """Ask for a tile to be brought to a cache; never faults.
 
     Source: XeTile RFC, "prefetch_tile".
     """
 
-    tile = operand_def(TileType)
-    locality = opt_prop_def(IntegerAttr)
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
+    locality = opt_prop_def(IntegerAttr[I32])
 
     # It writes nothing, but must be neither removed as unused nor moved.
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(
-        self,
-        tile: Value,
-        locality: int | None = None,
-        *,
-        l1_hint: CacheHintAttr | None = None,
-        l2_hint: CacheHintAttr | None = None,
-        l3_hint: CacheHintAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[tile],
-            properties={
-                "locality": None if locality is None else IntegerAttr(locality, i32),
-                "l1_hint": l1_hint,
-                "l2_hint": l2_hint,
-                "l3_hint": l3_hint,
-            },
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%t locality<3> : tile``."""
-        return syntax.parse_prefetch(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%t locality<3> : tile``."""
-        syntax.print_prefetch(printer, self, self.locality)
+    assembly_format = "$tile (`locality` `<` $locality^ `>`)? attr-dict `:` type($tile)"
 
     def verify_(self) -> None:
         """Check the locality and the hints."""
         if self.locality is not None:
             found = self.locality.value.data
             check(0 <= found <= 3, f"locality is 0, 1, 2 or 3, found {found}")
-        _check_hints(self.l1_hint, self.l2_hint, self.l3_hint)
+        self.verify_hints()
 
 
 class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
@@ -388,44 +299,22 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
     offsets = var_operand_def(IndexType)
     indices = opt_operand_def()
     static_offsets = prop_def(DenseArrayBase)
-    result = result_def(TileType)
+    result = result_def(like("tile", base=TileType))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
+    custom_directives = syntax.DIRECTIVES
+    assembly_format = (
+        "$tile `,` custom<Step>($offsets, $static_offsets, $indices) attr-dict `:` "
+        "custom<StepTypes>(type($tile), type($indices))"
+    )
 
-    def __init__(
-        self,
-        tile: Value,
-        offsets: Sequence[int | Value] = (),
-        *,
-        indices: Value | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        values, static = split_indices(offsets)
-        super().__init__(
-            operands=[tile, values, indices],
-            result_types=[type_of(tile)],
-            properties={"static_offsets": static},
-            **common,
-        )
-
-    @property
-    def mixed_offsets(self) -> tuple[Index, ...]:
-        """Rows and columns to move by, constants as int; () if scattered."""
-        return mix_indices(self.static_offsets, self.offsets)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%t, [%dx, 32] : tile`` or ``%t, %step : tile, vector``."""
-        return syntax.parse_update(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%t, [%dx, 32] : tile`` or ``%t, %step : tile, vector``."""
-        syntax.print_update(printer, self)
+    mixed_offsets = MixedList("offsets", "static_offsets")
+    """Rows and columns to move by; () if scattered."""
 
     def verify_(self) -> None:
         """Check that offsets or indices fit the tile."""
-        check_indices("offsets", self.static_offsets, self.offsets)
+        self.verify_lists()
         tile = tile_type(self.tile)
         check(
             self.result.type == tile,

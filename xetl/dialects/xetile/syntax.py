@@ -1,42 +1,47 @@
-"""Text of the XeTile operations, both spellings (docs/xetile.md, section 4)."""
+"""Directives for the text of XeTile, both spellings (docs/xetile.md, section 4).
+
+The printer writes the form of the released dialect; the parser takes the RFC's too.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import cast
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
-    IndexType,
-    IntegerAttr,
-    VectorType,
-    i1,
-    i32,
-)
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StringAttr, VectorType, i1
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    OperandsDirective,
+    OperandVariable,
+    OptionalOperandVariable,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+    irdl_custom_directive,
+)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from ..base import (
     ParsedIndices,
     dense_i64,
+    ints_of,
     parse_attributes,
     parse_indices,
     parse_operands,
-    print_attributes,
     print_indices,
-    resolve_indices,
 )
+from ..combining import parse_kind
+from ..kinds_of_types import is_array, is_integer_attr
+from .attributes import parse_int_list
 from .types import TileType
 
-OpT = TypeVar("OpT", bound=IRDLOperation)
-NO_INDICES = ParsedIndices([], dense_i64(()))
-HIDDEN = (
-    *("operandSegmentSizes", "static_offsets", "static_sizes", "static_strides"),
-    "locality",
-)
+_NO_INDICES = ParsedIndices([], dense_i64(()))
 
 
 def mask_type(tile: TileType) -> VectorType[Attribute]:
@@ -44,14 +49,8 @@ def mask_type(tile: TileType) -> VectorType[Attribute]:
     return VectorType(i1, tile.vector_type().shape)
 
 
-def parse_arrow(parser: Parser) -> None:
-    """Parse ``->``, or ``into`` or ``to`` as the RFC writes."""
-    if not parse_optional_arrow(parser):
-        parser.raise_error("expected '->'")
-
-
-def parse_optional_arrow(parser: Parser) -> bool:
-    """Parse ``->`` or what the RFC writes for it, if present."""
+def _parse_arrow(parser: Parser) -> bool:
+    """Parse ``->``, or ``into`` or ``to`` as the RFC writes, if present."""
     return bool(
         parser.parse_optional_punctuation("->")
         or parser.parse_optional_keyword("into")
@@ -59,7 +58,7 @@ def parse_optional_arrow(parser: Parser) -> bool:
     )
 
 
-def parse_types(parser: Parser) -> list[Attribute]:
+def _parse_types(parser: Parser) -> list[Attribute]:
     """Parse ``type, type``; the RFC also has ``(type, type)``."""
     with_parentheses = parser._current_token.text == "("  # pyright: ignore[reportPrivateUsage]
     delimiter = parser.Delimiter.PAREN if with_parentheses else parser.Delimiter.NONE
@@ -70,307 +69,432 @@ def _is_list(parser: Parser) -> bool:
     return parser._current_token.text == "["  # pyright: ignore[reportPrivateUsage]
 
 
-# init_tile --------------------------------------------------------------------------
+def _check_count(
+    parser: Parser, position: int, operands: int, types: Sequence[Attribute]
+) -> None:
+    if operands != len(types):
+        problem = f"expected {operands} operand types but had {len(types)}"
+        parser.raise_error(problem, position)
 
 
-def parse_init_tile(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%m[o0, o1], [sizes], [strides] : base -> tile`` or ``%m, %idx : ...``."""
-    source = parser.parse_unresolved_operand()
-    lists: list[ParsedIndices] = []
-    if _is_list(parser):
-        lists.append(parse_indices(parser))
-    scattered: UnresolvedOperand | None = None
-    while parser.parse_optional_punctuation(","):
-        if _is_list(parser):
-            lists.append(parse_indices(parser))
-        else:
-            scattered = parser.parse_unresolved_operand()
-    properties, attributes = parse_attributes(parser, op_type)
-    parser.parse_punctuation(":")
-    types = parse_types(parser)
-    parse_arrow(parser)
-    result = parser.parse_type()
-    lists += [NO_INDICES] * (3 - len(lists))
-    names = ("static_offsets", "static_sizes", "static_strides")
-    indices = None
-    if scattered is not None:
-        if not isinstance(result, TileType) or len(types) < 1:
-            parser.raise_error("expected the type of a scattered tile")
-        default = VectorType(IndexType(), result.shape)
-        type_ = types[1] if len(types) > 1 else default
-        indices = parser.resolve_operand(scattered, type_)
-    return op_type.build(
-        operands=[
-            parser.resolve_operand(source, types[0]),
-            *(resolve_indices(parser, part.values) for part in lists[:3]),
-            indices,
-        ],
-        result_types=[result],
-        properties=properties | {n: p.static for n, p in zip(names, lists)},
-        attributes=attributes,
-    )
+# Kinds, dimensions and dictionaries ---------------------------------------------------
+
+# What the released dialect calls the maps of source and result.
+MAP_SPELLINGS = {
+    **{"map1": "source_map", "map2": "map"},
+    **{"wg_map_source": "source_map", "wg_map_result": "map"},
+}
+_BARE_MAPS = re.compile(r"\{\s*#")
 
 
-class _InitTile(Protocol):
-    @property
-    def source(self) -> SSAValue: ...
-    @property
-    def offsets(self) -> Sequence[SSAValue]: ...
-    @property
-    def sizes(self) -> Sequence[SSAValue]: ...
-    @property
-    def strides(self) -> Sequence[SSAValue]: ...
-    @property
-    def indices(self) -> SSAValue | None: ...
-    @property
-    def static_offsets(self) -> Attribute: ...
-    @property
-    def static_sizes(self) -> Attribute: ...
-    @property
-    def static_strides(self) -> Attribute: ...
-    @property
-    def result(self) -> OpResult: ...
+@irdl_custom_directive
+class Maps(CustomDirective):
+    """In front of ``attr-dict``: other names of maps, and maps without names, ``{#c}``.
+
+    The latter are the last ones of ``MAPS`` of the operation.  Prints nothing.
+    """
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the dictionary."""
+        names = cast("tuple[str, ...]", getattr(state.op_type, "MAPS"))  # noqa: B009
+        if _BARE_MAPS.match(parser.lexer.input.content, parser.pos):
+            found = _parse_bare_maps(parser, names)
+            known = state.op_type.get_irdl_definition().properties
+            for name, value in found.items():
+                (state.properties if name in known else state.attributes)[name] = value
+            return
+        properties, attributes = parse_attributes(parser, state.op_type)
+        for name, value in attributes.items():
+            state.attributes[MAP_SPELLINGS.get(name, name)] = value
+        state.properties |= properties
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Leave it to ``attr-dict``."""
 
 
-def print_init_tile(printer: Printer, op: _InitTile) -> None:
-    """Print either form of init_tile."""
-    assert isinstance(op, Operation)
-    printer.print_string(" ")
-    printer.print_ssa_value(op.source)
-    if op.indices is not None:
-        printer.print_string(", ")
-        printer.print_ssa_value(op.indices)
-    else:
-        print_indices(printer, op.static_offsets, op.offsets)
-        for static, values in (
-            (op.static_sizes, op.sizes),
-            (op.static_strides, op.strides),
-        ):
-            if static != NO_INDICES.static:
+def _parse_bare_maps(parser: Parser, names: Sequence[str]) -> dict[str, Attribute]:
+    position, given = parser.pos, list[Attribute]()
+    parser.parse_punctuation("{")
+    while not parser.parse_optional_punctuation("}"):
+        given.append(parser.parse_attribute())
+        parser.parse_optional_punctuation(",")
+    if len(given) > len(names):
+        parser.raise_error(f"{len(given)} maps for {', '.join(names)}", position)
+    return dict(zip(names[-len(given) :], given))
+
+
+@irdl_custom_directive
+class PlainLists(CustomDirective):
+    """In front of ``attr-dict``: properties ``[1, 0]`` are dense arrays."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the dictionary."""
+        properties, attributes = parse_attributes(parser, state.op_type)
+        for name, value in properties.items():
+            if is_array(value):
+                numbers = [n.value.data for n in value if is_integer_attr(n)]
+                value = dense_i64(numbers)
+            state.properties[name] = value
+        state.attributes |= attributes
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Leave it to ``attr-dict``."""
+
+
+@irdl_custom_directive
+class Kind(CustomDirective):
+    """``<add>``; the parser takes ``"add"``, other spellings, and a comma behind it."""
+
+    kind: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the kind."""
+        self.kind.set(state, StringAttr(parse_kind(parser)))
+        parser.parse_optional_punctuation(",")
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the kind."""
+        state.print_whitespace(printer)
+        printer.print_string(f"<{cast(StringAttr, self.kind.get(op)).data}>")
+
+
+@irdl_custom_directive
+class KindAndComma(Kind):
+    """As `Kind`, and the comma is printed."""
+
+    kind: AttributeVariable
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the kind and the comma."""
+        super().print(printer, state, op)
+        printer.print_string(",")
+
+
+@irdl_custom_directive
+class Dims(CustomDirective):
+    """``%v [1, 0]``; the RFC also has ``%v, [1, 0]`` and ``[1, 0] %v``."""
+
+    source: OperandVariable
+    dims: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the operand and the list."""
+        source = parser.parse_optional_unresolved_operand()
+        parser.parse_optional_punctuation(",")
+        dims = dense_i64(value.data for value in parse_int_list(parser))
+        self.dims.set(state, dims)
+        self.source.set(state, source or parser.parse_unresolved_operand())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the operand and the list."""
+        self.source.print(printer, state, op)
+        printer.print_string(f" {list(ints_of(self.dims.get(op)))}")
+
+
+@irdl_custom_directive
+class DimsBehindComma(Dims):
+    """As `Dims`, printed ``%v, [1, 0]``."""
+
+    source: OperandVariable
+    dims: AttributeVariable
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the operand, a comma and the list."""
+        self.source.print(printer, state, op)
+        printer.print_string(",")
+        printer.print_string(f" {list(ints_of(self.dims.get(op)))}")
+
+
+# Operands, then types -----------------------------------------------------------------
+
+
+@irdl_custom_directive
+class Listed(CustomDirective):
+    """``%a, %b``; the RFC has a comma in front of attributes, ``%m, {padding = 0}``."""
+
+    operands: OperandsDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse one operand at least."""
+        operands = [parser.parse_unresolved_operand()]
+        while parser.parse_optional_punctuation(","):
+            operand = parser.parse_optional_unresolved_operand()
+            if operand is None:
+                break
+            operands.append(operand)
+        set_operands(parser, state, operands)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print all operands."""
+        self.operands.print(printer, state, op)
+
+
+def set_operands(
+    parser: Parser, state: ParsingState, operands: Sequence[UnresolvedOperand]
+) -> None:
+    """Give each operand of the definition one value; the last one may be absent."""
+    definition = state.op_type.get_irdl_definition()
+    if len(operands) > len(state.operands):
+        parser.raise_error(f"{definition.name} has {len(state.operands)} operands")
+    state.operands[:] = [(each,) for each in operands]
+    state.operands += [()] * (len(definition.operands) - len(operands))
+
+
+def _set_operand_types(state: ParsingState, types: Sequence[Attribute]) -> None:
+    missing = len(state.operand_types) - len(types)
+    state.operand_types[:] = [*((each,) for each in types), *[()] * missing]
+
+
+@irdl_custom_directive
+class Conversion(CustomDirective):
+    """``types -> types``; the RFC leaves the type of a mask out."""
+
+    operands: TypeDirective
+    results: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the types of all operands, and of results if there is an arrow."""
+        position = parser.pos
+        count = sum(len(each or ()) for each in state.operands)
+        types = _parse_types(parser)
+        if len(types) + 1 == count and isinstance(types[0], TileType):
+            types.append(mask_type(types[0]))
+        _check_count(parser, position, count, types)
+        _set_operand_types(state, types)
+        self.results.set(state, self.parse_results(parser, types))
+
+    def parse_results(
+        self, parser: Parser, types: Sequence[Attribute]
+    ) -> Sequence[Attribute]:
+        """Parse ``-> types``."""
+        if not _parse_arrow(parser):
+            parser.raise_error("expected '->'")
+        return _parse_types(parser)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the types and the arrow."""
+        self.operands.print(printer, state, op)
+        printer.print_string(" ->")
+        self.results.print(printer, state, op)
+
+
+@irdl_custom_directive
+class OptionalConversion(Conversion):
+    """As `Conversion`; without an arrow the result has the type of the operand."""
+
+    operands: TypeDirective
+    results: TypeDirective
+
+    def parse_results(
+        self, parser: Parser, types: Sequence[Attribute]
+    ) -> Sequence[Attribute]:
+        """Parse ``-> type`` if it is there."""
+        return [parser.parse_type()] if _parse_arrow(parser) else types
+
+
+@irdl_custom_directive
+class SameType(OptionalConversion):
+    """As `OptionalConversion`; only the type of the operand is printed."""
+
+    operands: TypeDirective
+    results: TypeDirective
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type of the operand."""
+        self.operands.print(printer, state, op)
+
+
+@irdl_custom_directive
+class Stored(CustomDirective):
+    """The types of a store, ``vector, tile`` or ``vector, mask, tile``.
+
+    The RFC also has ``vector into tile``, the tile first, and the mask last or without
+    a type.
+    """
+
+    operands: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the types, and bring operands and types in order."""
+        position = parser.pos
+        types = _parse_types(parser)
+        if _parse_arrow(parser):
+            types += _parse_types(parser)
+        count = sum(len(each or ()) for each in state.operands)
+        if count == 3 and len(types) == 2 and isinstance(types[1], TileType):
+            types.insert(1, mask_type(types[1]))
+        _check_count(parser, position, count, types)
+        self.order(parser, state, types)
+        _set_operand_types(state, types)
+
+    def order(
+        self, parser: Parser, state: ParsingState, types: list[Attribute]
+    ) -> None:
+        """Bring the tile behind the vector, and the mask between them, in place."""
+        operands = state.operands
+        if len(types) == 3:
+            if isinstance(types[1], TileType):
+                types[1:], operands[1:] = types[:0:-1], operands[:0:-1]
+            return
+        assert operands[0]
+        first = operands[0][0]
+        values = parser.ssa_values.get(first.operand_name) or ()
+        if first.index < len(values) and isinstance(values[first.index].type, TileType):
+            operands.reverse()
+        if isinstance(types[0], TileType):
+            types.reverse()
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the types."""
+        self.operands.print(printer, state, op)
+
+
+# Places of tiles ----------------------------------------------------------------------
+
+
+@irdl_custom_directive
+class Window(CustomDirective):
+    """``[%i, 0], [sizes], [strides]``, or ``, %indices`` of a scattered tile."""
+
+    offsets: VariadicOperandVariable
+    static_offsets: AttributeVariable
+    sizes: VariadicOperandVariable
+    static_sizes: AttributeVariable
+    strides: VariadicOperandVariable
+    static_strides: AttributeVariable
+    indices: OptionalOperandVariable
+
+    @property
+    def _lists(self) -> list[tuple[VariadicOperandVariable, AttributeVariable]]:
+        return [
+            (self.offsets, self.static_offsets),
+            (self.sizes, self.static_sizes),
+            (self.strides, self.static_strides),
+        ]
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse either form."""
+        found = [parse_indices(parser)] if _is_list(parser) else []
+        scattered: UnresolvedOperand | None = None
+        while parser.parse_optional_punctuation(","):
+            if _is_list(parser):
+                found.append(parse_indices(parser))
+            else:
+                scattered = parser.parse_unresolved_operand()
+        found += [_NO_INDICES] * 3
+        for (values, static), part in zip(self._lists, found):
+            values.set(state, part.values)
+            static.set(state, part.static)
+        self.indices.set(state, scattered)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print either form."""
+        if self.indices.is_present(op):
+            printer.print_string(",")
+            self.indices.print(printer, state, op)
+            return
+        for number, (values, static) in enumerate(self._lists):
+            constants = static.get(op)
+            assert constants is not None
+            if number and constants != _NO_INDICES.static:
                 printer.print_string(", ")
-                print_indices(printer, static, values)
-    print_attributes(printer, op, HIDDEN)
-    printer.print_string(" : ")
-    printer.print_attribute(op.source.type)
-    if op.indices is not None:
-        printer.print_string(", ")
-        printer.print_attribute(op.indices.type)
-    printer.print_string(" -> ")
-    printer.print_attribute(op.result.type)
+            if not number or constants != _NO_INDICES.static:
+                print_indices(printer, constants, values.get(op))
 
 
-# Operands, then types ---------------------------------------------------------------
+@irdl_custom_directive
+class WindowTypes(CustomDirective):
+    """``base, vector -> tile``; the RFC leaves the type of the indices out."""
+
+    source: TypeDirective
+    indices: TypeDirective
+    result: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the types."""
+        types = _parse_types(parser)
+        if not _parse_arrow(parser):
+            parser.raise_error("expected '->'")
+        tile = parser.parse_type()
+        self.source.set(state, types[:1])
+        self.result.set(state, [tile])
+        if not state.operands[-1]:
+            self.indices.set(state, ())
+        elif isinstance(tile, TileType):
+            self.indices.set(state, types[1:2] or [VectorType(IndexType(), tile.shape)])
+        else:
+            parser.raise_error("expected the type of a scattered tile")
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the types."""
+        self.source.print(printer, state, op)
+        if self.indices.is_present(op):
+            printer.print_string(",")
+            self.indices.print(printer, state, op)
+        printer.print_string(" ->")
+        self.result.print(printer, state, op)
 
 
-def parse_load_tile(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%t {...} : tile -> vector, vector``; ``transpose`` may be ``[1, 0]``."""
-    op = _parse_results(parser, op_type, parse_operands(parser), {})
-    given = op.properties.get("transpose")
-    if isinstance(given, ArrayAttr):
-        listed = cast("ArrayAttr[Attribute]", given)
-        numbers = [n.value.data for n in listed if isinstance(n, IntegerAttr)]
-        op.properties["transpose"] = dense_i64(numbers)
-    return op
+@irdl_custom_directive
+class Step(CustomDirective):
+    """``[%dx, 32]``, or ``%indices`` of a scattered tile; the RFC has ``%dx, %dy``."""
+
+    offsets: VariadicOperandVariable
+    static_offsets: AttributeVariable
+    indices: OptionalOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse any form."""
+        offsets, operands = _NO_INDICES, list[UnresolvedOperand]()
+        if _is_list(parser):
+            offsets = parse_indices(parser)
+        else:
+            operands = parse_operands(parser)
+        if len(operands) == 2:
+            offsets = ParsedIndices(operands, dense_i64([DYNAMIC_INDEX] * 2))
+        self.offsets.set(state, offsets.values)
+        self.static_offsets.set(state, offsets.static)
+        self.indices.set(state, operands[0] if len(operands) == 1 else None)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the list or the operand."""
+        if self.indices.is_present(op):
+            self.indices.print(printer, state, op)
+            return
+        state.print_whitespace(printer)
+        static = self.static_offsets.get(op)
+        assert static is not None
+        print_indices(printer, static, self.offsets.get(op))
 
 
-def _parse_results(
-    parser: Parser,
-    op_type: type[OpT],
-    operands: Sequence[UnresolvedOperand],
-    given: dict[str, Attribute],
-) -> OpT:
-    """Parse attributes and ``: types -> types`` of operands that are read already."""
-    properties, attributes = parse_attributes(parser, op_type)
-    parser.parse_punctuation(":")
-    position = parser.pos
-    types = parse_types(parser)
-    results = parse_types(parser) if parse_optional_arrow(parser) else []
-    if len(types) + 1 == len(operands) and isinstance(types[0], TileType):
-        types.append(mask_type(types[0]))  # the RFC leaves the type of a mask out
-    return op_type.create(
-        operands=parser.resolve_operands(operands, types, position),
-        result_types=results,
-        properties=properties | given,
-        attributes=attributes,
-    )
+@irdl_custom_directive
+class StepTypes(CustomDirective):
+    """``tile`` or ``tile, vector``; the RFC has ``tile, index, index -> tile``."""
 
+    tile: TypeDirective
+    indices: TypeDirective
 
-def parse_operands_with_types(
-    parser: Parser, op_type: type[OpT], given: dict[str, Attribute] | None = None
-) -> OpT:
-    """Parse ``%a, %b {...} : types -> types``; no arrow without results.
-
-    The RFC also has a comma in front of the attributes: ``%mask, {padding = 1.0}``.
-    """
-    operands = [parser.parse_unresolved_operand()]
-    while parser.parse_optional_punctuation(","):
-        operand = parser.parse_optional_unresolved_operand()
-        if operand is None:
-            break
-        operands.append(operand)
-    return _parse_results(parser, op_type, operands, given or {})
-
-
-def print_operands_to_results(
-    printer: Printer, op: Operation, elided: Sequence[str] = ()
-) -> None:
-    """Print ``%a, %b {...} : types -> types``; no arrow without results."""
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    print_attributes(printer, op, elided)
-    printer.print_string(" : ")
-    printer.print_list(op.operand_types, printer.print_attribute)
-    if op.results:
-        printer.print_string(" -> ")
-        printer.print_list(op.result_types, printer.print_attribute)
-
-
-class _ParsedStore(NamedTuple):
-    """A store up to the types in front of an arrow."""
-
-    operands: list[UnresolvedOperand]
-    properties: dict[str, Attribute]
-    attributes: dict[str, Attribute]
-    position: int
-    types: list[Attribute]
-
-
-def _parse_store(parser: Parser, op_type: type[IRDLOperation]) -> _ParsedStore:
-    operands = parse_operands(parser)
-    properties, attributes = parse_attributes(parser, op_type)
-    parser.parse_punctuation(":")
-    position = parser.pos
-    types = parse_types(parser)
-    return _ParsedStore(operands, properties, attributes, position, types)
-
-
-def parse_store_tile(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%v, %t {...} : vector, tile``.
-
-    The RFC also has ``vector into tile``, and the tile first.
-    """
-    operands, properties, attributes, position, types = _parse_store(parser, op_type)
-    if parse_optional_arrow(parser):
-        types += parse_types(parser)
-    first, index = parser.ssa_values.get(operands[0].operand_name), operands[0].index
-    if first and index < len(first) and isinstance(first[index].type, TileType):
-        operands.reverse()
-    if isinstance(types[0], TileType):
-        types.reverse()
-    return op_type.create(
-        operands=parser.resolve_operands(operands, types, position),
-        properties=properties,
-        attributes=attributes,
-    )
-
-
-def parse_store_scatter(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%v, %mask, %t : ...`` or ``%v, %t, %mask : ...``."""
-    operands, properties, attributes, position, types = _parse_store(parser, op_type)
-    if parse_optional_arrow(parser):
-        # RFC: `vector into tile`, with the type of the mask left out.
-        types += [parser.parse_type()]
-        tile = types[-1]
-        if len(types) == 2 and isinstance(tile, TileType):
-            types.insert(1, mask_type(tile))
-    values = list(parser.resolve_operands(operands, types, position))
-    if len(values) == 3 and isinstance(values[1].type, TileType):
-        values[1], values[2] = values[2], values[1]
-    return op_type.create(operands=values, properties=properties, attributes=attributes)
-
-
-def parse_prefetch(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%t locality<3> {...} : tile``."""
-    tile = parser.parse_unresolved_operand()
-    properties: dict[str, Attribute] = {}
-    if parser.parse_optional_keyword("locality"):
-        with parser.in_angle_brackets():
-            properties["locality"] = IntegerAttr(parser.parse_integer(), i32)
-    found, attributes = parse_attributes(parser, op_type)
-    parser.parse_punctuation(":")
-    return op_type.create(
-        operands=[parser.resolve_operand(tile, parser.parse_type())],
-        properties=properties | found,
-        attributes=attributes,
-    )
-
-
-def print_prefetch(
-    printer: Printer, op: Operation, locality: IntegerAttr | None
-) -> None:
-    """Print ``%t locality<3> {...} : tile``."""
-    printer.print_string(" ")
-    printer.print_ssa_value(op.operands[0])
-    if locality is not None:
-        printer.print_string(f" locality<{locality.value.data}>")
-    print_attributes(printer, op, HIDDEN)
-    printer.print_string(" : ")
-    printer.print_attribute(op.operands[0].type)
-
-
-# update_tile_offset -----------------------------------------------------------------
-
-
-def parse_update(parser: Parser, op_type: type[OpT]) -> OpT:
-    """Parse ``%t, [%dx, 32] : tile`` or ``%t, %step : tile, vector``.
-
-    The RFC's ``%t, %dx, %dy : tile, index, index -> tile`` is taken as well.
-    """
-    tile = parser.parse_unresolved_operand()
-    parser.parse_punctuation(",")
-    offsets, operands = NO_INDICES, []
-    if _is_list(parser):
-        offsets = parse_indices(parser)
-    else:
-        operands = parse_operands(parser)
-    properties, attributes = parse_attributes(parser, op_type)
-    parser.parse_punctuation(":")
-    types = parse_types(parser)
-    if parse_optional_arrow(parser):
-        parser.parse_type()
-    if len(operands) == 2:
-        offsets = ParsedIndices(operands, dense_i64([DYNAMIC_INDEX, DYNAMIC_INDEX]))
-    indices = None
-    if len(operands) == 1:
-        if len(types) != 2:
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the types."""
+        types = _parse_types(parser)
+        if _parse_arrow(parser):
+            parser.parse_type()
+        has_indices = bool(state.operands[-1])
+        if has_indices and len(types) != 2:
             parser.raise_error("expected the types of the tile and of the indices")
-        indices = parser.resolve_operand(operands[0], types[1])
-    return op_type.build(
-        operands=[
-            parser.resolve_operand(tile, types[0]),
-            resolve_indices(parser, offsets.values),
-            indices,
-        ],
-        result_types=[types[0]],
-        properties=properties | {"static_offsets": offsets.static},
-        attributes=attributes,
-    )
+        self.tile.set(state, types[:1])
+        self.indices.set(state, types[1:] if has_indices else ())
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the types."""
+        self.tile.print(printer, state, op)
+        if self.indices.is_present(op):
+            printer.print_string(",")
+            self.indices.print(printer, state, op)
 
 
-class _Update(Protocol):
-    @property
-    def tile(self) -> SSAValue: ...
-    @property
-    def offsets(self) -> Sequence[SSAValue]: ...
-    @property
-    def indices(self) -> SSAValue | None: ...
-    @property
-    def static_offsets(self) -> Attribute: ...
-
-
-def print_update(printer: Printer, op: _Update) -> None:
-    """Print either form of update_tile_offset."""
-    assert isinstance(op, Operation)
-    printer.print_string(" ")
-    printer.print_ssa_value(op.tile)
-    printer.print_string(", ")
-    if op.indices is None:
-        print_indices(printer, op.static_offsets, op.offsets)
-    else:
-        printer.print_ssa_value(op.indices)
-    print_attributes(printer, op, HIDDEN)
-    printer.print_string(" : ")
-    printer.print_attribute(op.tile.type)
-    if op.indices is not None:
-        printer.print_string(", ")
-        printer.print_attribute(op.indices.type)
+DIRECTIVES = (
+    *(Maps, PlainLists, Kind, KindAndComma, Dims, DimsBehindComma),
+    *(Listed, Conversion, OptionalConversion, SameType, Stored),
+    *(Window, WindowTypes, Step, StepTypes),
+)

@@ -7,7 +7,7 @@ Source: XeTile RFC; semantics in docs/xetile.md, section 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -32,28 +32,34 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ..base import Value, dense_i64, ints_of, type_of, vector_type
-from ..combining import normalize_kind
+from ..base import Value, check, ints_of, type_of, vector_type
+from ..combining import kind_attribute, kind_fits
 from ..operation import Common, XetlOp
-from . import value_syntax as syntax
+from ..type_rules import like
+from . import syntax
 from . import value_verifiers as verify
 from .attributes import WgMapAttr
 from .layout import LayoutAttr, WorkgroupMap, wg_map_of
 
+_TO_RESULT = (
+    "custom<Maps>() attr-dict `:` "
+    "custom<OptionalConversion>(type(operands), type(results))"
+)
 _MAP = BaseAttr(WgMapAttr) | BaseAttr(LayoutAttr)
 
 
 class ValueOp(XetlOp):
     """An operation from one vector to another, with maps."""
 
+    MAPS = ("source_map", "map")
+
     source = operand_def(VectorType)
     result = result_def(VectorType)
 
     traits = traits_def(Pure())
+    custom_directives = syntax.DIRECTIVES
 
     @property
     def wg_map(self) -> WorkgroupMap | None:
@@ -100,7 +106,13 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
     b_unsigned = opt_prop_def(UnitAttr)
     result = result_def(VectorType)
 
+    MAPS = ("wg_map_a", "wg_map_b", "wg_map_c")
     traits = traits_def(Pure())
+    custom_directives = syntax.DIRECTIVES
+    assembly_format = (
+        "custom<Listed>(operands) custom<Maps>() attr-dict `:` "
+        "custom<Conversion>(type(operands), type(results))"
+    )
 
     def __init__(
         self,
@@ -109,45 +121,17 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
         c: Value | None = None,
         *,
         acc_type: Attribute | None = None,
-        wg_map_a: WorkgroupMap | None = None,
-        wg_map_b: WorkgroupMap | None = None,
-        wg_map_c: WorkgroupMap | None = None,
-        precision: str | None = None,
-        a_unsigned: bool = False,
-        b_unsigned: bool = False,
-        **common: Unpack[Common],
+        **others: Any,
     ) -> None:
-        result = verify.mma_result(vector_type(a), vector_type(b))
-        element = acc_type or accumulator_type(result.element_type)
-        super().__init__(
-            operands=[a, b, c],
-            result_types=[
-                VectorType(element, result.shape) if c is None else type_of(c)
-            ],
-            properties={
-                "wg_map_a": wg_map_a,
-                "wg_map_b": wg_map_b,
-                "wg_map_c": wg_map_c,
-                "precision": None if precision is None else StringAttr(precision),
-                "a_unsigned": UnitAttr() if a_unsigned else None,
-                "b_unsigned": UnitAttr() if b_unsigned else None,
-            },
-            **common,
-        )
+        made = verify.mma_result(vector_type(a), vector_type(b))
+        element = acc_type or accumulator_type(made.element_type)
+        type_ = VectorType(element, made.shape) if c is None else type_of(c)
+        super().__init__(a, b, c, type_, **others)
 
     @property
     def wg_map(self) -> WorkgroupMap | None:
         """How the result is split among subgroups."""
         return self.wg_map_c or wg_map_of(self)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b, %c {...} : types -> type``."""
-        return syntax.parse_mma(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b, %c {...} : types -> type``."""
-        syntax.print_mma(printer, self)
 
     def verify_(self) -> None:
         """Check shapes, element types and maps."""
@@ -170,26 +154,13 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
     """
 
     permutation = prop_def(DenseArrayBase)
+    result = result_def(like("source", verify.transposed, base=VectorType))
+
+    assembly_format = "custom<DimsBehindComma>($source, $permutation) " + _TO_RESULT
 
     def __init__(self, source: Value, **common: Unpack[Common]) -> None:
-        type_ = vector_type(source)
-        shape = type_.get_shape()
-        axes = verify.transposed_axes(len(shape))
-        super().__init__(
-            operands=[source],
-            result_types=[VectorType(type_.element_type, [shape[i] for i in axes])],
-            properties={"permutation": dense_i64(axes)},
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, [1, 0] : vector -> vector``."""
-        return syntax.parse_with_dims(parser, cls, "permutation")
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, [1, 0] : vector -> vector``."""
-        syntax.print_with_dims(printer, self, "permutation", ", ")
+        axes = verify.transposed_axes(vector_type(source).get_num_dims())
+        super().__init__(source, permutation=axes, **common)
 
     def verify_(self) -> None:
         """Check ranks, the permutation, shapes and maps."""
@@ -197,7 +168,7 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
         self.verify_maps()
 
 
-class TileReduceOp(ValueOp, name="xetile.tile_reduce"):
+class TileReduceOp(ValueOp, name="xetile.tile_reduce", makers={"kind": kind_attribute}):
     """Combine all elements along ``dims``; these keep size 1 (or the group count).
 
     With ``reduction_size`` s, groups of s neighbours along the dimension are
@@ -207,6 +178,11 @@ class TileReduceOp(ValueOp, name="xetile.tile_reduce"):
     kind = prop_def(StringAttr)
     reduction_dims = prop_def(DenseArrayBase)
     reduction_size = opt_prop_def(IntegerAttr)
+
+    assembly_format = (
+        "custom<KindAndComma>($kind) custom<Dims>($source, $reduction_dims) "
+        + _TO_RESULT
+    )
 
     def __init__(
         self,
@@ -218,15 +194,11 @@ class TileReduceOp(ValueOp, name="xetile.tile_reduce"):
     ) -> None:
         type_ = vector_type(source)
         shape = verify.reduced_shape(type_.get_shape(), dims, reduction_size)
-        size = None if reduction_size is None else IntegerAttr(reduction_size, i64)
         super().__init__(
-            operands=[source],
-            result_types=[VectorType(type_.element_type, shape)],
-            properties={
-                "kind": StringAttr(normalize_kind(kind)),
-                "reduction_dims": dense_i64(dims),
-                "reduction_size": size,
-            },
+            *(source, VectorType(type_.element_type, shape)),
+            kind=kind,
+            reduction_dims=dims,
+            reduction_size=reduction_size,
             **common,
         )
 
@@ -234,17 +206,6 @@ class TileReduceOp(ValueOp, name="xetile.tile_reduce"):
     def dims(self) -> tuple[int, ...]:
         """The dimensions that are combined."""
         return ints_of(self.reduction_dims)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``<add>, %v [0] : vector -> vector``."""
-        kind = syntax.parse_reduction_kind(parser)
-        return syntax.parse_with_dims(parser, cls, "reduction_dims", kind)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``<add>, %v [0] : vector -> vector``."""
-        printer.print_string(f" <{self.kind.data}>,")
-        syntax.print_with_dims(printer, self, "reduction_dims", " ")
 
     def verify_(self) -> None:
         """Check kind, dimensions, the result and maps."""
@@ -259,38 +220,55 @@ class TileReduceOp(ValueOp, name="xetile.tile_reduce"):
         self.verify_maps()
 
 
+class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribute}):
+    """Combine all elements up to and with each one along ``dim``; rank 2.
+
+    f16 and bf16 combine in f32, and each result is rounded once; integers wrap.  The
+    order of the sums is not specified.  Source: MLIR, `vector.scan` (inclusive, from
+    the neutral element).
+    """
+
+    kind = prop_def(StringAttr)
+    scan_dims = prop_def(DenseArrayBase)
+    result = result_def(like("source", base=VectorType))
+
+    assembly_format = (
+        "custom<KindAndComma>($kind) custom<Dims>($source, $scan_dims) " + _TO_RESULT
+    )
+
+    @property
+    def dim(self) -> int:
+        """The dimension that is scanned."""
+        return ints_of(self.scan_dims)[0]
+
+    def verify_(self) -> None:
+        """Check kind, dimension and result."""
+        source = self.source_type
+        check(
+            len(source.get_shape()) == 2,
+            f"tile_scan takes a vector of rank 2, found {source}",
+        )
+        dims = ints_of(self.scan_dims)
+        check(dims in ((0,), (1,)), f"the dimension is 0 or 1, found {list(dims)}")
+        check(
+            kind_fits(self.kind.data, source.element_type),
+            f"`{self.kind.data}` does not combine elements of {source.element_type}",
+        )
+        check(source == self.result.type, "tile_scan keeps the type")
+        self.verify_maps()
+
+
 class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast"):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
 
     broadcast_dims = prop_def(DenseArrayBase)
 
-    def __init__(
-        self,
-        source: Value,
-        dims: Sequence[int],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            operands=[source],
-            result_types=[result_type],
-            properties={"broadcast_dims": dense_i64(dims)},
-            **common,
-        )
+    assembly_format = "custom<Dims>($source, $broadcast_dims) " + _TO_RESULT
 
     @property
     def dims(self) -> tuple[int, ...]:
         """The dimensions that grow."""
         return ints_of(self.broadcast_dims)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v [0] : vector -> vector``."""
-        return syntax.parse_with_dims(parser, cls, "broadcast_dims")
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v [0] : vector -> vector``."""
-        syntax.print_with_dims(printer, self, "broadcast_dims", " ")
 
     def verify_(self) -> None:
         """Check dimensions, the result and maps."""
@@ -301,6 +279,13 @@ class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast"):
 class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
     """The same values in other subgroups.  Source: RFC, "tile_conv_layout"."""
 
+    result = result_def(like("source", base=VectorType))
+
+    assembly_format = (
+        "$source custom<Maps>() attr-dict `:` "
+        "custom<SameType>(type(operands), type(results))"
+    )
+
     def __init__(
         self,
         source: Value,
@@ -308,19 +293,10 @@ class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
         src_map: WorkgroupMap | None = None,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(operands=[source], result_types=[type_of(source)], **common)
+        super().__init__(source, **common)
         for name, value in (("map", wg_map), ("source_map", src_map)):
             if value is not None:
                 self.attributes[name] = value
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v {map = #new, source_map = #old} : vector``."""
-        return syntax.parse_conv_layout(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v {map = #new, source_map = #old} : vector``."""
-        syntax.print_conv_layout(printer, self)
 
     def verify_(self) -> None:
         """Check that there is a map and that the type is kept."""
@@ -328,49 +304,40 @@ class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
         self.verify_maps()
 
 
-class TilePackOp(ValueOp, name="xetile.tile_pack"):
-    """(h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d].
-
-    Source: RFC, "Internal Operations to support gradual lowering".
-    """
+class _BlocksOp(ValueOp):
+    """Between a matrix and its blocks."""
 
     blocks = prop_def(DenseArrayBase, prop_name="inner_blocks")
 
-    def __init__(
-        self, source: Value, inner_blocks: Sequence[int], **common: Unpack[Common]
-    ) -> None:
-        type_ = vector_type(source)
-        shape = verify.packed_shape(type_.get_shape(), inner_blocks)
-        super().__init__(
-            operands=[source],
-            result_types=[VectorType(type_.element_type, shape)],
-            properties={"inner_blocks": dense_i64(inner_blocks)},
-            **common,
-        )
+    assembly_format = "$source " + _TO_RESULT
 
     @property
     def inner_blocks(self) -> tuple[int, ...]:
         """Rows and columns of a block."""
         return ints_of(self.blocks)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v {inner_blocks = array<i64: 16, 16>} : vector -> vector``."""
-        return syntax.parse_pack(parser, cls)
 
-    def print(self, printer: Printer) -> None:
-        """Print ``%v {inner_blocks = array<i64: 16, 16>} : vector -> vector``."""
-        syntax.print_pack(printer, self)
+class TilePackOp(_BlocksOp, name="xetile.tile_pack"):
+    """(h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d].
+
+    Source: RFC, "Internal Operations to support gradual lowering".
+    """
+
+    def __init__(
+        self, source: Value, inner_blocks: Sequence[int], **common: Unpack[Common]
+    ) -> None:
+        type_ = vector_type(source)
+        shape = verify.packed_shape(type_.get_shape(), inner_blocks)
+        result = VectorType(type_.element_type, shape)
+        super().__init__(source, result, blocks=inner_blocks, **common)
 
     def verify_(self) -> None:
         """Check that the blocks divide the source and give the result."""
         verify.pack(self.source_type, self.result.type, self.inner_blocks)
 
 
-class TileUnpackOp(ValueOp, name="xetile.tile_unpack"):
+class TileUnpackOp(_BlocksOp, name="xetile.tile_unpack"):
     """(h/b0, w/b1, b0, b1) to (h, w).  Source: RFC, as tile_pack."""
-
-    blocks = prop_def(DenseArrayBase, prop_name="inner_blocks")
 
     def __init__(
         self, source: Value, inner_blocks: Sequence[int], **common: Unpack[Common]
@@ -378,26 +345,8 @@ class TileUnpackOp(ValueOp, name="xetile.tile_unpack"):
         type_ = vector_type(source)
         rows, columns, *_ = type_.get_shape()
         shape = [rows * inner_blocks[0], columns * inner_blocks[1]]
-        super().__init__(
-            operands=[source],
-            result_types=[VectorType(type_.element_type, shape)],
-            properties={"inner_blocks": dense_i64(inner_blocks)},
-            **common,
-        )
-
-    @property
-    def inner_blocks(self) -> tuple[int, ...]:
-        """Rows and columns of a block."""
-        return ints_of(self.blocks)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v {inner_blocks = array<i64: 16, 16>} : vector -> vector``."""
-        return syntax.parse_pack(parser, cls)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v {inner_blocks = array<i64: 16, 16>} : vector -> vector``."""
-        syntax.print_pack(printer, self)
+        result = VectorType(type_.element_type, shape)
+        super().__init__(source, result, blocks=inner_blocks, **common)
 
     def verify_(self) -> None:
         """Check that the blocks divide the result and give the source."""

@@ -64,6 +64,15 @@ def transposed_axes(rank: int) -> tuple[int, ...]:
     return (1, 0, 3, 2)[:rank]
 
 
+def transposed(type_: Attribute) -> Attribute:
+    """The type of a transposed vector."""
+    if not is_vector(type_):
+        raise TypeError(f"expected a vector, found {type_}")
+    shape = type_.get_shape()
+    axes = transposed_axes(len(shape))
+    return VectorType(type_.element_type, [shape[axis] for axis in axes])
+
+
 def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
     """Check a transpose of rank 2, or of rank 4 in blocks."""
     shape = source.get_shape()
@@ -77,7 +86,7 @@ def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> Non
         tuple(permutation) == axes,
         f"the permutation must be {list(axes)}, found {list(permutation)}",
     )
-    expected = VectorType(source.element_type, [shape[axis] for axis in axes])
+    expected = transposed(source)
     check(result == expected, f"{source} transposes to {expected}, found {result}")
 
 

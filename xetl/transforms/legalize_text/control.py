@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -109,7 +108,7 @@ def _index_switch(build: Builder, op: scf.IndexSwitchOp) -> Values:
 
 def _assert(build: Builder, op: cf.AssertOp) -> Values:
     text = op.msg.data.replace("{", "{{").replace("}", "}}")
-    build.add(AssertOp(op.arg, StringAttr(text).data))
+    build.add(AssertOp(op.arg, template=text))
     return []
 
 

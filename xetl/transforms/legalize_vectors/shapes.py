@@ -97,7 +97,7 @@ def spread(b: Builder, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
     if not dims:
         return value
     full = VectorType(vector_type(value).element_type, list(shape))
-    return b.insert(TileBroadcastOp(value, dims, full))
+    return b.insert(TileBroadcastOp(value, full, broadcast_dims=dims))
 
 
 def transpose(b: Builder, op: vector.TransposeOp) -> Values | None:

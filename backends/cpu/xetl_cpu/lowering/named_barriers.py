@@ -103,7 +103,7 @@ def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
     )
     exists = w.compare("ult", number, _IDS)
     message = f"there is no named barrier {{}}: they are 0 to {_IDS - 1}"
-    w.add(AssertOp(exists, message, [number]))
+    w.add(AssertOp(exists, [number], template=message))
     return number, participants
 
 
@@ -171,7 +171,7 @@ def _take_turns(
     build.add(scf.YieldOp(now, build.select(stands, longer, 0)))
     loop = scf.WhileOp([zero, zero], [index, index], Region(test), Region(again))
     w.add(loop)
-    w.add(AssertOp(is_over(w), "the subgroups wait for one another"))
+    w.add(AssertOp(is_over(w), template="the subgroups wait for one another"))
 
 
 def _true(build: Builder) -> SSAValue:
