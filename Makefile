@@ -34,7 +34,7 @@ demo: $(VENV)/.demo
 # scripts that users run.
 STARTS_PROCESSES := $(addprefix tests/runtime/test_,end_to_end.py imports.py locks.py \
   pickling.py stale.py torch_compile.py) $(addprefix tests/backends/cpu/test_,libxsmm_2.py \
-  nested_launches.py stored_products.py threads.py)
+  nested_launches.py stored_products.py threads.py) tests/campaign tests/tools/test_tune_command.py
 NOT_CHECKED := $(STARTS_PROCESSES) tests/backends/xegpu/offline \
   tests/test_demo.py tests/test_tutorials.py
 check: $(VENV)/.test

@@ -81,7 +81,7 @@ def test_what_is_guarded_or_constant_passes(type_):
 
 
 @pytest.mark.parametrize(
-    "backend", ["cpu", "reference", pytest.param("xegpu", marks=pytest.mark.slow)]
+    "backend", ["reference", "cpu", pytest.param("xegpu", marks=pytest.mark.slow)]
 )
 def test_lanes_that_do_not_count_divide_by_anything(backend):
     """In a process of its own: a division that traps ends it."""

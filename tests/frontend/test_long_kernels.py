@@ -174,6 +174,7 @@ def test_settings_raise_limits(monkeypatch):
         launch(body + "pass\n", "reference")
 
 
+@pytest.mark.slow
 def test_long_chains_of_moves() -> None:
     """2,500 moves of a tile, which xegpu follows one into another."""
     lines = "    t = xetile.update_tile_offset(t, [0, i])\n" * 2500

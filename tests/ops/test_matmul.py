@@ -239,8 +239,7 @@ def test_out_decides_the_dtype() -> None:
     assert number == exact(a[0], b[:, 0])
 
 
-@settings(deadline=None)  # some examples compile
-@given(
+any_shape = given(
     m=st.integers(1, 70),
     k=st.integers(0, 70),
     n=st.integers(1, 70),
@@ -248,7 +247,22 @@ def test_out_decides_the_dtype() -> None:
     columns=st.tuples(st.booleans(), st.booleans(), st.booleans()),
     seed=st.integers(0, 9),
 )
-def test_any_shape(
+
+
+@settings(max_examples=25, deadline=None)  # some examples compile
+@any_shape
+def test_any_shape(**shape: Any) -> None:
+    check_shape(**shape)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@any_shape
+def test_many_shapes(**shape: Any) -> None:
+    check_shape(**shape)
+
+
+def check_shape(
     m: int, k: int, n: int, batch: list[int], columns: Any, seed: int
 ) -> None:
     def make(rows: int, cols: int, by_columns: bool) -> np.ndarray:
