@@ -97,7 +97,7 @@ def passes(target: str) -> list[ModulePass]:
         RaiseToBrgemmPass(),
         HoistLaunchInvariantsPass(),
         PlanGemmPass(target),
-        PackOperandsPass(),
+        PackOperandsPass(target),
         SinkProductsPass(),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
