@@ -164,3 +164,23 @@ func.func @regions(%n: index, %p: i1) -> index {
   %end = index.add %r, %four
   return %end : index
 }
+
+// Products of `linalg` are loops over tiles, copies too; bf16 is added up in f32.
+// CHECK-LABEL: @products
+// CHECK:       scf.for
+// CHECK:       scf.for
+// CHECK:       %[[PLACE:.*]] = xetile.init_tile %c
+// CHECK:       %[[START:.*]] = arith.extf
+// CHECK:       scf.for {{.*}} iter_args(%{{.*}} = %[[START]])
+// CHECK:       xetile.tile_mma
+// CHECK:       %[[SUM:.*]] = arith.truncf
+// CHECK-NEXT:  xetile.store_tile %[[SUM]], %[[PLACE]]
+// CHECK-NOT:   linalg
+// CHECK:       xetile.load_tile
+// CHECK-NEXT:  xetile.init_tile %d
+// CHECK-NEXT:  xetile.store_tile
+func.func @products(%a: memref<256x64xbf16>, %b: memref<64x512xbf16>, %c: memref<256x512xbf16>, %d: memref<256x512xbf16>) {
+  linalg.matmul ins(%a, %b : memref<256x64xbf16>, memref<64x512xbf16>) outs(%c : memref<256x512xbf16>)
+  linalg.copy ins(%c : memref<256x512xbf16>) outs(%d : memref<256x512xbf16>)
+  func.return
+}

@@ -46,6 +46,7 @@ from .upstream.elementwise import FlagsAttr
 from .upstream.func import Func
 from .upstream.gpu import Gpu
 from .upstream.index import Index
+from .upstream.linalg import Linalg
 from .upstream.math import Math
 from .upstream.memref import MemRef
 from .upstream.scf import Scf
@@ -57,7 +58,7 @@ from .xetile.generic_form import settle
 
 DIALECTS: tuple[Dialect, ...] = (
     *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
-    *(XeGPUHints, XeTile, Affine, Ub),
+    *(XeGPUHints, XeTile, Affine, Ub, Linalg),
 )
 
 

@@ -2,7 +2,8 @@
 
 Why: texts may have any operation of MLIR; each that is a short word for others would
 otherwise be one more case in every backend.  Loops in any order, switches and regions
-that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`.
+that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`;
+products, copies and fills of `linalg` become loops over tiles (products.py).
 
 Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
 After:  ``arith.cmpf uno, %v, %v``, ``arith.muli %i, %c4``
@@ -19,7 +20,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream.memref import GlobalOp
-from xetl.transforms.legalize_text import indices, memory, numbers, vectors
+from xetl.transforms.legalize_text import indices, memory, numbers, products, vectors
 from xetl.transforms.legalize_text.control import legalize_control_flow
 from xetl.transforms.rewriting import Rule, apply_rules
 
@@ -27,6 +28,7 @@ _RULES: dict[type[Operation], Rule] = {
     **indices.RULES,
     **memory.RULES,
     **numbers.RULES,
+    **products.RULES,
     **vectors.RULES,
 }
 

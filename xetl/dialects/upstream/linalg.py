@@ -1,0 +1,74 @@
+"""Named operations on whole memrefs that texts have: products, copies, fills.
+
+Source: MLIR, `linalg` dialect; tpp-mlir's pipelines start from these.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Dialect
+from xdsl.irdl import operand_def, opt_result_def
+
+from ..base import check, memref_type
+from ..kinds_of_types import is_memref
+from ..operation import XetlOp, operations_of
+
+
+class MatmulOp(XetlOp, name="linalg.matmul"):
+    """``c += a @ b``, (m, k) by (k, n)."""
+
+    a = operand_def()
+    b = operand_def()
+    c = operand_def()
+    result = opt_result_def()
+
+    assembly_format = (
+        "attr-dict `ins` `(` $a `,` $b `:` type($a) `,` type($b) `)`"
+        " `outs` `(` $c `:` type($c) `)` (`->` type($result)^)?"
+    )
+
+    def verify_(self) -> None:
+        """Check that there are three matrices whose known extents agree."""
+        is_memory = all(is_memref(each.type) for each in self.operands)
+        check(is_memory and self.result is None, "it takes memrefs: bufferize tensors")
+        types = [memref_type(each) for each in self.operands]
+        check(all(each.get_num_dims() == 2 for each in types), "it takes matrices")
+        (m, k), (k_of_b, n), c = (each.get_shape() for each in types)
+        for known, other in ((k, k_of_b), (m, c[0]), (n, c[1])):
+            check(known == other or -1 in (known, other), "extents do not agree")
+
+
+class CopyOp(XetlOp, name="linalg.copy"):
+    """All elements of a matrix to another."""
+
+    source = operand_def(MemRefType)
+    to = operand_def(MemRefType)
+
+    assembly_format = (
+        "attr-dict `ins` `(` $source `:` type($source) `)`"
+        " `outs` `(` $to `:` type($to) `)`"
+    )
+
+    def verify_(self) -> None:
+        """Check that there are as many elements of one type."""
+        source, to = memref_type(self.source), memref_type(self.to)
+        same = source.element_type == to.element_type
+        check(same, "it copies elements of one type")
+        check(source.get_num_dims() == to.get_num_dims(), "ranks do not agree")
+        for known, other in zip(source.get_shape(), to.get_shape()):
+            check(known == other or -1 in (known, other), "extents do not agree")
+
+
+class FillOp(XetlOp, name="linalg.fill"):
+    """One number to all elements."""
+
+    value = operand_def(Attribute)
+    to = operand_def(MemRefType)
+
+    assembly_format = (
+        "attr-dict `ins` `(` $value `:` type($value) `)`"
+        " `outs` `(` $to `:` type($to) `)`"
+    )
+
+
+Linalg = Dialect("linalg", operations_of(__name__))
