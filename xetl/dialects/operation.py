@@ -48,6 +48,7 @@ from xdsl.traits import Commutative
 from .assembly import FORMATS, SEGMENTS, format_of
 from .base import MixedList, Value, split_indices
 from .property_values import MAKERS, Maker, maker_of
+from .quick_verifier import install_quick_verifier
 from .type_rules import Types, infer_types, is_inferred, plan_types
 
 Operand: TypeAlias = Value | Sequence[Value | int] | None
@@ -96,6 +97,7 @@ class XetlOp(IRDLOperation):
         if name is not None:
             cls.name = name
             irdl_op_definition(cls)
+            install_quick_verifier(cls.get_irdl_definition())
 
     def __init__(
         self,

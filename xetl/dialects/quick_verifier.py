@@ -1,0 +1,122 @@
+"""Checks operations against their definitions in less time than xDSL.
+
+It only finds that all is right; where something is not, xDSL's verifier says what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttributeDef,
+    AttrSizedOperandSegments,
+    OpDef,
+    OptionalDef,
+    PropertyDef,
+    VariadicDef,
+    VerificationContext,
+)
+from xdsl.traits import OpTrait
+from xdsl.utils.exceptions import VerifyException
+
+
+def install_quick_verifier(definition: OpDef) -> None:
+    """Make verifying quick, unless there are regions, successors or segments."""
+    places = [
+        place
+        for place, (_, each) in enumerate(definition.operands)
+        if isinstance(each, VariadicDef)
+    ]
+    is_plain = not (
+        definition.regions
+        or definition.successors
+        or len(places) > 1
+        or any(isinstance(each, VariadicDef) for _, each in definition.results)
+        or any(
+            isinstance(each, AttrSizedOperandSegments) for each in definition.options
+        )
+    )
+    if is_plain:
+        setattr(definition, "verify", _QuickVerifier(definition, *places))  # noqa: B010
+
+
+class _QuickVerifier:
+    """Stands for `OpDef.verify` of one definition."""
+
+    def __init__(self, definition: OpDef, variadic: int | None = None) -> None:
+        self._definition = definition
+        self._variadic = variadic
+        self._operands = [each.constr for _, each in definition.operands]
+        self._results = [each.constr for _, each in definition.results]
+        self._has_optional = any(
+            isinstance(each, OptionalDef) for _, each in definition.operands
+        )
+        self._traits: list[OpTrait] | None = None
+
+    def __call__(self, op: Operation) -> None:
+        """Check ``op``.
+
+        Raises:
+            VerifyException: what xDSL finds wrong.
+        """
+        try:
+            is_right = self._is_right(op)
+        except VerifyException:
+            is_right = False
+        if not is_right:
+            OpDef.verify(self._definition, op)
+
+    def _is_right(self, op: Operation) -> bool:
+        groups = self._groups(op.operands)
+        if groups is None or len(op.results) != len(self._results):
+            return False
+        if op.regions or op.successors:
+            return False
+        context = VerificationContext()
+        for constraint, types in zip(self._operands, groups):
+            constraint.verify(types, context)
+        for constraint, result in zip(self._results, op.results):
+            constraint.verify((result.type,), context)
+        definition = self._definition
+        if not op.properties.keys() <= definition.properties.keys():
+            return False
+        _check_attributes(definition.properties, op.properties, context)
+        _check_attributes(definition.attributes, op.attributes, context)
+        for trait in self._checking_traits():
+            trait.verify(op)
+        return True
+
+    def _groups(
+        self, operands: Sequence[SSAValue]
+    ) -> Sequence[Sequence[Attribute]] | None:
+        """Types for each operand of the definition; None if their number is wrong."""
+        types = [value.type for value in operands]
+        spare = len(types) - len(self._operands)
+        place = self._variadic
+        single = [(each,) for each in types]
+        if place is None:
+            return None if spare else single
+        if spare < -1 or (self._has_optional and spare > 0):
+            return None
+        end = place + 1 + spare
+        return [*single[:place], types[place:end], *single[end:]]
+
+    def _checking_traits(self) -> list[OpTrait]:
+        if self._traits is None:
+            traits = self._definition.traits.traits
+            self._traits = [t for t in traits if type(t).verify is not OpTrait.verify]
+        return self._traits
+
+
+def _check_attributes(
+    definitions: Mapping[str, PropertyDef] | Mapping[str, AttributeDef],
+    given: Mapping[str, Attribute],
+    context: VerificationContext,
+) -> None:
+    for name, each in definitions.items():
+        value = given.get(name)
+        if value is not None:
+            each.constr.verify(value, context)
+        elif not isinstance(each, OptionalDef):
+            raise VerifyException(name)
