@@ -108,3 +108,118 @@ def test_types_without_products(element, sums, message):
     a, c = np.zeros((8, 8), DTYPES[element]), np.zeros((8, 8), DTYPES[sums])
     with pytest.raises(IRError, match=message):
         matmul(element, sums, *["8x8"] * 3)[1](a, a, c)
+
+
+PAIRED = """
+#rows = affine_map<(d0) -> (d0 * 32)>
+#a = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3)>
+#b = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3 floordiv 2, d2, d4)>
+#c = affine_map<(d0, d1, d2, d3, d4) -> (d1, d2)>
+!plain = memref<96x96xbf16>
+!block = memref<32x32xbf16, strided<[96, 1], offset: ?>>
+func.func @entry(%arg0: !plain, %arg1: !plain, %arg2: !plain) {
+  %pa = memref.alloc() {alignment = 64 : i64} : memref<3x3x32x32xbf16>
+  scf.forall (%i, %j) in (3, 3) {
+    %0 = affine.apply #rows(%i)
+    %1 = affine.apply #rows(%j)
+    %s = memref.subview %arg0[%0, %1] [32, 32] [1, 1] : !plain to !block
+    %t = memref.subview %pa[%i, %j, 0, 0] [1, 1, 32, 32] [1, 1, 1, 1] :
+      memref<3x3x32x32xbf16> to memref<32x32xbf16, strided<[32, 1], offset: ?>>
+    linalg.copy ins(%s : !block)
+      outs(%t : memref<32x32xbf16, strided<[32, 1], offset: ?>>)
+  }
+  %pb = memref.alloc() {alignment = 64 : i64} : memref<3x3x16x32x2xbf16>
+  scf.forall (%i, %j) in (3, 3) {
+    %0 = affine.apply #rows(%j)
+    %1 = affine.apply #rows(%i)
+    %s = memref.subview %arg1[%0, %1] [32, 32] [1, 1] : !plain to !block
+    %t = memref.subview %pb[%i, %j, 0, 0, 0] [1, 1, 16, 32, 2] [1, 1, 1, 1, 1] :
+      memref<3x3x16x32x2xbf16> to memref<16x32x2xbf16, strided<[64, 2, 1], offset: ?>>
+    %e = memref.expand_shape %s [[0, 1], [2]] output_shape [16, 2, 32] :
+      !block into memref<16x2x32xbf16, strided<[192, 96, 1], offset: ?>>
+    linalg.transpose
+      ins(%e : memref<16x2x32xbf16, strided<[192, 96, 1], offset: ?>>)
+      outs(%t : memref<16x32x2xbf16, strided<[64, 2, 1], offset: ?>>)
+      permutation = [0, 2, 1]
+  }
+  scf.forall (%i, %j) in (3, 3) {
+    %0 = affine.apply #rows(%i)
+    %1 = affine.apply #rows(%j)
+    %x = memref.subview %pa[%i, 0, 0, 0] [1, 3, 32, 32] [1, 1, 1, 1] :
+      memref<3x3x32x32xbf16> to memref<3x32x32xbf16, strided<[1024, 32, 1], offset: ?>>
+    %y = memref.subview %pb[%j, 0, 0, 0, 0] [1, 3, 16, 32, 2] [1, 1, 1, 1, 1] :
+      memref<3x3x16x32x2xbf16> to
+      memref<3x16x32x2xbf16, strided<[1024, 64, 2, 1], offset: ?>>
+    %z = memref.subview %arg2[%0, %1] [32, 32] [1, 1] : !plain to !block
+    linalg.generic {indexing_maps = [#a, #b, #c], iterator_types =
+        ["reduction", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %y : memref<3x32x32xbf16, strided<[1024, 32, 1], offset: ?>>,
+        memref<3x16x32x2xbf16, strided<[1024, 64, 2, 1], offset: ?>>)
+      outs(%z : !block) {
+      ^bb0(%in: bf16, %other: bf16, %out: bf16):
+        %2 = arith.mulf %in, %other : bf16
+        %3 = arith.addf %out, %2 : bf16
+        linalg.yield %3 : bf16
+      }
+  }
+  memref.dealloc %pa : memref<3x3x32x32xbf16>
+  memref.dealloc %pb : memref<3x3x16x32x2xbf16>
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_the_first_listing_of_seed_003(backend):
+    """Blocks of A are copied, those of B put in pairs of k, and batches reduced."""
+    rng = np.random.default_rng(0)
+    a, b, c = (
+        rng.integers(-1, 2, (96, 96)).astype(ml_dtypes.bfloat16) for _ in range(3)
+    )
+    wanted = c.astype("f4") + a.astype("f4") @ b.astype("f4")
+    load_mlir(PAIRED)["entry"][1](a, b, c, backend=backend)
+    assert np.array_equal(c.astype("f4"), wanted)
+
+
+BATCH = """
+#a = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+#b = affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>
+#c = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+func.func @entry(%a: memref<3x16x8xf32>, %b: memref<3x8x24xf32>,
+                 %c: memref<16x24xf32>) {{
+  linalg.generic {{indexing_maps = [#a, #b, #c],
+      iterator_types = ["reduction", "parallel", "parallel", "reduction"]}}
+    ins(%a, %b : memref<3x16x8xf32>, memref<3x8x24xf32>) outs(%c : memref<16x24xf32>) {{
+    ^bb0(%in: f32, %other: f32, %out: f32):
+      %2 = arith.mulf %in, %other : f32
+      %3 = arith.{0} %out, %2 : f32
+      linalg.yield %3 : f32
+    }}
+  return
+}}
+"""
+
+
+def test_batches_of_f32_are_reduced():
+    rng = np.random.default_rng(0)
+    shapes = (3, 16, 8), (3, 8, 24), (16, 24)
+    a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes)
+    wanted = c + (a @ b).sum(0)
+    load_mlir(BATCH.format("addf"))["entry"][1](a, b, c)
+    assert np.array_equal(c, wanted)
+    with pytest.raises(IRError, match="it is no batch-reduce product"):
+        load_mlir(BATCH.format("subf"))["entry"][1](a, b, c)
+
+
+def test_a_matrix_is_transposed():
+    text = """
+    func.func @entry(%a: memref<40x70xf32>, %b: memref<70x40xf32>) {
+      linalg.transpose ins(%a : memref<40x70xf32>) outs(%b : memref<70x40xf32>)
+        permutation = [1, 0]
+      return
+    }
+    """
+    a = np.arange(2800, dtype=np.float32).reshape(40, 70)
+    b = np.zeros((70, 40), np.float32)
+    load_mlir(text)["entry"][1](a, b)
+    assert np.array_equal(b, a.T)

@@ -5,11 +5,19 @@ Source: MLIR, `linalg` dialect; tpp-mlir's pipelines start from these.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import operand_def, opt_result_def
+from xdsl.irdl import (
+    ParsePropInAttrDict,
+    operand_def,
+    opt_result_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.traits import IsTerminator
 
-from ..base import check, memref_type
+from ..base import check, ints_of, memref_type
 from ..kinds_of_types import is_memref
 from ..operation import XetlOp, operations_of
 
@@ -68,6 +76,56 @@ class FillOp(XetlOp, name="linalg.fill"):
     assembly_format = (
         "attr-dict `ins` `(` $value `:` type($value) `)`"
         " `outs` `(` $to `:` type($to) `)`"
+    )
+
+
+class TransposeOp(XetlOp, name="linalg.transpose"):
+    """``to[i, j, ...] = source``, dimension i of ``to`` being permutation[i] of it."""
+
+    source = operand_def(MemRefType)
+    to = operand_def(MemRefType)
+    permutation = prop_def(DenseArrayBase)
+
+    assembly_format = (
+        "`ins` `(` $source `:` type($source) `)` `outs` `(` $to `:` type($to) `)`"
+        " `permutation` `=` custom<Integers>($permutation) attr-dict"
+    )
+
+    def verify_(self) -> None:
+        """Check that the extents are those of the source in another order."""
+        source, to = memref_type(self.source), memref_type(self.to)
+        order = ints_of(self.permutation)
+        check(sorted(order) == [*range(source.get_num_dims())], "it is no permutation")
+        shape = [source.get_shape()[dim] for dim in order]
+        check(shape == [*to.get_shape()], "extents do not agree")
+        check(source.element_type == to.element_type, "it moves elements of one type")
+
+
+class YieldOp(XetlOp, name="linalg.yield"):
+    """What an element of the output becomes."""
+
+    value = operand_def()
+
+    traits = traits_def(IsTerminator())
+
+    assembly_format = "$value attr-dict `:` type($value)"
+
+
+class GenericOp(XetlOp, name="linalg.generic"):
+    """Loops over all elements that three memrefs are indexed by with affine maps."""
+
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    indexing_maps = prop_def(ArrayAttr)
+    iterator_types = prop_def(ArrayAttr)
+    body = region_def("single_block")
+
+    irdl_options = (ParsePropInAttrDict(),)
+
+    assembly_format = (
+        "attr-dict `ins` `(` $a `,` $b `:` type($a) `,` type($b) `)`"
+        " `outs` `(` $c `:` type($c) `)` $body"
     )
 
 
