@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := setup.cfg setup.py pyproject.toml CMakeLists.txt
 
+# Tests start hundreds of processes: each would compile all of xetl's Python anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo check check-alone test test-alone test-slow bench lint docs clean
 .DEFAULT_GOAL := demo
 
