@@ -33,8 +33,8 @@ from xetl.analysis.slicing import (
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
     InitTileOp,
@@ -140,7 +140,6 @@ def _retype_constant(op: arith.ConstantOp, type_: Attribute) -> None:
 _ALWAYS = (
     *(InitTileOp, UpdateTileOffsetOp, LoadTileOp, StoreTileOp, PrefetchTileOp),
     *(AtomicRmwTileOp, TileMmaOp, TilePackOp, TileUnpackOp, TileTransposeOp),
-    *(ElementwiseOp, arith.SelectOp, vector.FmaOp),
 )
 _CARRYING = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _ENDS = (scf.YieldOp, scf.ConditionOp)
@@ -191,4 +190,4 @@ def _commutes(op: Operation) -> bool:
         return takes_inner_dimensions_whole(op)
     if isinstance(op, vector.BroadcastOp):
         return not is_vector(op.source.type)
-    return isinstance(op, (*_ALWAYS, *_CARRYING))
+    return isinstance(op, (*_ALWAYS, *_CARRYING)) or is_elementwise(op)

@@ -41,6 +41,7 @@ from ..base import (
 from ..kinds_of_types import is_dense
 from ..literals import make_splat, print_dense
 from ..operation import Common, XetlOp, operations_of
+from ..traits import Elementwise
 from ..type_rules import like
 from .elementwise import (
     CastOp,
@@ -281,7 +282,7 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
     sum = result_def(like("lhs"))
     overflow = result_def(like("lhs", boolean_like))
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($overflow)"
 
     def verify_(self) -> None:
@@ -302,7 +303,7 @@ class _ExtendedProductOp(XetlOp):
     low = result_def(like("lhs"))
     high = result_def(like("lhs"))
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
     def verify_(self) -> None:
@@ -443,7 +444,7 @@ class SelectOp(XetlOp, name="arith.select"):
     false_value = operand_def(like("true_value"))
     result = result_def(like("true_value"))
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

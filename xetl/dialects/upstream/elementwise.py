@@ -36,6 +36,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from ..base import Value, check, element_type, shape_of, with_element
 from ..operation import Common, XetlOp
+from ..traits import Elementwise
 from ..type_rules import like
 
 
@@ -145,7 +146,7 @@ def _check_elements(kind: str, *types: Attribute) -> None:
 class ElementwiseOp(XetlOp):
     """An operation on each element, with optional flags between operands and types."""
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     custom_directives = (Flags, Ignored)
 
 

@@ -11,6 +11,7 @@ from xdsl.traits import Pure
 
 from ..base import check, shape_of
 from ..operation import XetlOp, operations_of
+from ..traits import Elementwise
 from ..type_rules import like
 from .elementwise import (
     ElementwiseOp,
@@ -258,7 +259,7 @@ class SincosOp(XetlOp, name="math.sincos"):
     sin = result_def(like("operand"))
     cos = result_def(like("operand"))
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     custom_directives = (Ignored,)
     assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
 

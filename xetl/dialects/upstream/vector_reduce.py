@@ -50,6 +50,7 @@ from ..base import (
 from ..combining import CombiningKindAttr, kind_fits, parse_kind
 from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
+from ..traits import Elementwise
 from ..type_rules import like
 from . import vector_syntax as syntax
 from .elementwise import FastMathFlagsAttr, Flags
@@ -178,7 +179,7 @@ class FmaOp(XetlOp, name="vector.fma"):
     acc = operand_def(like("lhs", base=VectorType))
     result = result_def(like("lhs", base=VectorType))
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
 
     def verify_(self) -> None:

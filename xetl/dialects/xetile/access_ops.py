@@ -19,6 +19,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import check
 from ..combining import kind_attribute, kind_fits, normalize_kind
+from ..traits import AccessesTile
 from ..type_rules import like
 from .memory_ops import (
     STORE,
@@ -43,7 +44,7 @@ class LoadGatherOp(TileAccess, name="xetile.load_gather"):
     padding = opt_prop_def(Attribute)
     result = result_def(like("tile", held_vector, base=VectorType))
 
-    traits = traits_def(MemoryReadEffect())
+    traits = traits_def(MemoryReadEffect(), AccessesTile())
     assembly_format = (
         "custom<Listed>(operands) attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"
@@ -68,7 +69,7 @@ class StoreScatterOp(TileAccess, name="xetile.store_scatter"):
     mask = operand_def(VectorType)
     tile = operand_def(TileType)
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryWriteEffect(), AccessesTile())
     assembly_format = STORE
 
     def verify_(self) -> None:
@@ -94,7 +95,7 @@ class AtomicRmwTileOp(
     kind = prop_def(StringAttr)
     result = result_def(like("tile", held_vector, base=VectorType))
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), AccessesTile())
     assembly_format = (
         "custom<Kind>($kind) custom<Listed>(operands) attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"

@@ -35,6 +35,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from ..base import MixedList, Value, check, ints_of, type_of
 from ..kinds_of_types import is_integer_attr
 from ..operation import Common, XetlOp
+from ..traits import AccessesTile
 from ..type_rules import like
 from ..upstream.elementwise import is_float
 from . import syntax
@@ -258,7 +259,7 @@ class StoreTileOp(TileAccess, name="xetile.store_tile"):
     value = operand_def(VectorType)
     tile = operand_def(TileType)
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(MemoryWriteEffect(), AccessesTile())
     assembly_format = STORE
 
     def verify_(self) -> None:

@@ -37,6 +37,7 @@ from xdsl.traits import Pure
 from ..base import Value, check, ints_of, type_of, vector_type
 from ..combining import kind_attribute, kind_fits
 from ..operation import Common, XetlOp
+from ..traits import Reduces, Repeats, Scans, Transposes
 from ..type_rules import like
 from . import syntax
 from . import value_verifiers as verify
@@ -153,6 +154,7 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
     ours: with it a transposed operand needs no packing between load and product.
     """
 
+    traits = traits_def(Transposes())
     permutation = prop_def(DenseArrayBase)
     result = result_def(like("source", verify.transposed, base=VectorType))
 
@@ -175,6 +177,7 @@ class TileReduceOp(ValueOp, name="xetile.tile_reduce", makers={"kind": kind_attr
     combined, and n / s remain.  Source: RFC, "tile_reduce".
     """
 
+    traits = traits_def(Reduces())
     kind = prop_def(StringAttr)
     reduction_dims = prop_def(DenseArrayBase)
     reduction_size = opt_prop_def(IntegerAttr)
@@ -228,6 +231,7 @@ class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribut
     the neutral element).
     """
 
+    traits = traits_def(Scans())
     kind = prop_def(StringAttr)
     scan_dims = prop_def(DenseArrayBase)
     result = result_def(like("source", base=VectorType))
@@ -261,6 +265,7 @@ class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribut
 class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast"):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
 
+    traits = traits_def(Repeats())
     broadcast_dims = prop_def(DenseArrayBase)
 
     assembly_format = "custom<Dims>($source, $broadcast_dims) " + _TO_RESULT

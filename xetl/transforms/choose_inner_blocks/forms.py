@@ -30,10 +30,10 @@ from xetl.analysis.slicing import (
     whole_and_part,
 )
 from xetl.devices import Block
+from xetl.dialects import traits
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileTransposeOp
 
 Chosen: TypeAlias = Callable[[SSAValue], Block | None]
@@ -67,7 +67,7 @@ def is_uniform(op: Operation) -> bool:
 
 def is_elementwise(op: Operation) -> bool:
     """Whether each element of the result depends on those at its place alone."""
-    if not isinstance(op, ElementwiseOp | vector.FmaOp | arith.SelectOp):
+    if not traits.is_elementwise(op):
         return False
     shapes = {shape_of(value) for value in matrices(op)}
     return len(shapes) == 1

@@ -30,22 +30,24 @@ from xdsl.traits import MemoryEffectKind, get_effects
 from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS, WORKGROUP
 from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.traits import (
+    AccessesTile,
+    ElementTrait,
+    Elementwise,
+    Reduces,
+    Repeats,
+    Scans,
+    Transposes,
+    element_trait,
+)
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.xetile import (
     AssertOp,
-    AtomicRmwTileOp,
     InitTileOp,
-    LoadGatherOp,
     LoadTileOp,
     PrefetchTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    TileBroadcastOp,
     TileConvLayoutOp,
     TileMmaOp,
-    TileReduceOp,
-    TileScanOp,
-    TileTransposeOp,
     TileType,
     UpdateTileOffsetOp,
 )
@@ -77,16 +79,13 @@ from xetl.transforms.distribute_to_subgroups.matrices import (
     distribute_transpose,
 )
 from xetl.transforms.distribute_to_subgroups.memory import (
-    atomic_rmw_tile,
+    access_tile,
     init_tile,
-    load_gather,
     load_tile,
     prefetch_tile,
-    store,
     update_tile_offset,
 )
 from xetl.transforms.distribute_to_subgroups.parts import is_distributed, writes_private
-from xetl.transforms.distribute_to_subgroups.slicing import ELEMENTWISE
 from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
 
 MOST_SCRATCH = 1 << 16
@@ -98,17 +97,9 @@ _RULES: dict[type[Operation], Rule] = {
     InitTileOp: init_tile,
     UpdateTileOffsetOp: update_tile_offset,
     LoadTileOp: load_tile,
-    LoadGatherOp: load_gather,
     PrefetchTileOp: prefetch_tile,
-    StoreTileOp: store,
-    StoreScatterOp: store,
-    AtomicRmwTileOp: atomic_rmw_tile,
     TileMmaOp: distribute_mma,
-    TileTransposeOp: distribute_transpose,
-    TileReduceOp: distribute_reduce,
-    TileBroadcastOp: distribute_broadcast,
     TileConvLayoutOp: convert_layout,
-    TileScanOp: distribute_scan,
     arith.ConstantOp: derive_or_compute_by_all,
     vector.BroadcastOp: distribute_broadcast,
     vector.ShapeCastOp: distribute_shape_cast,
@@ -117,6 +108,14 @@ _RULES: dict[type[Operation], Rule] = {
     vector.ConstantMaskOp: derive_or_compute_by_all,
     # The condition is the same in all subgroups: all of them stop.
     AssertOp: compute_by_all,
+}
+_OF_TRAITS: dict[type[ElementTrait], Rule] = {
+    Elementwise: distribute_elementwise,
+    Reduces: distribute_reduce,
+    Repeats: distribute_broadcast,
+    Scans: distribute_scan,
+    Transposes: distribute_transpose,
+    AccessesTile: access_tile,
 }
 _LOOPS: dict[type[Operation], Rule] = {
     scf.ForOp: distribute_for,
@@ -145,11 +144,10 @@ def _rule_of(op: Operation) -> Rule | None:
 def _rule_of_distributed(op: Operation) -> Rule | None:
     if isinstance(op, scf.YieldOp | scf.ConditionOp):
         return None  # the rule of the loop around it comes to it
-    rule = _RULES.get(type(op))
+    trait = element_trait(type(op))
+    rule = _RULES.get(type(op)) or (_OF_TRAITS[trait] if trait else None)
     if rule is not None:
         return rule
-    if isinstance(op, ELEMENTWISE):
-        return distribute_elementwise
     return do_by_one if _is_done_once(op) else compute_by_all
 
 

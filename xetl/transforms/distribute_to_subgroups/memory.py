@@ -7,18 +7,17 @@ Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
 
 from xdsl.ir import SSAValue
+from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.dialects.base import Index
 from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
     InitTileOp,
-    LoadGatherOp,
     LoadTileOp,
     PrefetchTileOp,
-    StoreScatterOp,
-    StoreTileOp,
     UpdateTileOffsetOp,
     tile_type,
 )
@@ -100,62 +99,40 @@ def load_tile(d: Distributor, op: LoadTileOp) -> None:
         d.give_parts(value, [d.team.insert(each) for each in loads], layout)
 
 
-def load_gather(d: Distributor, op: LoadGatherOp) -> None:
-    """A load for each part, under its part of the mask."""
-    layout, tiles = d.layout(op.tile), d.parts(op.tile)
-    masks = d.parts_for(op.mask, layout, len(tiles))
-    loads = [
-        rebuilt(op, [tile, mask], [tile_type(tile).vector_type()])
-        for tile, mask in zip(tiles, masks)
-    ]
-    d.give_parts(op.result, [d.team.insert(each) for each in loads], layout)
-
-
 def prefetch_tile(d: Distributor, op: PrefetchTileOp) -> None:
     """A prefetch for each part: where parts are shared, all ask, which does no harm."""
     for tile in d.parts(op.tile):
         d.team.add(rebuilt(op, [tile], []))
 
 
-def store(d: Distributor, op: StoreTileOp | StoreScatterOp) -> None:
-    """A store for each part; of shared parts by their first owner."""
+def access_tile(d: Distributor, op: Any) -> None:
+    """Each part of a tile is accessed with the parts of all vectors.
+
+    What writes is done once, by the first owner of a part; who shares it is told what
+    was there before if need be.
+    """
     layout, tiles = d.layout(op.tile), d.parts(op.tile)
     operands = [
         tiles if operand is op.tile else d.parts_for(operand, layout, len(tiles))
         for operand in op.operands
     ]
+    types = [tile_type(tile).vector_type() for tile in tiles if op.results]
+    effects = get_effects(op) or ()
+    writes = any(effect.kind is MemoryEffectKind.WRITE for effect in effects)
+    used = bool(op.results) and (not writes or bool(op.result.uses))
 
     def build() -> list[SSAValue]:
-        for of_part in zip(*operands):
-            d.team.add(rebuilt(op, of_part, []))
-        return []
-
-    owner = d.team.first_owner(op.tile_type.shape, layout)
-    guarded(d.team, owner, [], build)
-
-
-def atomic_rmw_tile(d: Distributor, op: AtomicRmwTileOp) -> None:
-    """Each element is combined once; who shares it is told the old value if need be."""
-    layout, tiles = d.layout(op.tile), d.parts(op.tile)
-    operands = [
-        tiles if operand is op.tile else d.parts_for(operand, layout, len(tiles))
-        for operand in op.operands
-    ]
-    types = [tile_type(tile).vector_type() for tile in tiles]
-    used = bool(op.result.uses)
-
-    def build() -> list[SSAValue]:
-        pairs = zip(zip(*operands), types)
-        new = [d.team.add(rebuilt(op, each, [type_])) for each, type_ in pairs]
+        pairs = zip_longest(zip(*operands), types)
+        new = [d.team.add(rebuilt(op, o, [t] if t else [])) for o, t in pairs]
         return [each.results[0] for each in new] if used else []
 
     shape = op.tile_type.shape
-    owner = d.team.first_owner(shape, layout)
-    old = guarded(d.team, owner, types if used else [], build)
+    owner = d.team.first_owner(shape, layout) if writes else None
+    found = guarded(d.team, owner, types if used else [], build)
     if not used:
         return
     if owner is not None and len(shape) == 1:
-        old = [from_leader(d, old[0])]
+        found = [from_leader(d, found[0])]
     elif owner is not None:
-        old = share(d.team, old, shape, layout)
-    d.give_parts(op.result, old, layout)
+        found = share(d.team, found, shape, layout)
+    d.give_parts(op.result, found, layout)

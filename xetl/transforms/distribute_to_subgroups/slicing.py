@@ -16,8 +16,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
 from xetl.dialects.literals import splat_bytes
+from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.language.distribution import Layout
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
@@ -29,9 +29,6 @@ Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, VectorType[Attribute]], SS
 
 _LONGEST_CHAIN = 16
 """Operations that a subgroup computes again rather than be handed their result."""
-
-ELEMENTWISE = (ElementwiseOp, arith.SelectOp, vector.FmaOp)
-"""Operations that work on each element alone; scalars among the operands are shared."""
 
 
 def derived_parts(
@@ -98,7 +95,7 @@ def slice_of(
 
 def _slicer_of(op: Operation) -> Slicer | None:
     found = _SLICERS.get(type(op))
-    if found is None and isinstance(op, ELEMENTWISE):
+    if found is None and is_elementwise(op):
         return _slice_elementwise
     return found
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.dialects.base import vector_type
+from xetl.dialects.traits import Reduces, Scans, element_trait
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -21,8 +23,6 @@ from xetl.dialects.xetile import (
     StoreTileOp,
     TileConvLayoutOp,
     TileMmaOp,
-    TileReduceOp,
-    TileScanOp,
     TileType,
     WorkgroupMap,
     layout_of,
@@ -127,7 +127,7 @@ class Graph:
         self._parents: dict[SSAValue, SSAValue] = {}
         self._runs: dict[SSAValue, float] = {}
         self._relations: list[Relation] = []
-        self._special: list[TileScanOp | TileConvLayoutOp] = []
+        self._special: list[Any] = []
         self._ties: list[tuple[SSAValue, SSAValue]] = []
         self._given: list[tuple[SSAValue, Layout, Operation]] = []
         for region in kernel.regions:
@@ -159,7 +159,7 @@ class Graph:
         self._read_maps(op)
         if isinstance(op, TileMmaOp) and is_matrix(op.result):
             self.products.append((op, runs))
-        if isinstance(op, TileScanOp | TileConvLayoutOp):
+        if element_trait(type(op)) is Scans or isinstance(op, TileConvLayoutOp):
             self._special.append(op)
         if needs_whole(op):
             self.whole.append(op)
@@ -234,7 +234,7 @@ class Graph:
 
     def _read_special(self) -> None:
         for op in self._special:
-            if isinstance(op, TileScanOp):
+            if not isinstance(op, TileConvLayoutOp):
                 self.node(op.result).lines.add(op.dim)
             elif self.has(op.source):
                 self.node(op.source).becomes.append(self.node(op.result))
@@ -254,7 +254,7 @@ class Graph:
         """Bytes that change hands if the operand has another map than it should."""
         operand, op = relation.operand, relation.operation
         runs = self._runs[operand]
-        if isinstance(op, TileReduceOp):
+        if element_trait(type(op)) is Reduces:
             return runs * min(_bytes(operand), _PARTIAL_SUMS * anchor.bytes)
         if isinstance(op, LoadTileOp | StoreTileOp) and can_retile(op.tile):
             return 0.0
@@ -266,7 +266,10 @@ def _together(relation: Relation) -> tuple[int, ...]:
     op = relation.operation
     if isinstance(op, TileMmaOp):
         return ((1,), (0,), ())[relation.index]
-    return op.dims if isinstance(op, TileReduceOp) else ()
+    if element_trait(type(op)) is not Reduces:
+        return ()
+    reduction: Any = op
+    return reduction.dims
 
 
 def given_maps(op: Operation) -> Iterator[tuple[SSAValue, Layout]]:

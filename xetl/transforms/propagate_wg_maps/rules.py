@@ -9,26 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.control_flow import targets
+from xetl.dialects import traits
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.literals import splat_value
+from xetl.dialects.traits import (
+    AccessesTile,
+    ElementTrait,
+    Elementwise,
+    Reduces,
+    Repeats,
+    Scans,
+    Transposes,
+)
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
     InitTileOp,
-    LoadGatherOp,
     LoadTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    TileBroadcastOp,
     TileConvLayoutOp,
     TileMmaOp,
-    TileReduceOp,
-    TileScanOp,
-    TileTransposeOp,
     TileType,
     UpdateTileOffsetOp,
 )
@@ -42,7 +45,6 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
 
 Transfer = Callable[[Layout], Layout]
 MapOf = Callable[[SSAValue], Layout | None]
-_ELEMENTWISE = frozenset({"arith", "math"})
 
 
 def same(layout: Layout) -> Layout:
@@ -120,16 +122,15 @@ def _is_range(value: SSAValue) -> bool:
             if splat_value(op.value) is None:
                 return False
         elif not isinstance(op, vector.StepOp | vector.BroadcastOp):
-            if op.dialect_name() not in _ELEMENTWISE:
+            if not traits.is_elementwise(op):
                 return False
             waiting += op.operands
     return True
 
 
-def is_elementwise(op: Operation) -> bool:
+def _is_elementwise(op: Operation) -> bool:
     """Whether all vectors of an operation have one shape, and each element is alone."""
-    known = op.dialect_name() in _ELEMENTWISE or isinstance(op, vector.FmaOp)
-    if not known or isinstance(op, arith.ConstantOp) or not op.results:
+    if not traits.is_elementwise(op):
         return False
     shapes = {shape_of(value.type) for value in (*op.operands, *op.results)} - {()}
     return len(shapes) == 1 and is_matrix(op.results[0])
@@ -137,11 +138,11 @@ def is_elementwise(op: Operation) -> bool:
 
 def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
     """Values that have one map always: nothing can be put between them."""
-    if isinstance(op, UpdateTileOffsetOp | LoadGatherOp | AtomicRmwTileOp):
-        yield op.result, op.tile
+    if isinstance(op, UpdateTileOffsetOp) or _trait(op) is AccessesTile:
+        yield from ((each, op.operands[0]) for each in op.results)
     elif isinstance(op, LoadTileOp) and len(op.results) > 1:
         yield from ((each, op.tile) for each in op.results)
-    elif is_elementwise(op):
+    elif _is_elementwise(op):
         yield from ((each, op.results[0]) for each in op.results[1:])
     elif isinstance(op, scf.ForOp):
         yield from zip(op.body.block.args[1:], op.results)
@@ -151,21 +152,35 @@ def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
 
 def relations(op: Operation) -> Iterator[Relation]:
     """What the maps of the operands of ``op`` follow from."""
-    if isinstance(op, TileMmaOp):
-        return _of_mma(op)
-    if isinstance(op, TileReduceOp):
-        return _of_reduce(op)
-    if isinstance(op, TileBroadcastOp):
-        return _of_broadcast(op)
-    if isinstance(op, TileTransposeOp):
-        return iter([Relation(op, 0, op.result, transposed, transposed)])
-    if isinstance(op, TileConvLayoutOp):
-        return iter(())
-    if is_elementwise(op) or isinstance(op, TileScanOp):
-        return _all_operands(op, op.results[0])
-    if _turns_line(op):
-        return iter([Relation(op, 0, op.results[0], transposed, transposed)])
-    return _of_memory_or_control(op)
+    rule = _rule_of(op)
+    return iter(()) if rule is None else rule(op)
+
+
+def needs_whole(op: Operation) -> bool:
+    """Whether every subgroup computes all of ``op``: it has no distributed form."""
+    if isinstance(op, BRANCHES) or _rule_of(op) is not None:
+        return False
+    return not any(is_free(result) for result in op.results)
+
+
+_Rule = Callable[[Any], Iterator[Relation]]
+
+
+def _trait(op: Operation) -> type[ElementTrait] | None:
+    return traits.element_trait(type(op))
+
+
+def _rule_of(op: Operation) -> _Rule | None:
+    """The rule of an operation, or of its trait; None: it has no distributed form."""
+    found = _OF_OPERATIONS.get(type(op))
+    if found is not None:
+        return found
+    trait = _trait(op)
+    if trait is Elementwise and not _is_elementwise(op):
+        return None
+    if trait is not None:
+        return _OF_TRAITS[trait]
+    return _of_transpose if _turns_line(op) else None
 
 
 def _turns_line(op: Operation) -> bool:
@@ -177,23 +192,34 @@ def _turns_line(op: Operation) -> bool:
     )
 
 
-def needs_whole(op: Operation) -> bool:
-    """Whether every subgroup computes all of ``op``: it has no distributed form."""
-    known = (
-        *(TileMmaOp, TileReduceOp, TileBroadcastOp, TileTransposeOp, TileScanOp),
-        *(LoadTileOp, StoreTileOp, LoadGatherOp, StoreScatterOp, AtomicRmwTileOp),
-        *(InitTileOp, UpdateTileOffsetOp, scf.ForOp, scf.WhileOp, *BRANCHES),
-        *(scf.YieldOp, scf.ConditionOp, TileConvLayoutOp),
-    )
-    if isinstance(op, known) or is_elementwise(op) or _turns_line(op):
-        return False
-    return not any(is_free(result) for result in op.results)
-
-
 def _all_operands(op: Operation, anchor: SSAValue) -> Iterator[Relation]:
     for index, operand in enumerate(op.operands):
         if is_matrix(operand):
             yield Relation(op, index, anchor)
+
+
+def _of_same_place(op: Operation) -> Iterator[Relation]:
+    """All operands have the map of the result: a tile, or a vector."""
+    return _all_operands(op, op.results[0])
+
+
+def _of_access(op: Any) -> Iterator[Relation]:
+    """All vectors have the map of the tile."""
+    return _all_operands(op, op.tile)
+
+
+def _of_transpose(op: Operation) -> Iterator[Relation]:
+    return iter([Relation(op, 0, op.results[0], transposed, transposed)])
+
+
+def _of_load(op: LoadTileOp) -> Iterator[Relation]:
+    """A load has no vector to follow: the other way round, its tile follows it."""
+    return iter([Relation(op, 0, op.result)] if is_matrix(op.result) else [])
+
+
+def _of_conversion(op: TileConvLayoutOp) -> Iterator[Relation]:
+    """The source may have any map."""
+    return iter(())
 
 
 def _of_mma(op: TileMmaOp) -> Iterator[Relation]:
@@ -212,13 +238,14 @@ def _of_mma(op: TileMmaOp) -> Iterator[Relation]:
         yield Relation(op, 2, op.result)
 
 
-def _of_reduce(op: TileReduceOp) -> Iterator[Relation]:
+def _of_reduce(op: Any) -> Iterator[Relation]:
     """A subgroup has all elements of each sum that it owns.
 
     Where it has not, subgroups add up what they have: only sums change hands.
     """
-    source, dims = op.source_type.get_shape(), op.dims
-    after = op.result.type.get_shape()
+    dims: tuple[int, ...] = op.dims
+    source = shape_of(op.source.type)
+    after = shape_of(op.result.type)
     groups = [source[dim] // after[dim] for dim in dims]
 
     def backward(result: Layout) -> Layout:
@@ -234,9 +261,9 @@ def _of_reduce(op: TileReduceOp) -> Iterator[Relation]:
     yield Relation(op, 0, op.result, backward, forward, is_strict=False)
 
 
-def _of_broadcast(op: TileBroadcastOp) -> Iterator[Relation]:
+def _of_broadcast(op: Any) -> Iterator[Relation]:
     """The one element along a dimension is shared by all subgroups along it."""
-    dims = op.dims
+    dims: tuple[int, ...] = op.dims
 
     def backward(result: Layout) -> Layout:
         return with_data(result, dims, [1] * len(dims))
@@ -244,25 +271,34 @@ def _of_broadcast(op: TileBroadcastOp) -> Iterator[Relation]:
     yield Relation(op, 0, op.result, backward, None)
 
 
-def _of_memory_or_control(op: Operation) -> Iterator[Relation]:
-    if isinstance(op, LoadTileOp):
-        # A load has no vector to follow: the other way round, its tile follows it.
-        return iter([Relation(op, 0, op.result)] if is_matrix(op.result) else [])
-    if isinstance(op, StoreTileOp | StoreScatterOp | LoadGatherOp | AtomicRmwTileOp):
-        return _all_operands(op, op.tile)
-    if isinstance(op, InitTileOp | UpdateTileOffsetOp):
-        return _all_operands(op, op.result)
-    return _of_control(op)
-
-
 def _of_control(op: Operation) -> Iterator[Relation]:
     """What enters a loop or leaves a region has the map of what takes it."""
-    if not isinstance(op, scf.ForOp | scf.WhileOp | scf.YieldOp | scf.ConditionOp):
-        return
     for index in range(len(op.operands)):
         takers = targets(op, index)
         if takers and is_mapped(takers[-1]):
             yield Relation(op, index, takers[-1])
+
+
+_OF_TRAITS: dict[type[ElementTrait], _Rule] = {
+    Elementwise: _of_same_place,
+    Scans: _of_same_place,
+    Reduces: _of_reduce,
+    Repeats: _of_broadcast,
+    Transposes: _of_transpose,
+    AccessesTile: _of_access,
+}
+_OF_OPERATIONS: dict[type[Operation], _Rule] = {
+    TileMmaOp: _of_mma,
+    TileConvLayoutOp: _of_conversion,
+    LoadTileOp: _of_load,
+    InitTileOp: _of_same_place,
+    UpdateTileOffsetOp: _of_same_place,
+    scf.ForOp: _of_control,
+    scf.WhileOp: _of_control,
+    scf.YieldOp: _of_control,
+    scf.ConditionOp: _of_control,
+}
+"""Operations of which one trait does not say all."""
 
 
 def values_of(op: Operation) -> Iterator[SSAValue]:
