@@ -61,8 +61,8 @@ class Conversion(Protocol):
         ...
 
 
-def convert_for(c: Conversion, op: scf.ForOp) -> None:
-    """Convert a counted loop."""
+def convert_for(c: Conversion, op: scf.ForOp) -> scf.ForOp:
+    """Convert a counted loop; returns the new one."""
     old = op.body.block
     counter, *carried = [c.carried(each, op) for each in old.args]
     inits = flatten(carried, op.init_args)
@@ -74,9 +74,10 @@ def convert_for(c: Conversion, op: scf.ForOp) -> None:
     low, high, step = map(c.converted, (op.lower_bound, op.upper_bound, op.step))
     new = c.add(scf.ForOp(low, high, step, inits, Region(body)))
     bind(carried, op.results, new.results)
+    return new
 
 
-def convert_while(c: Conversion, op: scf.WhileOp) -> None:
+def convert_while(c: Conversion, op: scf.WhileOp) -> scf.WhileOp:
     """Convert a loop with a condition; its two regions take different values."""
     before, after = op.before.block, op.after.block
     carried = [c.carried(each, op) for each in before.args]
@@ -98,10 +99,11 @@ def convert_while(c: Conversion, op: scf.WhileOp) -> None:
     regions = Region(first), Region(second)
     new = c.add(scf.WhileOp(inits, types_of(given), *regions))
     bind(given, op.results, new.results)
+    return new
 
 
-def convert_if(c: Conversion, op: scf.IfOp) -> None:
-    """Convert a conditional."""
+def convert_if(c: Conversion, op: Operation) -> Operation:
+    """Convert a conditional, or another operation whose regions take no values."""
     carried = [c.carried(each, op) for each in op.results]
     regions: list[Region] = []
     for region in op.regions:
@@ -111,8 +113,15 @@ def convert_if(c: Conversion, op: scf.IfOp) -> None:
             with c.inside(new):
                 _convert_to_yield(c, old, carried)
     c.at(op)
-    new = c.add(scf.IfOp(c.converted(op.condition), types_of(carried), *regions))
+    made = type(op).create(
+        operands=[c.converted(each) for each in op.operands],
+        result_types=types_of(carried),
+        properties=dict(op.properties),
+        regions=regions,
+    )
+    new = c.add(made)
     bind(carried, op.results, new.results)
+    return new
 
 
 def _convert_to_yield(c: Conversion, block: Block, carried: Sequence[Carried]) -> None:

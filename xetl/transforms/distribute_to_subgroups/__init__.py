@@ -56,11 +56,7 @@ from xetl.dialects.xetile.used_maps import used_maps
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl.transforms.distribute_to_subgroups.control import (
-    distribute_branches,
-    distribute_for,
-    distribute_while,
-)
+from xetl.transforms.distribute_to_subgroups.control import distribute_control
 from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
 from xetl.transforms.distribute_to_subgroups.elementwise import (
     IDENTITY_RULES,
@@ -117,10 +113,6 @@ _OF_TRAITS: dict[type[ElementTrait], Rule] = {
     Transposes: distribute_transpose,
     AccessesTile: access_tile,
 }
-_LOOPS: dict[type[Operation], Rule] = {
-    scf.ForOp: distribute_for,
-    scf.WhileOp: distribute_while,
-}
 _OF_ALL = ("gpu.", "xegpu.", "scf.", "cf.")
 """Dialects whose operations each subgroup performs, whatever their effects."""
 _ONCE = frozenset({MemoryEffectKind.WRITE})
@@ -129,7 +121,7 @@ _ONCE = frozenset({MemoryEffectKind.WRITE})
 def _rule_of(op: Operation) -> Rule | None:
     """What replaces an operation; None: it stays as it is."""
     if op.regions:
-        return _LOOPS.get(type(op), distribute_branches)
+        return distribute_control
     if isinstance(op, func.CallOp):
         return _refuse_call
     if any(is_distributed(value) for value in (*op.operands, *op.results)):
@@ -217,7 +209,7 @@ class DistributeToSubgroupsPass(ModulePass):
         team = Subgroups(body.blocks[0], rows * columns, scratch)
         distributor = Distributor(team, _rule_of)
         for block in body.blocks:
-            distributor.run(block)
+            distributor.run(list(block.ops))
         distributor.finish()
         function.attributes[LEVEL] = StringAttr(SUBGROUP)
         function.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, [rows, columns])

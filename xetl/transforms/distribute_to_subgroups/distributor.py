@@ -8,13 +8,17 @@ and stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileAttr, TileType
+from xetl.ir.builder import OpT
+from xetl.ir.conversion import Carried
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
 from xetl.transforms.distribute_to_subgroups.exchange import convert_layout
@@ -52,9 +56,9 @@ class Distributor:
 
     # The walk -----------------------------------------------------------------------
 
-    def run(self, block: Block) -> None:
-        """Replace all operations of a block that need it."""
-        for op in list(block.ops):
+    def run(self, operations: Sequence[Operation]) -> None:
+        """Replace those of some operations that need it."""
+        for op in operations:
             self.team.move_before(op)
             rule = self._rule_of(op)
             if rule is None:
@@ -79,6 +83,45 @@ class Distributor:
             op.detach()
             op.erase(safe_erase=False)
         self._replaced.clear()
+
+    # Control flow, see `xetl.ir.conversion` ------------------------------------------
+
+    def carried(self, value: SSAValue, op: Operation) -> Carried:
+        """What is distributed is carried as its parts."""
+        if not is_distributed(value):
+            return Carried([value.type], lambda new: [new], _replace)
+        layout = self.layout(value)
+        return Carried(
+            [self.part_type(value)] * self.count(value),
+            lambda new: self.parts(new, layout),
+            self.give,
+        )
+
+    def converted(self, value: SSAValue) -> SSAValue:
+        """A scalar as it is: it has been replaced where it is used."""
+        return value
+
+    def convert(self, block: Block) -> None:
+        """Move the operations of a block to the open one, and replace them there."""
+        target = self.team.point.block
+        operations = list(block.ops)[:-1]
+        for op in operations:
+            op.detach()
+            target.add_op(op)
+        self.run(operations)
+        self.team.point = InsertPoint.at_end(target)
+
+    def inside(self, block: Block) -> AbstractContextManager[None]:
+        """For a while add to the end of ``block``."""
+        return self.team.inside(block)
+
+    def at(self, op: Operation) -> None:
+        """What is added from now on has the location of ``op``."""
+        self.team.location = op.location
+
+    def add(self, op: OpT) -> OpT:
+        """Add an operation."""
+        return self.team.add(op)
 
     # Values -------------------------------------------------------------------------
 
@@ -201,6 +244,8 @@ class Distributor:
         )
         return TileType(shape, type_.element_type, encoding)
 
-    def part_types(self, value: SSAValue) -> list[Attribute]:
-        """The types of all parts of a value."""
-        return [self.part_type(value)] * self.count(value)
+
+def _replace(old: SSAValue, new: Sequence[SSAValue]) -> None:
+    """Say which scalar stands for another one."""
+    new[0].name_hint = old.name_hint
+    old.replace_all_uses_with(new[0])
