@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, StringAttr, Vecto
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import shape_of
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType
@@ -22,6 +21,7 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
     is_map,
     is_matrix,
     map_of,
+    matrix_shape,
     plain,
     same_owners,
     tile_map,
@@ -156,16 +156,11 @@ def _map(value: SSAValue) -> Layout | None:
     return None if found is None else plain(found)
 
 
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    type_ = value.type
-    return type_.shape if isinstance(type_, TileType) else shape_of(type_)
-
-
 def _problem_of_value(value: SSAValue) -> str | None:
     found = _map(value)
     if found is None:
         return f"a value of type {value.type} has no map"
-    return problem_with(_shape(value), found)
+    return problem_with(matrix_shape(value), found)
 
 
 def _problem_of_operands(op: Operation) -> str | None:
@@ -174,7 +169,7 @@ def _problem_of_operands(op: Operation) -> str | None:
         if anchor is None or found is None:
             return f"operand {relation.index} of `{op.name}` has no map"
         wanted = plain(relation.backward(anchor))
-        shape = _shape(relation.operand)
+        shape = matrix_shape(relation.operand)
         if relation.is_strict and not same_owners(shape, found, wanted):
             return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
     return None

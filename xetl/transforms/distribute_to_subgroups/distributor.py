@@ -26,11 +26,14 @@ from xetl.transforms.distribute_to_subgroups.parts import (
     count_parts,
     is_distributed,
     keep_without_maps,
-    same_parts,
-    shape_of,
 )
 from xetl.transforms.distribute_to_subgroups.slicing import derived_parts
-from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
+from xetl.transforms.propagate_wg_maps.map_attributes import (
+    map_of,
+    matrix_shape,
+    same_owners,
+    tile_map,
+)
 
 Rule: TypeAlias = Callable[["Distributor", Any], None]
 """Replaces an operation, by what it adds and what it gives to `Distributor.give`."""
@@ -135,7 +138,7 @@ class Distributor:
     def _find_layout(self, value: SSAValue) -> Layout:
         type_ = value.type
         if not isinstance(type_, TileType):
-            return map_of(value) or self.everything(shape_of(value))
+            return map_of(value) or self.everything(matrix_shape(value))
         found = tile_map(value)
         # Blocked vectors and those of rank 1 have no map: all is everybody's.
         if type_.inner_blocks or found is None or found.rank != len(type_.shape):
@@ -158,7 +161,7 @@ class Distributor:
         """
         own = self.layout(value)
         parts = self._parts[value]
-        if layout is None or same_parts(shape_of(value), own, layout):
+        if layout is None or same_owners(matrix_shape(value), own, layout):
             return parts
         derived = derived_parts(self.team, value, layout)
         return self.moved(parts, value, own, layout) if derived is None else derived
@@ -173,7 +176,7 @@ class Distributor:
         """All of a value, in every subgroup."""
         if not is_distributed(value):
             return value
-        return self.parts(value, self.everything(shape_of(value)))[0]
+        return self.parts(value, self.everything(matrix_shape(value)))[0]
 
     def moved(
         self,
@@ -183,8 +186,8 @@ class Distributor:
         target: Layout,
     ) -> list[SSAValue]:
         """Parts of what is like ``value`` in one layout, from those in another."""
-        shape = shape_of(value)
-        if same_parts(shape, source, target):
+        shape = matrix_shape(value)
+        if same_owners(shape, source, target):
             return list(parts)
         element = vector_type(value).element_type
         return convert_layout(self.team, parts, shape, element, source, target)
@@ -202,7 +205,7 @@ class Distributor:
         own = self.layout(value)
         if layout is not None:
             parts = self.moved(parts, value, layout, own)
-        expected = count_parts(shape_of(value), own)
+        expected = count_parts(matrix_shape(value), own)
         assert len(parts) == expected, f"{len(parts)} parts, expected {expected}"
         self._parts[value] = list(parts)
 
@@ -218,14 +221,14 @@ class Distributor:
 
     def give_whole(self, value: SSAValue, new: SSAValue) -> None:
         """Say what stands for a value of any kind; every subgroup has all of it."""
-        shape = shape_of(value) if is_distributed(value) else (1,)
+        shape = matrix_shape(value) if is_distributed(value) else (1,)
         self.give_parts(value, [new], self.everything(shape))
 
     def count(self, value: SSAValue) -> int:
         """How many parts of a value a subgroup has."""
         if not is_distributed(value):
             return 1
-        return count_parts(shape_of(value), self.layout(value))
+        return count_parts(matrix_shape(value), self.layout(value))
 
     def part_type(self, value: SSAValue) -> Any:
         """The type of a part; of a value that is not distributed its own."""

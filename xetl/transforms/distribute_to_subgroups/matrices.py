@@ -32,8 +32,9 @@ from xetl.transforms.distribute_to_subgroups.exchange import reduce_across
 from xetl.transforms.distribute_to_subgroups.parts import (
     is_distributed,
     rebuilt,
-    shape_of,
 )
+from xetl.transforms.propagate_wg_maps.map_attributes import matrix_shape, transposed
+from xetl.transforms.propagate_wg_maps.rules import relations
 from xetl.transforms.remarks import remark
 
 
@@ -43,31 +44,14 @@ def distribute_mma(d: Distributor, op: TileMmaOp) -> None:
     So A is shared by those that stand side by side, and B by those below one another.
     """
     target = d.layout(op.result)
-    rows, columns = target.sg_data
-    depth = shape_of(op.a)[1]
-    left = d.parts(op.a, _like(target, (rows, depth)))
-    right = d.parts(op.b, _like(target, (depth, columns)))
-    pairs: list[list[SSAValue]] = [list(pair) for pair in product(left, right)]
-    if op.c is not None:
-        for pair, c in zip(pairs, d.parts(op.c, target)):
+    sides = [d.parts(each.operand, each.backward(target)) for each in relations(op)]
+    pairs: list[list[SSAValue]] = [list(pair) for pair in product(*sides[:2])]
+    for addends in sides[2:]:
+        for pair, c in zip(pairs, addends):
             pair.append(c)
     type_ = d.part_type(op.result)
     new = [d.team.add(rebuilt(op, operands, [type_])) for operands in pairs]
     d.give(op.result, [each.results[0] for each in new], target)
-
-
-def _like(layout: Layout, sg_data: tuple[int, int]) -> Layout:
-    """The same subgroups in the same places, with other data."""
-    return Layout(layout.sg_layout, sg_data, order=layout.order)
-
-
-def transposed(layout: Layout) -> Layout:
-    """The layout of the source of a transpose, from that of its result."""
-    return Layout(
-        layout.sg_layout[::-1],
-        layout.sg_data[::-1],
-        order=tuple(1 - dim for dim in layout.order),
-    )
 
 
 def distribute_transpose(
@@ -85,7 +69,7 @@ def _transpose_parts(d: Distributor, op: Operation) -> None:
     layout = d.layout(result)
     turned = transposed(layout)
     parts = d.parts(source, turned)
-    down, right = rounds(shape_of(source), turned)
+    down, right = rounds(matrix_shape(source), turned)
     order = [row * right + column for column in range(right) for row in range(down)]
     type_ = d.part_type(result)
     new = [d.team.insert(rebuilt(op, [parts[i]], [type_])) for i in order]
@@ -94,7 +78,7 @@ def _transpose_parts(d: Distributor, op: Operation) -> None:
 
 def distribute_shape_cast(d: Distributor, op: vector.ShapeCastOp) -> None:
     """A row that becomes a column is transposed; other shapes need the whole value."""
-    before, after = shape_of(op.source), shape_of(op.result)
+    before, after = matrix_shape(op.source), matrix_shape(op.result)
     if len(before) == 2 and 1 in before and after == before[::-1]:
         _transpose_parts(d, op)
     else:
@@ -109,12 +93,12 @@ def distribute_broadcast(
         derive_or_compute_by_all(d, op)
         return
     layout = d.layout(op.result)
-    before = shape_of(op.source)
+    before = matrix_shape(op.source)
     sizes = [1 if e == 1 else s for e, s in zip(before, layout.sg_data)]
     wanted = Layout(layout.sg_layout, tuple(sizes), order=layout.order)
     parts = d.parts(op.source, wanted)
     source_rounds = rounds(before, wanted)
-    down, right = rounds(shape_of(op.result), layout)
+    down, right = rounds(matrix_shape(op.result), layout)
     type_ = d.part_type(op.result)
     new: list[SSAValue] = []
     for row in range(down):
@@ -136,7 +120,7 @@ def distribute_reduce(d: Distributor, op: TileReduceOp) -> None:
     if isinstance(owner, TileConvLayoutOp) and is_combined_first(owner):
         source = owner.source
     layout, target = d.layout(source), d.layout(op.result)
-    parts, shape = d.parts(source), shape_of(source)
+    parts, shape = d.parts(source), matrix_shape(source)
     kind = op.kind.data
     new = reduce_across(d.team, kind, parts, shape, layout, op.dims, target)
     d.give(op.result, new, target)
@@ -179,7 +163,7 @@ def _reduce_groups(d: Distributor, op: TileReduceOp, size: int) -> None:
 
 def distribute_scan(d: Distributor, op: TileScanOp) -> None:
     """Along lines that a subgroup has in one part; others need the whole value."""
-    extent = shape_of(op.source)[op.dim]
+    extent = matrix_shape(op.source)[op.dim]
     if d.layout(op.result).sg_data[op.dim] == extent:
         distribute_elementwise(d, op)
     else:

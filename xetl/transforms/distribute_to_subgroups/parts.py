@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import prod
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.dialects.xetile.types import SHARED
-from xetl.language.distribution import Layout, origins, rounds
+from xetl.language.distribution import Layout, rounds
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.propagate_wg_maps.map_attributes import is_map, is_matrix
 
@@ -22,27 +20,6 @@ from xetl.transforms.propagate_wg_maps.map_attributes import is_map, is_matrix
 def is_distributed(value: SSAValue) -> bool:
     """Whether a subgroup holds parts of a value, instead of all of it."""
     return isinstance(value.type, TileType) or is_matrix(value)
-
-
-def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Rows and columns of a tile or of a vector."""
-    type_ = value.type
-    return (
-        type_.shape if isinstance(type_, TileType) else vector_type(value).get_shape()
-    )
-
-
-@lru_cache(maxsize=1024)
-def same_parts(shape: tuple[int, ...], left: Layout, right: Layout) -> bool:
-    """Whether all subgroups own the same sub-tiles in both, in the same order."""
-    return (
-        left.sg_data == right.sg_data
-        and left.subgroups == right.subgroups
-        and all(
-            origins(shape, left, sg) == origins(shape, right, sg)
-            for sg in range(left.subgroups)
-        )
-    )
 
 
 def count_parts(shape: Sequence[int], layout: Layout) -> int:

@@ -33,6 +33,7 @@ from xetl.language.distribution import Layout
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     is_matrix,
     map_of,
+    matrix_shape,
     transposed,
 )
 from xetl.transforms.propagate_wg_maps.rules import (
@@ -216,7 +217,7 @@ class Graph:
             if root in nodes:
                 nodes[root].weight = max(nodes[root].weight, cost)
             else:
-                rows, columns = _shape(value)
+                rows, columns = matrix_shape(value)
                 nodes[root] = Node((rows, columns), bits_of(value), cost)
         for op in self.whole:
             for operand in op.operands:
@@ -310,13 +311,6 @@ def can_reload(value: SSAValue) -> bool:
     return isinstance(op, LoadTileOp) and len(op.results) == 1 and can_retile(op.tile)
 
 
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    type_ = value.type
-    return (
-        type_.shape if isinstance(type_, TileType) else vector_type(value).get_shape()
-    )
-
-
 def bits_of(value: SSAValue) -> int:
     """Of an element of a vector or a tile; 64 for an index."""
     type_ = value.type
@@ -326,4 +320,4 @@ def bits_of(value: SSAValue) -> int:
 
 
 def _bytes(value: SSAValue) -> int:
-    return prod(_shape(value)) * max(1, bits_of(value) // 8)
+    return prod(matrix_shape(value)) * max(1, bits_of(value) // 8)

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects.base import shape_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
@@ -42,6 +43,12 @@ ReadsTile: TypeAlias = LoadTileOp | LoadGatherOp | AtomicRmwTileOp
 
 BRANCHES = (scf.IfOp, scf.ExecuteRegionOp, scf.IndexSwitchOp)
 """What gives the values that one of its regions ends with."""
+
+
+def matrix_shape(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a tile or of a vector."""
+    type_ = value.type
+    return type_.shape if isinstance(type_, TileType) else shape_of(type_)
 
 
 def is_matrix(value: SSAValue) -> bool:
