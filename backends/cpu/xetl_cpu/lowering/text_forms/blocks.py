@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import arguments_of
 from xetl.dialects.base import ints_of, vector_type
-from xetl.dialects.kinds_of_types import is_dense, is_vector
-from xetl.dialects.upstream import arith, gpu, scf
-from xetl.dialects.upstream import vector as vector_ops
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import gpu
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
     LoadTileOp,
@@ -25,7 +25,6 @@ from xetl.dialects.xetile import (
     TileMmaOp,
     TilePackOp,
     TileReduceOp,
-    TileScanOp,
     TileTransposeOp,
     TileType,
     TileUnpackOp,
@@ -33,6 +32,7 @@ from xetl.dialects.xetile import (
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.reductions import reduced
 from xetl.transforms.legalize_vectors.shapes import cast, permuted
+from xetl.transforms.unblock_values import unblocked_tile, values_that_stay_blocked
 from xetl_cpu.lowering.text_forms.parts import broadcast
 from xetl_cpu.lowering.text_forms.writing import replace_by
 
@@ -45,48 +45,17 @@ def is_blocked(value: SSAValue) -> bool:
 
 
 def make_blocks(kernel: gpu.FuncOp) -> None:
-    """Make the blocks of a kernel, unless they may be forgotten."""
-    if all(_commutes(op) for op in kernel.walk()):
+    """Make the blocks of a kernel where they may not be forgotten."""
+    if not values_that_stay_blocked(kernel):
         return
     for op in list(kernel.walk()):
-        for value in (*op.results, *_arguments(op)):
+        for value in (*op.results, *arguments_of(op)):
             if isinstance(value.type, TileType) and value.type.inner_blocks:
-                Rewriter.replace_value_with_new_type(value, _plain(value.type))
+                Rewriter.replace_value_with_new_type(value, unblocked_tile(value.type))
     for op in list(kernel.walk()):
         rule = _RULES.get(type(op))
         if rule is not None and any(is_blocked(v) for v in (*op.operands, *op.results)):
             rule(op)
-
-
-def _arguments(op: Operation) -> list[SSAValue]:
-    return [
-        arg for region in op.regions for block in region.blocks for arg in block.args
-    ]
-
-
-def _plain(type_: TileType) -> TileType:
-    encoding = type_.encoding
-    plain = encoding.replace(wg_map=encoding.wg_map, inner_blocks=())
-    return TileType(type_.shape, type_.element_type, plain)
-
-
-def _commutes(op: Operation) -> bool:
-    """True if an operation does the same to blocks as to whole values."""
-    if not any(is_blocked(value) for value in (*op.operands, *op.results)):
-        return True
-    if isinstance(op, TileReduceOp | TileBroadcastOp):
-        whole = [d for d in (0, 1) if d in op.dims and d + 2 in op.dims]
-        return len(op.dims) == 2 * len(whole)
-    if isinstance(op, arith.ConstantOp):
-        return is_dense(op.value) and op.value.is_splat()
-    if isinstance(op, vector_ops.BroadcastOp):
-        return not is_vector(op.operands[0].type)
-    if isinstance(op, TileScanOp):
-        return False
-    is_known = op.name.startswith(("arith.", "math.", "xetile.", "vector.fma"))
-    return is_known or isinstance(
-        op, scf.ForOp | scf.IfOp | scf.WhileOp | scf.YieldOp | scf.ConditionOp
-    )
 
 
 # Making them ------------------------------------------------------------------------
