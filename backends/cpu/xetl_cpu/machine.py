@@ -101,7 +101,7 @@ class Machine:
 
 
 _FMA_OF_32_BYTES = Costs(
-    fma=0.5, dot=2, load=0.5, latency=4, dot_latency=5, l2_bytes=32, step=0.5
+    fma=0.5, dot=2, load=0.5, latency=4, dot_latency=5, l2_bytes=32, step=0.8
 )
 
 FAMILIES = {
@@ -159,7 +159,7 @@ FAMILIES = {
         Machine(
             "avx2",
             Cache(32 * KB, 8),
-            Cache(256 * KB, 4),
+            Cache(512 * KB, 8),
             Cache(8 * MB, 16, 4),
             _FMA_OF_32_BYTES,
         ),
