@@ -95,14 +95,14 @@ def _int(name: str) -> Emit:
 
 def in_f32(
     em: Emitter, type_: Attribute, compute: Callable[[list[Value]], Value], *args: Any
-) -> Any:
+) -> Value:
     """Compute on f32 copies of f16/bf16 values and round once; others as they are."""
     if not is_narrow_float(type_):
         return compute(list(args))
     return narrow(em, compute([widen(em, arg) for arg in args]), type_)
 
 
-def with_f32_type(type_: Type) -> Any:
+def with_f32_type(type_: Type) -> Type:
     """The type with f32 in place of its element type."""
     return like(type_, F32)
 

@@ -42,7 +42,7 @@ def or_one(builder: Builder, value: Value) -> Value:
 
 def _is_harmless(divisor: Value, traps: tuple[int, ...]) -> bool:
     """A constant, or something else wherever this very value is one that traps."""
-    conditions: list[Any] = []
+    conditions: list[Value] = []
     while True:
         numbers = _numbers(divisor)
         if numbers:
@@ -57,7 +57,7 @@ def _is_harmless(divisor: Value, traps: tuple[int, ...]) -> bool:
         conditions.append(condition)
 
 
-def _excluded(condition: Any, value: Value) -> int | None:
+def _excluded(condition: Value, value: Value) -> int | None:
     """The number that a condition says ``value`` to be, in all lanes the same."""
     if not isinstance(condition, ll.ICMPInstr) or condition.op != "eq":
         return None

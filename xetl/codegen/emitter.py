@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from xetl.codegen.llvm import Builder, Module, Value, ll
+from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import I64, llvm_type, memory_type
 from xetl.errors import InternalError
 
@@ -26,7 +26,7 @@ EmitTable: TypeAlias = dict[type[Operation], Callable[..., None]]
 class Strided:
     """A memref: address of element 0, sizes and strides (elements) as LLVM values."""
 
-    address: Any
+    address: Value
     sizes: tuple[Any, ...]
     strides: tuple[Any, ...]
     element: Attribute
@@ -59,11 +59,11 @@ class Emitter:
                 raise InternalError(f"no code can be emitted for `{op.name}`")
             emit(self, op)
 
-    def get(self, value: SSAValue) -> Any:
-        """The LLVM value of an SSA value (a `Strided` for a memref)."""
+    def get(self, value: SSAValue) -> Value:
+        """The LLVM value of an SSA value that is no memref."""
         return self.values[value]
 
-    def all(self, values: Sequence[SSAValue]) -> list[Any]:
+    def all(self, values: Sequence[SSAValue]) -> list[Value]:
         """The LLVM values of several SSA values."""
         return [self.values[value] for value in values]
 
@@ -71,9 +71,10 @@ class Emitter:
         """Record what an SSA value became."""
         self.values[value] = emitted
 
-    def round_to_bf16(self, value: Value) -> Any:
+    def round_to_bf16(self, value: Value) -> Value | None:
         """The bits of an f32 as bf16 by what the target has; None: it has nothing."""
         del value
+        return None
 
     def strided(self, value: SSAValue) -> Strided:
         """The LLVM form of a memref value."""
@@ -81,9 +82,9 @@ class Emitter:
         assert isinstance(emitted, Strided)
         return emitted
 
-    def element_address(self, base: Strided, indices: Sequence[Any]) -> Value:
+    def element_address(self, base: Strided, indices: Sequence[Value]) -> Value:
         """The address of an element of a memref."""
-        offset: Any = None
+        offset: Value | None = None
         for index, stride in zip(indices, base.strides):
             term = multiply(self.builder, index, stride)
             offset = term if offset is None else add(self.builder, offset, term)
@@ -94,8 +95,12 @@ class Emitter:
         )
 
     def intrinsic(
-        self, name: str, result: Any, operands: Sequence[Any], flags: Sequence[str] = ()
-    ) -> Any:
+        self,
+        name: str,
+        result: Type,
+        operands: Sequence[Value],
+        flags: Sequence[str] = (),
+    ) -> Value:
         """Call an LLVM intrinsic by its full name; ``flags``: fast-math flags."""
         function = self.module.globals.get(name)
         if function is None:
@@ -131,7 +136,7 @@ def add(builder: Builder, left: Value, right: Value) -> Value:
     return left if is_constant(right, 0) else builder.add(left, right)
 
 
-def splat(builder: Builder, scalar: Any, lanes: int) -> Value:
+def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
     """A vector with the scalar in every lane."""
     vector = ll.VectorType(scalar.type, lanes)
     undefined = ll.Constant(vector, ll.Undefined)

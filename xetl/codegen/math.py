@@ -6,6 +6,7 @@ backend (`Emitter.math`), else the C library's, element by element.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xetl.codegen.arith import in_f32, suffix
@@ -62,7 +63,7 @@ LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"
 
 def _intrinsic(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Value]) -> Value:
+        def compute(args: Sequence[Value]) -> Value:
             type_ = args[0].type
             return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
 
@@ -73,7 +74,7 @@ def _intrinsic(name: str) -> Emit:
 
 def _function(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Value]) -> Value:
+        def compute(args: Sequence[Value]) -> Value:
             type_ = args[0].type
             element = getattr(type_, "element", type_)
             function = em.math(name, element, getattr(type_, "count", 1))
@@ -86,7 +87,7 @@ def _function(name: str) -> Emit:
 
 def _library(name: str) -> Emit:
     def emit(em: Emitter, op: Any) -> None:
-        def compute(args: list[Value]) -> Value:
+        def compute(args: Sequence[Value]) -> Value:
             if not isinstance(args[0].type, ll.VectorType):
                 return em.builder.call(_c_function(em, name, args), args)
             return em.builder.call(_lane_by_lane(em, name, args), args)
@@ -96,7 +97,7 @@ def _library(name: str) -> Emit:
     return emit
 
 
-def _c_function(em: Emitter, name: str, args: list[Any]) -> Value:
+def _c_function(em: Emitter, name: str, args: Sequence[Value]) -> Value:
     """The C function for scalars of a type."""
     type_ = args[0].type
     full = f"{name}f" if type_ == F32 else name
@@ -107,7 +108,7 @@ def _c_function(em: Emitter, name: str, args: list[Any]) -> Value:
     return known
 
 
-def _lane_by_lane(em: Emitter, name: str, args: list[Any]) -> Value:
+def _lane_by_lane(em: Emitter, name: str, args: Sequence[Value]) -> Value:
     """A function that calls the C function for each lane: many calls, but once."""
     type_ = args[0].type
     full = f"xetl_{name}_{suffix(type_)}"
@@ -129,7 +130,7 @@ def _lane_by_lane(em: Emitter, name: str, args: list[Any]) -> Value:
 
 
 def _rsqrt(em: Emitter, op: math.RsqrtOp) -> None:
-    def compute(args: list[Value]) -> Value:
+    def compute(args: Sequence[Value]) -> Value:
         type_ = args[0].type
         root = em.intrinsic(f"llvm.sqrt.{suffix(type_)}", type_, args)
         count = getattr(type_, "count", None)

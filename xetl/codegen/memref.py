@@ -55,7 +55,7 @@ def refine(base: Strided, type_: MemRefType[Attribute]) -> Strided:
     return Strided(base.address, tuple(sizes), tuple(strides), base.element)
 
 
-def _mixed(em: Emitter, static: Sequence[int | SSAValue]) -> list[Any]:
+def _mixed(em: Emitter, static: Sequence[int | SSAValue]) -> list[Value]:
     return [constant(v) if isinstance(v, int) else em.get(v) for v in static]
 
 
@@ -78,7 +78,7 @@ def _reinterpret_cast(em: Emitter, op: memref.ReinterpretCastOp) -> None:
         Strided(base.address, (), (constant(1),), base.element), offsets
     )
     view = Strided(address, tuple(sizes), tuple(strides), base.element)
-    type_: Any = op.result.type
+    type_ = op.result.type
     em.set(op.result, refine(view, type_))
 
 
@@ -89,7 +89,7 @@ def _subview(em: Emitter, op: memref.SubviewOp) -> None:
     offsets, sizes, steps = (_mixed(em, part) for part in lists)
     address = em.element_address(base, offsets)
     strides = [multiply(em.builder, *pair) for pair in zip(steps, base.strides)]
-    type_: Any = op.result.type
+    type_ = op.result.type
     kept = _kept_dims(op.mixed_sizes, type_.get_shape())
     view = Strided(
         address,
@@ -118,7 +118,7 @@ def _view(em: Emitter, op: memref.ViewOp) -> None:
     """Bytes as rows one behind the other."""
     base = em.strided(op.source)
     address = em.builder.gep(base.address, [em.get(op.byte_shift)], source_etype=I8)
-    type_: Any = op.result.type
+    type_ = op.result.type
     given = iter(em.all(op.sizes))
     sizes = [constant(n) if n >= 0 else next(given) for n in type_.get_shape()]
     strides = [constant(1)]
@@ -134,13 +134,14 @@ def _transpose(em: Emitter, op: memref.TransposeOp) -> None:
     base = em.strided(op.source)
     sizes = tuple(base.sizes[dim] for dim in op.dims)
     strides = tuple(base.strides[dim] for dim in op.dims)
-    type_: Any = op.result.type
+    type_ = op.result.type
     view = Strided(base.address, sizes, strides, base.element)
     em.set(op.result, refine(view, type_))
 
 
 def _dim(em: Emitter, op: memref.DimOp) -> None:
     base, index = em.strided(op.operands[0]), em.get(op.operands[1])
+    assert isinstance(index, ll.Constant)
     em.set(op.result, base.sizes[index.constant])
 
 
@@ -214,7 +215,7 @@ def _instruction(kind: str) -> str:
 
 def _swap_until(
     em: Emitter, op: memref.AtomicRmwOp, address: Value, value: Value
-) -> Any:
+) -> Value:
     """Read, combine, swap if nobody came in between; floats travel as their bits."""
     b = em.builder
     bits = ll.IntType(8 * byte_width(op.value.type))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -41,14 +42,15 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     _bind(em, op.results, carried)
 
 
-def _is_positive_constant(step: Any) -> bool:
-    return isinstance(getattr(step, "constant", None), int) and step.constant > 0
+def _is_positive_constant(step: Value) -> bool:
+    number = getattr(step, "constant", None)
+    return isinstance(number, int) and number > 0
 
 
-def _phi(em: Emitter, init: Any, block: Any) -> Any:
+def _phi(em: Emitter, init: Any, block: ll.Block) -> Value | Strided:
     """A phi that starts with ``init``; one for each part of a memref that varies."""
 
-    def start(part: Any) -> Any:
+    def start(part: Value) -> Value:
         phi = em.builder.phi(part.type)
         phi.add_incoming(part, block)
         return phi
@@ -58,7 +60,7 @@ def _phi(em: Emitter, init: Any, block: Any) -> Any:
     return rebuild(init, [start(part) for part in flatten(init)])
 
 
-def _close(phis: Any, values: list[Any], block: Any) -> None:
+def _close(phis: Any, values: list[Value], block: ll.Block) -> None:
     """Let each phi go on with its value at the end of ``block``."""
     for phi, value in zip(phis, values):
         for part, next_part in zip(flatten(phi), flatten(value)):
@@ -66,7 +68,7 @@ def _close(phis: Any, values: list[Any], block: Any) -> None:
             part.add_incoming(next_part, block)
 
 
-def _bind(em: Emitter, values: Any, emitted: list[Any]) -> None:
+def _bind(em: Emitter, values: Any, emitted: Sequence[Value | Strided]) -> None:
     for value, item in zip(values, emitted):
         is_memref = isinstance(item, Strided)
         em.set(value, refine(item, value.type) if is_memref else item)
@@ -79,10 +81,10 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
         return
     yes, no, after = (b.append_basic_block(f"if.{n}") for n in ("then", "else", "end"))
     b.cbranch(condition, yes, no)
-    ends: list[tuple[Any, list[Any]]] = []
+    ends: list[tuple[Any, list[Value]]] = []
     for block, region in ((yes, op.then_region), (no, op.else_region)):
         b.position_at_end(block)
-        results: list[Any] = []
+        results: list[Value] = []
         if region.blocks:
             em.emit_block(region.block)
             last = region.block.last_op
@@ -151,7 +153,7 @@ def flatten(value: Value | Strided) -> list[Value]:
     return [value]
 
 
-def rebuild(like: Any, parts: list[Any]) -> Any:
+def rebuild(like: Value | Strided, parts: Sequence[Value]) -> Value | Strided:
     """The inverse of `flatten`."""
     if not isinstance(like, Strided):
         return parts[0]

@@ -21,7 +21,7 @@ from xetl.codegen.emitter import (
     splat,
     vector_of,
 )
-from xetl.codegen.llvm import Value, ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import (
     I32,
     I64,
@@ -167,7 +167,7 @@ def _from_memory(em: Emitter, value: Value, type_: VectorType[Attribute]) -> Val
     )
 
 
-def _memory_vector(type_: VectorType[Attribute]) -> Any:
+def _memory_vector(type_: VectorType[Attribute]) -> Type:
     return ll.VectorType(memory_type(type_.element_type), llvm_type(type_).count)
 
 
@@ -179,7 +179,7 @@ def _load(em: Emitter, op: vector.LoadOp) -> None:
     base = em.strided(op.base)
     _require_unit(base)
     address = em.element_address(base, em.all(op.indices))
-    type_: Any = op.result.type
+    type_ = op.result.type
     align = byte_width(type_.element_type)
     loaded = em.builder.load(address, typ=_memory_vector(type_), align=align)
     em.set(op.result, _from_memory(em, loaded, type_))
@@ -197,7 +197,7 @@ def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> None:
     base = em.strided(op.base)
     _require_unit(base)
     address = em.element_address(base, em.all(op.indices))
-    type_: Any = op.result.type
+    type_ = op.result.type
     mask, passed = em.get(op.mask), em.get(op.pass_thru)
     memory = _memory_vector(type_)
     name = f"llvm.masked.load.{suffix(memory)}.p0"
@@ -221,17 +221,17 @@ def _maskedstore(em: Emitter, op: vector.MaskedstoreOp) -> None:
 
 
 def masked_call(
-    em: Emitter, name: str, result: Any, operands: list[Any], pointer: int, align: int
-) -> Any:
+    em: Emitter, name: str, result: Any, operands: list[Value], pointer: int, align: int
+) -> Value:
     """Call a masked intrinsic; LLVM 22 takes the alignment as an attribute."""
-    call = em.intrinsic(name, result, operands)
+    call: Any = em.intrinsic(name, result, operands)
     attributes = ll.values.ArgumentAttributes()
     attributes.align = align
     call.arg_attributes[pointer] = attributes
     return call
 
 
-def _addresses(em: Emitter, base: Strided, op: Any, indices: Any) -> Any:
+def _addresses(em: Emitter, base: Strided, op: Any, indices: Any) -> Value:
     start = em.element_address(base, em.all(op.indices))
     lanes = indices.type.count
     wide = ll.VectorType(I64, lanes)
@@ -247,7 +247,7 @@ def _addresses(em: Emitter, base: Strided, op: Any, indices: Any) -> Any:
 
 def _gather(em: Emitter, op: vector.GatherOp) -> None:
     base = em.strided(op.base)
-    type_: Any = op.result.type
+    type_ = op.result.type
     addresses = _addresses(em, base, op, em.get(op.index_vec))
     memory = _memory_vector(type_)
     passed = _to_memory(em, em.get(op.pass_thru), type_.element_type)

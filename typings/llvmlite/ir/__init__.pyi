@@ -73,6 +73,7 @@ class Instruction(NamedValue):
     operands: list[Value]
     parent: Block
     align: int | None
+    metadata: dict[str, Any]
     def set_metadata(self, name: str, node: Any) -> None: ...
     def __init__(
         self,

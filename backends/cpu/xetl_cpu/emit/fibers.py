@@ -19,7 +19,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, constant
-from xetl.codegen.llvm import Builder, Value, ll
+from xetl.codegen.llvm import Builder, Type, Value, ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl_cpu.dialect import BarrierOp, FibersOp
@@ -49,7 +49,7 @@ _START = bytes.fromhex(
 _SWITCHBOARD, _BUFFERS, _LOG, _PROGRAM, _CAPTURED = 0, 1, 2, 3, 6
 
 
-def _machine_code(em: KernelEmitter, name: str, code: bytes) -> Any:
+def _machine_code(em: KernelEmitter, name: str, code: bytes) -> Value:
     """The address of some instructions among the code."""
     known = em.module.globals.get(name)
     if known is None:
@@ -68,7 +68,7 @@ def _switch(em: KernelEmitter, b: Builder, save: Value, load: Value) -> None:
     b.call(function, [save, load])
 
 
-def _word(b: Builder, base: Value, index: Any) -> Any:
+def _word(b: Builder, base: Value, index: Value | int) -> Value:
     index = constant(index) if isinstance(index, int) else index
     return b.gep(base, [index], source_etype=I64)
 
@@ -136,7 +136,7 @@ def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
     b.position_at_end(after)
 
 
-def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Any:
+def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Value:
     """``void fiber(context, number)``; it never returns but switches away for good."""
     name = str(em.module.get_unique_name("xetl_fiber"))
     body = define(em.module, name, VOID, [("context", PTR), ("number", I64)])
@@ -148,7 +148,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Any:
     inner = em.inside(body, constants)
     b = inner.builder
 
-    def field(index: int, type_: Any) -> Any:
+    def field(index: int, type_: Type) -> Value:
         return b.load(_word(b, context, index), typ=type_, align=8)
 
     board, buffers = field(_SWITCHBOARD, PTR), field(_BUFFERS, PTR)
@@ -158,7 +158,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Any:
     inner.scratch = b.gep(buffers, [skip], source_etype=I8)
     index = _CAPTURED
     for value in outside:
-        parts: list[Any] = []
+        parts: list[Value] = []
         for part in flatten(em.get(value)):
             if not isinstance(part, ll.Constant):
                 part = field(index, part.type)

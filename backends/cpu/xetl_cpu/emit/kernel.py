@@ -18,7 +18,7 @@ from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant
-from xetl.codegen.llvm import Builder, ll
+from xetl.codegen.llvm import Builder, Type, Value, ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
     F32,
@@ -84,16 +84,18 @@ class KernelEmitter(Emitter):
     is_checked: bool = False
     log: Any = None
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    program: Sequence[Any] = ()
+    program: Sequence[Value] = ()
     next_trip: Any = None
-    fiber: tuple[Any, Any] | None = None
+    fiber: tuple[Value, Value] | None = None
 
-    def slot(self, index: int, type_: Any = I64) -> Any:
+    def slot(self, index: int, type_: Type = I64) -> Value:
         """Load a slot."""
         address = self.builder.gep(self.slots, [constant(index)], source_etype=I64)
         return self.builder.load(address, typ=type_, align=8)
 
-    def inside(self, function: Any, values: dict[SSAValue, Any]) -> KernelEmitter:
+    def inside(
+        self, function: ll.Function, values: dict[SSAValue, Any]
+    ) -> KernelEmitter:
         """An emitter for the body of a task function."""
         builder = ll.IRBuilder(function.append_basic_block("entry"))
         return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
@@ -107,7 +109,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     function = kernel_of(module)
     llvm = ll.Module("xetl")
 
-    def functions(name: str, element: Any, lanes: int) -> Any:
+    def functions(name: str, element: Any, lanes: int) -> Value:
         return emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
 
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
@@ -170,7 +172,7 @@ def lines(count: int) -> int:
     return -(-count // _LINE) * _LINE
 
 
-def bytes_of(b: Builder, count: Any, width: int) -> Any:
+def bytes_of(b: Builder, count: Any, width: int) -> Value:
     """Of ``count`` elements (a value), up to the end of a cache line."""
     raw = b.mul(count, constant(width))
     return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
@@ -257,7 +259,7 @@ def _fence(em: KernelEmitter, op: FenceOp) -> None:
     em.builder.fence("acq_rel")
 
 
-def _c_type(type_: Attribute) -> Any:
+def _c_type(type_: Attribute) -> Type:
     return PTR if isinstance(type_, LLVMPointerType) else llvm_type(type_)
 
 

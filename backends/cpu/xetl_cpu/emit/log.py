@@ -76,7 +76,7 @@ def emit_log(em: Any, op: LogOp) -> None:
         b.position_at_end(after)
 
 
-def _word(b: Builder, record: Value, index: Any) -> Any:
+def _word(b: Builder, record: Value, index: Value) -> Value:
     return b.gep(record, [index], source_etype=I64)
 
 

@@ -10,8 +10,6 @@ once, before anything is written:
 
 from __future__ import annotations
 
-from typing import Any
-
 from xetl.codegen.emitter import EmitTable, Strided, constant
 from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.types import I8, I64, PTR, byte_width
@@ -88,9 +86,9 @@ def _use_what_is_brought(
     b.position_at_end(done)
 
 
-def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Any]:
-    source = em.get(op.source)
-    words = [em.builder.ptrtoint(source.address, I64), *source.strides]
+def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Value]:
+    source = em.strided(op.source)
+    words: list[Value] = [em.builder.ptrtoint(source.address, I64), *source.strides]
     words += em.all(op.facts)
     words += [constant(word) for word in ints_of(op.layout)]
     assert len(words) <= HEADER_WORDS

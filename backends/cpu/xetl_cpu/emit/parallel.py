@@ -13,6 +13,7 @@ first line of its thread's scratch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -177,7 +178,7 @@ def _fork(em: KernelEmitter, task: Value, context: Value, threads: Value) -> Non
     b.position_at_end(after)
 
 
-def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -> Any:
+def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -> Value:
     """``void task(args, dims, steps, context)``: as numba's pool calls it."""
     name: str = em.module.get_unique_name("xetl_task")
     params = [(n, PTR) for n in ("args", "dims", "steps", "context")]
@@ -216,7 +217,7 @@ def _load_captured(
     index = _CAPTURED
     for value in outside:
         like = em.get(value)
-        parts: list[Any] = []
+        parts: list[Value] = []
         for part in flatten(like):
             if isinstance(part, ll.Constant):
                 parts.append(part)
@@ -228,7 +229,11 @@ def _load_captured(
 
 
 def _take_ranges(
-    inner: KernelEmitter, op: scf.ParallelOp, scratch: Value, own: Any, words: list[Any]
+    inner: KernelEmitter,
+    op: scf.ParallelOp,
+    scratch: Value,
+    own: Any,
+    words: Sequence[Value],
 ) -> None:
     """The thread's own range first, then what is left of the others'."""
     b, (trips, threads) = inner.builder, words
@@ -293,7 +298,7 @@ _INVOKE = "xsmm_intel_amx_tile_config_invoke"
 _STATE_BYTES = 64
 
 
-def set_up_tiles(em: Emitter, op: ThreadTilesOp) -> Any:
+def set_up_tiles(em: Emitter, op: ThreadTilesOp) -> Value | None:
     """Before a thread's first trip; gives what `give_back_tiles` wants to know."""
     if op.library is None:
         emit_configure(em.builder)

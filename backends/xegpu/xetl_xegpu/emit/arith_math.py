@@ -15,7 +15,7 @@ from typing import Any
 from xetl.codegen import arith as core
 from xetl.codegen.arith import in_f32, narrow
 from xetl.codegen.emitter import Emit, splat
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.math import FUNCTIONS
 from xetl.codegen.types import (
     F32,
@@ -39,7 +39,7 @@ _KINDS = {
 }
 
 
-def _is_bool(type_: Any) -> bool:
+def _is_bool(type_: Type) -> bool:
     return getattr(type_, "element", type_) == I1
 
 
@@ -51,7 +51,7 @@ def _combining(kind: str) -> Emit:
             em.set(op.result, same(left, right))
             return
 
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             return combine(em, kind, *args)
 
         em.set(op.result, in_f32(em, op.result.type, compute, left, right))
@@ -59,12 +59,12 @@ def _combining(kind: str) -> Emit:
     return emit
 
 
-def _is_vector(type_: Any) -> bool:
+def _is_vector(type_: Type) -> bool:
     return isinstance(type_, ll.VectorType)
 
 
 def _remf(em: KernelEmitter, op: arith.RemfOp) -> None:
-    def compute(args: list[Any]) -> Any:
+    def compute(args: list[Value]) -> Value:
         type_ = opencl_type(args[0].type)
         return em.call(function("fmod", type_, type_, type_), args)
 
@@ -133,7 +133,7 @@ def _bool_to_float(em: KernelEmitter, op: Any, one: float) -> None:
     em.set(op.result, narrow(em, chosen, type_) if is_narrow else chosen)
 
 
-def _exact_in_f32(em: KernelEmitter, value: Any, is_unsigned: bool) -> Any:
+def _exact_in_f32(em: KernelEmitter, value: Value, is_unsigned: bool) -> Value:
     """An integer that f32 holds, and that rounds to 16 bits as ``value`` does.
 
     Of a large i32 the last 8 bits say only that it lies between two numbers.
@@ -166,7 +166,7 @@ def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
 
 def _function(name: str) -> Emit:
     def emit(em: Any, op: Any) -> None:
-        def compute(args: list[Any]) -> Any:
+        def compute(args: list[Value]) -> Value:
             type_ = opencl_type(args[0].type)
             return em.call(function(name, type_, *[type_] * len(args)), args)
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import I1, I32, I64, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
@@ -69,11 +69,11 @@ def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
                 b.store(piece, at, align=shape.bits // 8)
 
 
-def _item(elements: _Elements, number: int) -> Any:
+def _item(elements: _Elements, number: int) -> Value:
     """An item of a lane: one element, or some side by side."""
     b, shape = elements.em.builder, elements.shape
     element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
-    item: Any = None
+    item: Value | None = None
     for part in range(elements.parts):
         address, inside = elements.at(number, part)
         at = b.inttoptr(b.select(inside, address, elements.status), GLOBAL)
@@ -82,13 +82,14 @@ def _item(elements: _Elements, number: int) -> Any:
         if elements.parts > 1:
             found = b.shl(b.zext(found, whole), whole(part * shape.bits))
         item = found if item is None else b.or_(item, found)
+    assert item is not None
     return item
 
 
-def _together(em: KernelEmitter, items: list[Any], type_: Any) -> Any:
+def _together(em: KernelEmitter, items: list[Value], type_: Type) -> Value:
     if len(items) == 1:
         return items[0]
-    value: Any = ll.Constant(type_, ll.Undefined)
+    value: Value = ll.Constant(type_, ll.Undefined)
     for number, item in enumerate(items):
         value = em.builder.insert_element(value, item, I32(number))
     return value
@@ -113,7 +114,7 @@ class _Elements:
         self._row = self._line(y, height, pitch)
         self._column = self._line(x, columns, step)
 
-    def at(self, item: int, part: int) -> tuple[Any, Any]:
+    def at(self, item: int, part: int) -> tuple[Value, Value]:
         """Address of a part of an item, and whether it lies inside."""
         b = self.em.builder
         row, column = self._place(item, part)
@@ -135,14 +136,14 @@ class _Elements:
         return (item, False), (left + part, True)
 
     def _line(
-        self, start: Any, extent: Any, step: Any
-    ) -> Callable[[Place], tuple[Any, Any]]:
+        self, start: Value, extent: Value, step: Value
+    ) -> Callable[[Place], tuple[Value, Value]]:
         """Of a row or a column: its distance in bytes, and whether it lies inside."""
         b = self.em.builder
         first, count = self._inside(start, extent)
 
         @cache
-        def found(place: Place) -> tuple[Any, Any]:
+        def found(place: Place) -> tuple[Value, Value]:
             number, of_lane = place
             index = I32(number)
             if of_lane:
@@ -153,11 +154,11 @@ class _Elements:
 
         return found
 
-    def _inside(self, start: Any, extent: Any) -> tuple[Any, Any]:
+    def _inside(self, start: Value, extent: Value) -> tuple[Value, Value]:
         """The first row or column of a block that lies inside, and how many do: i32."""
         b = self.em.builder
 
-        def limited(number: Any) -> Any:
+        def limited(number: Any) -> Value:
             positive = b.select(b.icmp_signed("<", number, I64(0)), I64(0), number)
             is_large = b.icmp_signed(">", positive, I64(_MANY))
             return b.trunc(b.select(is_large, I64(_MANY), positive), I32)
@@ -175,7 +176,7 @@ def is_straight(op: BlockOp) -> bool:
     return shape.mode == "transform" or shape.columns % SUBGROUP_SIZE == 0
 
 
-def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Any]:
+def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
     """Address, width and pitch in bytes, height, (x, y), and the step if any."""
     b = em.builder
     given = [SSAValue.get(v) for v in op.surface if v is not None]
@@ -187,7 +188,7 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Any]:
         # A block below the last row is not stored at all.
         alive = allowed(em, I1(1))
         y = y if always(alive) else b.select(alive, y, height)
-    place: Any = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
+    place: Value = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
     for index, number in enumerate((x, y)):
         place = b.insert_element(place, number, I32(index))
     pointer = pointer_for_call(em, base, kind, op.hints)
@@ -251,7 +252,7 @@ _WORD = 32
 """Bits that x86 gathers at once; see the top of the file."""
 
 
-def _moved_type(em: KernelEmitter, type_: Any, bits: int) -> Any:
+def _moved_type(em: KernelEmitter, type_: Type, bits: int) -> Type:
     """As what a value of so many bits goes to private memory and comes back."""
     element = getattr(type_, "element", type_)
     is_narrow = isinstance(element, ll.IntType) and element.width < _WORD

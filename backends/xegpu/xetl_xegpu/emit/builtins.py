@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Type, ll
 from xetl.codegen.types import F32, F64, HALF, I8, I16, I32, I64
 from xetl.devices import Access, Device
 from xetl.errors import InternalError
@@ -56,7 +56,7 @@ def mangle(name: str, parameters: Sequence[str]) -> str:
     return f"_Z{len(name)}{name}{''.join(codes) or 'v'}"
 
 
-def llvm_type(text: str) -> Any:
+def llvm_type(text: str) -> Type:
     """The LLVM type of an OpenCL C type."""
     space, _, scalar, count, star = _parts(text)
     if star:
@@ -173,7 +173,7 @@ class Builtin:
         return mangle(self.name, self.parameters)
 
     @property
-    def type(self) -> Any:
+    def type(self) -> ll.FunctionType:
         """The LLVM type."""
         types = [llvm_type(parameter) for parameter in self.parameters]
         return ll.FunctionType(llvm_type(self.result), types)

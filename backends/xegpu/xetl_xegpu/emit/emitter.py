@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Module, Value, ll
 from xetl.codegen.types import I32, PTR
 from xetl.devices import Device
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
@@ -45,9 +45,9 @@ class Ending:
         words: two of them in shared memory; not 0 if somebody is dead.
     """
 
-    alive: Any
-    turn: Any
-    words: Any
+    alive: Value
+    turn: Value
+    words: Value
 
 
 @dataclass
@@ -67,21 +67,21 @@ class KernelEmitter(Emitter):
 
     device: Device = field(kw_only=True)
     entry: Any = None
-    slm: Any = None
-    status: Any = None
+    slm: Value | None = None
+    status: Value | None = None
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     named_barriers: dict[int, Any] = field(default_factory=dict[int, Any])
     ending: Ending | None = None
     multiplies: bool = False
 
-    def status_words(self) -> Any:
+    def status_words(self) -> Value:
         """Where the status words are: memory that may be read at any time."""
         if self.status is None:
             text = "a kernel's last argument is no address of status words"
             raise InternalError(text)
         return self.status
 
-    def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
+    def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
         """Call a builtin; functions of numbers for each, where these are apart."""
         b = self.builder
         is_elementary = builtin.name in builtins.MATH and any(map(is_vector, operands))
@@ -90,11 +90,11 @@ class KernelEmitter(Emitter):
             return b.each(partial(self._call, one), *operands)
         return self._call(builtin, *operands)
 
-    def _call(self, builtin: Builtin, *operands: Any) -> Any:
+    def _call(self, builtin: Builtin, *operands: Any) -> Value:
         function = declare(self.module, builtin)
         return self.builder.call(function, list(operands), cconv="spir_func")
 
-    def private_array(self, element: Any, count: int) -> Any:
+    def private_array(self, element: Any, count: int) -> Value:
         """Memory of this lane, reserved on entry: SPIR-V has no other."""
         with self.builder.goto_block(self.entry):
             memory = self.builder.alloca(ll.ArrayType(element, count))
@@ -107,17 +107,17 @@ class KernelEmitter(Emitter):
         barrier = builtins.function("barrier", "void", "uint")
         self.call(barrier, [I32(_LOCAL_AND_GLOBAL)])
 
-    def round_to_bf16(self, value: Any) -> Any:
+    def round_to_bf16(self, value: Value) -> Value:
         """f32 as the bits of a bf16: one instruction where bits would take eight."""
         lanes = getattr(value.type, "count", 1)
         return self.call(builtins.to_bf16(lanes), [value])
 
-    def lane(self) -> Any:
+    def lane(self) -> Value:
         """The number of this lane in its subgroup, i32."""
         return self.call(builtins.function("get_sub_group_local_id", "uint"), [])
 
 
-def declare(module: Any, builtin: Builtin) -> Any:
+def declare(module: Module, builtin: Builtin) -> Value:
     """The declaration of a builtin, made once a module."""
     known = module.globals.get(builtin.symbol)
     if known is None:
@@ -127,7 +127,7 @@ def declare(module: Any, builtin: Builtin) -> Any:
     return known
 
 
-def combine(em: KernelEmitter, kind: str, left: Any, right: Any) -> Any:
+def combine(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
     """``left kind right``, of numbers or vectors."""
     b, element = em.builder, getattr(left.type, "element", left.type)
     if not isinstance(element, ll.IntType):
@@ -142,7 +142,7 @@ def combine(em: KernelEmitter, kind: str, left: Any, right: Any) -> Any:
     return getattr(b, method)(left, right)
 
 
-def _combine_floats(em: KernelEmitter, kind: str, left: Any, right: Any) -> Any:
+def _combine_floats(em: KernelEmitter, kind: str, left: Value, right: Value) -> Value:
     if kind in SUMS:
         return getattr(em.builder, ON_FLOATS[kind].llvm)(left, right)
     chosen = extreme(em, f"f{kind[:3]}", left, right)
@@ -154,7 +154,7 @@ def _combine_floats(em: KernelEmitter, kind: str, left: Any, right: Any) -> Any:
     return b.select(unordered, b.fadd(left, right), chosen)
 
 
-def extreme(em: KernelEmitter, name: str, left: Any, right: Any) -> Any:
+def extreme(em: KernelEmitter, name: str, left: Value, right: Value) -> Value:
     """``fmin`` or ``fmax``: NaN only if both are."""
     type_ = opencl_type(left.type)
     return em.call(function(name, type_, type_, type_), [left, right])

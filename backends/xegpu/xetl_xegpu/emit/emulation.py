@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xetl.codegen.arith import round_to_bf16
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
 from xetl_xegpu.emit.builtins import Builtin, Product, find_builtin, function
 from xetl_xegpu.emit.emitter import declare
@@ -26,7 +26,7 @@ from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import PIECE
 
 
-def define_builtins(module: Any, *, emulates_intel: bool) -> None:
+def define_builtins(module: Module, *, emulates_intel: bool) -> None:
     """Define what an `llvmlite.ir.Module` declares and no driver knows.
 
     Args:
@@ -63,30 +63,30 @@ class Body:
         builtin: what the function is.
     """
 
-    builder: Any
+    builder: Builder
     builtin: Builtin
 
     @property
-    def arguments(self) -> Sequence[Any]:
+    def arguments(self) -> Sequence[Value]:
         """Of the function."""
         return self.builder.function.args
 
-    def call(self, builtin: Builtin, operands: Sequence[Any]) -> Any:
+    def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
         """Call another builtin."""
         found = declare(self.builder.module, builtin)
         return self.builder.call(found, list(operands), cconv="spir_func")
 
-    def lane(self) -> Any:
+    def lane(self) -> Value:
         """The number of this lane, i32."""
         return self.call(function("get_sub_group_local_id", "uint"), [])
 
-    def broadcast(self, value: Any, lane: int) -> Any:
+    def broadcast(self, value: Value, lane: int) -> Value:
         """An i32 as a lane has it."""
         builtin = function("sub_group_broadcast", "uint", "uint", "uint")
         return self.call(builtin, [value, I32(lane)])
 
     @contextmanager
-    def loop(self, count: int) -> Generator[Any]:
+    def loop(self, count: int) -> Generator[Value]:
         """For i below ``count``, an i32; nothing is carried."""
         b = self.builder
         before, inside = b.block, b.append_basic_block("row")
@@ -102,17 +102,17 @@ class Body:
         b.position_at_end(after)
 
 
-def together(builder: Any, items: Sequence[Any]) -> Any:
+def together(builder: Builder, items: Sequence[Value]) -> Value:
     """Numbers as a vector; a single one stays a number."""
     if len(items) == 1:
         return items[0]
-    value: Any = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
+    value: Value = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
     for number, item in enumerate(items):
         value = builder.insert_element(value, item, I32(number))
     return value
 
 
-def behind(function: Any) -> Any:
+def behind(function: ll.Function) -> ll.Function:
     """The function that does the work: another one if there is anything narrow.
 
     Args:
@@ -136,7 +136,7 @@ def behind(function: Any) -> Any:
     return other
 
 
-def _as_words(type_: Any) -> Any:
+def _as_words(type_: Type) -> Type:
     count = getattr(type_, "count", 1)
     if count % 2 or getattr(type_, "element", None) != I16:
         return type_
@@ -163,13 +163,13 @@ def _define_lane_product(body: Body) -> None:
     b.ret(together(b, sums))
 
 
-def _items(b: Any, value: Any, count: int) -> list[Any]:
+def _items(b: Builder, value: Value, count: int) -> list[Value]:
     if count == 1:
         return [value]
     return [b.extract_element(value, I32(i)) for i in range(count)]
 
 
-def _broadcast(body: Body, value: Any, lane: int) -> Any:
+def _broadcast(body: Body, value: Value, lane: int) -> Value:
     """A number as a lane has it; of 64 bits in halves."""
     b, type_ = body.builder, value.type
     if type_ == F32:
@@ -210,7 +210,7 @@ class _Numbers:
     product: Product
     asked: dict[tuple[int, int], Any] = field(default_factory=dict[Any, Any])
 
-    def left(self, m: int, k: int) -> Any:
+    def left(self, m: int, k: int) -> Value:
         """A[m, k]; see `xetl_xegpu.simt.DpasOp` for the lane that holds it."""
         if self.product.a == "tf32":
             item, lane, shift = m // 2, m % 2 * 8 + k, 0
@@ -220,20 +220,20 @@ class _Numbers:
         shift = m % 2 * 16 + part * self.product.bits
         return self._number(self._asked(m // 2, lane), shift, self.product.a)
 
-    def _asked(self, dword: int, lane: int) -> Any:
+    def _asked(self, dword: int, lane: int) -> Value:
         """A dword of A as a lane has it, asked for once."""
         if (dword, lane) not in self.asked:
             mine = _dword(self.body.builder, self.body.arguments[0], dword)
             self.asked[dword, lane] = self.body.broadcast(mine, lane)
         return self.asked[dword, lane]
 
-    def right(self, k: int) -> Any:
+    def right(self, k: int) -> Value:
         """B[k] of this lane's column."""
         dword, part = divmod(k, 32 // self.product.bits)
         mine = _dword(self.body.builder, self.body.arguments[1], dword)
         return self._number(mine, part * self.product.bits, self.product.b)
 
-    def _number(self, dword: Any, shift: int, type_: str) -> Any:
+    def _number(self, dword: Value, shift: int, type_: str) -> Value:
         """The bits of a dword from ``shift`` on, as f32 or i32."""
         b = self.body.builder
         if type_ == "tf32":
@@ -247,7 +247,7 @@ class _Numbers:
         extend = b.sext if type_ == "i8" else b.zext
         return extend(b.trunc(low, I8), I32)
 
-    def start(self, m: int) -> Any:
+    def start(self, m: int) -> Value:
         """C[m], to add to."""
         b, c = self.body.builder, self.body.arguments[2]
         value = c if self.product.rows == 1 else b.extract_element(c, I32(m))
@@ -255,7 +255,7 @@ class _Numbers:
             return b.bitcast(b.shl(b.zext(value, I32), I32(16)), F32)
         return b.fpext(value, F32) if self.product.acc == "f16" else value
 
-    def result(self, sums: list[Any]) -> Any:
+    def result(self, sums: list[Value]) -> Value:
         """The sums, rounded once, as the function gives them."""
         b = self.body.builder
         if self.product.acc == "f16":
@@ -265,7 +265,7 @@ class _Numbers:
         return together(b, sums)
 
 
-def _dword(b: Any, items: Any, number: int) -> Any:
+def _dword(b: Builder, items: Any, number: int) -> Value:
     """32 bits of an operand: of a vector or a number, of 16 or 32 bits an item."""
     count = getattr(items.type, "count", 1)
     element = getattr(items.type, "element", items.type)
@@ -293,17 +293,17 @@ def _define_block(body: Body) -> None:
 class _Surface:
     """The arguments of a block function, and the lane that runs it."""
 
-    b: Any
+    b: Builder
     shape: BlockShape
-    base: Any
-    width: Any
-    height: Any
-    pitch: Any
-    x: Any
-    y: Any
-    step: Any
-    memory: Any
-    lane: Any
+    base: Value
+    width: Value
+    height: Value
+    pitch: Value
+    x: Value
+    y: Value
+    step: Value
+    memory: Value
+    lane: Value
 
     @classmethod
     def of(cls, body: Body) -> _Surface:
@@ -322,7 +322,7 @@ class _Surface:
         """Elements of an item."""
         return self.shape.item_bits // self.shape.bits
 
-    def place_of(self, item: Any) -> tuple[Any, Any]:
+    def place_of(self, item: Value) -> tuple[Value, Value]:
         """Row and column, in the block, of the first element of an item."""
         b, shape = self.b, self.shape
         if shape.mode == "transpose":
@@ -337,7 +337,7 @@ class _Surface:
         column = b.mul(b.urem(number, row_items), I32(self.parts))
         return b.udiv(number, row_items), b.add(left, column)
 
-    def element(self, item: Any, part: int) -> tuple[Any, Any]:
+    def element(self, item: Value, part: int) -> tuple[Value, Value]:
         """Address of a part of an item, and whether it lies inside."""
         b = self.b
         number = self.x.type
@@ -356,16 +356,16 @@ class _Surface:
         offset = b.add(start, b.sext(left, I64))
         return b.gep(self.base, [offset], source_etype=I8), inside
 
-    def item_address(self, item: Any) -> Any:
+    def item_address(self, item: Value) -> Value:
         """Where the private memory has an item."""
         type_ = ll.IntType(self.shape.item_bits)
         return self.b.gep(self.memory, [item], source_etype=type_)
 
 
-def _load(surface: _Surface, item: Any) -> None:
+def _load(surface: _Surface, item: Value) -> None:
     b, shape = surface.b, surface.shape
     element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
-    value: Any = None
+    value: Value | None = None
     for part in range(surface.parts):
         address, inside = surface.element(item, part)
         before = b.block
@@ -380,10 +380,11 @@ def _load(surface: _Surface, item: Any) -> None:
             continue
         placed = b.shl(b.zext(found, whole), whole(part * shape.bits))
         value = placed if value is None else b.or_(value, placed)
+    assert value is not None
     b.store(value, surface.item_address(item), align=shape.item_bits // 8)
 
 
-def _store(surface: _Surface, item: Any) -> None:
+def _store(surface: _Surface, item: Value) -> None:
     b, shape = surface.b, surface.shape
     element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
     align = shape.item_bits // 8

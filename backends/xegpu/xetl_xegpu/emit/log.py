@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.types import F32, I1, I32, I64, is_narrow_float
 from xetl.dialects.base import element_type, ints_of
 from xetl.errors import InternalError
@@ -108,11 +108,11 @@ def _record(em: KernelEmitter, op: RecordOp) -> None:
         _write_values(em, op, record)
 
 
-def _word(em: KernelEmitter, record: Any, index: Any) -> Any:
+def _word(em: KernelEmitter, record: Value, index: Value) -> Value:
     return em.builder.gep(record, [index], source_etype=I64)
 
 
-def _write_header(em: KernelEmitter, op: RecordOp, record: Any) -> None:
+def _write_header(em: KernelEmitter, op: RecordOp, record: Value) -> None:
     program = [
         em.call(function("get_group_id", "ulong", "uint"), [I32(axis)])
         for axis in range(3)
@@ -121,7 +121,7 @@ def _write_header(em: KernelEmitter, op: RecordOp, record: Any) -> None:
         em.builder.store(word, _word(em, record, constant(index)), align=_WORD)
 
 
-def _write_values(em: KernelEmitter, op: RecordOp, record: Any) -> None:
+def _write_values(em: KernelEmitter, op: RecordOp, record: Value) -> None:
     at = HEADER_WORDS
     for shape, parts in _fields(op):
         columns = shape[-1] if shape else 1
@@ -136,7 +136,7 @@ def _write_values(em: KernelEmitter, op: RecordOp, record: Any) -> None:
         at += prod(shape)
 
 
-def _as_word(em: KernelEmitter, value: Any, type_: Attribute) -> Any:
+def _as_word(em: KernelEmitter, value: Value, type_: Attribute) -> Value:
     """A number as an i64: an integer of that value, or the bits of an f64."""
     if is_narrow_float(type_):
         value = widen(em, value)
@@ -145,7 +145,7 @@ def _as_word(em: KernelEmitter, value: Any, type_: Attribute) -> Any:
     return _bits_of_f64(em.builder, value)
 
 
-def _bits_of_f64(b: Any, value: Any) -> Any:
+def _bits_of_f64(b: Builder, value: Value) -> Value:
     """The bits an f32 has as f64, without f64: not every device has that."""
     bits = b.bitcast(value, I32)
     size = b.and_(bits, I32(_SIZE))
@@ -163,7 +163,7 @@ def _bits_of_f64(b: Any, value: Any) -> Any:
 
 
 def _write_row(
-    em: KernelEmitter, record: Any, start: int, word: Any, count: int
+    em: KernelEmitter, record: Value, start: int, word: Value, count: int
 ) -> None:
     """A word of each of the first ``count`` lanes, side by side."""
     b, lane = em.builder, em.lane()

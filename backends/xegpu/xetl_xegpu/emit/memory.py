@@ -24,7 +24,7 @@ from xdsl.ir import Attribute
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.emitter import constant, is_constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import (
     F32,
     F64,
@@ -58,8 +58,8 @@ EXTENSION = "SPV_INTEL_cache_controls"
 
 
 def pointer_for_call(
-    em: KernelEmitter, address: Any, kind: Kind, hints: Hints | None
-) -> Any:
+    em: KernelEmitter, address: Value, kind: Kind, hints: Hints | None
+) -> Value:
     """A pointer to global memory that a builtin is given."""
     if hints is None:
         return em.builder.inttoptr(address, GLOBAL)
@@ -67,7 +67,7 @@ def pointer_for_call(
     return hinted(em, place, kind, hints)
 
 
-def hinted(em: KernelEmitter, pointer: Any, kind: Kind, hints: Hints | None) -> Any:
+def hinted(em: KernelEmitter, pointer: Value, kind: Kind, hints: Hints | None) -> Value:
     """The instruction that makes a pointer, and what its accesses ask of the caches.
 
     Raises:
@@ -83,16 +83,17 @@ def hinted(em: KernelEmitter, pointer: Any, kind: Kind, hints: Hints | None) -> 
         )
         for level, word in enumerate(hints)
     ]
+    assert isinstance(pointer, ll.Instruction)
     pointer.set_metadata(METADATA, em.module.add_metadata(parts))
     return pointer
 
 
-def problem_with_decorations(instruction: Any) -> str | None:
+def problem_with_decorations(instruction: ll.Instruction) -> str | None:
     """What LLVM, or Intel's compiler, would not see of an instruction's decorations.
 
     LLVM writes any numbers into a module, and ends the process over other operands.
     """
-    found = instruction.metadata.get(METADATA)
+    found: Any = instruction.metadata.get(METADATA)
     if found is None:
         return None
     if instruction.opname not in ("inttoptr", "getelementptr"):
@@ -117,7 +118,7 @@ def _numbers(decoration: Any) -> tuple[int, int] | None:
     return None
 
 
-def pointer(em: KernelEmitter, address: Any, is_local: bool) -> Any:
+def pointer(em: KernelEmitter, address: Value, is_local: bool) -> Value:
     """A pointer to an address of memory of the device, or of the workgroup."""
     if not is_local:
         return em.builder.inttoptr(address, GLOBAL)
@@ -126,7 +127,7 @@ def pointer(em: KernelEmitter, address: Any, is_local: bool) -> Any:
     return em.builder.gep(em.slm, [address], source_etype=I8)
 
 
-def always(mask: Any) -> bool:
+def always(mask: Value) -> bool:
     """Whether the mask is known to be set."""
     return is_constant(mask, 1)
 
@@ -146,7 +147,7 @@ def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     em.set(op.result, value if always(mask) else b.select(mask, value, fill))
 
 
-def _safe_address(em: KernelEmitter, is_local: bool) -> Any:
+def _safe_address(em: KernelEmitter, is_local: bool) -> Value:
     """8 bytes that may be read at any time."""
     if is_local:
         return constant(0)
@@ -191,7 +192,7 @@ def _atomic(em: KernelEmitter, op: simt.AtomicOp) -> None:
     em.set(op.result, result)
 
 
-def _zero(type_: Any) -> float:
+def _zero(type_: Type) -> float:
     return 0 if isinstance(type_, ll.IntType) else 0.0
 
 
@@ -202,7 +203,7 @@ def _instruction(kind: str) -> str | None:
     return ON_INTEGERS[kind].instruction
 
 
-def _update(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
+def _update(em: KernelEmitter, op: simt.AtomicOp, value: Value) -> Value:
     """Do it and give the old value."""
     kind, type_ = op.kind.data, value.type
     if kind == "assign" and type_ in (F32, F64):
@@ -219,7 +220,9 @@ def _update(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
     return _swapped(em, op, address, value)
 
 
-def _called(em: KernelEmitter, op: simt.AtomicOp, address: Any, value: Any) -> Any:
+def _called(
+    em: KernelEmitter, op: simt.AtomicOp, address: Value, value: Value
+) -> Value:
     """As `_swapped`, by a function for each kind and type.
 
     OpenCL's driver for CPUs takes a tenth of a second to build each loop.
@@ -239,11 +242,13 @@ def _called(em: KernelEmitter, op: simt.AtomicOp, address: Any, value: Any) -> A
     return em.builder.call(function, [address, value], cconv="spir_func")
 
 
-def _swapped(em: KernelEmitter, op: simt.AtomicOp, address: Any, value: Any) -> Any:
+def _swapped(
+    em: KernelEmitter, op: simt.AtomicOp, address: Value, value: Value
+) -> Value:
     """Read, combine and swap the word until nobody comes in between."""
     kind, type_ = op.kind.data, value.type
 
-    def change(old: Any) -> Any:
+    def change(old: Value) -> Value:
         return _combined(em, op.value.type, kind, old, value)
 
     if type_ in (F64, I64):
@@ -254,7 +259,7 @@ def _swapped(em: KernelEmitter, op: simt.AtomicOp, address: Any, value: Any) -> 
     return _swap(em, op, start, _Part(em, type_, address), change)
 
 
-def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: Any) -> Any:
+def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: Value) -> Value:
     """Bits are exchanged, whatever they mean."""
     bits = I32 if value.type == F32 else I64
     at = pointer(em, em.get(op.address), op.is_local)
@@ -269,8 +274,8 @@ def _is_word(type_: Attribute) -> bool:
 
 
 def _combined(
-    em: KernelEmitter, type_: Attribute, kind: str, old: Any, value: Any
-) -> Any:
+    em: KernelEmitter, type_: Attribute, kind: str, old: Value, value: Value
+) -> Value:
     if kind == "assign":
         return value
     if not is_narrow_float(type_):
@@ -284,14 +289,14 @@ class _Whole:
     """A word that is the element."""
 
     em: KernelEmitter
-    type: Any
-    word: Any
+    type: Type
+    word: Type
 
-    def read(self, word: Any) -> Any:
+    def read(self, word: Value) -> Value:
         """The element in a word."""
         return self.em.builder.bitcast(word, self.type)
 
-    def write(self, word: Any, element: Any) -> Any:
+    def write(self, word: Value, element: Value) -> Value:
         """The word with another element."""
         return self.em.builder.bitcast(element, self.word)
 
@@ -301,21 +306,22 @@ class _Part:
     """A word of 4 bytes of which the element is one or two."""
 
     em: KernelEmitter
-    type: Any
-    address: Any
-    word: Any = I32
+    type: Type
+    address: Value
+    word: Type = I32
 
-    def _shift(self) -> Any:
+    def _shift(self) -> Value:
         """Bits below the element: of little-endian bytes."""
         b = self.em.builder
         byte = b.and_(b.trunc(self.address, I32), I32(3))
         return b.shl(byte, I32(3))
 
-    def _bits(self) -> Any:
+    def _bits(self) -> Type:
         """The element as it is in memory."""
-        return {I1: I8, HALF: I16}.get(self.type, self.type)
+        narrow: dict[Type, Type] = {I1: I8, HALF: I16}
+        return narrow.get(self.type, self.type)
 
-    def read(self, word: Any) -> Any:
+    def read(self, word: Value) -> Value:
         """The element in a word."""
         b = self.em.builder
         bits = b.trunc(b.lshr(word, self._shift()), self._bits())
@@ -323,7 +329,7 @@ class _Part:
             return b.icmp_signed("!=", bits, I8(0))
         return b.bitcast(bits, self.type)
 
-    def write(self, word: Any, element: Any) -> Any:
+    def write(self, word: Value, element: Value) -> Value:
         """The word with another element."""
         b, bits = self.em.builder, self._bits()
         if self.type == I1:
@@ -336,10 +342,10 @@ class _Part:
 def _swap(
     em: KernelEmitter,
     op: simt.AtomicOp,
-    address: Any,
+    address: Value,
     form: _Whole | _Part,
-    change: Callable[[Any], Any],
-) -> Any:
+    change: Callable[[Value], Value],
+) -> Value:
     """Swap the word until nobody came in between; gives the old element."""
     b = em.builder
     at = pointer(em, address, op.is_local)

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 from xetl.codegen import arith, math, scf, vector
 from xetl.codegen.division import check_divisions
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Module, Value, ll
 from xetl.codegen.types import I8, I32, I64, llvm_type
 from xetl.devices import Device, find_device
 from xetl.errors import InternalError
@@ -76,7 +76,7 @@ def spirv_text(module: ModuleOp, target: str) -> str:
 TRIPLE = "spirv64-unknown-unknown"
 
 
-def new_module() -> Any:
+def new_module() -> Module:
     """A module that allows ``a * b + c`` to be one operation, as the language does."""
     module = ll.Module("xetl")
     module.triple = TRIPLE
@@ -84,7 +84,9 @@ def new_module() -> Any:
     return module
 
 
-def emit_module(module: ModuleOp, device: Device, log_ids: dict[Operation, int]) -> Any:
+def emit_module(
+    module: ModuleOp, device: Device, log_ids: dict[Operation, int]
+) -> Module:
     """The LLVM module of all kernels of a module at the ``lanes`` stage.
 
     Args:
@@ -101,7 +103,7 @@ def emit_module(module: ModuleOp, device: Device, log_ids: dict[Operation, int])
 
 
 def _emit_kernel(
-    llvm: Any, op: FuncOp, device: Device, log_ids: dict[Operation, int]
+    llvm: Module, op: FuncOp, device: Device, log_ids: dict[Operation, int]
 ) -> None:
     arguments = op.body.block.args
     types = [llvm_type(argument.type) for argument in arguments]
@@ -135,11 +137,11 @@ def _emit_kernel(
         builder.finish()
 
 
-def _no_function(name: str, element: Any, lanes: int) -> Any:
+def _no_function(name: str, element: Any, lanes: int) -> Value:
     raise InternalError(f"`{name}` is no builtin")
 
 
-def _shared_memory(llvm: Any, op: FuncOp) -> Any:
+def _shared_memory(llvm: Module, op: FuncOp) -> Value | None:
     """All of a kernel's shared local memory: one array of bytes."""
     count = op.slm_bytes.value.data
     if not count:
@@ -153,7 +155,7 @@ def _shared_memory(llvm: Any, op: FuncOp) -> Any:
     return memory
 
 
-def text_of(module: Any) -> str:
+def text_of(module: Module) -> str:
     """The text of a module as LLVM reads it.
 
     llvmlite puts a comma between two attachments of a function, which is no syntax.

@@ -31,7 +31,7 @@ from xdsl.ir import Attribute
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.emitter import Emit
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I1, I16, I32, I64, is_narrow_float
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
@@ -49,12 +49,12 @@ from xetl_xegpu.simt import SUBGROUP_SIZE
 _STEPS = (1, 2, 4, 8)
 
 
-def shuffle(em: KernelEmitter, value: Any, lane: Any) -> Any:
+def shuffle(em: KernelEmitter, value: Value, lane: Value) -> Value:
     """The number ``value`` as lane ``lane`` (i32, below 16) has it."""
     return _exchange(em, "intel_sub_group_shuffle", value, lane)
 
 
-def _exchange(em: KernelEmitter, name: str, value: Any, which: Any) -> Any:
+def _exchange(em: KernelEmitter, name: str, value: Value, which: Value) -> Value:
     """Call a shuffle of integers."""
     b, type_ = em.builder, value.type
     bits = _BITS.get(type(type_))
@@ -73,7 +73,9 @@ def _exchange(em: KernelEmitter, name: str, value: Any, which: Any) -> Any:
 _BITS: dict[Any, Any] = {ll.HalfType: I16, ll.FloatType: I32, ll.DoubleType: I64}
 
 
-def each_element(em: KernelEmitter, value: Any, change: Callable[[Any], Any]) -> Any:
+def each_element(
+    em: KernelEmitter, value: Value, change: Callable[[Value], Value]
+) -> Value | None:
     """A vector of what becomes of each element; a number becomes one."""
     if not isinstance(value.type, ll.VectorType):
         return change(value)
@@ -94,7 +96,7 @@ def _shuffle(em: KernelEmitter, op: simt.ShuffleOp) -> None:
     em.set(op.result, result)
 
 
-def _existing_lane(em: KernelEmitter, lane: Any) -> Any:
+def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
     """The lane as the language counts them: round and round.
 
     Of a constant it must be a constant: where LLVM's backend folds the operation itself
@@ -112,7 +114,7 @@ def _over_lanes(fold: Callable[[KernelEmitter, str, Any], Any]) -> Emit:
         type_: Attribute = element_type(op.value.type)
         kind = op.kind.data
 
-        def of_number(part: Any) -> Any:
+        def of_number(part: Any) -> Value:
             if not is_narrow_float(type_):
                 return fold(em, kind, part)
             return narrow(em, fold(em, kind, widen(em, part)), type_)
@@ -122,7 +124,7 @@ def _over_lanes(fold: Callable[[KernelEmitter, str, Any], Any]) -> Emit:
     return emit
 
 
-def _reduce(em: KernelEmitter, kind: str, value: Any) -> Any:
+def _reduce(em: KernelEmitter, kind: str, value: Value) -> Value:
     """Each lane with the one whose number differs in a bit, for all bits."""
     for step in _STEPS:
         other = _exchange(em, "sub_group_shuffle_xor", value, I32(step))
@@ -130,7 +132,7 @@ def _reduce(em: KernelEmitter, kind: str, value: Any) -> Any:
     return value
 
 
-def _scan(em: KernelEmitter, kind: str, value: Any) -> Any:
+def _scan(em: KernelEmitter, kind: str, value: Value) -> Value:
     """Each lane with those 1, 2, 4 and 8 before it (Hillis and Steele)."""
     b, lane = em.builder, em.lane()
     for step in _STEPS:
@@ -167,19 +169,19 @@ def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
     em.meet()
 
 
-def _put(em: KernelEmitter, where: Any, value: int) -> None:
+def _put(em: KernelEmitter, where: Value, value: int) -> None:
     em.builder.store(I32(value), where, align=4)
 
 
-def _number(em: KernelEmitter, where: Any) -> Any:
+def _number(em: KernelEmitter, where: Value) -> Value:
     return em.builder.load(where, typ=I32, align=4)
 
 
-def _word(em: KernelEmitter, ending: Ending, turn: Any) -> Any:
+def _word(em: KernelEmitter, ending: Ending, turn: Value) -> Value:
     return em.builder.gep(ending.words, [turn], source_etype=I32)
 
 
-def allowed(em: KernelEmitter, mask: Any) -> Any:
+def allowed(em: KernelEmitter, mask: Value) -> Value:
     """The lanes of a mask, as long as the subgroup is alive."""
     if em.ending is None:
         return mask
@@ -270,7 +272,7 @@ def _named(em: KernelEmitter, op: simt.NamedBarrierOp) -> None:
     em.call(named_barrier(), [barrier, I32(_CLK_LOCAL)])
 
 
-def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> object:
+def _made(em: KernelEmitter, op: simt.NamedBarrierOp) -> Value:
     """The barrier of a number, made on entry: all subgroups make all of them."""
     number = op.number.value.data
     if number not in em.named_barriers:
