@@ -132,9 +132,10 @@ class MixedList(property):
     optional, an empty list is none.  `XetlOp.verify_lists` checks it.
     """
 
-    def __init__(self, values: str, static: str) -> None:
+    def __init__(self, values: str, static: str, name: str | None = None) -> None:
+        """Mix two fields; ``name``, that of the values if absent, is for messages."""
         super().__init__(self._mixed)
-        self.values, self.static = values, static
+        self.values, self.static, self.name = values, static, name or values
 
     @overload
     def __get__(self, instance: None, owner: type, /) -> property: ...
@@ -154,10 +155,10 @@ class MixedList(property):
         """Check that the list has a value for each of its gaps."""
         static, values = op.properties.get(self.static), getattr(op, self.values)
         if static is not None:
-            check_indices(self.values, static, values)
+            check_indices(self.name, static, values)
         elif values:
             given = f"{len(values)} values are given"
-            raise VerifyException(f"{self.values}: {given} without their places")
+            raise VerifyException(f"{self.name}: {given} without their places")
 
 
 class ParsedIndices(NamedTuple):

@@ -45,15 +45,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ..base import (
-    Index,
-    Value,
-    check,
-    check_indices,
-    memref_type,
-    mix_indices,
-    split_indices,
-)
+from ..base import MixedList, Value, check, memref_type
 from ..kinds_of_types import is_array, is_integer_attr, is_memref
 from ..operation import Common, XetlOp
 from ..type_rules import like
@@ -163,6 +155,8 @@ class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
 
 
 class _StridedView(XetlOp):
+    """Elements from offsets on, as many as sizes say, strides apart."""
+
     source = operand_def(MemRefType)
     offsets = var_operand_def(IndexType)
     sizes = var_operand_def(IndexType)
@@ -175,44 +169,9 @@ class _StridedView(XetlOp):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
 
-    def __init__(
-        self,
-        source: Value,
-        offsets: Sequence[int | Value],
-        sizes: Sequence[int | Value],
-        strides: Sequence[int | Value],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        lists = [split_indices(part) for part in (offsets, sizes, strides)]
-        super().__init__(
-            *(source, *(part.values for part in lists), result_type),
-            static_offsets=lists[0].static,
-            static_sizes=lists[1].static,
-            static_strides=lists[2].static,
-            **common,
-        )
-
-    @property
-    def mixed_offsets(self) -> tuple[Index, ...]:
-        """Offsets, constants as int."""
-        return mix_indices(self.static_offsets, self.offsets)
-
-    @property
-    def mixed_sizes(self) -> tuple[Index, ...]:
-        """Sizes, constants as int."""
-        return mix_indices(self.static_sizes, self.sizes)
-
-    @property
-    def mixed_strides(self) -> tuple[Index, ...]:
-        """Strides, constants as int."""
-        return mix_indices(self.static_strides, self.strides)
-
-    def verify_lists(self) -> None:
-        """Check that each list has a value for each of its gaps."""
-        check_indices("offsets", self.static_offsets, self.offsets)
-        check_indices("sizes", self.static_sizes, self.sizes)
-        check_indices("strides", self.static_strides, self.strides)
+    mixed_offsets = MixedList("offsets", "static_offsets")
+    mixed_sizes = MixedList("sizes", "static_sizes")
+    mixed_strides = MixedList("strides", "static_strides")
 
 
 class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
@@ -458,22 +417,18 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
         result_type: Attribute,
         **common: Unpack[Common],
     ) -> None:
-        values, static = split_indices(output_shape)
         super().__init__(
-            *(src, values, result_type),
+            *(src, output_shape, result_type),
             reassociation=_groups_attribute(groups),
-            static_output_shape=static,
             **common,
         )
 
-    @property
-    def sizes(self) -> tuple[Index, ...]:
-        """The extents of the result."""
-        return mix_indices(self.static_output_shape, self.output_shape)
+    sizes = MixedList("output_shape", "static_output_shape")
+    """The extents of the result."""
 
     def verify_(self) -> None:
         """Check the groups and the shape."""
-        check_indices("output_shape", self.static_output_shape, self.output_shape)
+        self.verify_lists()
         _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
         check(
             len(self.sizes) == memref_type(self.result).get_num_dims(),

@@ -21,14 +21,12 @@ from xdsl.traits import Pure
 
 from ..base import (
     Index,
+    MixedList,
     Value,
     check,
-    check_indices,
     dense_i64,
     ints_of,
-    mix_indices,
     shape_of,
-    split_indices,
     vector_type,
 )
 from ..combining import CombiningKindAttr
@@ -218,18 +216,14 @@ class ExtractOp(XetlOp, name="vector.extract"):
     def __init__(
         self, source: Value, position: Sequence[int | Value], **common: Unpack[Common]
     ) -> None:
-        values, static = split_indices(position)
         part = _part_type(vector_type(source), len(position))
-        super().__init__(source, values, part, static_position=static, **common)
+        super().__init__(source, position, part, **common)
 
-    @property
-    def position(self) -> tuple[Index, ...]:
-        """The position, constants as int."""
-        return mix_indices(self.static_position, self.dynamic_position)
+    position = MixedList("dynamic_position", "static_position", "position")
 
     def verify_(self) -> None:
         """Check the position and the result."""
-        check_indices("position", self.static_position, self.dynamic_position)
+        self.verify_lists()
         _check_position(vector_type(self.source), self.position, self.result.type)
 
 
@@ -275,24 +269,11 @@ class InsertOp(XetlOp, name="vector.insert"):
         "$static_position) attr-dict `:` type($value) `into` type($dest)"
     )
 
-    def __init__(
-        self,
-        value: Value,
-        dest: Value,
-        position: Sequence[int | Value],
-        **common: Unpack[Common],
-    ) -> None:
-        values, static = split_indices(position)
-        super().__init__(value, dest, values, static_position=static, **common)
-
-    @property
-    def position(self) -> tuple[Index, ...]:
-        """The position, constants as int."""
-        return mix_indices(self.static_position, self.dynamic_position)
+    position = MixedList("dynamic_position", "static_position", "position")
 
     def verify_(self) -> None:
         """Check the position and the part."""
-        check_indices("position", self.static_position, self.dynamic_position)
+        self.verify_lists()
         _check_position(vector_type(self.dest), self.position, self.value.type)
         check(self.result.type == self.dest.type, "the result has the type of dest")
 
