@@ -55,7 +55,10 @@ def test_tutorial_runs_on_a_device(name, tmp_path):
     assert EXPECTED[name] in done.stdout
 
 
-@pytest.mark.parametrize("name", ["01_vector_add.py", "02_softmax.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["01_vector_add.py", pytest.param("02_softmax.py", marks=pytest.mark.slow)],
+)
 def test_plot_is_drawn_when_asked_for(name, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra `demo` is not installed")
     done = run(name, tmp_path, "--plot")

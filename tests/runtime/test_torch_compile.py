@@ -12,11 +12,11 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("compiled_by_torch.py")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
+BACKENDS = ("eager", "inductor")
 WAYS = [
-    ("torch", "eager"),
     ("xetl", "eager"),
-    # It calls a C++ compiler.
-    pytest.param("torch", "inductor", marks=pytest.mark.slow),
+    # Importing torch takes seconds, and Inductor calls a C++ compiler.
+    *(pytest.param("torch", each, marks=pytest.mark.slow) for each in BACKENDS),
 ]
 
 
