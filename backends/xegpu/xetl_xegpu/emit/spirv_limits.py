@@ -15,9 +15,8 @@ that drivers refuse. [measured] LLVM 20: W, N, M of 32, 8, 16; 64, 8, 16; 64, 8,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Module, Type, ll
 from xetl.codegen.types import I1
 from xetl.errors import InternalError
 from xetl_xegpu.emit import memory
@@ -25,7 +24,7 @@ from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
 from xetl_xegpu.simt.stage import LENGTHS
 
 
-def mend_zero_extensions(module: Any) -> None:
+def mend_zero_extensions(module: Module) -> None:
     """Rewrite such pairs in all functions of a module of llvmlite, in place."""
     for function in module.functions:
         for block in function.blocks:
@@ -33,17 +32,18 @@ def mend_zero_extensions(module: Any) -> None:
                 _mend(block, cast)
 
 
-def _is_wrong(cast: Any) -> bool:
+def _is_wrong(cast: ll.Instruction) -> bool:
     if getattr(cast, "opname", None) != "zext":
         return False
     (narrow,) = cast.operands
-    if getattr(narrow, "opname", None) != "trunc":
+    if not isinstance(narrow, ll.Instruction) or narrow.opname != "trunc":
         return False
     return _bits(narrow.operands[0].type) > _bits(cast.type)
 
 
-def _mend(block: Any, cast: Any) -> None:
+def _mend(block: ll.Block, cast: ll.Instruction) -> None:
     (narrow,) = cast.operands
+    assert isinstance(narrow, ll.Instruction)
     (wide,) = narrow.operands
     mask = (1 << _bits(narrow.type)) - 1
     many = getattr(wide.type, "count", None)
@@ -53,7 +53,7 @@ def _mend(block: Any, cast: Any) -> None:
     cast.opname, cast.operands[0] = "trunc", made
 
 
-def _bits(type_: Any) -> int:
+def _bits(type_: Type) -> int:
     """Of an integer, or of an item of a vector of them."""
     return getattr(type_, "element", type_).width
 
@@ -78,7 +78,7 @@ _NOT_FOR_BOOLS = frozenset(
 )
 
 
-def check_module(module: Any) -> None:
+def check_module(module: Module) -> None:
     """Check every instruction of an `llvmlite.ir.Module`.
 
     Raises:
@@ -92,7 +92,7 @@ def check_module(module: Any) -> None:
                 _check_instruction(instruction, is_entry=number == 0)
 
 
-def _check_symbol(function: Any) -> None:
+def _check_symbol(function: ll.Function) -> None:
     """Check that compilers know what is called."""
     name = function.name
     if name.startswith("llvm."):
@@ -111,7 +111,7 @@ def _require(extension: str) -> None:
         raise InternalError(f"the extension {extension} is not enabled")
 
 
-def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
+def _check_instruction(instruction: ll.Instruction, *, is_entry: bool) -> None:
     name = instruction.opname
     if name == "alloca":
         _check_alloca(instruction, is_entry=is_entry)
@@ -133,18 +133,18 @@ def _check_instruction(instruction: Any, *, is_entry: bool) -> None:
         _require(_FLOAT_ATOMICS)
 
 
-def _is_bool(type_: Any) -> bool:
+def _is_bool(type_: Type) -> bool:
     return getattr(type_, "element", type_) == I1
 
 
-def _types(instruction: Any) -> Iterator[Any]:
+def _types(instruction: ll.Instruction) -> Iterator[Type]:
     yield instruction.type
     for operand in instruction.operands:
         if not isinstance(operand, ll.Block | ll.Function):
             yield operand.type
 
 
-def _check_type(type_: Any, name: str) -> None:
+def _check_type(type_: Type, name: str) -> None:
     if isinstance(type_, ll.VectorType):
         if type_.count not in LENGTHS:
             raise InternalError(f"`{name}`: SPIR-V has no vector {type_}")
@@ -155,8 +155,9 @@ def _check_type(type_: Any, name: str) -> None:
         raise InternalError(f"`{name}`: the bits of a bf16 are an i16 here")
 
 
-def _check_alloca(instruction: Any, *, is_entry: bool) -> None:
-    is_array = isinstance(instruction.allocated_type, ll.ArrayType)
+def _check_alloca(instruction: ll.Instruction, *, is_entry: bool) -> None:
+    reserved = getattr(instruction, "allocated_type", None)
+    is_array = isinstance(reserved, ll.ArrayType)
     if not (is_entry and is_array) or instruction.operands:
         raise InternalError(
             "private memory is an array, reserved where the function begins"
