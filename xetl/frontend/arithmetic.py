@@ -159,7 +159,7 @@ def unify(
     dtype = _common_dtype(ctx, symbol, args)
     if to_floats and not dtype.is_float and not dtype.is_bool:
         dtype = f32
-    shape = _common_shape(ctx, symbol, args)
+    shape = common_shape(ctx, symbol, args)
     vectors = [_coerce(ctx, arg.value, shape, dtype) for arg in args]
     return Unified(vectors, shape, dtype)
 
@@ -193,7 +193,12 @@ def _common_dtype(ctx: Context, symbol: str, args: Sequence[Arg]) -> DType:
     return f32 if "float" in kinds and dtype.is_integer else dtype
 
 
-def _common_shape(ctx: Context, symbol: str, args: Sequence[Arg]) -> Shape:
+def common_shape(ctx: Context, symbol: str, args: Sequence[Arg]) -> Shape:
+    """The shape that vectors among the operands broadcast to.
+
+    Raises:
+        TileShapeError: they do not.
+    """
     shape: Shape = ()
     for arg in args:
         if not isinstance(arg.value, Vector):

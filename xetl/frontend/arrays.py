@@ -39,6 +39,7 @@ from xetl.frontend.types import (
     is_scalar,
     scalar_kind,
 )
+from xetl.language.dtypes import DType
 
 
 def size_of(array: Array, dim: int) -> Value:
@@ -79,6 +80,15 @@ def index_array(ctx: Context, array: Array, indices: Sequence[Arg]) -> Value:
 
     An index outside selects an empty view; a scalar reads 0 there.
     """
+    _check_indices(ctx, array, indices)
+    values = [arg.value for arg in indices]
+    inside = _inside(ctx, array, values)
+    if len(values) == array.rank:
+        return _load_scalar(ctx, array, values, inside)
+    return _select_view(ctx, array, values, inside)
+
+
+def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
     for arg in indices:
         if not is_scalar(arg.value) or scalar_kind(arg.value) != "int":
             raise ctx.error(
@@ -96,11 +106,62 @@ def index_array(ctx: Context, array: Array, indices: Sequence[Arg]) -> Value:
             f"`{array.name}` has rank {array.rank}, but {len(indices)} indices are"
             " given",
         )
-    values = [arg.value for arg in indices]
-    inside = _inside(ctx, array, values)
-    if len(values) == array.rank:
-        return _load_scalar(ctx, array, values, inside)
-    return _select_view(ctx, array, values, inside)
+
+
+def store_scalar(
+    ctx: Context, array: Array, indices: Sequence[Arg], value: Arg
+) -> None:
+    """``X[i, ...] = s`` with an index for each dim; outside, nothing is written.
+
+    Raises:
+        TileShapeError: not one index for each dim.
+        TileTypeError: an index is no int, or ``s`` no number that the dtype holds.
+    """
+    _check_indices(ctx, array, indices)
+    if len(indices) < array.rank:
+        raise ctx.error(
+            TileShapeError,
+            "X0206",
+            f"`{array.name}` has rank {array.rank}, but {len(indices)} indices are"
+            " given",
+            help="a number goes to one element; a tile takes xetile.store_tile",
+        )
+    check_element(ctx, array.dtype, value)
+    positions = [arg.value for arg in indices]
+    inside = _inside(ctx, array, positions)
+    element = to_element(ctx, value.value, array.dtype)
+    view = as_memref(ctx, array)
+    with ctx.into() as block:
+        ctx.add(
+            memref.StoreOp(element, view, [to_int(ctx, index) for index in positions])
+        )
+        ctx.add(scf.YieldOp())
+    ctx.add(scf.IfOp(inside, [], Region(block)))
+
+
+def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
+    """Refuse what is no number, and floats where ``dtype`` is none.
+
+    Raises:
+        TileTypeError: it is one of these.
+    """
+    if not is_scalar(value.value):
+        raise ctx.error(
+            TileTypeError,
+            "X0303",
+            f"an element must be a number, not {describe(value.value)}",
+            value.node,
+            help="store vectors with xetile.store_tile, or by vectors of indices",
+        )
+    if scalar_kind(value.value) == "float" and not dtype.is_float:
+        raise ctx.error(
+            TileTypeError,
+            "X0311",
+            f"a float does not fit into an element of {dtype}",
+            value.node,
+            label=f"is {describe(value.value)}",
+            help="round it first: `int(...)`",
+        )
 
 
 def _inside(ctx: Context, array: Array, indices: Sequence[Value]) -> SSAValue:

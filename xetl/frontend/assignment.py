@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from xetl.errors import SyntaxNotSupportedError, TileTypeError
+from xetl.errors import CompileError, SyntaxNotSupportedError, TileTypeError
+from xetl.frontend.arguments import Arg
+from xetl.frontend.arrays import store_scalar
 from xetl.frontend.context import Context
-from xetl.frontend.types import Value, describe, items_of
+from xetl.frontend.gathers import store_elements
+from xetl.frontend.types import Array, Value, Vector, describe, items_of
 
 
 def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
     """Bind a name, or the names of a tuple.
 
     Raises:
-        SyntaxNotSupportedError: the target is an attribute or an element.
+        SyntaxNotSupportedError: the target is an attribute, or an element of what is no
+            array.
         TileTypeError: not as many values as names.
     """
     if isinstance(target, ast.Name):
@@ -24,14 +28,37 @@ def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
         ctx.scope.bind(target.id, value, node)
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(ctx, target, value, node)
+    elif isinstance(target, ast.Subscript):
+        _store_element(ctx, target, value, node)
     else:
-        raise ctx.error(
-            SyntaxNotSupportedError,
-            "X0404",
-            "only names can be assigned to in a kernel",
-            target,
-            help="write memory with xetile.store_tile(value, tile)",
-        )
+        raise _no_target(ctx, target)
+
+
+def _no_target(ctx: Context, target: ast.expr) -> CompileError:
+    return ctx.error(
+        SyntaxNotSupportedError,
+        "X0404",
+        "only names and elements of arrays can be assigned to in a kernel",
+        target,
+        help="write memory with xetile.store_tile(value, tile)",
+    )
+
+
+def _store_element(
+    ctx: Context, target: ast.Subscript, value: Value, node: ast.AST
+) -> None:
+    """``X[i, j] = s``; what lies outside is dropped."""
+    owner = ctx.evaluate(target.value)
+    if not isinstance(owner, Array):
+        raise _no_target(ctx, target)
+    slices = target.slice
+    items = slices.elts if isinstance(slices, ast.Tuple) else [slices]
+    indices = [Arg(ctx.evaluate(item), item) for item in items]
+    stored = Arg(value, getattr(node, "value", node))
+    if any(isinstance(arg.value, Vector) for arg in indices):
+        store_elements(ctx, owner, indices, stored)
+    else:
+        store_scalar(ctx, owner, indices, stored)
 
 
 def _unpack(

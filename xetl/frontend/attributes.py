@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from types import ModuleType
 
 from xetl.errors import (
@@ -12,10 +13,13 @@ from xetl.errors import (
     TileTypeError,
     did_you_mean,
 )
+from xetl.frontend.arguments import Arg
 from xetl.frontend.arrays import index_array, size_of, transpose
+from xetl.frontend.calls import inline_operation
 from xetl.frontend.casts import shape_cast, transpose_vector
 from xetl.frontend.context import Context, unsupported_expression
 from xetl.frontend.expressions import argument, expression, plain
+from xetl.frontend.gathers import load_elements
 from xetl.frontend.reading import read
 from xetl.frontend.types import (
     Array,
@@ -28,9 +32,13 @@ from xetl.frontend.types import (
     describe,
     is_constant,
     is_scalar,
+    matrix_shape,
+    scalar_kind,
     show_shape,
 )
 from xetl.language import ops, values
+from xetl.language.operation import body_of
+from xetl.language.ops import moves, reductions
 from xetl.language.other_names import advice_on
 
 
@@ -147,7 +155,10 @@ def _index_array(ctx: Context, owner: Array, index: ast.expr) -> Value:
     # `X[b, ...]` is what `X[b]` is.
     if isinstance(items[-1], ast.Constant) and items[-1].value is Ellipsis:
         items = items[:-1]
-    return index_array(ctx, owner, [argument(ctx, item) for item in items])
+    indices = [argument(ctx, item) for item in items]
+    if any(isinstance(arg.value, Vector) for arg in indices):
+        return load_elements(ctx, owner, indices)
+    return index_array(ctx, owner, indices)
 
 
 _NO_ELEMENT = (IndexError, KeyError, TypeError)
@@ -190,28 +201,88 @@ def _constant_index(ctx: Context, node: ast.expr) -> Value:
     return value
 
 
-def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Vector:
-    """``v[:, None]``, ``v[None, :]``, ``v[None]``, ``v[:]``."""
+def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
+    """``v[:, None]``, ``v[None, :]``, ``v[a:b]``, ``v[3]``."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     shape: list[int] = []
+    parts: list[tuple[int, int]] = []
     rest = list(owner.shape)
     for item in items:
         if isinstance(item, ast.Constant) and item.value is None:
             shape.append(1)
-        elif _is_full_slice(item) and rest:
-            shape.append(rest.pop(0))
-        else:
+            continue
+        if not rest or len(owner.shape) > 2:
             raise _bad_vector_index(ctx, owner, node)
+        extent = rest.pop(0)
+        if not isinstance(item, ast.Slice) and owner.shape == (extent,):
+            return _element(ctx, owner, item, node)
+        start, stop = _part(ctx, owner, item, extent, node)
+        parts.append((start, stop))
+        if isinstance(item, ast.Slice):
+            shape.append(stop - start)
     result: Shape = (*shape, *rest)
-    if len(result) > 2:
+    if len(result) not in (1, 2):
         raise _bad_vector_index(ctx, owner, node)
-    return shape_cast(ctx, owner, result)
+    return shape_cast(ctx, _sliced(ctx, owner, parts, node), result)
 
 
-def _is_full_slice(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Slice):
-        return False
-    return node.lower is None and node.upper is None and node.step is None
+def _part(
+    ctx: Context, owner: Vector, item: ast.expr, extent: int, node: ast.Subscript
+) -> tuple[int, int]:
+    """Start and stop along a dim of ``extent`` elements, known when compiling."""
+    if not isinstance(item, ast.Slice):
+        place = _constant_index(ctx, item)
+        if not isinstance(place, int) or not -extent <= place < extent:
+            raise _bad_vector_index(ctx, owner, node)
+        return place % extent, place % extent + 1
+    chosen = _constant_index(ctx, item)
+    try:
+        start, stop, step = chosen.indices(extent)
+    except (TypeError, ValueError):
+        raise _bad_vector_index(ctx, owner, node) from None
+    if step != 1 or stop <= start:
+        raise _bad_vector_index(ctx, owner, node)
+    return start, stop
+
+
+def _sliced(
+    ctx: Context, owner: Vector, parts: list[tuple[int, int]], node: ast.Subscript
+) -> Vector:
+    """The part of a vector between starts and stops of its dims."""
+    shape = matrix_shape(owner.shape)
+    value = shape_cast(ctx, owner, shape)
+    first = len(shape) - len(owner.shape)
+    for dim, (start, stop) in enumerate(parts, first):
+        if (start, stop) == (0, shape[dim]):
+            continue
+        given = zip(("v", "start", "stop", "dim"), (value, start, stop, dim))
+        args = {name: Arg(each, node) for name, each in given}
+        value = _inlined(ctx, moves.slice_rows, args, node)
+    return value
+
+
+def _inlined(
+    ctx: Context,
+    operation: Callable[..., object],
+    args: dict[str, Arg],
+    node: ast.Subscript,
+) -> Value:
+    body = body_of(operation)
+    assert body is not None
+    return inline_operation(ctx, body, args, node)
+
+
+def _element(ctx: Context, owner: Vector, item: ast.expr, node: ast.Subscript) -> Value:
+    """``v[i]`` of a vector of rank 1: a number."""
+    place, extent = ctx.evaluate(item), owner.shape[0]
+    if not is_scalar(place) or scalar_kind(place) != "int":
+        raise _bad_vector_index(ctx, owner, node)
+    if isinstance(place, int):
+        if not -extent <= place < extent:
+            raise _bad_vector_index(ctx, owner, node)
+        place %= extent
+    args = {"v": Arg(owner, node.value), "place": Arg(place, item)}
+    return _inlined(ctx, reductions.element, args, node)
 
 
 def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Exception:
@@ -220,7 +291,6 @@ def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Excep
         "X0407",
         f"a vector cannot be indexed with `[{ctx.frame.text(node.slice)}]`",
         label=f"is {describe(owner)}",
-        help="`v[:, None]` and `v[None, :]` add a dim to"
-        f" {show_shape(owner.shape[:1])}; elements are chosen with xetile.where or"
-        " a reduction",
+        help="`v[:, None]` and `v[None, :]` add a dim; `v[a:b]` and `v[i]` choose"
+        f" elements of {show_shape(owner.shape)}, a and b known when compiling",
     )

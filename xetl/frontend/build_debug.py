@@ -83,6 +83,35 @@ def _visible_value(ctx: Context, value: Value) -> SSAValue | None:
 BUILTINS[breakpoint] = _breakpoint
 
 
+def _print(ctx: Context, given: Given, node: ast.Call) -> None:
+    """``print(...)`` is `device_print` with its values beside each other."""
+    for keyword, arg in given.keywords.items():
+        raise ctx.error(
+            NameLookupError,
+            "X0104",
+            f"`print` has no parameter `{keyword}` in a kernel",
+            arg.node,
+            help="write one text: print(f'...')",
+        )
+    parts: list[str] = []
+    values: list[Arg] = []
+    for arg in given.positional:
+        if isinstance(arg.value, Text):
+            parts.append(arg.value.template)
+            values += [Arg(value, arg.node) for value in arg.value.values]
+        elif isinstance(arg.value, str):
+            parts.append(escaped(arg.value))
+        else:
+            parts.append("{}")
+            values.append(arg)
+    call = Call(ctx, "print", node, {})
+    line = _line(call, " ".join(parts), values)
+    ctx.add(xetile.PrintOp(line.values, template=line.template, unsigned=line.unsigned))
+
+
+BUILTINS[print] = _print
+
+
 @dataclass(eq=False, slots=True)
 class _Line:
     """A text with its values as the ops take them."""

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
+from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math
 from xetl.errors import TileTypeError
 from xetl.frontend import arithmetic
@@ -16,13 +18,16 @@ from xetl.frontend.casts import (
     broadcast,
     broadcast_shapes,
     convert,
+    from_element,
     runtime,
     splat,
     to_float,
+    to_int,
 )
 from xetl.frontend.context import Context, builds
 from xetl.frontend.operators import ADD, MAXIMUM, MINIMUM, MUL
 from xetl.frontend.types import (
+    I64,
     Scalar,
     Value,
     Vector,
@@ -32,7 +37,9 @@ from xetl.frontend.types import (
     scalar_kind,
 )
 from xetl.frontend.unary import absolute
-from xetl.language.dtypes import f32, i1, i32
+from xetl.ir.builder import Builder
+from xetl.ir.products import upper_half
+from xetl.language.dtypes import f32, i1, i32, i64
 
 Maker = Callable[[SSAValue], Operation]
 
@@ -50,6 +57,17 @@ _FUNCTIONS: dict[str, tuple[Maker, Callable[[Any], Any]]] = {
     "floor": (math.FloorOp, python_math.floor),
     "ceil": (math.CeilOp, python_math.ceil),
     "round": (math.RoundevenOp, round),
+    "trunc": (math.TruncOp, python_math.trunc),
+    "log1p": (math.Log1pOp, python_math.log1p),
+    "expm1": (math.Expm1Op, python_math.expm1),
+    "log10": (math.Log10Op, python_math.log10),
+    "cbrt": (math.CbrtOp, python_math.cbrt),
+    "tan": (math.TanOp, python_math.tan),
+    "asin": (math.AsinOp, python_math.asin),
+    "acos": (math.AcosOp, python_math.acos),
+    "atan": (math.AtanOp, python_math.atan),
+    "sinh": (math.SinhOp, python_math.sinh),
+    "cosh": (math.CoshOp, python_math.cosh),
 }
 
 
@@ -75,6 +93,112 @@ def _floats(call: Call) -> Vector:
     if value.dtype.is_bool:
         raise arithmetic.no_such_operator(call.ctx, call.name, value.dtype)
     return value if value.dtype.is_float else convert(call.ctx, value, f32)
+
+
+_OF_TWO: dict[str, tuple[str, Callable[[SSAValue, SSAValue], Operation]]] = {
+    "atan2": ("yx", math.Atan2Op),
+    "copysign": ("xy", math.CopysignOp),
+    "fmod": ("xy", arith.RemfOp),
+}
+
+
+@builds(*_OF_TWO, "hypot")
+def _function_of_two(call: Call) -> Value:
+    ctx = call.ctx
+    names, make = _OF_TWO.get(call.name, ("xy", None))
+    args = [call.args[name] for name in names]
+    arithmetic.check_operands(ctx, call.name, args)
+    if not any(isinstance(arg.value, Vector) for arg in args):
+        left, right = (to_float(ctx, arg.value) for arg in args)
+        result = (
+            _hypot(ctx, left, right) if make is None else ctx.emit(make(left, right))
+        )
+        return Scalar(result, "float")
+    both = arithmetic.unify(ctx, call.name, args, to_floats=True)
+    if both.dtype.is_bool:
+        raise arithmetic.no_such_operator(ctx, call.name, both.dtype)
+    left, right = both.vectors
+    if make is not None:
+        result = ctx.emit(make(left.ssa, right.ssa))
+        return Vector(result, both.shape, both.dtype)
+    # One operation rounds once: 16-bit floats are widened for the whole formula.
+    wide = f32 if both.dtype.bits == 16 else both.dtype
+    left, right = convert(ctx, left, wide), convert(ctx, right, wide)
+    result = Vector(_hypot(ctx, left.ssa, right.ssa), both.shape, wide)
+    return convert(ctx, result, both.dtype)
+
+
+def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> SSAValue:
+    """The root of ``x * x + y * y``, scaled by the larger of both: no overflow."""
+    a, b = ctx.emit(math.AbsfOp(x)), ctx.emit(math.AbsfOp(y))
+    large, small = ctx.emit(arith.MaxnumfOp(a, b)), ctx.emit(arith.MinimumfOp(a, b))
+    ratio = ctx.emit(arith.DivfOp(small, large))
+    one = ctx.emit(arith.ConstantOp(make_splat(1.0, x.type), x.type))
+    zero = ctx.emit(arith.ConstantOp(make_splat(0.0, x.type), x.type))
+    root = ctx.emit(math.SqrtOp(ctx.emit(math.FmaOp(ratio, ratio, one))))
+    scaled = ctx.emit(arith.MulfOp(large, root))
+    infinite = ctx.emit(arith.ConstantOp(make_splat(python_math.inf, x.type), x.type))
+    # 0 / 0 and inf / inf are NaN: both results are the larger side itself.
+    for edge in (zero, infinite):
+        is_edge = ctx.emit(arith.CmpfOp("oeq", large, edge))
+        keeps = is_edge
+        if edge is zero:  # a NaN beside 0 stays
+            both = ctx.emit(arith.CmpfOp("oeq", small, zero))
+            keeps = ctx.emit(arith.AndiOp(is_edge, both))
+        scaled = ctx.emit(arith.SelectOp(keeps, large, scaled))
+    return scaled
+
+
+_BITS: dict[str, Maker] = {
+    "popcount": math.CtpopOp,
+    "clz": math.CtlzOp,
+    "ctz": math.CttzOp,
+}
+
+
+@builds(*_BITS)
+def _count_bits(call: Call) -> Value:
+    ctx, value, make = call.ctx, call.value("x"), _BITS[call.name]
+    if is_scalar(value) and scalar_kind(value) == "int":
+        bits = ctx.emit(arith.IndexCastOp(to_int(ctx, value), I64))
+        return from_element(ctx, ctx.emit(make(bits)), i64)
+    vector = _integers(call, "x")
+    return convert(
+        ctx, Vector(ctx.emit(make(vector.ssa)), vector.shape, vector.dtype), i32
+    )
+
+
+def _integers(call: Call, name: str) -> Vector:
+    """Argument ``name`` as a vector of integers."""
+    value = call.vector(name)
+    if not value.dtype.is_integer:
+        raise call.error(
+            TileTypeError,
+            "X0304",
+            f"`{call.name}` is defined on integers, not on {value.dtype}",
+            name,
+            help="convert first: `.to(xetile.i32)`, or `.to(..., bitcast=True)`",
+        )
+    return value
+
+
+@builds("umulhi")
+def _umulhi(call: Call) -> Value:
+    ctx, args = call.ctx, [call.args["x"], call.args["y"]]
+    arithmetic.check_operands(ctx, "umulhi", args)
+    if not any(isinstance(arg.value, Vector) for arg in args):
+        a, b = (ctx.emit(arith.IndexCastOp(to_int(ctx, v.value), I64)) for v in args)
+        return from_element(ctx, _high_half(ctx, a, b), i64)
+    both = arithmetic.unify(ctx, "umulhi", args)
+    if not both.dtype.is_integer:
+        raise arithmetic.no_such_operator(ctx, "umulhi", both.dtype)
+    a, b = (vector.ssa for vector in both.vectors)
+    return Vector(_high_half(ctx, a, b), both.shape, both.dtype)
+
+
+def _high_half(ctx: Context, a: SSAValue, b: SSAValue) -> SSAValue:
+    build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
+    return upper_half(build, a, b, signed=False)
 
 
 @builds("sigmoid")

@@ -7,14 +7,16 @@ from xdsl.ir import Attribute
 from xetl.dialects import xetile
 from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.arguments import Call, wrong_kind
+from xetl.frontend.arrays import check_element
 from xetl.frontend.build_reductions import combining_kind
-from xetl.frontend.casts import constant, splat
+from xetl.frontend.casts import broadcast, broadcast_shapes, constant, splat
 from xetl.frontend.context import builds
 from xetl.frontend.types import (
     Tile,
     Vector,
     describe,
     element_type,
+    is_scalar,
     show_shape,
 )
 from xetl.language.dtypes import DType, i1
@@ -51,7 +53,10 @@ def _store_tile(call: Call) -> None:
 
 
 def _fitting(call: Call, tile: Tile) -> Vector:
-    """Argument ``value``, which has exactly the tile's shape and dtype."""
+    """Argument ``value``: of the tile's shape and dtype, or a number that fills it."""
+    if is_scalar(call.value("value")):
+        check_element(call.ctx, tile.dtype, call.args["value"])
+        return splat(call.ctx, call.value("value"), tile.value_shape, tile.dtype)
     value = call.vector("value", blocked=True)
     origin = tile.origin.note() if tile.origin else None
     if value.shape != tile.value_shape:
@@ -108,16 +113,17 @@ def _mask(call: Call, tile: Tile) -> Vector:
             "mask",
             help="compare it, for example `v != 0`",
         )
-    if mask.shape != tile.shape:
+    if broadcast_shapes(mask.shape, tile.shape) != tile.shape:
         raise call.error(
             TileShapeError,
             "X0208",
             f"the mask has shape {show_shape(mask.shape)}, the tile"
             f" {show_shape(tile.shape)}",
             "mask",
-            help="a mask has one element for each of the tile's: compare the indices",
+            help="a mask has one element for each of the tile's, or broadcasts to them:"
+            " compare the indices",
         )
-    return mask
+    return broadcast(call.ctx, mask, tile.shape)
 
 
 @builds("load_gather")

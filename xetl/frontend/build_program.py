@@ -86,9 +86,9 @@ def _static_assert(call: Call) -> None:
         )
     if not arithmetic.truth(call.ctx, call.args["cond"]):
         text = call.value("msg")
-        message = (
-            f"assertion failed: {text if isinstance(text, str) else describe(text)}"
-        )
+        shown = text if isinstance(text, str) else describe(text)
+        # An operation made of others says what is wrong with the user's call.
+        message = shown if call.ctx.frame.hidden else f"assertion failed: {shown}"
         raise call.error(ControlFlowError, "X0607", message.rstrip(": "), "cond")
 
 

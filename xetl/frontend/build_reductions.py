@@ -8,12 +8,12 @@ from xetl.errors import NameLookupError, TileShapeError, TileTypeError, did_you_
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.build_vectors import arange
-from xetl.frontend.casts import broadcast, count, extract, shape_cast, splat
+from xetl.frontend.casts import broadcast, convert, extract, shape_cast, splat
 from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import mapped
 from xetl.frontend.operators import MAXIMUM, MINIMUM
 from xetl.frontend.types import Shape, Value, Vector, is_scalar, matrix_shape
-from xetl.language.dtypes import DType, i32
+from xetl.language.dtypes import DType, i1, i32
 
 KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
 _BITWISE = ("and", "or", "xor")
@@ -93,6 +93,18 @@ def _sugar(call: Call) -> Value:
     value = call.vector("v")
     kind = kind_of(call, _SUGAR[call.name], value.dtype)
     dims = _axes(call, value)
+    reduced = _finish(call, _reduce(call, kind, value, dims), dims)
+    if "return_indices" in call.args and call.constant("return_indices", "a bool"):
+        return reduced, _position(call, call.name)
+    return reduced
+
+
+@builds("any", "all")
+def _of_masks(call: Call) -> Value:
+    """Of masks, or of numbers: those that are not 0."""
+    value = convert(call.ctx, call.vector("v"), i1)
+    dims = _axes(call, value)
+    kind = "or" if call.name == "any" else "and"
     return _finish(call, _reduce(call, kind, value, dims), dims)
 
 
@@ -113,6 +125,10 @@ def _finish(call: Call, reduced: Vector, dims: list[int]) -> Value:
 
 @builds("argmax", "argmin")
 def _arg_extremum(call: Call) -> Value:
+    return _position(call, call.name.removeprefix("arg"))
+
+
+def _position(call: Call, extremum: str) -> Value:
     """The first position that holds the extremum: the least of all that do."""
     ctx, value = call.ctx, call.vector("v")
     rank = len(value.shape)
@@ -120,7 +136,7 @@ def _arg_extremum(call: Call) -> Value:
         value = shape_cast(ctx, value, (value.shape[0] * value.shape[1],))
         rank = 1
     dim = 0 if rank == 1 else call.axis("axis", rank)
-    kind = kind_of(call, call.name.removeprefix("arg"), value.dtype)
+    kind = kind_of(call, extremum, value.dtype)
     best = broadcast(ctx, _reduce(call, kind, value, [dim]), value.shape)
     if value.dtype.is_float:
         hit = ctx.emit(arith.CmpfOp("oeq", value.ssa, best.ssa))
@@ -142,14 +158,10 @@ def _along(call: Call, extent: int, shape: Shape, dim: int) -> Vector:
     return broadcast(call.ctx, line, shape)
 
 
-@builds("cumsum", "cumprod")
+@builds("tile_scan")
 def _scan(call: Call) -> Vector:
-    """Combines up to each element; without an axis, all elements row by row."""
     ctx, value = call.ctx, call.vector("v")
-    kind = kind_of(call, _SUGAR[call.name.removeprefix("cum")], value.dtype)
-    if call.value("axis") is None:
-        value, dim = shape_cast(ctx, value, (count(value.shape),)), 1
-    else:
-        dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
+    kind = combining_kind(call, value.dtype)
+    dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
     scan = xetile.TileScanOp(value.ssa, kind=kind, scan_dims=(dim,))
     return Vector(ctx.emit(scan), value.shape, value.dtype)

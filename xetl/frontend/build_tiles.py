@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import (
-    IndexType,
     IntegerAttr,
     MemRefType,
-    NoneAttr,
-    VectorType,
-    i1,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import element_type as element_of
-from xetl.dialects.base import memref_type, vector_type
-from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl.dialects.upstream import arith, memref
 from xetl.errors import (
     CompileError,
     TileMapError,
     TileShapeError,
     TileTypeError,
 )
-from xetl.frontend.arguments import Call, wrong_kind
-from xetl.frontend.arrays import Base, matrix_base, row_base
+from xetl.frontend.arguments import Arg, Call, wrong_kind
+from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import count, to_int
-from xetl.frontend.context import Context, builds
+from xetl.frontend.context import builds
+from xetl.frontend.gathers import (
+    SHARED,
+    as_indices,
+    check_indices,
+    scatter_tile,
+    shape_of_indices,
+    space_of,
+)
 from xetl.frontend.map_attributes import maps_of
 from xetl.frontend.types import (
     I64,
@@ -51,78 +52,7 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
-from xetl.language.dtypes import DType, index
-
-_ARITHMETIC = (
-    *(arith.AddiOp, arith.SubiOp, arith.MuliOp),
-    *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
-)
-_SHAPES = (vector.ShapeCastOp, TileBroadcastOp, TileTransposeOp)
-
-
-def as_indices(ctx: Context, indices: Vector) -> SSAValue:
-    """An integer vector as a vector of `index`."""
-    if indices.dtype == index:
-        return indices.ssa
-    root = indices.ssa, indices.dtype.kind == "u"
-    found: dict[_Number, SSAValue] = {}
-    waiting = [root]
-    while waiting:
-        number = waiting[-1]
-        parts = _parts(ctx, *number)
-        missing = [part for part in parts if part not in found]
-        if missing and number not in found:
-            waiting += missing
-            continue
-        waiting.pop()
-        if number not in found:
-            found[number] = _widened(ctx, number, [found[part] for part in parts])
-    return found[root]
-
-
-def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
-    """What ``value`` is a sum, a product, a choice or another shape of."""
-    op = value.owner
-    if not isinstance(op, Operation) or value in ctx.divided:
-        return []
-    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp):
-        narrow = element_of(op.operands[0].type)
-        return [] if narrow == i1 else [(op.operands[0], isinstance(op, arith.ExtuiOp))]
-    if isinstance(op, arith.SelectOp):
-        return [(op.true_value, unsigned), (op.false_value, unsigned)]
-    if isinstance(op, (*_ARITHMETIC, *_SHAPES)):
-        return [(operand, unsigned) for operand in op.operands]
-    return []
-
-
-def _widened(ctx: Context, number: _Number, parts: list[SSAValue]) -> SSAValue:
-    """A number in 64 bits: from its parts in 64 bits, or itself converted."""
-    (value, unsigned), op = number, number[0].owner
-    type_ = VectorType(IndexType(), vector_type(value).get_shape())
-    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp) and parts:
-        return parts[0]
-    if isinstance(op, Operation) and parts:
-        condition = [op.condition] if isinstance(op, arith.SelectOp) else []
-        new = type(op).create(
-            operands=[*condition, *parts],
-            result_types=[type_],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
-        return ctx.emit(new)
-    if isinstance(op, arith.IndexCastOp) and op.operands[0].type == type_:
-        return op.operands[0]  # of `arange`
-    if isinstance(op, vector.BroadcastOp) and not is_vector(op.operands[0].type):
-        scalar = op.operands[0].owner
-        if isinstance(scalar, arith.IndexCastOp):
-            # A scalar of the language has 64 bits.
-            return ctx.emit(vector.BroadcastOp(scalar.operands[0], type_))
-    cast = arith.IndexCastuiOp if unsigned else arith.IndexCastOp
-    return ctx.emit(cast(value, type_))
-
-
-_Number = tuple[SSAValue, bool]
-"""A value, and whether it is an unsigned number."""
+from xetl.language.dtypes import DType
 
 
 def inner_blocks(call: Call, shape: Shape) -> Shape:
@@ -176,14 +106,11 @@ def _tile_unpack(call: Call) -> Vector:
     return Vector(call.ctx.emit(op), shape, value.dtype)
 
 
-SHARED = 3
-"""The memory space of SLM (docs/xetile.md, section 2)."""
-
-
 @builds("init_tile")
 def _init_tile(call: Call) -> Tile:
-    if isinstance(call.value("offsets"), Vector):
-        return _scatter_tile(call)
+    indices = _listed_vectors(call)
+    if indices is not None and call.value("shape") is None:
+        return _scatter_tile(call, indices)
     if call.value("shape") is None:
         raise call.error(
             TileShapeError,
@@ -241,12 +168,7 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
     rank = len(_listed(call.value("offsets")))
     if rank < value.rank:
         raise _offset_count(call, value.rank, rank, f"`{value.name}`")
-    return matrix_base(call.ctx, value), value.dtype, _space(value)
-
-
-def _space(array: Array) -> int:
-    space = memref_type(array.root).memory_space
-    return 0 if isinstance(space, NoneAttr) else SHARED
+    return matrix_base(call.ctx, value), value.dtype, space_of(value)
 
 
 def _address_base(call: Call) -> Base:
@@ -350,47 +272,28 @@ def _order(call: Call, base: Base) -> tuple[int, int]:
 # Scatter tiles ----------------------------------------------------------------------
 
 
-def _scatter_tile(call: Call) -> Tile:
-    indices, array = call.vector("offsets"), call.value("base")
+def _scatter_tile(call: Call, indices: Sequence[Arg]) -> Tile:
+    array = call.value("base")
     if not isinstance(array, Array):
         raise wrong_kind(
             call.ctx, "`base` of `init_tile`", "an array", call.args["base"]
         )
-    if array.rank != 1:
-        raise call.error(
-            TileShapeError,
-            "X0206",
-            f"the base of a scatter tile must have rank 1, `{array.name}` has"
-            f" {array.rank}",
-            "base",
-        )
-    base = row_base(call.ctx, array)
-    wg, sg = maps_of(call, "wg_map", indices.shape)
-    encoding = xetile.TileAttr(
-        wg_map=wg, sg_map=sg, scattered=True, memory_space=_space(array)
-    )
-    shape = indices.shape
-    type_ = xetile.TileType(matrix_shape(shape), element_type(array.dtype), encoding)
-    positions = _indices(call)
-    op = xetile.InitTileOp(
-        base.source, (), type_, base.sizes, base.strides, indices=positions
-    )
-    origin = _origin(call, shape)
-    return Tile(call.ctx.emit(op), shape, array.dtype, True, origin)
+    shape = shape_of_indices(call.ctx, indices)
+    maps = maps_of(call, "wg_map", shape)
+    return scatter_tile(call.ctx, array, indices, _origin(call, shape), maps)
 
 
-def _indices(call: Call) -> SSAValue:
-    """The index vector of a call, as index elements."""
-    indices = call.vector("offsets")
-    if not indices.dtype.is_integer:
-        raise call.error(
-            TileTypeError,
-            "X0305",
-            f"indices must be integers, not {indices.dtype}",
-            "offsets",
-            help="convert with `.to(xetile.i64)`",
-        )
-    return as_indices(call.ctx, indices)
+def _listed_vectors(call: Call) -> list[Arg] | None:
+    """The indices of a scatter tile: a vector, or a list with one; else None."""
+    given = call.args["offsets"]
+    if isinstance(given.value, Vector):
+        return [given]
+    values = _listed(given.value)
+    if not any(isinstance(value, Vector) for value in values):
+        return None
+    nodes = getattr(given.node, "elts", [])
+    nodes = nodes if len(nodes) == len(values) else [given.node] * len(values)
+    return [Arg(value, node) for value, node in zip(values, nodes, strict=True)]
 
 
 @builds("update_tile_offset")
@@ -422,7 +325,9 @@ def _move_scattered(call: Call, tile: Tile) -> SSAValue:
             "offsets",
             label=f"is {describe(step)}",
         )
-    op = xetile.UpdateTileOffsetOp(tile.ssa, indices=_indices(call))
+    check_indices(call.ctx, [call.args["offsets"]])
+    positions = as_indices(call.ctx, step)
+    op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)
     return call.ctx.emit(op)
 
 

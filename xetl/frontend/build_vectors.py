@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
-from xetl.errors import TileShapeError
+from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.arguments import Call
 from xetl.frontend.arrays import stride_of
 from xetl.frontend.casts import (
@@ -34,7 +34,7 @@ from xetl.frontend.types import (
     show_shape,
     vector_type,
 )
-from xetl.language.dtypes import i32
+from xetl.language.dtypes import DType, i32, index
 
 
 def _with_map(call: Call, made: Vector) -> Vector:
@@ -90,11 +90,32 @@ def arange(ctx: Context, start: int, stop: int) -> Vector:
 @builds(".to")
 def _to(call: Call) -> Value:
     value, dtype = call.value("v"), call.memory_dtype("dtype")
+    if call.constant("bitcast", "a bool"):
+        return _bitcast(call, dtype)
     if isinstance(value, Scalar):
         # By way of the element, so that the value is rounded as the dtype says.
         element = to_element(call.ctx, value, dtype)
         return from_element(call.ctx, element, dtype)
     return convert(call.ctx, call.vector("v"), dtype)
+
+
+def _bitcast(call: Call, dtype: DType) -> Vector:
+    """The same bits as another dtype of the same width."""
+    value = call.vector("v")
+    kinds = {value.dtype.is_bool, dtype.is_bool, index in (value.dtype, dtype)}
+    if value.dtype.bits != dtype.bits or True in kinds:
+        raise call.error(
+            TileTypeError,
+            "X0304",
+            f"the bits of {value.dtype} are not those of a {dtype}",
+            "dtype",
+            label=f"{value.dtype} has {value.dtype.bits} bits, {dtype} {dtype.bits}",
+            help="bitcast needs dtypes of one width; without it `.to` converts",
+        )
+    target = vector_type(value.shape, dtype)
+    if value.ssa.type == target:
+        return Vector(value.ssa, value.shape, dtype)
+    return Vector(call.ctx.emit(arith.BitcastOp(value.ssa, target)), value.shape, dtype)
 
 
 @builds(".stride")

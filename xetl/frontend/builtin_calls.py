@@ -198,9 +198,7 @@ def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
                 "X0303",
                 f"`{name}` of Python takes a tuple, not {describe(arg.value)}",
                 arg.node,
-                help="use xetile.sum(v, axis) or v.sum(axis)"
-                if name == "sum"
-                else "reduce the mask: v.to(xetile.i32).sum()",
+                help=f"use xetile.{name}(v, axis)",
             )
         result = Arg(start, node)
         for item in _sequence(ctx, name, arg):
@@ -231,6 +229,15 @@ def _round(ctx: Context, given: Given, node: ast.Call) -> Value:
         return Scalar(to_int(ctx, arg.value), "int")
     whole = ctx.emit(math.RoundevenOp(arg.value.ssa))
     return Scalar(to_int(ctx, Scalar(whole, "float")), "int")
+
+
+def _isinstance(ctx: Context, given: Given, node: ast.Call) -> Value:
+    """Of constants; of values of the run, whether they are a tuple."""
+    if len(given.positional) == 2 and given.positional[1].value is tuple:
+        items = items_of(given.positional[0].value)
+        if items is not None or not is_constant(given.positional[0].value):
+            return items is not None
+    return _on_constants(isinstance)(ctx, given, node)
 
 
 def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
@@ -268,7 +275,7 @@ BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
     enumerate: _over_sequences(enumerate),
     zip: _over_sequences(zip),
     reversed: _over_sequences(reversed),
-    isinstance: _on_constants(isinstance),
+    isinstance: _isinstance,
     str: _on_constants(str),
     tuple: _on_constants(tuple),
     divmod: _on_constants(divmod),

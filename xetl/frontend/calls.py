@@ -21,18 +21,25 @@ from xetl.errors import (
     TileTypeError,
     XetlError,
 )
-from xetl.frontend.arguments import Arg, Call, Given, Parameter, bind_arguments
+from xetl.frontend.arguments import (
+    Arg,
+    Call,
+    Given,
+    Parameter,
+    bind_arguments,
+    wrong_kind,
+)
 from xetl.frontend.builtin_calls import BUILTINS
+from xetl.frontend.casts import convert, from_element, rounded, to_element
 from xetl.frontend.context import (
     MAX_INLINING,
     OPERATIONS,
     Context,
     Frame,
     OperationHandler,
-    unsupported_expression,
 )
 from xetl.frontend.exits import Tail, returned_value
-from xetl.frontend.expressions import expression, plain
+from xetl.frontend.expressions import expression, plain, starred
 from xetl.frontend.limits import check_call, check_count
 from xetl.frontend.reading import check_readable, read
 from xetl.frontend.scope import MISSING, Environment, Scope
@@ -40,16 +47,20 @@ from xetl.frontend.source import FunctionNode, SourceFile, find_source
 from xetl.frontend.types import (
     BoundMethod,
     LocalFunction,
+    Scalar,
     Value,
+    Vector,
     describe,
     is_constant,
+    is_scalar,
 )
 from xetl.language import ops
 from xetl.language.dtypes import DType
 from xetl.language.maps import sg_map, wg_map, xe_map
 from xetl.language.operation import Function, body_of, operation_name
 from xetl.language.other_names import advice_on
-from xetl.language.values import Array, Vector
+from xetl.language.values import Array
+from xetl.language.values import Vector as VectorOfUser
 
 
 def inline_function(
@@ -75,7 +86,8 @@ def inline_operation(
     scope = Scope(names)
     shared = ctx.slm_bytes
     value = _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
-    if ctx.level == "subgroup" and ctx.slm_bytes > shared:
+    is_users = not ctx.frame.hidden
+    if is_users and ctx.level == "subgroup" and ctx.slm_bytes > shared:
         raise ctx.error(
             ControlFlowError,
             "X0608",
@@ -204,12 +216,13 @@ def _call(ctx: Context, node: ast.Call) -> Value:
 
 
 def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
-    """The arguments of a call; ``*`` and ``**`` are refused."""
+    """The arguments of a call; ``*`` of a tuple gives its items, ``**`` is refused."""
     given = Given([], {})
     for item in node.args:
         if isinstance(item, ast.Starred):
-            raise unsupported_expression(ctx, item)
-        given.positional.append(Arg(ctx.evaluate(item), item))
+            given.positional += starred(ctx, item)
+        else:
+            given.positional.append(Arg(ctx.evaluate(item), item))
     for keyword in node.keywords:
         if keyword.arg is None:
             raise ctx.error(
@@ -237,12 +250,29 @@ def call_value(ctx: Context, callee: Value, given: Given, node: ast.Call) -> Val
         return inline_function(ctx, cast("Function[..., Any]", callee).fn, given, node)
     if isinstance(callee, FunctionType) and callee.__name__ == "<lambda>":
         return inline_function(ctx, callee, given, node)
+    if isinstance(callee, DType):
+        return _of_dtype(ctx, callee, given, node)
     builtin = BUILTINS.get(callee) if callable(callee) else None
     if builtin is not None:
         return builtin(ctx, given, node)
     if _is_pure(callee):
         return _call_pure(ctx, callee, given, node)
     raise _not_callable(ctx, callee, node)
+
+
+def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> Value:
+    """``u32(3)``: a number as ``dtype`` holds it; of a vector, ``.to``."""
+    names = [Parameter("value")]
+    bound, _ = bind_arguments(ctx, dtype.name, names, given, node)
+    value = bound["value"].value
+    if isinstance(value, Vector):
+        return convert(ctx, value, dtype)
+    if not is_scalar(value) or dtype.name == "tf32":
+        raise wrong_kind(ctx, f"the argument of `{dtype}`", "a number", bound["value"])
+    if isinstance(value, Scalar):
+        # By way of the element, so that the value is rounded as the dtype says.
+        return from_element(ctx, to_element(ctx, value, dtype), dtype)
+    return plain(rounded(value, dtype))
 
 
 # Operations -------------------------------------------------------------------------
@@ -285,7 +315,7 @@ def _call_method(
     ctx: Context, method: BoundMethod, given: Given, node: ast.Call
 ) -> Value:
     """``v.sum(0)``: the operation of that name with the owner as first argument."""
-    owner = Array if method.name == "stride" else Vector
+    owner = Array if method.name == "stride" else VectorOfUser
     declaration = getattr(owner, method.name)
     receiver = Given([Arg(method.owner, method.owner_node), *given.positional], {})
     receiver.keywords = given.keywords
@@ -345,14 +375,6 @@ def _call_pure(
 
 
 def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
-    if isinstance(callee, DType):
-        return ctx.error(
-            TileTypeError,
-            "X0310",
-            f"the dtype {callee} cannot be called",
-            node.func,
-            help=f"convert with `value.to({callee})`",
-        )
     if isinstance(callee, FunctionType):
         return ctx.error(
             NameLookupError,

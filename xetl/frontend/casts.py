@@ -108,6 +108,18 @@ def to_element(ctx: Context, value: Value, dtype: DType) -> SSAValue:
     return whole if target == INDEX else ctx.emit(arith.IndexCastOp(whole, target))
 
 
+def rounded(value: Value, dtype: DType) -> Value:
+    """A number known when compiling, as ``dtype`` holds it: rounded, or wrapped."""
+    if dtype.is_bool:
+        return bool(value)
+    if dtype.is_float:
+        with np.errstate(over="ignore"):
+            return float(dtype.numpy.type(value))
+    bits = 64 if dtype.name == "index" else dtype.bits
+    low = int(value) & ((1 << bits) - 1)
+    return low - (1 << bits) if dtype.kind == "i" and low >> (bits - 1) else low
+
+
 def constant(value: Value, dtype: DType, type_: Attribute) -> Attribute:
     """A number as the attribute of ``type_``, a scalar or vector of ``dtype``.
 

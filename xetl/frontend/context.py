@@ -326,7 +326,7 @@ _ADVICE = {
     "Await": "`await`",
     "Yield": "`yield`",
     "YieldFrom": "`yield from`",
-    "Starred": "`*` arguments",
+    "Starred": "`*` of what is no tuple",
     "Dict": "dicts",
     "Set": "sets",
     "Slice": "slices",
@@ -348,7 +348,7 @@ _INSTEAD = {
     "SetComp": "write a `for` loop over xetile.static_range",
     "DictComp": "write a `for` loop over xetile.static_range",
     "GeneratorExp": "write a `for` loop over xetile.static_range",
-    "Starred": "write the arguments one by one",
+    "Starred": "`*` takes a tuple known when compiling",
     "Dict": "use separate variables or a tuple",
     "Set": "use separate variables or a tuple",
     "Slice": "vectors take `[:, None]` and `[None, :]`; memory is reached through"

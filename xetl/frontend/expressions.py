@@ -127,7 +127,21 @@ def plain(value: Value) -> Value:
 @expression(ast.Tuple)
 @expression(ast.List)
 def _tuple(ctx: Context, node: ast.Tuple | ast.List) -> Value:
-    return tuple(ctx.evaluate(item) for item in node.elts)
+    found: list[Value] = []
+    for item in node.elts:
+        if isinstance(item, ast.Starred):
+            found += [arg.value for arg in starred(ctx, item)]
+        else:
+            found.append(ctx.evaluate(item))
+    return tuple(found)
+
+
+def starred(ctx: Context, node: ast.Starred) -> list[Arg]:
+    """The items of a tuple behind a ``*``."""
+    items = items_of(ctx.evaluate(node.value))
+    if items is None:
+        raise unsupported_expression(ctx, node)
+    return [Arg(item, node) for item in items]
 
 
 @expression(ast.BinOp)

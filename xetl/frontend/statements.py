@@ -116,11 +116,15 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> None:
 
 @statement(ast.AugAssign)
 def _augmented(ctx: Context, node: ast.AugAssign) -> None:
-    if not isinstance(node.target, ast.Name):
-        assign(ctx, node.target, None, node)
+    target = node.target
+    if isinstance(target, ast.Name):
+        read: ast.expr = ast.Name(target.id, ast.Load())
+    elif isinstance(target, ast.Subscript):
+        read = ast.Subscript(target.value, target.slice, ast.Load())
+    else:
+        assign(ctx, target, None, node)
         return
-    name = ast.Name(node.target.id, ast.Load())
-    left = Arg(ctx.evaluate(ast.copy_location(name, node.target)), node.target)
+    left = Arg(ctx.evaluate(ast.copy_location(read, target)), target)
     assign(ctx, node.target, binary_operation(ctx, node.op, left, node.value), node)
 
 

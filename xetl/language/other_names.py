@@ -7,7 +7,7 @@ from __future__ import annotations
 
 INSTEAD: dict[str, str] = {
     # The same operation under another name.
-    **dict.fromkeys(("load", "gather", "take"), "load_tile, or load_gather by indices"),
+    **dict.fromkeys(("load", "take"), "load_tile, or load_gather by indices"),
     **dict.fromkeys(("store", "scatter"), "store_tile, or store_scatter by indices"),
     **dict.fromkeys(("dot", "matmul", "mm", "bmm", "einsum"), "tile_mma, or `a @ b`"),
     **dict.fromkeys(("trans", "transpose", "permute"), "tile_transpose, or `.T`"),
@@ -20,10 +20,21 @@ INSTEAD: dict[str, str] = {
     "fmin": "minimum",
     **dict.fromkeys(("absolute", "fabs"), "abs"),
     "rint": "round",
-    **dict.fromkeys(("reduce", "nansum"), "tile_reduce"),
-    "associative_scan": "cumsum",
+    "nansum": "sum",
+    "take_along_axis": "gather",
+    **dict.fromkeys(("concatenate", "concat", "hstack", "vstack"), "cat"),
+    "stack": "join",
+    **dict.fromkeys(("arctan", "arctan2"), "atan, or atan2"),
+    "arcsin": "asin",
+    "arccos": "acos",
+    **dict.fromkeys(("popc", "bitwise_count"), "popcount"),
+    **dict.fromkeys(("random", "uniform"), "rand"),
+    "normal": "randn",
+    "bincount": "histogram",
+    **dict.fromkeys(("logical_or", "reduce_or"), "any, or `a | b`"),
+    **dict.fromkeys(("logical_and", "reduce_and"), "all, or `a & b`"),
+    **dict.fromkeys(("view", "bitcast"), "Vector: `v.to(dtype, bitcast=True)`"),
     **dict.fromkeys(("debug_barrier", "syncthreads"), "barrier"),
-    "rsqrt": "1 / xetile.sqrt(v)",
     "clip": "clamp",
     **dict.fromkeys(
         ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or"),
@@ -34,25 +45,11 @@ INSTEAD: dict[str, str] = {
 """By name: what to write instead."""
 
 MISSING: dict[str, str] = {
-    **dict.fromkeys(
-        ("rand", "randn", "randint", "philox", "random"),
-        "there are no random numbers: make them on the host and pass an array",
-    ),
-    **dict.fromkeys(
-        ("sort", "argsort", "topk", "unique"),
-        "there is no sorting: sort on the host, or use max and argmax",
-    ),
+    "unique": "sort, and compare neighbours",
     **dict.fromkeys(
         ("atomic_cas", "compare_exchange"),
         "there is no compare and swap; atomic_rmw_tile has add, mul, min, max, and, or,"
         " xor and xchg",
-    ),
-    **dict.fromkeys(
-        ("histogram", "bincount"), "add to bins by atomic_rmw_tile of a scatter tile"
-    ),
-    **dict.fromkeys(
-        ("cat", "concatenate", "stack", "join", "split", "interleave"),
-        "tiles are not joined or split: load or store each part",
     ),
     **dict.fromkeys(
         ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"

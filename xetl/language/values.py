@@ -29,7 +29,15 @@ class Array:
         ...
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Any:
-        """The view at an index; outside, an empty one.  All dims: a scalar."""
+        """The view at an index; outside, an empty one.  All dims: a scalar.
+
+        With vectors of integers among the indices, one for each dim: a vector of the
+        elements there, 0 outside.
+        """
+        ...
+
+    def __setitem__(self, index: Any, value: Operand) -> None:
+        """Store a number at an index for each dim, or a vector at vectors of them."""
         ...
 
 
@@ -49,12 +57,13 @@ class Vector:
     ndim: int
     T: Vector
 
-    def to(self, dtype: DType) -> Vector:
+    def to(self, dtype: DType, *, bitcast: bool = False) -> Vector:
         """Convert each element.
 
         Args:
             dtype: integers wrap, floats round to nearest, float to integer truncates
                 (NaN and out of range are unspecified), to i1 is ``!= 0``.
+            bitcast: keep the bits of each element; the widths must be equal.
         """
         ...
 

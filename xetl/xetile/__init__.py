@@ -39,6 +39,8 @@ __all__ += dtypes.__all__
 __all__ += ops.__all__
 # `from xetl.xetile import *` leaves Python's own.
 __all__.remove("abs")
+__all__.remove("all")
+__all__.remove("any")
 __all__.remove("max")
 __all__.remove("min")
 __all__.remove("round")

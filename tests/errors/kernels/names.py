@@ -121,8 +121,13 @@ def wrong_math_function(X: "f32 2"):
 
 
 def wrong_print(X: "f32 2"):
-    # CHECK: = help: use xetile.device_print, or xetile.static_print when compiling
-    print(X)  # ERROR: X0106 `print` is a function of the host
+    # CHECK: = help: make a tile of it: xetile.init_tile(array, offsets, shape)
+    print(X)  # ERROR: X0303 a value of `print` must be a vector or a number, not an array of f32, rank 2
+
+
+def wrong_print_keyword(X: "f32 2"):
+    # CHECK: = help: write one text: print(f'...')
+    print("a", end="")  # ERROR: X0104 `print` has no parameter `end` in a kernel
 
 
 def wrong_kind_of_reduction(X: "f32 2"):

@@ -19,14 +19,14 @@ def wrong_kernel_call(X: "f32 2"):
     # CHECK: @xetile.function
 
 
-def wrong_rand(X: "f32 2"):
-    xetile.rand(0)  # ERROR: X0102 `xetile` has no attribute `rand`
-    # CHECK: there are no random numbers
+def wrong_unique(X: "f32 2"):
+    xetile.unique(X)  # ERROR: X0102 `xetile` has no attribute `unique`
+    # CHECK: sort, and compare neighbours
 
 
-def wrong_sort(X: "f32 2"):
-    xetile.sort(X)  # ERROR: X0102 `xetile` has no attribute `sort`
-    # CHECK: there is no sorting
+def wrong_take_along_axis(X: "f32 2"):
+    xetile.take_along_axis(X)  # ERROR: X0102 `xetile` has no attribute `take_along_axis`
+    # CHECK: use xetile.gather
 
 
 def wrong_compare_and_swap(X: "f32 2"):
@@ -51,7 +51,7 @@ def wrong_module(X: "f32 2"):
 
 def wrong_function_of_numpy(X: "f32 2"):
     np.concatenate(X)  # ERROR: X0106 `np.concatenate` is a function of the host
-    # CHECK: tiles are not joined or split
+    # CHECK: use xetile.cat
 
 
 def wrong_array_outside(X: "f32 2"):

@@ -1,7 +1,7 @@
 """Shapes, ranks and extents that do not fit: X02xx."""
 
 from xetl import xetile
-from xetl.xetile import bf16, constexpr, f32
+from xetl.xetile import bf16, constexpr, f32, i32
 
 
 def wrong_mma_k(A: "bf16 2", B: "bf16 2"):
@@ -102,7 +102,7 @@ def wrong_number_of_indices(X: "f32 2"):
 
 def wrong_scatter_base(X: "f32 2"):
     i = xetile.arange(4)
-    t = xetile.init_tile(X, i)  # ERROR: X0206 the base of a scatter tile must have rank 1, `X` has 2
+    t = xetile.init_tile(X, i)  # ERROR: X0206 `X` has rank 2, but 1 index is given
 
 
 def wrong_number_of_offsets(X: "f32 2"):
@@ -204,3 +204,25 @@ def wrong_blocked_accumulator(X: "f16 2"):
 def wrong_store_of_blocked(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (16, 16), inner_blocks=[8, 8])
     xetile.store_tile(xetile.zeros((16, 16), f32), t)  # ERROR: X0208 `store_tile` cannot store (16, 16) to a tile of (2, 2, 8, 8)
+
+
+def wrong_gather_axis(X: "f32 2"):
+    i = xetile.arange(4)
+    xetile.gather(xetile.zeros((4,)), i, 1)  # ERROR: X0607 `gather` of rank 1: axis 1
+
+
+def wrong_gather_extent(X: "f32 2"):
+    i = xetile.zeros((4, 8), i32)
+    xetile.gather(xetile.zeros((2, 8)), i, 1)  # ERROR: X0607 `gather` along 1: the other extents of value and index differ
+
+
+def wrong_cat(X: "f32 2"):
+    xetile.cat(xetile.zeros((2, 8)), xetile.zeros((2, 4)), 0)  # ERROR: X0607 `cat` along 0: the other extents differ
+
+
+def wrong_topk(X: "f32 2"):
+    xetile.topk(xetile.zeros((8,)), 9)  # ERROR: X0607 `topk`: 9 of 8 elements
+
+
+def wrong_sort_axis(X: "f32 2"):
+    xetile.sort(xetile.zeros((8,)), 1)  # ERROR: X0607 a vector of rank 1: axis 1

@@ -54,7 +54,7 @@ def wrong_dict(X: "f32 2"):
 
 
 def wrong_star(X: "f32 2"):
-    v = xetile.init_tile(X, *[[0, 0], (4, 4)])  # ERROR: X0402 `*` arguments are not part of the kernel language
+    v = xetile.init_tile(X, *X)  # ERROR: X0402 `*` of what is no tuple
 
 
 def wrong_double_star(X: "f32 2"):
@@ -91,13 +91,52 @@ def wrong_delete(X: "f32 2"):
 
 
 def wrong_element_assignment(X: "f32 2"):
-    # CARET: X[0, 0]
+    v = xetile.zeros((4,))
+    # CARET: v[0]
     # CHECK: = help: write memory with xetile.store_tile(value, tile)
-    X[0, 0] = 3.0  # ERROR: X0404 only names can be assigned to in a kernel
+    v[0] = 3.0  # ERROR: X0404 only names and elements of arrays can be assigned to in a kernel
 
 
-def wrong_augmented_element(X: "f32 2"):
-    X[0, 0] += 3.0  # ERROR: X0404 only names can be assigned to in a kernel
+def wrong_attribute_assignment(X: "f32 2"):
+    X.size += 3.0  # ERROR: X0404 only names and elements of arrays can be assigned to in a kernel
+
+
+def wrong_element_of_too_few_indices(X: "f32 2"):
+    # CHECK: = help: a number goes to one element; a tile takes xetile.store_tile
+    X[0] = 3.0  # ERROR: X0206 `X` has rank 2, but 1 indices are given
+
+
+def wrong_element_kind(X: "i32 2"):
+    # CARET: 3.5
+    # CHECK: = help: round it first: `int(...)`
+    X[0, 0] = 3.5  # ERROR: X0311 a float does not fit into an element of i32
+
+
+def wrong_element_vector(X: "f32 2"):
+    X[0, 0] = xetile.zeros((4,))  # ERROR: X0303 an element must be a number, not f32 (4,)
+
+
+def wrong_elements_shape(X: "f32 1"):
+    # CHECK: = help: the shapes must be equal: use xetile.tile_broadcast
+    X[xetile.arange(8)] = xetile.zeros((4,))  # ERROR: X0208 (4,) values cannot be stored at (8,) indices
+
+
+def wrong_elements_dtype(X: "f32 1"):
+    # CHECK: = help: convert the value: `.to(xetile.f32)`
+    X[xetile.arange(8)] = xetile.arange(8)  # ERROR: X0311 i32 cannot be stored in an array of f32
+
+
+def wrong_rows_alone(X: "f32 2"):
+    # CHECK: = help: vectors of indices choose elements: give one for each dim
+    X[xetile.arange(8)]  # ERROR: X0206 `X` has rank 2, but 1 index is given
+
+
+def wrong_index_shapes(X: "f32 2"):
+    X[xetile.arange(8), xetile.arange(4)]  # ERROR: X0202 `indices` cannot broadcast (8,) with (4,)
+
+
+def wrong_index_kind(X: "f32 2"):
+    X[xetile.arange(8), 1.5]  # ERROR: X0305 indices must be integers, not the constant 1.5
 
 
 def wrong_recursion(X: "f32 2"):
@@ -106,4 +145,9 @@ def wrong_recursion(X: "f32 2"):
 
 def wrong_vector_index(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
-    w = v[0]  # ERROR: X0407 a vector cannot be indexed with `[0]`
+    w = v[4]  # ERROR: X0407 a vector cannot be indexed with `[4]`
+
+
+def wrong_vector_step(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    w = v[::2]  # ERROR: X0407 a vector cannot be indexed with `[::2]`

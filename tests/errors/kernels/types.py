@@ -100,8 +100,29 @@ def wrong_unpacking(X: "f32 2"):
 
 
 def wrong_call_of_dtype(X: "f32 2"):
-    # CHECK: = help: convert with `value.to(i32)`
-    a = i32(3.5)  # ERROR: X0310 the dtype i32 cannot be called
+    # CHECK: = help: load it first: xetile.load_tile(...)
+    a = i32(xetile.init_tile(X, [0, 0], (4, 4)))  # ERROR: X0303 the argument of `i32` must be a number, not a tile of f32 (4, 4)
+
+
+def wrong_bitcast(X: "f32 2"):
+    v = xetile.zeros((4, 4), f32)
+    # CARET: xetile.i64
+    # CHECK: = help: bitcast needs dtypes of one width; without it `.to` converts
+    v.to(xetile.i64, bitcast=True)  # ERROR: X0304 the bits of f32 are not those of a i64
+
+
+def wrong_bits_of_floats(X: "f32 2"):
+    # CHECK: convert first: `.to(xetile.i32)`
+    xetile.popcount(xetile.zeros((4,)))  # ERROR: X0304 `popcount` is defined on integers, not on f32
+
+
+def wrong_float_in_int_tile(X: "i32 2"):
+    t = xetile.init_tile(X, [0, 0], (4, 4))
+    xetile.store_tile(0.5, t)  # ERROR: X0311 a float does not fit into an element of i32
+
+
+def wrong_combine(X: "f32 1"):
+    xetile.reduce(xetile.zeros((8,)), 0, lambda a, b: a > b)  # ERROR: X0607 `combine` makes i1 of f32: convert its result
 
 
 def wrong_store_dtype(X: "bf16 2"):
@@ -132,7 +153,7 @@ def wrong_mma_accumulator(X: "f16 2"):
 def wrong_number_as_vector(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (4, 4))
     # CHECK: = help: xetile.full(shape, value, dtype) makes a vector of a number
-    xetile.store_tile(0.0, t)  # ERROR: X0303 `value` of `store_tile` must be a vector, not the constant 0.0
+    xetile.tile_mma(0.0, xetile.load_tile(t))  # ERROR: X0303 `a` of `tile_mma` must be a vector, not the constant 0.0
 
 
 def wrong_print_count(X: "f32 2", n: "i64"):
@@ -173,7 +194,7 @@ def wrong_choice_of_arrays(X: "f32 2", Y: "f32 2", n: "i64"):
 
 
 def wrong_sum_of_vector(X: "f32 2"):
-    # CHECK: = help: use xetile.sum(v, axis) or v.sum(axis)
+    # CHECK: = help: use xetile.sum(v, axis)
     s = sum(xetile.zeros((4, 4)))  # ERROR: X0303 `sum` of Python takes a tuple, not f32 (4, 4)
 
 

@@ -16,27 +16,48 @@ if TYPE_CHECKING:
 
 __all__ = [
     "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cbrt",
     "ceil",
     "clamp",
+    "clz",
+    "copysign",
     "cos",
+    "cosh",
+    "ctz",
     "erf",
     "exp",
     "exp2",
+    "expm1",
     "floor",
     "fma",
+    "fmod",
+    "hypot",
     "inf",
+    "isinf",
+    "isnan",
     "log",
+    "log1p",
     "log2",
+    "log10",
     "maximum",
     "minimum",
     "nan",
     "pi",
+    "popcount",
     "round",
     "rsqrt",
     "sigmoid",
     "sin",
+    "sinh",
     "sqrt",
+    "tan",
     "tanh",
+    "trunc",
+    "umulhi",
     "where",
 ]
 
@@ -129,6 +150,132 @@ def ceil(x: V) -> V:
 def round(x: V) -> V:
     """Nearest whole number, halves to even."""
     ...
+
+
+@operation
+def trunc(x: V) -> V:
+    """``x`` without its fraction."""
+    ...
+
+
+@operation
+def log1p(x: V) -> V:
+    """Natural logarithm of ``1 + x``, exact near 0."""
+    ...
+
+
+@operation
+def expm1(x: V) -> V:
+    """``exp(x) - 1``, exact near 0."""
+    ...
+
+
+@operation
+def log10(x: V) -> V:
+    """Logarithm to base 10."""
+    ...
+
+
+@operation
+def cbrt(x: V) -> V:
+    """Cube root, also of negative numbers."""
+    ...
+
+
+@operation
+def tan(x: V) -> V:
+    """Tangent of radians."""
+    ...
+
+
+@operation
+def asin(x: V) -> V:
+    """Angle in radians whose sine is ``x``; NaN outside -1 .. 1."""
+    ...
+
+
+@operation
+def acos(x: V) -> V:
+    """Angle in radians whose cosine is ``x``; NaN outside -1 .. 1."""
+    ...
+
+
+@operation
+def atan(x: V) -> V:
+    """Angle in radians whose tangent is ``x``."""
+    ...
+
+
+@operation
+def sinh(x: V) -> V:
+    """Hyperbolic sine."""
+    ...
+
+
+@operation
+def cosh(x: V) -> V:
+    """Hyperbolic cosine."""
+    ...
+
+
+@operation
+def atan2(y: Operand, x: Operand) -> Vector:
+    """Angle of the point (x, y) in radians, -pi .. pi.  Broadcasts as NumPy."""
+    ...
+
+
+@operation
+def copysign(x: Operand, y: Operand) -> Vector:
+    """The magnitude of ``x`` with the sign of ``y``.  Broadcasts as NumPy."""
+    ...
+
+
+@operation
+def fmod(x: Operand, y: Operand) -> Vector:
+    """The remainder of ``x / y`` with the sign of ``x``, exact, as C's fmod."""
+    ...
+
+
+@operation
+def hypot(x: Operand, y: Operand) -> Vector:
+    """The root of ``x * x + y * y`` without overflow.  Broadcasts as NumPy."""
+    ...
+
+
+@operation
+def popcount(x: Vector | int) -> Vector:
+    """The number of one bits of each integer, i32."""
+    ...
+
+
+@operation
+def clz(x: Vector | int) -> Vector:
+    """The number of zero bits above the highest one of each integer, i32."""
+    ...
+
+
+@operation
+def ctz(x: Vector | int) -> Vector:
+    """The number of zero bits below the lowest one of each integer, i32."""
+    ...
+
+
+@operation
+def umulhi(x: Operand, y: Operand) -> Vector:
+    """The upper half of the product of integers, taken without sign."""
+    ...
+
+
+@composite
+def isnan(x: Vector) -> Vector:
+    """Whether each number is NaN: a mask."""
+    return x != x
+
+
+@composite
+def isinf(x: Vector) -> Vector:
+    """Whether each number is infinite: a mask; False for integers."""
+    return abs(x) == inf
 
 
 @operation

@@ -1,4 +1,8 @@
-"""Operations that move elements within a vector; they are made of others."""
+"""Operations that move elements within vectors.
+
+They are made of others, and go through shared memory and two barriers: all subgroups
+must reach them, and the kernel must not be written at subgroup level.
+"""
 
 from __future__ import annotations
 
@@ -8,42 +12,162 @@ from xetl.language.dtypes import i8
 from xetl.language.operation import composite
 from xetl.language.ops.compile_time import static_assert
 from xetl.language.ops.program import barrier
-from xetl.language.ops.tiles import init_tile, load_gather, slm, store_scatter
-from xetl.language.ops.vectors import arange
+from xetl.language.ops.tiles import (
+    init_tile,
+    load_gather,
+    load_tile,
+    slm,
+    store_tile,
+)
+from xetl.language.ops.vectors import arange, reshape
 
 if TYPE_CHECKING:
-    from xetl.language.values import Vector
+    from xetl.language.values import Array, Vector
 
 __all__ = [
+    "cat",
     "flip",
+    "gather",
+    "interleave",
+    "join",
+    "split",
 ]
 
 
 @composite
-def flip(v: Vector, axis: int = 0) -> Vector:
-    """``v`` with its elements along ``axis`` in reverse order.
+def as_matrix(v: Vector) -> Vector:
+    """A vector as a matrix: one of rank 1 is a row."""
+    return v if v.ndim == 2 else v[None, :]
 
-    They go through shared memory and two barriers: all subgroups must reach it, and
-    the kernel must not be written at subgroup level.
+
+@composite
+def storable(v: Vector) -> Vector:
+    """Masks as bytes: memory has no single bits."""
+    return v.to(i8) if v.dtype.bits == 1 else v
+
+
+@composite
+def memory_for(v: Vector) -> Array:
+    """Shared memory for the elements of a matrix."""
+    return slm(v.shape, v.dtype if v.dtype.bits > 1 else i8)
+
+
+@composite
+def exchange(memory: Array, v: Vector, place: Vector, dim: int) -> Vector:
+    """The elements of a matrix at ``place`` along ``dim``, by way of ``memory``."""
+    store_tile(storable(v), init_tile(memory, [0, 0], v.shape))
+    barrier()
+    if dim == 0:
+        columns = arange(v.shape[1])[None, :]
+        found = load_gather(init_tile(memory, [place, columns]))
+    else:
+        rows = arange(v.shape[0])[:, None]
+        found = load_gather(init_tile(memory, [rows, place]))
+    barrier()
+    return found.to(v.dtype)
+
+
+@composite
+def slice_rows(v: Vector, start: int, stop: int, dim: int) -> Vector:
+    """The elements ``start`` .. ``stop - 1`` along a dim of a matrix."""
+    memory = memory_for(v)
+    store_tile(storable(v), init_tile(memory, [0, 0], v.shape))
+    barrier()
+    if dim == 0:
+        part = load_tile(init_tile(memory, [start, 0], (stop - start, v.shape[1])))
+    else:
+        part = load_tile(init_tile(memory, [0, start], (v.shape[0], stop - start)))
+    barrier()
+    return part.to(v.dtype)
+
+
+@composite
+def gather(v: Vector, index: Vector, axis: int) -> Vector:
+    """The elements of ``v`` at ``index`` along ``axis``, as NumPy's take_along_axis.
+
+    Args:
+        v: rank 1 or 2.
+        index: integers, of ``v``'s rank and of its extents in the other dim; what is
+            outside 0 .. n-1 gives 0.
+        axis: known when compiling.
     """
+    static_assert(-v.ndim <= axis < v.ndim, f"`gather` of rank {v.ndim}: axis {axis}")
+    static_assert(v.ndim == index.ndim, "`gather`: value and index differ in rank")
+    dim = axis % v.ndim + 2 - v.ndim
+    wide, place = as_matrix(v), as_matrix(index)
+    static_assert(
+        wide.shape[1 - dim] == place.shape[1 - dim],
+        f"`gather` along {axis}: the other extents of value and index differ",
+    )
+    return reshape(exchange(memory_for(wide), wide, place, dim), index.shape)
+
+
+@composite
+def flip(v: Vector, axis: int = 0) -> Vector:
+    """``v`` with its elements along ``axis`` in reverse order."""
     static_assert(-v.ndim <= axis < v.ndim, f"`flip` of rank {v.ndim}: axis {axis}")
-    wide = v.to(i8) if v.dtype.bits == 1 else v
-    columns = v.shape[-1]
-    size = v.shape[0] * columns if v.ndim == 2 else columns
-    target = arange(columns)
-    source = target
-    if axis % v.ndim == v.ndim - 1:
-        source = columns - 1 - target
-    if v.ndim == 2:
-        rows = arange(v.shape[0])
-        below = rows
-        if axis % 2 == 0:
-            below = v.shape[0] - 1 - rows
-        target = rows[:, None] * columns + target[None, :]
-        source = below[:, None] * columns + source[None, :]
-    memory = slm((size,), wide.dtype)
-    store_scatter(wide, None, init_tile(memory, target))
+    dim = axis % v.ndim + 2 - v.ndim
+    wide = as_matrix(v)
+    backwards = wide.shape[dim] - 1 - along(wide.shape[dim], dim)
+    return reshape(exchange(memory_for(wide), wide, backwards, dim), v.shape)
+
+
+@composite
+def along(extent: int, dim: int) -> Vector:
+    """The numbers of a matrix's elements along ``dim``: a column or a row."""
+    line = arange(extent)
+    return line[:, None] if dim == 0 else line[None, :]
+
+
+@composite
+def cat(a: Vector, b: Vector, axis: int = 0) -> Vector:
+    """``b`` behind ``a`` along ``axis``; the other extents and the dtypes are equal."""
+    static_assert(a.ndim == b.ndim, "`cat`: the ranks differ")
+    static_assert(a.dtype == b.dtype, f"`cat` of {a.dtype} and {b.dtype}")
+    static_assert(-a.ndim <= axis < a.ndim, f"`cat` of rank {a.ndim}: axis {axis}")
+    dim = axis % a.ndim + 2 - a.ndim
+    one, other = storable(as_matrix(a)), storable(as_matrix(b))
+    static_assert(
+        one.shape[1 - dim] == other.shape[1 - dim],
+        f"`cat` along {axis}: the other extents differ",
+    )
+    rows, columns = one.shape
+    if dim == 0:
+        shape, place = (rows + other.shape[0], columns), (rows, 0)
+    else:
+        shape, place = (rows, columns + other.shape[1]), (0, columns)
+    memory = slm(shape, one.dtype)
+    store_tile(one, init_tile(memory, [0, 0], one.shape))
+    store_tile(other, init_tile(memory, [place[0], place[1]], other.shape))
     barrier()
-    flipped = load_gather(init_tile(memory, source))
+    both = load_tile(init_tile(memory, [0, 0], shape)).to(a.dtype)
     barrier()
-    return flipped.to(v.dtype)
+    return both if a.ndim == 2 else reshape(both, shape[1])
+
+
+@composite
+def interleave(a: Vector, b: Vector) -> Vector:
+    """The elements of ``a`` and ``b`` in turn along the last axis: a0 b0 a1 b1 ..."""
+    static_assert(a.shape == b.shape, "`interleave`: the shapes differ")
+    both = cat(a, b, -1)
+    wide, columns = as_matrix(both), a.shape[-1]
+    place = along(2 * columns, 1)
+    index = place // 2 + place % 2 * columns
+    return reshape(exchange(memory_for(wide), wide, index, 1), both.shape)
+
+
+@composite
+def join(a: Vector, b: Vector) -> Vector:
+    """Two vectors of rank 1 as the columns of a matrix of shape (n, 2)."""
+    static_assert(
+        a.ndim == 1, "`join` takes vectors of rank 1: a rank 3 does not exist"
+    )
+    return reshape(interleave(a, b), (a.shape[0], 2))
+
+
+@composite
+def split(v: Vector) -> tuple[Vector, Vector]:
+    """The two columns of a matrix of shape (n, 2), each of rank 1."""
+    static_assert(v.ndim == 2 and v.shape[1] == 2, "`split` takes a shape (n, 2)")
+    n = v.shape[0]
+    return reshape(slice_rows(v, 0, 1, 1), n), reshape(slice_rows(v, 1, 2, 1), n)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from xetl.language.operation import operation
+from xetl.language.operation import composite, operation
+from xetl.language.ops.elementwise import inf, where
+from xetl.language.ops.moves import flip
+from xetl.language.ops.vectors import arange, reshape, tile_reduce, tile_scan
 
 if TYPE_CHECKING:
     from xetl.language.values import Scalar, Vector
 
 __all__ = [
+    "all",
+    "any",
     "argmax",
     "argmin",
+    "cummax",
+    "cummin",
     "cumprod",
     "cumsum",
     "max",
@@ -34,14 +41,42 @@ def prod(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
 
 
 @operation
-def max(v: Vector | Scalar, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Largest along ``axis`` (all if None), NaN if there is one; or of two scalars."""
+def max(
+    v: Vector | Scalar,
+    axis: int | None = None,
+    keepdims: bool = False,
+    return_indices: bool = False,
+) -> Vector:
+    """Largest along ``axis`` (all if None), NaN if there is one; or of two scalars.
+
+    With ``return_indices`` a tuple: the largest, and what `argmax` gives.
+    """
     ...
 
 
 @operation
-def min(v: Vector | Scalar, axis: int | None = None, keepdims: bool = False) -> Vector:
-    """Smallest along ``axis`` (all if None), NaN if there is one; or of two scalars."""
+def min(
+    v: Vector | Scalar,
+    axis: int | None = None,
+    keepdims: bool = False,
+    return_indices: bool = False,
+) -> Vector:
+    """Smallest along ``axis`` (all if None), NaN if there is one; or of two scalars.
+
+    With ``return_indices`` a tuple: the smallest, and what `argmin` gives.
+    """
+    ...
+
+
+@operation
+def any(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Whether an element along ``axis`` (of all if None) is true, or not 0; i1."""
+    ...
+
+
+@operation
+def all(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector:
+    """Whether all elements along ``axis`` (all if None) are true, or not 0; i1."""
     ...
 
 
@@ -57,13 +92,51 @@ def argmin(v: Vector, axis: int | None = None, keepdims: bool = False) -> Vector
     ...
 
 
-@operation
-def cumsum(v: Vector, axis: int | None = None) -> Vector:
-    """Sums up to and with each element along ``axis``; the dtype stays."""
-    ...
+@composite
+def _scan(kind: str, v: Vector, axis: Any, reverse: bool) -> Vector:
+    """Combine along an axis from either end; without an axis, row by row."""
+    line, dim = v, axis
+    if axis is None:
+        columns = v.shape[-1]
+        line, dim = reshape(v, v.shape[0] * columns if v.ndim == 2 else columns), 0
+    if reverse:
+        return flip(tile_scan(kind, flip(line, dim), dim), dim)
+    return tile_scan(kind, line, dim)
 
 
-@operation
-def cumprod(v: Vector, axis: int | None = None) -> Vector:
-    """Products up to and with each element along ``axis``; the dtype stays."""
-    ...
+@composite
+def cumsum(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
+    """Sums up to and with each element along ``axis``; the dtype stays.
+
+    Without an axis of all elements row by row; ``reverse``: from the other end.
+    """
+    return _scan("add", v, axis, reverse)
+
+
+@composite
+def cumprod(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
+    """Products up to and with each element; otherwise as `cumsum`."""
+    return _scan("mul", v, axis, reverse)
+
+
+@composite
+def cummax(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
+    """The largest up to and with each element; otherwise as `cumsum`."""
+    return _scan("max", v, axis, reverse)
+
+
+@composite
+def cummin(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
+    """The smallest up to and with each element; otherwise as `cumsum`."""
+    return _scan("min", v, axis, reverse)
+
+
+@composite
+def element(v: Vector, place: Scalar) -> Any:
+    """``v[place]`` of a vector of rank 1; outside, the least number, or 0."""
+    chosen = arange(v.shape[0]) == place
+    if v.dtype.bits == 1:
+        return any(v & chosen)
+    if v.dtype.is_float:
+        return max(where(chosen, v, -inf))
+    return max(tile_reduce("or", where(chosen, v, 0), 0))

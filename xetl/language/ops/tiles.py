@@ -28,7 +28,7 @@ __all__ = [
 @operation
 def init_tile(
     base: Array | int,
-    offsets: Sequence[int] | Vector,
+    offsets: Sequence[int | Vector] | Vector,
     shape: int | Sequence[int] | None = None,
     *,
     order: Sequence[int] | None = None,
@@ -43,8 +43,9 @@ def init_tile(
     Args:
         base: an array or view of rank 1 or 2, an SLM array, or an address (then
             ``dtype``, ``base_shape`` and ``base_strides`` describe the memory).
-        offsets: one offset for each dim, in elements; or a vector of integer element
-            indices into a rank-1 base: a scatter tile of the vector's shape.
+        offsets: one offset for each dim, in elements; or, without ``shape``, vectors of
+            integer indices, one for each dim of a base of any rank, which broadcast: a
+            scatter tile of their shape. A vector alone is one for a rank-1 base.
         shape: static extents; any, not only powers of two.  Rank 1 is a row.
         order: the dims from fastest to slowest; read from the strides when absent.
         wg_map: which subgroup owns what; chosen by xetl when absent.

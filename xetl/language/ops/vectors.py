@@ -21,6 +21,7 @@ __all__ = [
     "tile_mma",
     "tile_pack",
     "tile_reduce",
+    "tile_scan",
     "tile_transpose",
     "tile_unpack",
     "zeros",
@@ -123,6 +124,19 @@ def tile_reduce(
         dims: known when compiling; negative ones count from the end.
         wg_map: of the result.
     Source: XeTile RFC, "tile_reduce".
+    """
+    ...
+
+
+@operation
+def tile_scan(kind: str, v: Vector, axis: int) -> Vector:
+    """Combine the elements up to and with each one along ``axis``; the dtype stays.
+
+    Args:
+        kind: as of `tile_reduce`; f16 and bf16 combine in f32.
+        v: rank 1 or 2.
+        axis: known when compiling.
+    Source: MLIR vector dialect, "vector.scan".
     """
     ...
 

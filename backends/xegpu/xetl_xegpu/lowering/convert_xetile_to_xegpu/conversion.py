@@ -206,7 +206,7 @@ def known(value: Index) -> Index:
     return value if constant is None else constant
 
 
-Rule: TypeAlias = Callable[["Converter", Any], None]
+Rule: TypeAlias = Callable[["Converter", Any], object]
 """Replaces an operation, by what it adds and what it gives to `Converter.set`."""
 
 

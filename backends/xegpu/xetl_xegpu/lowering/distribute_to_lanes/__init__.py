@@ -67,7 +67,7 @@ from xetl_xegpu.lowering.distribute_to_lanes import (
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared, product
 from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
 
-_Rule = Callable[[Lanes, Any], None]
+_Rule = Callable[[Lanes, Any], object]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""Elements of arrays and vectors by numbers and by vectors of indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontend.page import computed, matrix
+from xetl import xetile
+from xetl.errors import CheckError
+
+ALL = pytest.mark.parametrize("backend", ["reference", "cpu", "xegpu"])
+
+
+@xetile.kernel(grid=1)
+def gathers(X, R, C, OUT, MASKED):
+    rows = xetile.load_tile(xetile.init_tile(R, [0], (8,)))
+    cols = xetile.load_tile(xetile.init_tile(C, [0], (4,)))
+    xetile.store_tile(X[rows[:, None], cols], xetile.init_tile(OUT, [0, 0], (8, 4)))
+    tile = xetile.init_tile(X, [rows[:, None], cols[None, :]])
+    chosen = xetile.load_gather(tile, mask=(rows < 5)[:, None], padding=-1)
+    xetile.store_tile(chosen, xetile.init_tile(MASKED, [0, 0], (8, 4)))
+
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "columns": lambda x: np.ascontiguousarray(x.T).T,
+    "backwards": lambda x: x[::-1, ::-1],
+    "strided": lambda x: np.repeat(x, 2, 1)[:, ::2],
+    "repeated": lambda x: np.broadcast_to(x[:1], x.shape),
+}
+
+
+@ALL
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gather_from_a_matrix(layout: str, backend: str) -> None:
+    """Outside are zeros, whatever the strides; masks broadcast."""
+    x = LAYOUTS[layout](matrix("f32", (9, 11)))
+    rows = np.array([0, 3, 8, 9, -1, 2, 2, 1], np.int32)
+    cols = np.array([10, 0, 11, 5], np.int64)
+    out, masked = np.zeros((2, 8, 4), np.float32)
+    gathers(x, rows, cols, out, masked, backend=backend)
+    inside = ((rows >= 0) & (rows < 9))[:, None] & ((cols >= 0) & (cols < 11))
+    expected = np.where(inside, x[rows[:, None] % 9, cols % 11], 0)
+    np.testing.assert_array_equal(out, expected)
+    expected[~inside] = -1
+    np.testing.assert_array_equal(masked, np.where((rows < 5)[:, None], expected, -1))
+
+
+@xetile.kernel(grid=1)
+def of_rank_three(X, OUT, n: int):
+    i = xetile.arange(4)
+    X[1, i[:, None], i[None, :] + n] = X[0, i[None, :], i[:, None]] * 2.0
+    xetile.store_tile(X[i, i, i], xetile.init_tile(OUT, [0], (4,)))
+
+
+@ALL
+def test_of_rank_three(backend: str) -> None:
+    x, out = np.arange(5 * 4 * 6.0).reshape(5, 4, 6), np.zeros(4)
+    expected = x.copy()
+    expected[1, :, 3:] = 2 * x[0, :3, :4].T
+    of_rank_three(x, out, 3, backend=backend)
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(out, expected[range(4), range(4), range(4)])
+
+
+@xetile.kernel(grid=lambda m: m.X.shape[0])
+def stores(X, SUMS, COUNT, n: int):
+    row = xetile.program_id(0)
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, 16)))
+    SUMS[row] = v.sum()
+    if row == n:
+        COUNT[0, 1] = row
+        COUNT[0, 1] += 5
+        COUNT[1, 0] = COUNT[0, 1] * 2
+        COUNT[7, 7] = 1
+    xetile.store_tile(n, xetile.init_tile(COUNT, [2, 0], (1, 2)))
+
+
+@ALL
+def test_numbers_are_stored(backend: str) -> None:
+    """What lies outside is dropped; a number fills a tile."""
+    x, sums, count = matrix("f32", (6, 16)), np.zeros(6), np.zeros((3, 2), np.int32)
+    stores(x, sums, count, 4, backend=backend)
+    np.testing.assert_allclose(sums, x.sum(1), rtol=1e-5)
+    np.testing.assert_array_equal(count, [[0, 9], [18, 0], [4, 4]])
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u64", "f16", "f32"])
+def test_parts_of_a_matrix(dtype: str, backend: str) -> None:
+    a = matrix(dtype, (5, 16))
+    parts = lambda a, b: xetile.cat(a[:3, 2:9], a[-2:, :7], 0)  # noqa: E731
+    found = computed(parts, a, a, dtype, backend, columns=7)
+    np.testing.assert_array_equal(found, np.concatenate([a[:3, 2:9], a[3:, :7]]))
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["i1", "i16", "u32", "f32"])
+def test_an_element_of_a_row(dtype: str, backend: str) -> None:
+    a = matrix(dtype, (1, 16))
+    place = np.argmax(a[0]) if dtype != "f32" else 3
+    found = computed(
+        lambda a, b: xetile.full((1, 16), a[0][int(place)], a.dtype),
+        a,
+        a,
+        dtype,
+        backend,
+    )
+    np.testing.assert_array_equal(found, np.full((1, 16), a[0, place]))
+
+
+def test_interpret_names_what_is_outside() -> None:
+    x, out = np.zeros((4, 4), np.float32), np.zeros((8, 4), np.float32)
+    rows = np.full(8, 5, np.int32)
+    with pytest.raises(CheckError) as caught:
+        gathers.interpret(x, rows, np.zeros(4, np.int32), out, out.copy(), check="oob")
+    assert "X" in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_print_shows_values(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
+    prints(np.arange(4.0), backend=backend)
+    assert capfd.readouterr().out.startswith("sum 6.0 of [0")
+
+
+@xetile.kernel(grid=1)
+def prints(X):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (4,)))
+    print("sum", v.sum(), f"of {v}")

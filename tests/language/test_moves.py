@@ -1,0 +1,197 @@
+"""Operations that move, order and scan the elements of vectors, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontend.page import computed, matrix
+from xetl import xetile
+from xetl.xetile import constexpr
+
+ALL = pytest.mark.parametrize("backend", ["reference", "cpu", "xegpu"])
+BOTH = pytest.mark.parametrize("backend", ["reference", "cpu"])
+
+
+@xetile.kernel(grid=1)
+def of_a_line(A, OUT, F, N: constexpr):
+    result = F(xetile.load_tile(xetile.init_tile(A, [0], (N,))))
+    xetile.store_tile(result, xetile.init_tile(OUT, [0], result.shape))
+
+
+def line(function, a, like, backend):
+    """``function`` of a vector of rank 1, as a kernel computes it."""
+    out = np.zeros_like(like)
+    of_a_line(a, out, function, N=len(a), backend=backend)
+    return out
+
+
+@ALL
+@pytest.mark.parametrize("axis", [0, 1])
+def test_gather_along_an_axis(axis: int, backend: str) -> None:
+    a = matrix("f32", (5, 16))
+    index = np.random.default_rng(0).integers(0, a.shape[axis], a.shape, np.int32)
+    found = computed(lambda a, b: xetile.gather(a, b, axis), a, index, "f32", backend)
+    np.testing.assert_array_equal(found, np.take_along_axis(a, index, axis))
+
+
+@ALL
+def test_joining_and_splitting(backend: str) -> None:
+    a = matrix("i16", (1, 16))[0]
+    both = np.stack([a, -a], 1).ravel()
+    joined = lambda v: xetile.join(v, -v).reshape(32)  # noqa: E731
+    np.testing.assert_array_equal(line(joined, a, both, backend), both)
+    turns = lambda v: xetile.cat(*xetile.split(xetile.join(v, -v)))  # noqa: E731
+    np.testing.assert_array_equal(
+        line(turns, a, both, backend), np.concatenate([a, -a])
+    )
+
+
+@BOTH
+def test_interleave(backend: str) -> None:
+    a, b = matrix("f32", (3, 8)), matrix("f32", (3, 8), seed=1)
+    found = computed(
+        lambda a, b: xetile.interleave(a, b), a, b, "f32", backend, columns=16
+    )
+    np.testing.assert_array_equal(found, np.stack([a, b], -1).reshape(3, 16))
+
+
+@ALL
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["i8", "u32", "f16", "f32"])
+def test_sort(dtype: str, descending: bool, backend: str) -> None:
+    a = matrix(dtype, (3, 13))
+    expected = np.sort(a, 1)
+    expected = expected[:, ::-1] if descending else expected
+    sort = lambda a, b: xetile.sort(a, 1, descending=descending)  # noqa: E731
+    np.testing.assert_array_equal(computed(sort, a, a, dtype, backend), expected)
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["i64", "u64", "f64"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_sort_of_64_bits(axis: int, dtype: str, backend: str) -> None:
+    a = matrix(dtype, (8, 6))
+    a[0, 0] = np.iinfo(a.dtype).max if dtype != "f64" else -np.inf
+    found = computed(lambda a, b: xetile.sort(a, axis), a, a, dtype, backend)
+    np.testing.assert_array_equal(found, np.sort(a, axis))
+
+
+@BOTH
+@pytest.mark.parametrize("descending", [False, True])
+def test_nan_is_last(descending: bool, backend: str) -> None:
+    a = np.array([[1, np.nan, -np.inf, np.inf, -2, -np.nan, 0, 3]], np.float32)
+    expected = np.sort(a[~np.isnan(a)])
+    expected = expected[::-1] if descending else expected
+    expected = [[*expected, np.nan, np.nan]]
+    sort = lambda a, b: xetile.sort(a, descending=descending)  # noqa: E731
+    found = computed(sort, a, a, "f32", backend)
+    np.testing.assert_array_equal(found, np.float32(expected))
+
+
+@ALL
+@pytest.mark.parametrize("descending", [False, True])
+def test_argsort_is_stable(descending: bool, backend: str) -> None:
+    a = np.random.default_rng(0).integers(0, 4, (2, 21)).astype(np.int32)
+    key = -a if descending else a
+    order = lambda a, b: xetile.argsort(a, 1, descending)  # noqa: E731
+    found = computed(order, a, a, "i32", backend)
+    np.testing.assert_array_equal(found, np.argsort(key, 1, kind="stable"))
+
+
+@ALL
+def test_the_largest(backend: str) -> None:
+    a = matrix("f32", (4, 24))
+    order = np.argsort(-a, 1, kind="stable")[:, :5]
+    values = lambda a, b: xetile.topk(a, 5)[0]  # noqa: E731
+    found = computed(values, a, a, "f32", backend, columns=5)
+    np.testing.assert_array_equal(found, np.take_along_axis(a, order, 1))
+    indices = lambda a, b: xetile.topk(a, 5)[1]  # noqa: E731
+    found = computed(indices, a, a, "i32", backend, columns=5)
+    np.testing.assert_array_equal(found, order)
+
+
+@ALL
+def test_histogram(backend: str) -> None:
+    a = np.random.default_rng(1).integers(-2, 12, (1, 64), np.int32)[0]
+    counts = np.bincount(a[(a >= 0) & (a < 9)], minlength=9).astype(np.int32)
+    found = line(lambda v: xetile.histogram(v, 9), a, counts, backend)
+    np.testing.assert_array_equal(found, counts)
+    few = np.bincount(a[(a >= 0) & (a < 4)], minlength=9).astype(np.int32)
+    found = line(lambda v: xetile.histogram(v, 9, v < 4), a, counts, backend)
+    np.testing.assert_array_equal(found, few)
+
+
+@ALL
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scans(axis: int, reverse: bool, backend: str) -> None:
+    a = matrix("i32", (4, 12))
+    turn = (lambda x: np.flip(x, axis)) if reverse else (lambda x: x)
+    for name, function in {
+        "cumsum": np.add,
+        "cummax": np.maximum,
+        "cummin": np.minimum,
+    }.items():
+        scan = getattr(xetile, name)
+        found = computed(
+            lambda a, b, f=scan: f(a, axis, reverse=reverse), a, a, "i32", backend
+        )
+        expected = turn(function.accumulate(turn(a), axis))
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+@xetile.function
+def linear(g0, h0, g1, h1):
+    """The composition of ``h -> g0 h + h0`` and ``h -> g1 h + h1``."""
+    return g0 * g1, h0 * g1 + h1
+
+
+@ALL
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_of_pairs(reverse: bool, backend: str) -> None:
+    """A linear recurrence; the composition does not commute."""
+    a, gate = matrix("f64", (3, 11)), np.abs(matrix("f64", (3, 11), seed=1)) / 9
+    order = range(10, -1, -1) if reverse else range(11)
+    state, expected = np.zeros(3), np.zeros_like(a)
+    for at in order:
+        state = state * gate[:, at] + a[:, at]
+        expected[:, at] = state
+    scan = lambda a, b: xetile.associative_scan((b, a), 1, linear, reverse)[1]  # noqa: E731
+    found = computed(scan, a, gate, "f64", backend)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@xetile.function
+def largest(a, b):
+    return a * 0 + xetile.reduce(a, 1, lambda x, y: xetile.where(y > x, y, x))[:, None]
+
+
+@ALL
+def test_reduce_by_a_function(backend: str) -> None:
+    a = matrix("f32", (4, 10))
+    found = computed(largest, a, a, "f32", backend)
+    np.testing.assert_array_equal(found, np.broadcast_to(a.max(1)[:, None], a.shape))
+
+
+@BOTH
+def test_masks_as_any_and_all(backend: str) -> None:
+    a = matrix("i32", (4, 6))
+    masks = lambda a, b: xetile.where(  # noqa: E731
+        xetile.any(a > 40, 1)[:, None], xetile.where(xetile.all(a, 0), a, -a), a * 2
+    )
+    found = computed(masks, a, a, "i32", backend)
+    expected = np.where((a > 40).any(1)[:, None], np.where(a.all(0), a, -a), a * 2)
+    np.testing.assert_array_equal(found, expected)
+
+
+@BOTH
+def test_extrema_with_indices(backend: str) -> None:
+    a = matrix("f32", (4, 9))
+    both = lambda a, b: (  # noqa: E731
+        a * 0
+        + xetile.max(a, 1, return_indices=True)[1][:, None]
+        + xetile.min(a, 0, return_indices=True)[0]
+    )
+    found = computed(both, a, a, "f32", backend)
+    np.testing.assert_array_equal(found, a.argmax(1)[:, None] + a.min(0))

@@ -1,0 +1,295 @@
+"""Elements of arrays of any rank by vectors of indices: gathers and scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from xetl.dialects import xetile
+from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.base import element_type as element_of
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl.errors import TileShapeError, TileTypeError
+from xetl.frontend import arithmetic
+from xetl.frontend.arguments import Arg
+from xetl.frontend.arrays import check_element, row_base
+from xetl.frontend.casts import broadcast, splat
+from xetl.frontend.context import Context
+from xetl.frontend.types import (
+    Array,
+    Origin,
+    Scalar,
+    Shape,
+    Tile,
+    Vector,
+    describe,
+    element_type,
+    is_scalar,
+    matrix_shape,
+    scalar_kind,
+    show_shape,
+)
+from xetl.ir.builder import Builder
+from xetl.language import dtypes
+
+SHARED = 3
+"""The memory space of SLM (docs/xetile.md, section 2)."""
+
+
+def space_of(array: Array) -> int:
+    """The memory space of an array: 0, or that of SLM."""
+    space = memref_type(array.root).memory_space
+    return 0 if isinstance(space, NoneAttr) else SHARED
+
+
+def scatter_tile(
+    ctx: Context,
+    array: Array,
+    indices: Sequence[Arg],
+    origin: Origin | None = None,
+    maps: tuple[xetile.WgMapAttr | None, xetile.SgMapAttr | None] = (None, None),
+) -> Tile:
+    """The elements of ``array`` at one index for each dim; indices broadcast.
+
+    Raises:
+        TileShapeError: not one index for each dim, or shapes that do not broadcast.
+        TileTypeError: an index is not an integer.
+    """
+    if len(indices) != array.rank:
+        count = "1 index is" if len(indices) == 1 else f"{len(indices)} indices are"
+        raise ctx.error(
+            TileShapeError,
+            "X0206",
+            f"`{array.name}` has rank {array.rank}, but {count} given",
+            indices[0].node,
+            help="vectors of indices choose elements: give one for each dim",
+        )
+    check_indices(ctx, indices)
+    shape = shape_of_indices(ctx, indices)
+    if array.rank == 1:
+        base = row_base(ctx, array)
+        source, sizes, strides = base.source, base.sizes, base.strides
+        positions = as_indices(ctx, indices[0].value)
+    else:
+        source, positions = _flattened(ctx, array, indices, shape)
+        sizes = strides = ()
+    wg, sg = maps
+    encoding = xetile.TileAttr(
+        wg_map=wg, sg_map=sg, scattered=True, memory_space=space_of(array)
+    )
+    type_ = xetile.TileType(matrix_shape(shape), element_type(array.dtype), encoding)
+    op = xetile.InitTileOp(source, (), type_, sizes, strides, indices=positions)
+    return Tile(ctx.emit(op), shape, array.dtype, True, origin)
+
+
+def load_elements(ctx: Context, array: Array, indices: Sequence[Arg]) -> Vector:
+    """``X[rows, cols]``: what lies outside reads as 0."""
+    tile = scatter_tile(ctx, array, indices)
+    mask = splat(ctx, True, tile.shape, dtypes.i1)
+    loaded = ctx.emit(xetile.LoadGatherOp(tile.ssa, mask.ssa))
+    return Vector(loaded, tile.shape, tile.dtype)
+
+
+def store_elements(
+    ctx: Context, array: Array, indices: Sequence[Arg], value: Arg
+) -> None:
+    """``X[rows, cols] = v``; what lies outside is dropped.
+
+    Raises:
+        TileShapeError: ``v`` is a vector of another shape than the indices.
+        TileTypeError: it is a vector of another dtype than the array.
+    """
+    tile = scatter_tile(ctx, array, indices)
+    vector = value.value
+    if not isinstance(vector, Vector):
+        check_element(ctx, array.dtype, value)
+        vector = splat(ctx, vector, tile.shape, array.dtype)
+    if vector.shape != tile.shape:
+        raise ctx.error(
+            TileShapeError,
+            "X0208",
+            f"{show_shape(vector.shape)} values cannot be stored at"
+            f" {show_shape(tile.shape)} indices",
+            value.node,
+            label=f"is {describe(vector)}",
+            help="the shapes must be equal: use xetile.tile_broadcast",
+        )
+    if vector.dtype != array.dtype:
+        raise ctx.error(
+            TileTypeError,
+            "X0311",
+            f"{vector.dtype} cannot be stored in an array of {array.dtype}",
+            value.node,
+            label=f"is {describe(vector)}",
+            help=f"convert the value: `.to(xetile.{array.dtype})`",
+        )
+    mask = splat(ctx, True, tile.shape, dtypes.i1)
+    ctx.add(xetile.StoreScatterOp(vector.ssa, mask.ssa, tile.ssa))
+
+
+def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
+    """Refuse indices that are not integers, or vectors of them."""
+    for arg in indices:
+        value = arg.value
+        whole = is_scalar(value) and scalar_kind(value) == "int"
+        if not whole and not (isinstance(value, Vector) and value.dtype.is_integer):
+            found = value.dtype if isinstance(value, Vector) else describe(value)
+            raise ctx.error(
+                TileTypeError,
+                "X0305",
+                f"indices must be integers, not {found}",
+                arg.node,
+                help="convert with `.to(xetile.i64)`",
+            )
+
+
+def shape_of_indices(ctx: Context, indices: Sequence[Arg]) -> Shape:
+    """The shape that vectors of indices have together."""
+    return arithmetic.common_shape(ctx, "indices", indices)
+
+
+# All dims as one ----------------------------------------------------------------------
+
+
+def _flattened(
+    ctx: Context, array: Array, indices: Sequence[Arg], shape: Shape
+) -> tuple[SSAValue, SSAValue]:
+    """An array as one dim of stride 1, and the places in it of the elements indexed.
+
+    An element outside in any dim is at -1, which is outside as well.
+    """
+    build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
+    # Where strides are negative, the element at index 0 is not the first in memory.
+    start, end = array.offset, array.offset
+    for size, stride in zip(array.sizes, array.strides, strict=True):
+        way = build.times(build.minus(build.maximum(size, 1), 1), stride)
+        start = build.plus(start, build.minimum(way, 0))
+        end = build.plus(end, build.maximum(way, 0))
+    length = build.plus(build.minus(end, start), 1)
+    places = splat(ctx, _number(build.minus(array.offset, start)), shape, dtypes.index)
+    line, inside = places.ssa, None
+    for arg, size, stride in zip(indices, array.sizes, array.strides, strict=True):
+        here, way = _one_dim(ctx, arg, size, stride)
+        line = ctx.emit(arith.AddiOp(line, broadcast(ctx, way, shape).ssa))
+        fits = broadcast(ctx, here, shape).ssa
+        inside = fits if inside is None else ctx.emit(arith.AndiOp(inside, fits))
+    assert inside is not None
+    nowhere = splat(ctx, -1, shape, dtypes.index).ssa
+    return _as_line(ctx, array, start, length), ctx.emit(
+        arith.SelectOp(inside, line, nowhere)
+    )
+
+
+def _one_dim(
+    ctx: Context, arg: Arg, size: Index, stride: Index
+) -> tuple[Vector, Vector]:
+    """Which indices are inside a dim, and how far they lead."""
+    vector = arg.value
+    if not isinstance(vector, Vector):
+        vector = splat(ctx, vector, (1,), dtypes.index)
+    at, shape = as_indices(ctx, vector), vector.shape
+    limit = splat(ctx, _number(size), shape, dtypes.index).ssa
+    inside = ctx.emit(arith.CmpiOp("ult", at, limit))
+    step = splat(ctx, _number(stride), shape, dtypes.index).ssa
+    way = ctx.emit(arith.MuliOp(at, step))
+    return Vector(inside, shape, dtypes.i1), Vector(way, shape, dtypes.index)
+
+
+def _number(value: Index) -> Scalar | int:
+    return value if isinstance(value, int) else Scalar(value, "int")
+
+
+def _as_line(ctx: Context, array: Array, start: Index, length: Index) -> SSAValue:
+    """The memory of an array as one dim of ``length`` elements from ``start`` on."""
+    root = memref_type(array.root)
+    layout = StridedLayoutAttr([1], start if isinstance(start, int) else None)
+    extent = length if isinstance(length, int) else DYNAMIC_INDEX
+    type_ = MemRefType(root.element_type, [extent], layout, root.memory_space)
+    return ctx.emit(memref.ReinterpretCastOp(array.root, [start], [length], [1], type_))
+
+
+# 64-bit indices -----------------------------------------------------------------------
+
+_ARITHMETIC = (
+    *(arith.AddiOp, arith.SubiOp, arith.MuliOp),
+    *(arith.MinsiOp, arith.MaxsiOp, arith.MinuiOp, arith.MaxuiOp),
+)
+_SHAPES = (vector.ShapeCastOp, TileBroadcastOp, TileTransposeOp)
+
+
+def as_indices(ctx: Context, indices: Vector) -> SSAValue:
+    """An integer vector as a vector of `index`."""
+    if indices.dtype == dtypes.index:
+        return indices.ssa
+    root = indices.ssa, indices.dtype.kind == "u"
+    found: dict[_Number, SSAValue] = {}
+    waiting = [root]
+    while waiting:
+        number = waiting[-1]
+        parts = _parts(ctx, *number)
+        missing = [part for part in parts if part not in found]
+        if missing and number not in found:
+            waiting += missing
+            continue
+        waiting.pop()
+        if number not in found:
+            found[number] = _widened(ctx, number, [found[part] for part in parts])
+    return found[root]
+
+
+def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
+    """What ``value`` is a sum, a product, a choice or another shape of."""
+    op = value.owner
+    if not isinstance(op, Operation) or value in ctx.divided:
+        return []
+    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp):
+        narrow = element_of(op.operands[0].type)
+        return [] if narrow == i1 else [(op.operands[0], isinstance(op, arith.ExtuiOp))]
+    if isinstance(op, arith.SelectOp):
+        return [(op.true_value, unsigned), (op.false_value, unsigned)]
+    if isinstance(op, (*_ARITHMETIC, *_SHAPES)):
+        return [(operand, unsigned) for operand in op.operands]
+    return []
+
+
+def _widened(ctx: Context, number: _Number, parts: list[SSAValue]) -> SSAValue:
+    """A number in 64 bits: from its parts in 64 bits, or itself converted."""
+    (value, unsigned), op = number, number[0].owner
+    type_ = VectorType(IndexType(), vector_type(value).get_shape())
+    if isinstance(op, arith.ExtsiOp | arith.ExtuiOp) and parts:
+        return parts[0]
+    if isinstance(op, Operation) and parts:
+        condition = [op.condition] if isinstance(op, arith.SelectOp) else []
+        new = type(op).create(
+            operands=[*condition, *parts],
+            result_types=[type_],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        return ctx.emit(new)
+    if isinstance(op, arith.IndexCastOp) and op.operands[0].type == type_:
+        return op.operands[0]  # of `arange`
+    if isinstance(op, vector.BroadcastOp) and not is_vector(op.operands[0].type):
+        scalar = op.operands[0].owner
+        if isinstance(scalar, arith.IndexCastOp):
+            # A scalar of the language has 64 bits.
+            return ctx.emit(vector.BroadcastOp(scalar.operands[0], type_))
+    cast = arith.IndexCastuiOp if unsigned else arith.IndexCastOp
+    return ctx.emit(cast(value, type_))
+
+
+_Number = tuple[SSAValue, bool]
+"""A value, and whether it is an unsigned number."""

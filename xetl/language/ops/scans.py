@@ -1,0 +1,134 @@
+"""Reductions and scans by a function of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+from xetl.language.operation import composite
+from xetl.language.ops.compile_time import next_power_of_2, static_assert, static_range
+from xetl.language.ops.elementwise import where
+from xetl.language.ops.moves import (
+    along,
+    as_matrix,
+    exchange,
+    flip,
+    memory_for,
+    slice_rows,
+)
+from xetl.language.ops.reductions import any, max
+from xetl.language.ops.vectors import reshape
+
+if TYPE_CHECKING:
+    from xetl.language.values import Vector
+
+    Vectors = tuple[Vector, ...]
+
+__all__ = [
+    "associative_scan",
+    "reduce",
+]
+
+Combine = Callable[..., Any]
+
+
+@composite
+def _listed(value: Vector | Vectors) -> Vectors:
+    """A tuple of vectors, or one as a tuple."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+@composite
+def _combined(combine: Combine, left: Vectors, right: Vectors) -> Vectors:
+    """What ``combine`` makes of two tuples: a tuple of the same dtypes."""
+    result = _listed(combine(*left, *right))
+    static_assert(len(result) == len(right), "`combine` gives another number of values")
+    for old, new in zip(right, result):
+        static_assert(
+            old.dtype == new.dtype,
+            f"`combine` makes {new.dtype} of {old.dtype}: convert its result",
+        )
+    return result
+
+
+@composite
+def _scanned(values: Vectors, dim: int, combine: Combine) -> Vectors:
+    """Scan matrices along a dim in log2(n) steps (Hillis and Steele, 1986)."""
+    extent = values[0].shape[dim]
+    at = along(extent, dim)
+    memories: tuple[Any, ...] = ()
+    for v in values:
+        memories = (*memories, memory_for(v))
+    for step in static_range(int(log2(next_power_of_2(extent)))):
+        distance = 2**step
+        before: Vectors = ()
+        for memory, v in zip(memories, values):
+            before = (*before, exchange(memory, v, at - distance, dim))
+        chosen: Vectors = ()
+        for old, new in zip(values, _combined(combine, before, values)):
+            chosen = (*chosen, where(at >= distance, new, old))
+        values = chosen
+    return values
+
+
+@composite
+def _as_matrices(values: Vectors, axis: int, reverse: bool) -> Vectors:
+    """Vectors of one shape as matrices; reversed along the axis if asked for."""
+    rank = values[0].ndim
+    static_assert(-rank <= axis < rank, f"the values have rank {rank}: axis {axis}")
+    matrices: Vectors = ()
+    for v in values:
+        static_assert(v.shape == values[0].shape, "the values differ in shape")
+        matrices = (*matrices, as_matrix(flip(v, axis) if reverse else v))
+    return matrices
+
+
+@composite
+def associative_scan(
+    value: Any, axis: int, combine: Combine, reverse: bool = False
+) -> Any:
+    """Combine the elements up to and with each one along ``axis``.
+
+    Args:
+        value: a vector, or a tuple of vectors of one shape.
+        axis: known when compiling.
+        combine: an associative function: of tuples it takes the elements of both and
+            gives a tuple; ``combine(a, b)``, ``combine(a0, a1, b0, b1)``.
+        reverse: combine from the other end.
+
+    Raises:
+        ControlFlowError: ``combine`` changes dtypes or the number of values.
+    """
+    values = _listed(value)
+    dim = axis % values[0].ndim + 2 - values[0].ndim
+    result: tuple[Any, ...] = ()
+    for v in _scanned(_as_matrices(values, axis, reverse), dim, combine):
+        whole = reshape(v, values[0].shape)
+        result = (*result, flip(whole, axis) if reverse else whole)
+    return result if isinstance(value, tuple) else result[0]
+
+
+@composite
+def _number(v: Vector) -> Any:
+    """The only element of a vector as a number."""
+    return any(v) if v.dtype.bits == 1 else max(v)
+
+
+@composite
+def reduce(value: Any, axis: int, combine: Combine) -> Any:
+    """Combine all elements along ``axis``, in their order; of rank 1 a number.
+
+    Args:
+        value: a vector, or a tuple of vectors of one shape.
+        axis: known when compiling.
+        combine: as of `associative_scan`.
+    """
+    values = _listed(value)
+    dim = axis % values[0].ndim + 2 - values[0].ndim
+    result: tuple[Any, ...] = ()
+    for v in _scanned(_as_matrices(values, axis, False), dim, combine):
+        last = slice_rows(v, v.shape[dim] - 1, v.shape[dim], dim)
+        flat = reshape(last, v.shape[1 - dim])
+        result = (*result, _number(flat) if values[0].ndim == 1 else flat)
+    return result if isinstance(value, tuple) else result[0]
