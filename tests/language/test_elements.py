@@ -128,3 +128,32 @@ def test_print_shows_values(backend: str, capfd: pytest.CaptureFixture[str]) -> 
 def prints(X):
     v = xetile.load_tile(xetile.init_tile(X, [0], (4,)))
     print("sum", v.sum(), f"of {v}")
+
+
+@xetile.kernel(grid=1)
+def beside(A, SHARED, GLOBAL, BACK):
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (5, 13)))
+    memory = xetile.slm((5, 26), xetile.f32)
+    xetile.store_tile(a * 2, xetile.init_tile(memory, [0, 13], (5, 13)))
+    xetile.store_tile(a, xetile.init_tile(memory, [0, 0], (5, 13)))
+    xetile.barrier()
+    both = xetile.load_tile(xetile.init_tile(memory, [0, 0], (5, 26)))
+    xetile.store_tile(both, xetile.init_tile(SHARED, [0, 0], (5, 26)))
+    xetile.store_tile(a * 2, xetile.init_tile(GLOBAL, [0, 13], (5, 13)))
+    xetile.store_tile(a, xetile.init_tile(GLOBAL, [0, 0], (5, 13)))
+    xetile.barrier()
+    both = xetile.load_tile(xetile.init_tile(GLOBAL, [0, 3], (5, 23)))
+    xetile.store_tile(both, xetile.init_tile(BACK, [0, 0], (5, 23)))
+
+
+@ALL
+def test_lanes_of_one_subgroup_read_what_others_wrote(backend: str) -> None:
+    """A subgroup alone waits for nobody, but a barrier orders what its lanes do."""
+    a = matrix("f32", (5, 13))
+    shared, memory = np.zeros((2, 5, 26), np.float32)
+    back = np.zeros((5, 23), np.float32)
+    beside(a, shared, memory, back, backend=backend)
+    expected = np.concatenate([a, 2 * a], 1)
+    np.testing.assert_array_equal(shared, expected)
+    np.testing.assert_array_equal(memory, expected)
+    np.testing.assert_array_equal(back, expected[:, 3:])

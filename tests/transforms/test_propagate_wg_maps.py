@@ -50,6 +50,29 @@ def test_any_kernel_is_mapped_and_means_the_same(kernel: WorkgroupKernel) -> Non
     keeps_its_meaning(kernel)
 
 
+ATOMIC = """
+#one = #xetile.wg_map<sg_layout = [1, 1], sg_data = [1, 1]>
+func.func @kernel(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %m: memref<8x8xf16>) {
+  %t = xetile.init_tile %m[0, 0] : memref<8x8xf16> -> !xetile.tile<8x8xf16>
+  %v = xetile.load_tile %t : !xetile.tile<8x8xf16> -> vector<8x8xf16>
+  %zero = arith.constant dense<0.0> : vector<8x8xf32>
+  %c = xetile.tile_mma %v, %v, %zero
+    : vector<8x8xf16>, vector<8x8xf16>, vector<8x8xf32> -> vector<8x8xf32>
+  %ta = xetile.init_tile %a[0, 0] : memref<8x8xf32> -> !xetile.tile<8x8xf32>
+  %old = xetile.atomic_rmw_tile <add> %zero, %ta
+    : vector<8x8xf32>, !xetile.tile<8x8xf32> -> vector<8x8xf32>
+  %tb = xetile.init_tile %b[0, 0] : memref<8x8xf32> -> !xetile.tile<8x8xf32, #one>
+  xetile.store_tile %old, %tb : vector<8x8xf32>, !xetile.tile<8x8xf32, #one>
+  func.return
+}
+"""
+
+
+def test_old_values_of_an_atomic_have_the_map_of_the_tile() -> None:
+    """Not that of the value, which others read as well."""
+    propagate(ATOMIC)
+
+
 # What the user is told ----------------------------------------------------------------
 
 TWO_MAPS = """

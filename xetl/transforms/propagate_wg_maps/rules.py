@@ -139,7 +139,8 @@ def _is_elementwise(op: Operation) -> bool:
 def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
     """Values that have one map always: nothing can be put between them."""
     if isinstance(op, UpdateTileOffsetOp) or _trait(op) is AccessesTile:
-        yield from ((each, op.operands[0]) for each in op.results)
+        access: Any = op  # the tile need not be the first operand
+        yield from ((each, access.tile) for each in op.results)
     elif isinstance(op, LoadTileOp) and len(op.results) > 1:
         yield from ((each, op.tile) for each in op.results)
     elif _is_elementwise(op):

@@ -71,9 +71,11 @@ def _num_subgroups(c: Converter, op: gpu.NumSubgroupsOp) -> None:
 
 
 def _barrier(c: Converter, op: gpu.BarrierOp) -> None:
-    """One subgroup alone waits for nobody."""
-    if c.subgroups > 1:
-        c.keep(op)
+    """One subgroup waits for nobody, but its lanes read what others of them wrote.
+
+    To a compiler that looks at one lane, no store before such a load concerns it.
+    """
+    c.keep(op)
 
 
 # Debugging --------------------------------------------------------------------------
