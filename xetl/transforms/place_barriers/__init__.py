@@ -1,7 +1,9 @@
-"""Put a barrier where subgroups would otherwise race.
+"""Put a barrier where subgroups, or lanes of one, would otherwise race.
 
 *What*: ``gpu.barrier`` between two operations that different subgroups do to the same
-memory, one of which writes, unless a barrier stands between them already.
+memory, one of which writes, unless a barrier stands between them already. The lanes of
+one subgroup take it too: what compiles SPIR-V looks at one lane, and may move its load
+before a store of another.
 *Why*: at workgroup level operations happen one after the other, whoever owns which
 part; subgroups run each at its own pace.  What a subgroup does to its own elements is
 in order anyway, so a GEMM, or a softmax in place, needs no barrier.
@@ -14,14 +16,13 @@ before: store_tile %v, %t : rows        after: store_tile %v, %t : rows
         %w = load_tile %u : columns             gpu.barrier
                                                 %w = load_tile %u : columns
 
-*Left alone*: kernels at subgroup level, and those for one subgroup.
+*Left alone*: kernels at subgroup level.
 Source: docs/xetile.md, section 4; docs/design/0003-workgroup-to-subgroups.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -30,7 +31,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import func, gpu, scf
-from xetl.transforms.distribute_to_subgroups import is_workgroup, subgroups_of
+from xetl.transforms.distribute_to_subgroups import is_workgroup
 from xetl.transforms.place_barriers.accesses import Access, accesses_of
 from xetl.transforms.remarks import positions_of, remark
 
@@ -47,15 +48,13 @@ class PlaceBarriersPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Add barriers to ``op``, in place."""
         for function in op.walk():
-            if _has_subgroups(function):
+            if _is_at_workgroup_level(function):
                 for block in function.regions[0].blocks:
                     _place(block, _NOTHING)
 
 
-def _has_subgroups(op: Operation) -> bool:
-    """Whether this is a function at workgroup level, of several subgroups."""
-    is_function = isinstance(op, gpu.FuncOp | func.FuncOp)
-    return is_function and is_workgroup(op) and prod(subgroups_of(op.body)) > 1
+def _is_at_workgroup_level(op: Operation) -> bool:
+    return isinstance(op, gpu.FuncOp | func.FuncOp) and is_workgroup(op)
 
 
 def _place(block: Block, pending: Pending) -> Pending:
