@@ -1,6 +1,7 @@
 """The facade users import: `from xetl import xetile`.
 
-Operations and dtypes come from the ``__all__`` of the files that declare them.
+Operations and dtypes come from the ``__all__`` of the files that declare them; file by
+file, as mypy does not read lists that are made of other lists.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +11,16 @@ from xetl.language import dtypes, ops
 from xetl.language.dtypes import *
 from xetl.language.maps import sg_map, wg_map, xe_map
 from xetl.language.operation import constexpr, function
-from xetl.language.ops import *
+from xetl.language.ops.compile_time import *
+from xetl.language.ops.elementwise import *
+from xetl.language.ops.moves import *
+from xetl.language.ops.order import *
+from xetl.language.ops.program import *
+from xetl.language.ops.random import *
+from xetl.language.ops.reductions import *
+from xetl.language.ops.scans import *
+from xetl.language.ops.tiles import *
+from xetl.language.ops.vectors import *
 from xetl.language.values import Array, Tile, Vector
 
 if TYPE_CHECKING:
