@@ -38,7 +38,7 @@ def install_quick_verifier(definition: OpDef) -> None:
         )
     )
     if is_plain:
-        setattr(definition, "verify", _QuickVerifier(definition, *places))  # noqa: B010
+        setattr(definition, "verify", _QuickVerifier(definition, *places))  # noqa: B010 (a method)
 
 
 class _QuickVerifier:

@@ -132,21 +132,18 @@ def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> SSAValue:
     """The root of ``x * x + y * y``, scaled by the larger of both: no overflow."""
     a, b = ctx.emit(math.AbsfOp(x)), ctx.emit(math.AbsfOp(y))
     large, small = ctx.emit(arith.MaxnumfOp(a, b)), ctx.emit(arith.MinimumfOp(a, b))
+    one, infinite = (
+        ctx.emit(arith.ConstantOp(make_splat(number, x.type), x.type))
+        for number in (1.0, python_math.inf)
+    )
+    # 0 / 0 and inf / inf are NaN, and infinity wins even over NaN (IEEE 754, 9.2.1).
+    is_equal = ctx.emit(arith.CmpfOp("oeq", small, large))
     ratio = ctx.emit(arith.DivfOp(small, large))
-    one = ctx.emit(arith.ConstantOp(make_splat(1.0, x.type), x.type))
-    zero = ctx.emit(arith.ConstantOp(make_splat(0.0, x.type), x.type))
+    ratio = ctx.emit(arith.SelectOp(is_equal, one, ratio))
     root = ctx.emit(math.SqrtOp(ctx.emit(math.FmaOp(ratio, ratio, one))))
+    is_infinite = ctx.emit(arith.CmpfOp("oeq", large, infinite))
     scaled = ctx.emit(arith.MulfOp(large, root))
-    infinite = ctx.emit(arith.ConstantOp(make_splat(python_math.inf, x.type), x.type))
-    # 0 / 0 and inf / inf are NaN: both results are the larger side itself.
-    for edge in (zero, infinite):
-        is_edge = ctx.emit(arith.CmpfOp("oeq", large, edge))
-        keeps = is_edge
-        if edge is zero:  # a NaN beside 0 stays
-            both = ctx.emit(arith.CmpfOp("oeq", small, zero))
-            keeps = ctx.emit(arith.AndiOp(is_edge, both))
-        scaled = ctx.emit(arith.SelectOp(keeps, large, scaled))
-    return scaled
+    return ctx.emit(arith.SelectOp(is_infinite, infinite, scaled))
 
 
 _BITS: dict[str, Maker] = {

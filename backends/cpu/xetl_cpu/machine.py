@@ -100,9 +100,10 @@ class Machine:
         return repr(astuple(replace(self, cores=1, nodes=1, huge_page=0)))
 
 
-_FMA_OF_32_BYTES = Costs(
+_TWO_FMAS = Costs(
     fma=0.5, dot=2, load=0.5, latency=4, dot_latency=5, l2_bytes=32, step=0.8
 )
+"""Two FMAs a cycle, of vectors of 32 bytes; others differ in a number."""
 
 FAMILIES = {
     each.family: each
@@ -131,37 +132,21 @@ FAMILIES = {
             Cache(2 * MB, 16),
             Cache(105 * MB, 15, 56),
             # 24 sums of a tile reach 96 % of the peak, 16 reach 87 %.
-            Costs(
-                fma=0.5,
-                dot=2,
-                load=0.5,
-                latency=4,
-                dot_latency=6,
-                l2_bytes=45,
-                step=0.8,
-            ),
+            replace(_TWO_FMAS, dot_latency=6, l2_bytes=45),
         ),
         Machine(
             "skylake",  # and Ice Lake
             Cache(32 * KB, 8),
             Cache(1 * MB, 16),
             Cache(38 * MB + MB // 2, 11, 28),
-            Costs(
-                fma=0.5,
-                dot=2,
-                load=0.5,
-                latency=4,
-                dot_latency=5,
-                l2_bytes=45,
-                step=0.8,
-            ),
+            replace(_TWO_FMAS, l2_bytes=45),
         ),
         Machine(
             "avx2",
             Cache(32 * KB, 8),
             Cache(512 * KB, 8),
             Cache(8 * MB, 16, 4),
-            _FMA_OF_32_BYTES,
+            _TWO_FMAS,
         ),
     )
 }

@@ -96,7 +96,7 @@ class Maps(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the dictionary."""
-        names = cast("tuple[str, ...]", getattr(state.op_type, "MAPS"))  # noqa: B009
+        names = cast("tuple[str, ...]", getattr(state.op_type, "MAPS"))  # noqa: B009 (not of all)
         if _BARE_MAPS.match(parser.lexer.input.content, parser.pos):
             found = _parse_bare_maps(parser, names)
             known = state.op_type.get_irdl_definition().properties

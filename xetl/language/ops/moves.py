@@ -41,6 +41,13 @@ def as_matrix(v: Vector) -> Vector:
 
 
 @composite
+def dim_of(v: Vector, axis: int, what: str) -> int:
+    """The dim of a matrix that is ``axis`` of a vector; ``what`` begins the error."""
+    static_assert(-v.ndim <= axis < v.ndim, f"{what} {v.ndim}: axis {axis}")
+    return axis % v.ndim + 2 - v.ndim
+
+
+@composite
 def storable(v: Vector) -> Vector:
     """Masks as bytes: memory has no single bits."""
     return v.to(i8) if v.dtype.bits == 1 else v
@@ -91,9 +98,8 @@ def gather(v: Vector, index: Vector, axis: int) -> Vector:
             outside 0 .. n-1 gives 0.
         axis: known when compiling.
     """
-    static_assert(-v.ndim <= axis < v.ndim, f"`gather` of rank {v.ndim}: axis {axis}")
+    dim = dim_of(v, axis, "`gather` of rank")
     static_assert(v.ndim == index.ndim, "`gather`: value and index differ in rank")
-    dim = axis % v.ndim + 2 - v.ndim
     wide, place = as_matrix(v), as_matrix(index)
     static_assert(
         wide.shape[1 - dim] == place.shape[1 - dim],
@@ -105,8 +111,7 @@ def gather(v: Vector, index: Vector, axis: int) -> Vector:
 @composite
 def flip(v: Vector, axis: int = 0) -> Vector:
     """``v`` with its elements along ``axis`` in reverse order."""
-    static_assert(-v.ndim <= axis < v.ndim, f"`flip` of rank {v.ndim}: axis {axis}")
-    dim = axis % v.ndim + 2 - v.ndim
+    dim = dim_of(v, axis, "`flip` of rank")
     wide = as_matrix(v)
     backwards = wide.shape[dim] - 1 - along(wide.shape[dim], dim)
     return reshape(exchange(memory_for(wide), wide, backwards, dim), v.shape)
@@ -124,8 +129,7 @@ def cat(a: Vector, b: Vector, axis: int = 0) -> Vector:
     """``b`` behind ``a`` along ``axis``; the other extents and the dtypes are equal."""
     static_assert(a.ndim == b.ndim, "`cat`: the ranks differ")
     static_assert(a.dtype == b.dtype, f"`cat` of {a.dtype} and {b.dtype}")
-    static_assert(-a.ndim <= axis < a.ndim, f"`cat` of rank {a.ndim}: axis {axis}")
-    dim = axis % a.ndim + 2 - a.ndim
+    dim = dim_of(a, axis, "`cat` of rank")
     one, other = storable(as_matrix(a)), storable(as_matrix(b))
     static_assert(
         one.shape[1 - dim] == other.shape[1 - dim],

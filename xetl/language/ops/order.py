@@ -15,7 +15,14 @@ from xetl.language.ops.elementwise import (
     nan,
     where,
 )
-from xetl.language.ops.moves import along, as_matrix, exchange, memory_for, slice_rows
+from xetl.language.ops.moves import (
+    along,
+    as_matrix,
+    dim_of,
+    exchange,
+    memory_for,
+    slice_rows,
+)
 from xetl.language.ops.program import barrier
 from xetl.language.ops.tiles import (
     atomic_rmw_tile,
@@ -103,19 +110,12 @@ def _sorted_keys(key: Vector, dim: int) -> Vector:
 
 
 @composite
-def dim_of(v: Vector, axis: int) -> int:
-    """The dim of a matrix that is ``axis`` of a vector."""
-    static_assert(-v.ndim <= axis < v.ndim, f"a vector of rank {v.ndim}: axis {axis}")
-    return axis % v.ndim + 2 - v.ndim
-
-
-@composite
 def sort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
     """``v`` with its elements along ``axis`` in order; NaN is last in either order.
 
     Source: Batcher, "Sorting networks and their applications" (1968).
     """
-    dim = dim_of(v, axis)
+    dim = dim_of(v, axis, "a vector of rank")
     keys = _sorted_keys(_key(as_matrix(v), descending), dim)
     return reshape(_element_of_key(keys, v, descending), v.shape)
 
@@ -128,7 +128,7 @@ def argsort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
         ControlFlowError: elements of 64 bits: key and index go into one i64.
     """
     static_assert(v.dtype.bits < 64, f"`argsort` takes at most 32 bits, not {v.dtype}")
-    dim = dim_of(v, axis)
+    dim = dim_of(v, axis, "a vector of rank")
     key = _key(as_matrix(v), descending).to(i64)
     both = _sorted_keys(key * 4294967296 + along(key.shape[dim], dim).to(i64), dim)
     return reshape((both & 0xFFFFFFFF).to(i32), v.shape)
@@ -140,7 +140,7 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
 
     Of equals the first stands first; NaN is last.
     """
-    dim = dim_of(v, axis)
+    dim = dim_of(v, axis, "a vector of rank")
     wide = as_matrix(v)
     static_assert(
         0 < k <= wide.shape[dim], f"`topk`: {k} of {wide.shape[dim]} elements"

@@ -12,12 +12,13 @@ from xetl.language.ops.elementwise import where
 from xetl.language.ops.moves import (
     along,
     as_matrix,
+    dim_of,
     exchange,
     flip,
     memory_for,
     slice_rows,
 )
-from xetl.language.ops.reductions import any, max
+from xetl.language.ops.reductions import element
 from xetl.language.ops.vectors import reshape
 
 if TYPE_CHECKING:
@@ -75,8 +76,6 @@ def _scanned(values: Vectors, dim: int, combine: Combine) -> Vectors:
 @composite
 def _as_matrices(values: Vectors, axis: int, reverse: bool) -> Vectors:
     """Vectors of one shape as matrices; reversed along the axis if asked for."""
-    rank = values[0].ndim
-    static_assert(-rank <= axis < rank, f"the values have rank {rank}: axis {axis}")
     matrices: Vectors = ()
     for v in values:
         static_assert(v.shape == values[0].shape, "the values differ in shape")
@@ -101,18 +100,12 @@ def associative_scan(
         ControlFlowError: ``combine`` changes dtypes or the number of values.
     """
     values = _listed(value)
-    dim = axis % values[0].ndim + 2 - values[0].ndim
+    dim = dim_of(values[0], axis, "the values have rank")
     result: tuple[Any, ...] = ()
     for v in _scanned(_as_matrices(values, axis, reverse), dim, combine):
         whole = reshape(v, values[0].shape)
         result = (*result, flip(whole, axis) if reverse else whole)
     return result if isinstance(value, tuple) else result[0]
-
-
-@composite
-def _number(v: Vector) -> Any:
-    """The only element of a vector as a number."""
-    return any(v) if v.dtype.bits == 1 else max(v)
 
 
 @composite
@@ -125,10 +118,10 @@ def reduce(value: Any, axis: int, combine: Combine) -> Any:
         combine: as of `associative_scan`.
     """
     values = _listed(value)
-    dim = axis % values[0].ndim + 2 - values[0].ndim
+    dim = dim_of(values[0], axis, "the values have rank")
     result: tuple[Any, ...] = ()
     for v in _scanned(_as_matrices(values, axis, False), dim, combine):
         last = slice_rows(v, v.shape[dim] - 1, v.shape[dim], dim)
         flat = reshape(last, v.shape[1 - dim])
-        result = (*result, _number(flat) if values[0].ndim == 1 else flat)
+        result = (*result, element(flat, 0) if values[0].ndim == 1 else flat)
     return result if isinstance(value, tuple) else result[0]
