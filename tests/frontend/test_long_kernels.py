@@ -175,17 +175,22 @@ def test_settings_raise_limits(monkeypatch):
 
 
 @pytest.mark.slow
-def test_long_chains_of_moves() -> None:
-    """2,500 moves of a tile, which xegpu follows one into another."""
-    lines = "    t = xetile.update_tile_offset(t, [0, i])\n" * 2500
+@pytest.mark.parametrize(
+    "line",
+    ["t = xetile.update_tile_offset(t, [0, i])", "i = i + j", "i = (i + 4) % 128"],
+)
+def test_long_chains_of_moves(line: str) -> None:
+    """2,500 moves, or offsets computed in as many steps, which xegpu follows back."""
+    lines = f"    {line}\n" * 2500
     text = (
-        "def k(X, i):\n    t = xetile.init_tile(X, [0, 0], (16, 16))\n"
-        f"{lines}    xetile.store_tile(xetile.load_tile(t) + 1, t)\n"
+        f"def k(X, i, j):\n    t = xetile.init_tile(X, [0, 0], (16, 16))\n{lines}"
+        "    t = xetile.update_tile_offset(t, [0, i])\n"
+        "    xetile.store_tile(xetile.load_tile(t) + 1, t)\n"
     )
     linecache.cache["<deep>"] = (len(text), None, text.splitlines(True), "<deep>")
     names = {"xetile": xetile}
     exec(compile(text, "<deep>", "exec"), names)
-    xetile.kernel(names["k"]).warmup("f32[M,N] i64", target="pvc")
+    xetile.kernel(names["k"]).warmup("f32[M,N] i64 i64", target="pvc")
 
 
 def test_depth_that_a_pass_cannot_follow_is_an_error() -> None:

@@ -91,26 +91,25 @@ def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
         tile: a tile.
         count: how many of its width a load takes, one beside the other.
     """
-    op, type_ = tile.owner, tile_type(tile)
+    type_ = tile_type(tile)
     if type_.scattered:
         return None
-    if isinstance(op, UpdateTileOffsetOp):
-        return _moved(region_of(op.tile, count), op.mixed_offsets)
+    moves: list[Sequence[Index]] = []
+    while isinstance(op := tile.owner, UpdateTileOffsetOp):
+        moves.append(op.mixed_offsets)
+        tile = op.tile
     rows, columns = type_.shape
-    if not isinstance(op, InitTileOp):
-        return AccessRegion((tile,), (Offset(None, 0),) * 2, (rows, columns * count))
-    begins = tuple(offset_of(each) for each in op.mixed_offsets)
-    shape = (1,) * (len(begins) - 2) + (rows, columns * count)
-    return AccessRegion((op.source, *op.mixed_sizes, *op.mixed_strides), begins, shape)
-
-
-def _moved(where: AccessRegion | None, steps: Sequence[Index]) -> AccessRegion | None:
-    if where is None:
-        return None
+    matrix: tuple[Index, ...] = (tile,)
+    begins: list[Begin] = [offset_of(0)] * 2
+    if isinstance(op, InitTileOp):
+        matrix = (op.source, *op.mixed_sizes, *op.mixed_strides)
+        begins = [offset_of(each) for each in op.mixed_offsets]
     # Tiles of matrices in batches move in the last two dimensions.
-    batch, begins = where.begins[: -len(steps)], where.begins[-len(steps) :]
-    moved = [added(begin, step) for begin, step in zip(begins, steps)]
-    return replace(where, begins=(*batch, *moved))
+    for steps in reversed(moves):
+        last = begins[-len(steps) :]
+        begins[-len(steps) :] = [added(begin, step) for begin, step in zip(last, steps)]
+    shape = (1,) * (len(begins) - 2) + (rows, columns * count)
+    return AccessRegion(matrix, tuple(begins), shape)
 
 
 @dataclass(frozen=True)
@@ -152,19 +151,29 @@ Begin: TypeAlias = Offset | Residue | None
 
 def offset_of(index: Index) -> Offset:
     """An index as a sum; constants that were added are seen."""
-    if isinstance(index, int):
-        return Offset(None, index)
-    number = integer_of(index)
-    if number is not None:
-        return Offset(None, number)
-    op = index.owner
+    constant = 0
+    while not isinstance(index, int):
+        number = integer_of(index)
+        if number is not None:
+            index = number
+            break
+        term = _constant_term(index)
+        if term is None:
+            return Offset(index, constant)
+        index, number = term
+        constant += number
+    return Offset(None, constant + index)
+
+
+def _constant_term(value: SSAValue) -> tuple[SSAValue, int] | None:
+    """``x + 4`` as x and 4; None: it is no such sum."""
+    op = value.owner
     if isinstance(op, arith.AddiOp):
-        for value, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        for inner, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             number = integer_of(other)
             if number is not None:
-                inner = offset_of(value)
-                return Offset(inner.symbol, inner.constant + number)
-    return Offset(index, 0)
+                return inner, number
+    return None
 
 
 def added(begin: Begin, more: Index) -> Begin:
@@ -181,12 +190,16 @@ def _residue_of(begin: Begin) -> Residue | None:
         return begin
     if begin.step:
         return None
-    inner = _remainder(begin.symbol) or Residue(begin.symbol, 0, 0)
-    return Residue(inner.symbol, inner.constant + begin.constant, inner.modulus)
+    symbol, constant, modulus = begin.symbol, begin.constant, 0
+    while (divided := _modulus_of(symbol)) is not None:
+        inner = offset_of(divided[0])
+        symbol, constant = inner.symbol, constant + inner.constant
+        modulus = gcd(modulus, divided[1])
+    return Residue(symbol, constant, modulus)
 
 
-def _remainder(value: SSAValue | None) -> Residue | None:
-    """Of ``(s + 96) mod 128``: s, 96 and 128; None if it is no such value."""
+def _modulus_of(value: SSAValue | None) -> tuple[SSAValue, int] | None:
+    """``s mod 128`` as s and 128; None: it is no such value."""
     op = None if value is None else value.owner
     if not isinstance(op, arith.RemuiOp | arith.RemsiOp):
         return None
@@ -194,9 +207,7 @@ def _remainder(value: SSAValue | None) -> Residue | None:
     # A negative number counts from 2^64 down: only powers of two do not mind.
     if modulus <= 0 or (isinstance(op, arith.RemuiOp) and modulus & (modulus - 1)):
         return None
-    inner = _residue_of(offset_of(op.lhs))
-    assert inner is not None
-    return Residue(inner.symbol, inner.constant, gcd(inner.modulus, modulus))
+    return op.lhs, modulus
 
 
 def are_apart(a: Begin, m: int, b: Begin, n: int) -> bool:
