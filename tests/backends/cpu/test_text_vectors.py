@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from texts import apply, assert_close, run_both
 
+import xetl
+from xetl.errors import XetlError
+
 A, B = "vector<4x5x6xf32>", "vector<4x6xf32>"
 SUM = """%acc = arith.constant dense<1.5> : {1}
     %r = vector.multi_reduction <{2}>, %0, %acc {3} : {0} to {1}"""
@@ -247,6 +250,28 @@ def test_contract(maps, shapes, equation):
     (x, y, z), found = apply(body, [a, b, c], c)
     wide = (v.astype(np.float64) for v in (x, y))
     assert_close(found, np.einsum(equation, *wide) + z)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xegpu"])
+def test_products_that_are_not_added_are_refused(backend):
+    maps = [f"affine_map<(m, n, k) -> ({dims})>" for dims in ("m, k", "k, n", "m, n")]
+    text = f"""
+    func.func @k(%a: memref<4x5xf32>, %b: memref<5x7xf32>, %c: memref<4x7xf32>) {{
+      %i = arith.constant 0 : index
+      %z = arith.constant 0.0 : f32
+      %0 = vector.transfer_read %a[%i, %i], %z : memref<4x5xf32>, vector<4x5xf32>
+      %1 = vector.transfer_read %b[%i, %i], %z : memref<5x7xf32>, vector<5x7xf32>
+      %2 = vector.transfer_read %c[%i, %i], %z : memref<4x7xf32>, vector<4x7xf32>
+      %3 = vector.contract {{indexing_maps = [{", ".join(maps)}],
+        iterator_types = ["parallel", "parallel", "reduction"],
+        kind = #vector.kind<mul>}} %0, %1, %2
+        : vector<4x5xf32>, vector<5x7xf32> into vector<4x7xf32>
+      vector.transfer_write %3, %c[%i, %i] : vector<4x7xf32>, memref<4x7xf32>
+      return
+    }}"""
+    arrays = [np.ones(shape, np.float32) for shape in ((4, 5), (5, 7), (4, 7))]
+    with pytest.raises(XetlError, match=r"added, not combined by `mul`"):
+        xetl.load_mlir(text)["k"][(1,)](*arrays, backend=backend)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
