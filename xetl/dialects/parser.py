@@ -1,4 +1,9 @@
-"""Text to IR: keeps line and column, reads hex floats, knows both XeTile spellings."""
+"""Text to IR: keeps line and column, reads hex floats, knows both XeTile spellings.
+
+In the generic form of the released dialect kinds are MLIR's enumerations
+(`#vector.kind<add>`, `0 : i64` for an atomic `addf`), dimensions of a broadcast have
+another name, and a scattered store has its mask last.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +40,11 @@ from xdsl.parser import AttrParser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from xetl.dialects.combining import CombiningKindAttr, normalize_kind
+from xetl.dialects.kinds_of_types import is_integer_attr
+from xetl.dialects.xetile.access_ops import StoreScatterOp
+from xetl.dialects.xetile.syntax import MAP_SPELLINGS
+from xetl.dialects.xetile.types import TileType
 from xetl.settings import config
 
 from .host_code import HostCodeParser
@@ -54,7 +64,6 @@ from .upstream.ub import Ub
 from .upstream.vector import Vector
 from .upstream.xegpu import XeGPUHints
 from .xetile import OTHER_SPELLINGS, XeTile
-from .xetile.generic_form import settle
 
 DIALECTS: tuple[Dialect, ...] = (
     *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
@@ -267,3 +276,39 @@ def parse_module(
     """
     parser = XetlParser(context or make_context(), text, filename)
     return parser.parse_module()
+
+
+# Generic form -------------------------------------------------------------------------
+
+
+# In the order MLIR had when that dialect was released.
+_ATOMIC_KINDS = (
+    *("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins"),
+    *("minu", "mulf", "muli", "ori", "andi", "maxnumf", "minnumf", "xori"),
+)
+_PROPERTIES = {"broadcast_dim": "broadcast_dims", "reduction_dim": "reduction_dims"}
+
+
+def settle(op: Operation) -> None:
+    """Rewrite an operation of our dialect that was read in generic form, in place."""
+    for old, new in _PROPERTIES.items():
+        for found in (op.properties, op.attributes):
+            if old in found:
+                op.properties[new] = found.pop(old)
+    for old, new in MAP_SPELLINGS.items():
+        for found in (op.properties, op.attributes):
+            if old in found:
+                op.attributes[new] = found.pop(old)
+    if "kind" in op.properties:
+        op.properties["kind"] = _kind(op.properties["kind"])
+    if isinstance(op, StoreScatterOp) and isinstance(op.operands[1].type, TileType):
+        value, tile, mask = op.operands
+        op.operands = (value, mask, tile)
+
+
+def _kind(given: Attribute) -> Attribute:
+    if isinstance(given, CombiningKindAttr):
+        return StringAttr(given.kind)
+    if is_integer_attr(given) and 0 <= given.value.data < len(_ATOMIC_KINDS):
+        return StringAttr(normalize_kind(_ATOMIC_KINDS[given.value.data]))
+    return given

@@ -43,47 +43,19 @@ from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
 from xetl.errors import InternalError
 from xetl_cpu import xsmm
-from xetl_cpu.cpu_ops import (
-    CPU,
-    BarrierOp,
-    ConstantMemoryOp,
-    FibersOp,
-    IsNewOp,
-    LogOp,
-    PackedMemoryOp,
-    ThreadCountOp,
-    ThreadNumberOp,
-    ThreadTilesOp,
-    ViewAddressOp,
-)
+from xetl_cpu.cpu_ops import CPU as CPU
+from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
+from xetl_cpu.cpu_ops import ConstantMemoryOp as ConstantMemoryOp
+from xetl_cpu.cpu_ops import FibersOp as FibersOp
+from xetl_cpu.cpu_ops import IsNewOp as IsNewOp
+from xetl_cpu.cpu_ops import LogOp as LogOp
+from xetl_cpu.cpu_ops import PackedMemoryOp as PackedMemoryOp
+from xetl_cpu.cpu_ops import ThreadCountOp as ThreadCountOp
+from xetl_cpu.cpu_ops import ThreadNumberOp as ThreadNumberOp
+from xetl_cpu.cpu_ops import ThreadTilesOp as ThreadTilesOp
+from xetl_cpu.cpu_ops import ViewAddressOp as ViewAddressOp
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.plan_attribute import PlanAttr
-
-__all__ = [
-    "CPU",
-    "XSMM",
-    "BarrierOp",
-    "BlockGemmOp",
-    "BrgemmTileOp",
-    "ConstantMemoryOp",
-    "FibersOp",
-    "IsNewOp",
-    "Later",
-    "LogOp",
-    "Output",
-    "PackAOp",
-    "PackBOp",
-    "PackedMemoryOp",
-    "SkinnyGemmOp",
-    "ThreadCountOp",
-    "ThreadNumberOp",
-    "ThreadTilesOp",
-    "UserTile",
-    "ViewAddressOp",
-    "element_attribute",
-    "element_name",
-    "operand_shape",
-]
 
 _OPERAND = base(TileType) | base(VectorType)
 

@@ -12,50 +12,6 @@ from functools import lru_cache
 from xetl.codegen.llvm import BF16, Block, Builder, Function, Module, Type, Value
 from xetl.codegen.llvm import ll as ir
 
-__all__ = [
-    "BF16",
-    "F16",
-    "F32",
-    "F64",
-    "I1",
-    "I8",
-    "I16",
-    "I32",
-    "I64",
-    "PTR",
-    "VOID",
-    "Branch",
-    "Builder",
-    "Function",
-    "Loop",
-    "Module",
-    "Type",
-    "Value",
-    "call_intrinsic",
-    "const",
-    "counted_loop",
-    "declare",
-    "define",
-    "either",
-    "element_type",
-    "iota",
-    "ir",
-    "lane_mask",
-    "load",
-    "masked_load",
-    "masked_store",
-    "maximum",
-    "minimum",
-    "offset",
-    "prefetch",
-    "prefetch_to_l2",
-    "shuffle",
-    "splat",
-    "stack_array",
-    "store",
-    "vector",
-]
-
 VOID: Type = ir.VoidType()
 PTR: Type = ir.PointerType()
 I1: Type = ir.IntType(1)

@@ -16,16 +16,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-__all__ = [
-    "FAMILIES",
-    "LINE",
-    "Cache",
-    "Costs",
-    "Machine",
-    "find_family",
-    "read_machine",
-]
-
 LINE = 64
 """Bytes of a cache line."""
 

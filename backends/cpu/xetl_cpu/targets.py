@@ -17,18 +17,6 @@ from xetl.imports import import_whole
 from xetl_cpu import amx
 from xetl_cpu.machine import FAMILIES, Machine, find_family, read_machine
 
-__all__ = [
-    "INLINE",
-    "TARGETS",
-    "Target",
-    "UnknownTargetError",
-    "find_target",
-    "host_features",
-    "host_fingerprint",
-    "host_machine",
-    "target_machine",
-]
-
 INLINE = "inline"
 """Of `Target.calls`: products are compiled into kernels, nobody is called."""
 

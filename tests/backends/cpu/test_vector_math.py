@@ -27,7 +27,7 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.targets import find_target
 from xetl_cpu.vector_math import FUNCTIONS, emit_math
-from xetl_cpu.vector_math.huge_angles import two_over_pi_bits
+from xetl_cpu.vector_math.trigonometry import two_over_pi_bits
 
 NUMPY = {"f32": np.float32, "f64": np.float64}
 TARGETS = ["avx2", "avx512"]

@@ -11,29 +11,34 @@ from xdsl.ir import Dialect
 
 from ..operation import operations_of
 from . import access_ops, debug_ops, memory_ops, value_ops
-from .access_ops import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
+from .access_ops import AtomicRmwTileOp as AtomicRmwTileOp
+from .access_ops import LoadGatherOp as LoadGatherOp
+from .access_ops import StoreScatterOp as StoreScatterOp
 from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr
-from .debug_ops import AssertOp, BreakpointOp, PrintOp, count_fields
-from .layout import LayoutAttr, WorkgroupMap, attribute_of, layout_of, wg_map_of
-from .memory_ops import (
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    UpdateTileOffsetOp,
-    tile_type,
-)
+from .debug_ops import AssertOp as AssertOp
+from .debug_ops import BreakpointOp as BreakpointOp
+from .debug_ops import PrintOp as PrintOp
+from .debug_ops import count_fields as count_fields
+from .layout import LayoutAttr
+from .layout import WorkgroupMap as WorkgroupMap
+from .layout import attribute_of as attribute_of
+from .layout import layout_of as layout_of
+from .layout import wg_map_of as wg_map_of
+from .memory_ops import InitTileOp as InitTileOp
+from .memory_ops import LoadTileOp as LoadTileOp
+from .memory_ops import PrefetchTileOp as PrefetchTileOp
+from .memory_ops import StoreTileOp as StoreTileOp
+from .memory_ops import UpdateTileOffsetOp as UpdateTileOffsetOp
+from .memory_ops import tile_type as tile_type
 from .types import TileAttr, TileType
-from .value_ops import (
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileMmaOp,
-    TilePackOp,
-    TileReduceOp,
-    TileScanOp,
-    TileTransposeOp,
-    TileUnpackOp,
-)
+from .value_ops import TileBroadcastOp as TileBroadcastOp
+from .value_ops import TileConvLayoutOp as TileConvLayoutOp
+from .value_ops import TileMmaOp as TileMmaOp
+from .value_ops import TilePackOp as TilePackOp
+from .value_ops import TileReduceOp as TileReduceOp
+from .value_ops import TileScanOp as TileScanOp
+from .value_ops import TileTransposeOp as TileTransposeOp
+from .value_ops import TileUnpackOp as TileUnpackOp
 
 XeTile = Dialect(
     "xetile",
@@ -52,40 +57,3 @@ OTHER_SPELLINGS = {
     "xetile.load": "xetile.load_gather",
     "xetile.store": "xetile.store_scatter",
 }
-
-__all__ = [
-    "OTHER_SPELLINGS",
-    "AssertOp",
-    "AtomicRmwTileOp",
-    "BreakpointOp",
-    "CacheHintAttr",
-    "InitTileOp",
-    "LayoutAttr",
-    "LoadGatherOp",
-    "LoadTileOp",
-    "PrefetchTileOp",
-    "PrintOp",
-    "SgMapAttr",
-    "StoreScatterOp",
-    "StoreTileOp",
-    "TileAttr",
-    "TileBroadcastOp",
-    "TileConvLayoutOp",
-    "TileMmaOp",
-    "TilePackOp",
-    "TileReduceOp",
-    "TileScanOp",
-    "TileTransposeOp",
-    "TileType",
-    "TileUnpackOp",
-    "UpdateTileOffsetOp",
-    "WgMapAttr",
-    "WorkgroupMap",
-    "XeMapAttr",
-    "XeTile",
-    "attribute_of",
-    "count_fields",
-    "layout_of",
-    "tile_type",
-    "wg_map_of",
-]

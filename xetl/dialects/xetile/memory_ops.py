@@ -336,16 +336,3 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
             found == expected and not self.mixed_offsets,
             f"a scattered tile moves by one {expected}, found {found}",
         )
-
-
-__all__ = [
-    "InitTileOp",
-    "LoadTileOp",
-    "PrefetchTileOp",
-    "StoreTileOp",
-    "UpdateTileOffsetOp",
-    "check_mask",
-    "check_padding",
-    "check_vector",
-    "tile_type",
-]

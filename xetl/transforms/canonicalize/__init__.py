@@ -23,8 +23,12 @@ from xdsl.passes import ModulePass
 
 from xetl.analysis.effects import is_dead, is_second_barrier
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.transforms.canonicalize.folding import ARITHMETIC_FOLDS, integer_of
-from xetl.transforms.canonicalize.shape_folding import SHAPE_FOLDS, static_metadata
+from xetl.transforms.canonicalize.folding import (
+    ARITHMETIC_FOLDS,
+    SHAPE_FOLDS,
+    integer_of,
+    static_metadata,
+)
 
 FOLDS = {**ARITHMETIC_FOLDS, **SHAPE_FOLDS}
 # Each sweep ends what the one before has made possible; more were never needed.

@@ -20,6 +20,7 @@ Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/design/0003.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
@@ -53,10 +54,10 @@ from xetl.dialects.xetile import (
 )
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
+from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl.transforms.distribute_to_subgroups.control import distribute_control
 from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
 from xetl.transforms.distribute_to_subgroups.elementwise import (
     IDENTITY_RULES,
@@ -81,8 +82,42 @@ from xetl.transforms.distribute_to_subgroups.memory import (
     prefetch_tile,
     update_tile_offset,
 )
-from xetl.transforms.distribute_to_subgroups.parts import is_distributed, writes_private
+from xetl.transforms.distribute_to_subgroups.parts import (
+    is_distributed,
+    without_maps,
+    writes_private,
+)
 from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
+
+
+def distribute_control(d: Distributor, op: Operation) -> None:
+    """A loop, a conditional or other regions that may carry parts."""
+    arguments = [a for region in op.regions for b in region.blocks for a in b.args]
+    convert: Any = _LOOPS.get(type(op), convert_if)
+    if not any(is_distributed(value) for value in (*op.results, *arguments)):
+        _distribute_inside(d, op)
+        return
+    if arguments and convert is convert_if:
+        raise refusal(
+            op, "it carries values of a workgroup", "use `scf.for` or `scf.while`"
+        )
+    new: Operation = convert(d, op)
+    new.attributes |= without_maps(op.attributes)
+
+
+def _distribute_inside(d: Distributor, op: Operation) -> None:
+    """What carries nothing that is distributed stays, around new operations."""
+    d.keep(op)
+    for region in op.regions:
+        for block in region.blocks:
+            d.run(list(block.ops))
+
+
+_LOOPS: dict[type[Operation], Any] = {
+    scf.ForOp: convert_for,
+    scf.WhileOp: convert_while,
+}
+
 
 MOST_SCRATCH = 1 << 16
 """Bytes: a larger exchange goes in rounds, rather than keep others from the memory."""

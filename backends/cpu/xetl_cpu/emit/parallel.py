@@ -48,7 +48,7 @@ from xetl_cpu.llvm import (
     stack_array,
 )
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
-from xetl_cpu.xsmm.flags import DATA_TYPES
+from xetl_cpu.xsmm import DATA_TYPES
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
 _HEADER = 64

@@ -8,19 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
-
-__all__ = [
-    "DISPATCH",
-    "FUNCTIONS",
-    "INVOKE",
-    "INVOKE_TYPE",
-    "RECORDING",
-    "TILES",
-    "Library",
-    "brgemm_numbers",
-    "dispatch_type",
-]
+from xetl_cpu.xsmm import DATA_TYPES, gemm_flags_in_calls
 
 RECORDING = "recording"
 """The library that is ours, as `config.xsmm` names it."""

@@ -23,7 +23,7 @@ from xetl_cpu.library.functions import (
     Library,
     dispatch_type,
 )
-from xetl_cpu.xsmm.flags import DATA_TYPES, GEMM_FLAGS
+from xetl_cpu.xsmm import DATA_TYPES, GEMM_FLAGS
 
 __all__ = ["Call", "library", "recording"]
 

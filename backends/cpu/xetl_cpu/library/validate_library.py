@@ -19,7 +19,7 @@ from xetl_cpu import amx
 from xetl_cpu.library import products as xsmm_products
 from xetl_cpu.library.functions import Library
 from xetl_cpu.library.products import Product
-from xetl_cpu.xsmm.flags import DATA_TYPES, gemm_flags_in_calls
+from xetl_cpu.xsmm import DATA_TYPES, gemm_flags_in_calls
 
 _SECONDS = 30
 """How long a library may take: nothing it is asked for takes a millisecond."""

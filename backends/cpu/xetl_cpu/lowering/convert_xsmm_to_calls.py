@@ -32,6 +32,11 @@ from xetl.dialects.upstream import arith, func, memref
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.xsmm import (
+    BINARY_FLAGS,
+    BINARY_KINDS,
+    DATA_TYPES,
+    UNARY_FLAGS,
+    UNARY_KINDS,
     BinaryDispatchOp,
     BinaryOp,
     BrgemmDispatchOp,
@@ -46,13 +51,6 @@ from xetl_cpu.xsmm import (
     TileConfigOp,
     UnaryDispatchOp,
     UnaryOp,
-)
-from xetl_cpu.xsmm.flags import (
-    BINARY_FLAGS,
-    BINARY_KINDS,
-    DATA_TYPES,
-    UNARY_FLAGS,
-    UNARY_KINDS,
     gemm_flags_in_calls,
     number,
 )

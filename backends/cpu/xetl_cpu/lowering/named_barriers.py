@@ -26,7 +26,7 @@ from xetl.dialects.upstream.xegpu import (
 from xetl.dialects.xetile import AssertOp
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp
-from xetl_cpu.lowering.text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms.writing import replace_by
 
 NAMED = (NbarrierArriveOp, NbarrierWaitOp)
 _IDS = 32

@@ -1,15 +1,40 @@
 """sin and cos: reduced to a quarter turn in f64, also for f32.
 
 Up to 2**30 the reduction subtracts multiples of pi / 2 in three parts with FMAs (each
-but the last is exact); beyond, the lanes go one by one through ``huge_angles``.
+but the last is exact); beyond, the lanes go one by one through `emit_reduce_huge`,
+which reduces exactly, with integers: Payne and Hanek's method.
+
+x = m * 2**e with a 53-bit integer m, and x * 2 / pi is wanted modulo 4.  Only 192 bits
+of 2 / pi matter: those above make multiples of 4, those below change nothing.  They are
+cut from a table at a byte address, so the product with m, modulo 2**192, has the
+quadrant in its two top bits and the rest of the turn in the others.
 """
 
+from fractions import Fraction
 from math import inf
 from typing import Any
 
-from xetl_cpu.llvm import Value, call_intrinsic
+from xetl_cpu.llvm import (
+    F64,
+    I8,
+    I64,
+    PTR,
+    Builder,
+    Function,
+    Module,
+    Value,
+    call_intrinsic,
+    const,
+    counted_loop,
+    define,
+    ir,
+    load,
+    offset,
+    stack_array,
+    store,
+    vector,
+)
 from xetl_cpu.vector_math.coefficients import COS, HALF_PI_PARTS, SIN, TWO_OVER_PI
-from xetl_cpu.vector_math.huge_angles import emit_reduce_huge
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
 
 __all__ = ["cos", "sin"]
@@ -101,3 +126,149 @@ def _any(lanes: Lanes, mask: Value) -> Value:
         return mask
     name = f"llvm.vector.reduce.or.v{lanes.count}i1"
     return call_intrinsic(lanes.builder, name, mask.type.element, [mask])
+
+
+# Huge angles --------------------------------------------------------------------------
+
+
+_WINDOW = 192
+_TABLE_BITS = 1216
+"""Bits of 2 / pi after the point: more than 971 + 190 for the largest f64."""
+
+_I192 = ir.IntType(_WINDOW)
+_I256 = ir.IntType(256)
+
+
+def two_over_pi_bits(bits: int) -> int:
+    """2 / pi * 2**bits, rounded down.
+
+    Machin's formula in integers; the last 32 bits of the working precision are lost.
+
+    >>> hex(two_over_pi_bits(32))
+    '0xa2f9836e'
+    """
+    unit = 1 << (bits + 32)
+    pi = 4 * (4 * _arctan_of_inverse(5, unit) - _arctan_of_inverse(239, unit))
+    return int(Fraction(2 * unit, pi) * (1 << bits))
+
+
+def _arctan_of_inverse(n: int, unit: int) -> int:
+    total, power, divisor = 0, unit // n, 1
+    while power:
+        total += power // divisor if divisor % 4 == 1 else -(power // divisor)
+        power //= n * n
+        divisor += 2
+    return total
+
+
+def emit_reduce_huge(module: Module, lanes: Lanes) -> Function:
+    """Get or create ``{<n x i64> quadrant, <n x f64> r} reduce(<n x f64> x)``.
+
+    x is r plus quadrant times pi / 2 (modulo 4), r at most pi / 4 in size and within
+    2 ulp.  Only finite lanes of at least 2**30 are of use; it takes a loop over them.
+    """
+    count = lanes.count
+    name = f"xetl_reduce_huge_x{count}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    pair = ir.LiteralStructType([vector(I64, count), vector(F64, count)])
+    function = define(module, name, pair, [("x", vector(F64, count))])
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    one = _emit_reduce_one(module)
+    x, rest = stack_array(builder, F64, count), stack_array(builder, F64, count)
+    quadrants = stack_array(builder, I64, count)
+    store(builder, function.args[0], x, 8)
+    with counted_loop(builder, const(I64, count), name="lane") as lane:
+        angle = load(builder, offset(builder, x, F64, lane.index), F64, 8)
+        both = builder.call(one, [angle])
+        for number, (array, type_) in enumerate(((quadrants, I64), (rest, F64))):
+            to = offset(builder, array, type_, lane.index)
+            store(builder, builder.extract_value(both, number), to, 8)
+    result = const(pair, ir.Undefined)
+    for number, array in enumerate((quadrants, rest)):
+        value = load(builder, array, pair.elements[number], 8)
+        result = builder.insert_value(result, value, number)
+    builder.ret(result)
+    return function
+
+
+def _table(module: Module) -> Value:
+    """The bits of 2 / pi, little-endian, in memory; zeros above the point."""
+    known = module.globals.get("xetl_two_over_pi")
+    if known is not None:
+        return known
+    size = _TABLE_BITS // 8 + 32
+    data = two_over_pi_bits(_TABLE_BITS).to_bytes(size, "little")
+    type_ = ir.ArrayType(I8, size)
+    table = ir.GlobalVariable(module, type_, "xetl_two_over_pi")
+    table.linkage = "internal"
+    table.global_constant = True
+    table.initializer = const(type_, bytearray(data))
+    return table
+
+
+def _emit_reduce_one(module: Module) -> Function:
+    """The scalar: ``{i64, f64} reduce(f64)``."""
+    known = module.globals.get("xetl_reduce_huge_one")
+    if known is not None:
+        return known
+    pair = ir.LiteralStructType([I64, F64])
+    function = define(module, "xetl_reduce_huge_one", pair, [("x", F64)])
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    bits = builder.bitcast(function.args[0], I64)
+    turn = _turn(builder, bits)
+    # Half a quadrant more, so that what is left is centred on 0.
+    half = const(_I192, 1 << (_WINDOW - 3))
+    quadrant = builder.lshr(builder.add(turn, half), const(_I192, _WINDOW - 2))
+    quadrant = builder.trunc(quadrant, I64)
+    # Without the quadrant's two bits, the next one is the sign.
+    r = _to_radians(builder, builder.shl(turn, const(_I192, 2)))
+    is_negative = builder.icmp_signed("<", bits, const(I64, 0))
+    quadrant = builder.select(is_negative, builder.neg(quadrant), quadrant)
+    r = builder.select(is_negative, builder.fneg(r), r)
+    result = const(pair, ir.Undefined)
+    result = builder.insert_value(result, quadrant, 0)
+    builder.ret(builder.insert_value(result, r, 1))
+    return function
+
+
+def _turn(builder: Builder, bits: Value) -> Value:
+    """``|x| * 2 / pi`` modulo 4, in units of 2**-190."""
+    exponent = builder.lshr(bits, const(I64, 52))
+    exponent = builder.and_(exponent, const(I64, 0x7FF))
+    exponent = builder.sub(exponent, const(I64, 1023 + 52))
+    fraction = builder.and_(bits, const(I64, (1 << 52) - 1))
+    m = builder.zext(builder.or_(fraction, const(I64, 1 << 52)), _I192)
+    below = builder.sub(const(I64, _TABLE_BITS - (_WINDOW - 2)), exponent)
+    # Lanes that are not huge, and will not be used, must not read elsewhere.
+    top = const(I64, _TABLE_BITS - _WINDOW + 32)
+    is_outside = builder.icmp_unsigned(">", below, top)
+    below = builder.select(is_outside, top, below)
+    table = builder.bitcast(_table(builder.module), PTR)
+    at = offset(builder, table, I8, builder.lshr(below, const(I64, 3)))
+    bytes_ = load(builder, at, _I256, 1)
+    odd = builder.zext(builder.and_(below, const(I64, 7)), _I256)
+    window = builder.trunc(builder.lshr(bytes_, odd), _I192)
+    return builder.mul(window, m)
+
+
+def _to_radians(builder: Builder, part: Value) -> Value:
+    """A signed fraction of half turns, of 192 bits, times pi / 4; all 53 bits good."""
+    zero = const(_I192, 0)
+    is_negative = builder.icmp_signed("<", part, zero)
+    size = builder.select(is_negative, builder.neg(part), part)
+    zeros = call_intrinsic(
+        builder, "llvm.ctlz.i192", _I192, [size, const(ir.IntType(1), 0)]
+    )
+    # Not 192 zeros: no f64 comes that near to a multiple of pi / 2.
+    top = builder.lshr(builder.shl(size, zeros), const(_I192, _WINDOW - 63))
+    value = builder.sitofp(builder.trunc(top, I64), F64)
+    # value is about 2**62; as a fraction of 2**191 it is 2**-(zeros - 1) of the whole.
+    exponent = builder.sub(const(I64, 1023 - 62), builder.trunc(zeros, I64))
+    scale = builder.bitcast(builder.shl(exponent, const(I64, 52)), F64)
+    quarter_pi = const(F64, 0.7853981633974483)
+    value = builder.fmul(builder.fmul(value, scale), quarter_pi)
+    return builder.select(is_negative, builder.fneg(value), value)

@@ -1,7 +1,7 @@
 """XeGPU as MLIR 22 has it.
 
 `attributes` and `types`; the operations in `block_ops`, `scatter_ops`, `value_ops` and
-`matrix_ops`, `*_verifiers` for their rules; `extension_ops` has what upstream lacks.
+`matrix_ops`; `value_ops` ends with what upstream lacks.
 Named barriers and fences are the core's: XeTile text may hold them.
 """
 
@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from xetl.dialects.upstream.xegpu import (
-    FenceOp,
-    FenceScopeAttr,
-    MemorySpaceAttr,
-    XeGPUHints,
-)
+from xetl.dialects.upstream.xegpu import FenceOp as FenceOp
+from xetl.dialects.upstream.xegpu import FenceScopeAttr as FenceScopeAttr
+from xetl.dialects.upstream.xegpu import MemorySpaceAttr as MemorySpaceAttr
+from xetl.dialects.upstream.xegpu import XeGPUHints
 
 from .attributes import (
     BlockTdescAttr,
@@ -30,11 +28,11 @@ from .block_ops import (
     PrefetchNdOp,
     StoreNdOp,
     UpdateNdOffsetOp,
-    descriptor_type,
-    loaded_type,
 )
-from .extension_ops import AssertOp, PrintOp, XeGPUExtensions
-from .matrix_ops import CreateMemDescOp, LoadMatrixOp, StoreMatrixOp, mem_desc_type
+from .block_ops import descriptor_type as descriptor_type
+from .block_ops import loaded_type as loaded_type
+from .matrix_ops import CreateMemDescOp, LoadMatrixOp, StoreMatrixOp
+from .matrix_ops import mem_desc_type as mem_desc_type
 from .scatter_ops import (
     AtomicRmwOp,
     CreateTdescOp,
@@ -44,7 +42,9 @@ from .scatter_ops import (
     UpdateOffsetOp,
 )
 from .types import MemDescType, TensorDescType
-from .value_ops import ConvertLayoutOp, DpasOp
+from .value_ops import AssertOp as AssertOp
+from .value_ops import ConvertLayoutOp, DpasOp, XeGPUExtensions
+from .value_ops import PrintOp as PrintOp
 
 XeGPU = Dialect(
     "xegpu",
@@ -63,41 +63,3 @@ XeGPU = Dialect(
 )
 
 DIALECTS = (XeGPU, XeGPUExtensions)
-
-__all__ = [
-    "DIALECTS",
-    "AssertOp",
-    "AtomicRmwOp",
-    "BlockTdescAttr",
-    "CacheHintAttr",
-    "ConvertLayoutOp",
-    "CreateMemDescOp",
-    "CreateNdTdescOp",
-    "CreateTdescOp",
-    "DpasOp",
-    "FenceOp",
-    "FenceScopeAttr",
-    "LayoutAttr",
-    "LoadMatrixOp",
-    "LoadNdOp",
-    "LoadOp",
-    "MemDescType",
-    "MemLayoutAttr",
-    "MemorySpaceAttr",
-    "PrefetchNdOp",
-    "PrefetchOp",
-    "PrintOp",
-    "ScatterTdescAttr",
-    "SliceAttr",
-    "StoreMatrixOp",
-    "StoreNdOp",
-    "StoreOp",
-    "TensorDescType",
-    "UpdateNdOffsetOp",
-    "UpdateOffsetOp",
-    "XeGPU",
-    "XeGPUExtensions",
-    "descriptor_type",
-    "loaded_type",
-    "mem_desc_type",
-]

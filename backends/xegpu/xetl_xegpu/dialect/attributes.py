@@ -10,12 +10,13 @@ from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.irdl import irdl_attr_definition, opt_prop_def, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from xetl.dialects.base import check
 from xetl.dialects.kinds_of_types import is_integer_attr
+from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream.xegpu import MemorySpaceAttr, WordAttr
 from xetl.dialects.xetile.attributes import (
     CACHE_HINTS,
@@ -281,3 +282,25 @@ class ScatterTdescAttr(_TdescAttr):
 
     def __init__(self, *, chunk_size: int = 1, memory_space: str = "global") -> None:
         super().__init__(MemorySpaceAttr(memory_space), IntAttr(chunk_size))
+
+
+READ_HINTS = ("cached", "uncached", "streaming", "read_invalidate")
+WRITE_HINTS = ("cached", "uncached", "streaming", "write_back", "write_through")
+_LEVELS = ("l1_hint", "l2_hint", "l3_hint")
+
+
+class CachedOp(XetlOp, makers=dict.fromkeys(_LEVELS, CacheHintAttr)):
+    """An access through the caches; a constructor takes hints as words."""
+
+    l1_hint = opt_prop_def(Attribute)
+    l2_hint = opt_prop_def(Attribute)
+    l3_hint = opt_prop_def(Attribute)
+    layout = opt_prop_def(LayoutAttr | SliceAttr)
+
+    def check_hints(self, allowed: Sequence[str]) -> None:
+        """Check that hints are words, and make sense for reading or for writing."""
+        for name in _LEVELS:
+            hint = self.properties.get(name)
+            fits = isinstance(hint, CacheHintAttr) and hint.word in allowed
+            known = ", ".join(allowed)
+            check(hint is None or fits, f"{name} is one of {known}, found {hint}")

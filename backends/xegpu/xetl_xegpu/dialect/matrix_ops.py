@@ -28,7 +28,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
 
 from .attributes import LayoutAttr, SliceAttr
-from .block_verifiers import bits_of
+from .block_ops import bits_of
 from .types import MemDescType
 
 

@@ -1,14 +1,15 @@
-"""Products of matrices, changes of layout.
+"""Products of matrices, changes of layout, and ``xegpu_x``: what upstream lacks.
 
-Source: MLIR 22, `xegpu` dialect.
+Operations of ``xegpu_x`` print in MLIR's generic form, which `mlir-opt
+--allow-unregistered-dialect` takes.  Source: MLIR 22, `xegpu` dialect.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import UnitAttr, VectorType, i32
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import I1, UnitAttr, VectorType, i32
+from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import (
     operand_def,
     opt_operand_def,
@@ -16,6 +17,7 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.traits import Pure
 
@@ -27,9 +29,10 @@ from xetl.dialects.base import (
 )
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.type_rules import like
+from xetl_xegpu.simt.program_ops import RecordOp
 
 from .attributes import LayoutAttr, SliceAttr
-from .block_verifiers import elements_per_word
+from .block_ops import elements_per_word
 
 _LAYOUT = LayoutAttr | SliceAttr
 
@@ -136,3 +139,22 @@ class ConvertLayoutOp(XetlOp, name="xegpu.convert_layout"):
     def verify_(self) -> None:
         """Check that the value stays what it is."""
         check(self.source.type == self.result.type, "convert_layout keeps the type")
+
+
+# Extensions ---------------------------------------------------------------------------
+
+
+class PrintOp(RecordOp, name="xegpu_x.print"):
+    """`xetile.print` of scalars and fragments: `gpu.printf` knows no vectors."""
+
+    arguments = var_operand_def()
+
+
+class AssertOp(RecordOp, name="xegpu_x.assert"):
+    """`xetile.assert`: the text of `cf.assert` has no values in it."""
+
+    condition = operand_def(I1)
+    arguments = var_operand_def()
+
+
+XeGPUExtensions = Dialect("xegpu_x", [PrintOp, AssertOp])

@@ -27,7 +27,7 @@ from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
 from xetl_xegpu.simt import SUBGROUP_SIZE
-from xetl_xegpu.simt.debug_ops import RecordOp
+from xetl_xegpu.simt.program_ops import RecordOp
 
 # Of an f32: its parts, and what its exponent lacks of that of an f64.
 _SIGN, _SIZE = 1 << 31, (1 << 31) - 1

@@ -21,7 +21,7 @@ from xetl.codegen.types import I1
 from xetl.errors import InternalError
 from xetl_xegpu.emit import memory
 from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
-from xetl_xegpu.simt.stage import LENGTHS
+from xetl_xegpu.simt import LENGTHS
 
 
 def mend_zero_extensions(module: Module) -> None:

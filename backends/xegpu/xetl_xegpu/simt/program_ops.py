@@ -1,12 +1,22 @@
-"""Kernels, and where a lane is: in the grid, in its workgroup, in its subgroup."""
+"""Kernels; where a lane is; shuffles, barriers and records for the host.
+
+Operations of subgroups and barriers need all lanes of a subgroup; a barrier of the
+workgroup needs all its subgroups.  A record goes to the status words that a kernel gets
+as its last argument (`xetl_xegpu.emit.log`).  Its values are numbers, the same in every
+lane, or matrices as docs/design/0005-xegpu.md spreads them over the lanes: as their
+fragments, row of fragments by row of fragments.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import (
+    I1,
     I32,
     I64,
+    ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
     StringAttr,
@@ -14,18 +24,32 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import (
+    operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import (
+    IsolatedFromAbove,
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    Pure,
+    SymbolOpInterface,
+)
 
-from xetl.dialects.base import check, ints_of
+from xetl.dialects.base import check, dense_i64, element_type, ints_of
+from xetl.dialects.combining import KINDS, kind_fits
 from xetl.dialects.operation import XetlOp
+from xetl.dialects.type_rules import like
 from xetl.dialects.upstream import func as syntax
+from xetl.dialects.xetile.debug_ops import count_fields
+from xetl_xegpu.simt.memory_ops import SPACES
 
 SUBGROUP_SIZE = 16
 """Lanes that run together: all there are on the devices of `xetl.devices`."""
@@ -146,3 +170,182 @@ class SubgroupIdOp(_IdOp, name="simt.subgroup_id"):
 
 class LaneIdOp(_IdOp, name="simt.lane_id"):
     """Which lane of the subgroup this is."""
+
+
+# Subgroups ----------------------------------------------------------------------------
+
+
+class ShuffleOp(XetlOp, name="simt.shuffle"):
+    """``value`` as the lane ``lane`` has it; each lane may ask for another one.
+
+    ``lane`` modulo 16 counts.
+    """
+
+    value = operand_def()
+    lane = operand_def(I32)
+    result = result_def(like("value"))
+    traits = traits_def(Pure())
+    assembly_format = "$value `,` $lane attr-dict `:` type($value)"
+
+
+class _CombiningOp(XetlOp):
+    """Values of all lanes combined; f16 and bf16 are summed in f32, rounded once."""
+
+    value = operand_def()
+    kind = prop_def(StringAttr)
+    result = result_def(like("value"))
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        """Check that there is such an operation on the type."""
+        kind, element = self.kind.data, element_type(self.value.type)
+        check(kind in KINDS, "`{}` is no kind, one of {}", kind, KINDS)
+        check(kind_fits(kind, element), "`{}` does not combine {}", kind, element)
+
+
+class ReduceOp(_CombiningOp, name="simt.reduce"):
+    """The values of all 16 lanes combined; the same in every lane."""
+
+    assembly_format = "$kind $value attr-dict `:` type($value)"
+
+
+class ScanOp(_CombiningOp, name="simt.scan"):
+    """The values of the lanes up to this one combined, its own included."""
+
+    assembly_format = "$kind $value attr-dict `:` type($value)"
+
+
+# Barriers -----------------------------------------------------------------------------
+
+
+SCOPES = ("workgroup", "device")
+"""Who sees what was written."""
+
+
+class _OrderingOp(XetlOp):
+    """No access may move over it."""
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+class _PlainOp(_OrderingOp):
+    """One that says all by its name."""
+
+    assembly_format = "attr-dict"
+
+
+class BarrierOp(_PlainOp, name="simt.barrier"):
+    """All lanes of the workgroup meet; what they wrote before is seen by all after."""
+
+
+class BarrierArriveOp(_PlainOp, name="simt.barrier_arrive"):
+    """The first half of a barrier: what this subgroup wrote before may be read.
+
+    `BarrierWaitOp` follows in the same block, with no other arrival between: a
+    subgroup has arrived once or not at all.
+    """
+
+
+class BarrierWaitOp(_PlainOp, name="simt.barrier_wait"):
+    """The second half: all subgroups have arrived, and what they wrote is seen."""
+
+
+class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
+    """Some subgroups of the workgroup meet: those that come to this number.
+
+    Attributes:
+        number: which barrier.
+        subgroups: how many meet there each time; the same wherever ``number`` is.
+    """
+
+    number = prop_def(IntegerAttr[I64])
+    subgroups = prop_def(IntegerAttr[I64])
+    assembly_format = "$number `of` $subgroups attr-dict"
+
+    def verify_(self) -> None:
+        """Check that somebody meets."""
+        count = self.subgroups.value.data
+        check(count > 0, "{} subgroups do not meet", count)
+
+
+class FenceOp(_OrderingOp, name="simt.fence"):
+    """What this lane wrote before is seen by others before what it writes after.
+
+    ``scope``: by those of the ``workgroup`` or of the ``device``; ``memory``: what was
+    written to ``global`` or to ``local`` memory, to both if it is absent.
+    """
+
+    scope = prop_def(StringAttr)
+    memory = opt_prop_def(StringAttr)
+    assembly_format = "$scope attr-dict"
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """The memory it is about."""
+        return SPACES if self.memory is None else (self.memory.data,)
+
+    def verify_(self) -> None:
+        """Check that there are such a scope and such memory."""
+        scope = self.scope.data
+        check(scope in SCOPES, "`scope` is one of {}, found {}", SCOPES, scope)
+        for space in self.spaces:
+            check(space in SPACES, "`memory` is one of {}, found {}", SPACES, space)
+
+
+# Debugging ----------------------------------------------------------------------------
+
+
+Shape = Sequence[int] | None
+"""Of a printed value: None for a number, else one or two sizes."""
+
+
+def _shapes(shapes: Sequence[Shape]) -> Attribute:
+    return ArrayAttr([dense_i64(shape or ()) for shape in shapes])
+
+
+class RecordOp(XetlOp, makers={"shapes": _shapes}):
+    """What records have in common: a text, and values for its fields.
+
+    Attributes:
+        shapes: of each field: ``[]`` for a number, ``[n]`` or ``[rows, columns]``.
+        unsigned: the fields whose integers have no sign.
+    """
+
+    template = prop_def(StringAttr)
+    shapes = prop_def(ArrayAttr[DenseArrayBase])
+    unsigned = opt_prop_def(DenseArrayBase)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def field_shapes(self) -> list[tuple[int, ...]]:
+        """The shape of each field; ``()`` for a number."""
+        return [ints_of(shape) for shape in self.shapes.data]
+
+    def verify_(self) -> None:
+        """Check that there is a value for each field."""
+        shapes = self.field_shapes()
+        wanted, found = count_fields(self.template.data), len(shapes)
+        check(wanted == found, "{} has {} fields, not {}", self.template, wanted, found)
+        for shape in shapes:
+            fits = len(shape) <= 2 and all(size > 0 for size in shape)
+            check(fits, "a value has one or two sizes, found {}", shape)
+
+
+class PrintOp(RecordOp, name="simt.print"):
+    """Print a line; one subgroup of a program does."""
+
+    arguments = var_operand_def()
+    assembly_format = "$template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
+
+
+class AssertOp(RecordOp, name="simt.assert"):
+    """Unless ``condition``, the same in every lane, holds: a record and the end.
+
+    The workgroup ends: the subgroup at once, or all of them at the next barrier.  The
+    launch then fails with the text and the location of the operation.
+    """
+
+    condition = operand_def(I1)
+    arguments = var_operand_def()
+    assembly_format = (
+        "$condition `,` $template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
+    )

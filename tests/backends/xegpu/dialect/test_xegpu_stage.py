@@ -8,10 +8,11 @@ from tests.backends.xegpu.dialect.test_xegpu_dialect import parse
 from xetl.devices import find_device
 from xetl.dialects.upstream import gpu
 from xetl.transforms.stages import StageError, check_stage
-from xetl_xegpu.dialect.messages import on_some_device, why_no_message
 from xetl_xegpu.dialect.stage import (
+    on_some_device,
     set_launch_facts,
     subgroup_size_of,
+    why_no_message,
     work_items_of,
 )
 

@@ -21,7 +21,7 @@ from xetl_xegpu.dialect import (
     ScatterTdescAttr,
     TensorDescType,
 )
-from xetl_xegpu.dialect.cache_hints import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
     Converter,
     Rule,

@@ -30,7 +30,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.transforms.remarks import remark
 from xetl_xegpu import dialect as xegpu
-from xetl_xegpu.dialect.cache_hints import READ_HINTS, WRITE_HINTS
+from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import block_messages
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.block_messages import (
     load_blocks,

@@ -275,13 +275,3 @@ RULES: dict[type[Operation], Rule] = {
     memref.AllocaOp: _alloc,
     memref.ViewOp: _view,
 }
-
-__all__ = [
-    "RULES",
-    "SHARED",
-    "address",
-    "address_index",
-    "bind_arguments",
-    "stored_bytes",
-    "stored_type",
-]

@@ -55,17 +55,70 @@ from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt
+from xetl_xegpu.dialect import AssertOp, FenceOp, PrintOp
 from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
 from xetl_xegpu.lowering.distribute_to_lanes import (
     accesses,
     arithmetic,
-    kernel_ops,
     memrefs,
     named_barriers,
     shuffles,
 )
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared, product
 from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
+
+
+def block_id(lanes: Lanes, op: gpu.BlockIdOp) -> None:
+    """Which workgroup of the grid this is."""
+    _number(lanes, op, simt.GroupIdOp(dimension=op.dimension.letter.data))
+
+
+def grid_dim(lanes: Lanes, op: gpu.GridDimOp) -> None:
+    """How many workgroups there are."""
+    _number(lanes, op, simt.NumGroupsOp(dimension=op.dimension.letter.data))
+
+
+def subgroup_id(lanes: Lanes, op: gpu.SubgroupIdOp) -> None:
+    """Which subgroup of the workgroup this is."""
+    _number(lanes, op, simt.SubgroupIdOp())
+
+
+def _number(lanes: Lanes, op: Operation, made: Operation) -> None:
+    (result,) = op.results
+    lanes.hold(result, lanes.emit(arith.IndexCastOp(lanes.emit(made), IndexType())))
+
+
+def barrier(lanes: Lanes, op: gpu.BarrierOp) -> None:
+    """All lanes of the workgroup meet."""
+    lanes.add(simt.BarrierOp())
+
+
+def fence(lanes: Lanes, op: FenceOp) -> None:
+    """Who sees what was written, and where."""
+    scope = "workgroup" if op.fence_scope.word == "workgroup" else "device"
+    memory = "local" if op.memory_kind.word == "slm" else "global"
+    lanes.add(simt.FenceOp(scope=scope, memory=memory))
+
+
+def nothing(lanes: Lanes, op: Operation) -> None:
+    """A hint, a declaration, or an end that `xetl.ir.conversion` adds."""
+
+
+# Texts ------------------------------------------------------------------------------
+
+
+def print_text(lanes: Lanes, op: PrintOp) -> None:
+    """The values as a lane holds them."""
+    values = [piece for value in op.arguments for piece in lanes.pieces(value)]
+    lanes.add(simt.PrintOp(values, properties=op.properties))
+
+
+def assert_text(lanes: Lanes, op: AssertOp) -> None:
+    """The values as a lane holds them; the condition is the same in all."""
+    values = [piece for value in op.arguments for piece in lanes.pieces(value)]
+    condition = lanes.one(op.condition)
+    lanes.add(simt.AssertOp(condition, values, properties=op.properties))
+
 
 _Rule = Callable[[Lanes, Any], object]
 
@@ -118,8 +171,8 @@ _CONTROL_FLOW: dict[type[Operation], _Rule] = {
     scf.ForOp: convert_for,
     scf.IfOp: convert_if,
     scf.WhileOp: convert_while,
-    scf.YieldOp: kernel_ops.nothing,
-    scf.ConditionOp: kernel_ops.nothing,
+    scf.YieldOp: nothing,
+    scf.ConditionOp: nothing,
 }
 _VALUES: dict[type[Operation], _Rule] = {
     arith.ConstantOp: arithmetic.constant,
@@ -172,19 +225,19 @@ _MEMORY: dict[type[Operation], _Rule] = {
     xegpu.StoreMatrixOp: accesses.store_matrix,
 }
 _PROGRAM: dict[type[Operation], _Rule] = {
-    gpu.BlockIdOp: kernel_ops.block_id,
-    gpu.GridDimOp: kernel_ops.grid_dim,
-    gpu.SubgroupIdOp: kernel_ops.subgroup_id,
-    gpu.BarrierOp: kernel_ops.barrier,
+    gpu.BlockIdOp: block_id,
+    gpu.GridDimOp: grid_dim,
+    gpu.SubgroupIdOp: subgroup_id,
+    gpu.BarrierOp: barrier,
     gpu.ReturnOp: _return,
-    AllocNbarrierOp: kernel_ops.nothing,
+    AllocNbarrierOp: nothing,
     InitNbarrierOp: named_barriers.init,
     NbarrierArriveOp: named_barriers.arrive,
     NbarrierWaitOp: named_barriers.wait,
-    CompileHintOp: kernel_ops.nothing,
-    xegpu.FenceOp: kernel_ops.fence,
-    xegpu.PrintOp: kernel_ops.print_text,
-    xegpu.AssertOp: kernel_ops.assert_text,
+    CompileHintOp: nothing,
+    xegpu.FenceOp: fence,
+    xegpu.PrintOp: print_text,
+    xegpu.AssertOp: assert_text,
 }
 _RULES = {**_CONTROL_FLOW, **_VALUES, **_MEMORY, **_PROGRAM}
 

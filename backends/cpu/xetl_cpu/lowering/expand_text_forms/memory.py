@@ -22,7 +22,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms.writing import replace_by
 
 
 def _init_tile(op: InitTileOp) -> None:

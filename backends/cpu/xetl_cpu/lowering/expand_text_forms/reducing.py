@@ -14,9 +14,9 @@ from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.reductions import reduced
 from xetl.transforms.legalize_vectors.shapes import cast
-from xetl_cpu.lowering.text_forms import scratch
-from xetl_cpu.lowering.text_forms.scratch import Place
-from xetl_cpu.lowering.text_forms.writing import loop_nest, replace_by
+from xetl_cpu.lowering.expand_text_forms import scratch
+from xetl_cpu.lowering.expand_text_forms.scratch import Place
+from xetl_cpu.lowering.expand_text_forms.writing import loop_nest, replace_by
 
 
 def _tile_reduce(op: TileReduceOp) -> None:

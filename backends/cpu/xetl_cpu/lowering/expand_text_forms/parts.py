@@ -23,8 +23,8 @@ from xetl.transforms.legalize_vectors.shapes import (
     matrix_shape,
 )
 from xetl_cpu.dialect import ConstantMemoryOp
-from xetl_cpu.lowering.text_forms import scratch
-from xetl_cpu.lowering.text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms import scratch
+from xetl_cpu.lowering.expand_text_forms.writing import replace_by
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

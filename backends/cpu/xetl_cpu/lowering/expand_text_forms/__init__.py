@@ -23,9 +23,8 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
 from xetl.transforms.unblock_values import unblock, unblocked_tile
-from xetl_cpu.lowering.text_forms import (
+from xetl_cpu.lowering.expand_text_forms import (
     blocks,
-    integers,
     memory,
     parts,
     reducing,
@@ -33,7 +32,7 @@ from xetl_cpu.lowering.text_forms import (
     tf32,
     views,
 )
-from xetl_cpu.lowering.text_forms.refusing import check_types, refuse
+from xetl_cpu.lowering.expand_text_forms.refusing import check_types, refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
@@ -73,7 +72,7 @@ def _expand(kernel: gpu.FuncOp) -> None:
     while _apply(kernel, rules):  # the rules make operations that have rules
         pass
     memory.drop_array_lengths(kernel)
-    integers.make_total(block)
+    scalars.make_total(block)
 
 
 def _apply(

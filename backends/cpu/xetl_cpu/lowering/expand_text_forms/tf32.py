@@ -24,7 +24,7 @@ from xetl.dialects.literals import with_type
 from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms.writing import replace_by
 
 _DROPPED = 13
 """Bits of the fraction of an f32 that a tf32 has not."""

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.upstream import memref, scf
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms.writing import replace_by
 
 _SAME_ORIGIN = (
     memref.SubviewOp,

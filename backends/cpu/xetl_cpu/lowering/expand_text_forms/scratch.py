@@ -24,7 +24,7 @@ from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.accesses import matrix_tile
 from xetl.transforms.legalize_vectors.shapes import as_matrix, cast, matrix_shape
 from xetl_cpu.dialect import ViewAddressOp
-from xetl_cpu.lowering.text_forms.writing import loop_nest
+from xetl_cpu.lowering.expand_text_forms.writing import loop_nest
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Forms of operations that only texts have, as forms that the front end makes."""
