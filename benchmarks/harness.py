@@ -27,8 +27,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any, Self
+
+from xetl.runtime.measure import time_calls
 
 RESULTS = Path(
     os.environ.get("XETL_BENCHMARK_RESULTS", Path(__file__).parent / "results")
@@ -229,25 +230,14 @@ def _serve(where: str) -> None:
             job = prepare(**current)
         answer = None
         if job is not None:
-            best = min(_best_seconds(call, request["seconds"]) for call in job.calls)
+            seconds = request["seconds"]
+            best = min(min(time_calls(call, seconds)) for call in job.calls)
             answer = best, job.work
         print(json.dumps(answer), flush=True)
 
 
 def _unavailable(**_: object) -> None:
     """No job."""
-
-
-def _best_seconds(call: Callable[[], object], seconds: float) -> float:
-    call()
-    best, now = float("inf"), perf_counter()
-    end = now + seconds
-    while best == float("inf") or now < end:
-        start = perf_counter()
-        call()
-        now = perf_counter()
-        best = min(best, now - start)
-    return best
 
 
 def _measure(

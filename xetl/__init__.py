@@ -7,10 +7,23 @@ from xetl.imports import import_whole
 
 __version__ = "0.1.0"
 
-__all__ = ["config", "errors", "load_mlir", "no_compile"]
+__all__ = [
+    "Config",
+    "autotune",
+    "config",
+    "do_bench",
+    "errors",
+    "heuristics",
+    "load_mlir",
+    "no_compile",
+]
 
 _HOMES = {
+    "Config": "xetl.runtime.tuning.config",
+    "autotune": "xetl.runtime.tuning.decorators",
     "config": "xetl.settings",
+    "do_bench": "xetl.runtime.measure",
+    "heuristics": "xetl.runtime.tuning.decorators",
     "load_mlir": "xetl.runtime.library",
     "no_compile": "xetl.settings",
 }
@@ -22,6 +35,9 @@ opencl_driver.make_known()
 if TYPE_CHECKING:
     from xetl import ops as ops
     from xetl.runtime.library import load_mlir
+    from xetl.runtime.measure import do_bench
+    from xetl.runtime.tuning.config import Config
+    from xetl.runtime.tuning.decorators import autotune, heuristics
     from xetl.settings import config, no_compile
 else:  # a checker would take any name to be there
 

@@ -246,6 +246,18 @@ class BackendBase(ABC):
         """The files that `xetl compile` writes of a lowered module."""
         raise InternalError(f"the {self.name} backend makes no files")
 
+    def estimate(self, artifact: Artifact, args: Sequence[Argument]) -> float | None:
+        """About how long a launch takes, by a model of costs; None: it has no model.
+
+        Autotuning compares the numbers for configs of one call: the unit is the
+        backend's own. What is estimated to be several times slower is not tried.
+        """
+        return None
+
+    def machine_name(self, target: str) -> str:
+        """The machine that times belong to: best configs of others do not count."""
+        return target
+
     def measure(self, artifact: Artifact) -> Mapping[str, object]:
         """Facts for `Kernel.stats` that take too long for every compilation."""
         return {}

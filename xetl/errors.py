@@ -183,6 +183,10 @@ class TileMapWarning(UserWarning):
     """
 
 
+class TuningWarning(UserWarning):
+    """A config of `xetl.autotune` is not used: it fails, or gives other results."""
+
+
 class LibraryWarning(UserWarning):
     """A library that the user asked for (`xetl.config.xsmm`) is not used.
 

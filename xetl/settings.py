@@ -109,6 +109,9 @@ class Config:
     """The folder they are kept in; None: the user's cache folder."""
     cache_size = Setting("XETL_CACHE_SIZE", _bytes, default=1 << 30)
     """How many bytes they may take; those used least recently go first."""
+    tuned_dir = Setting[Path | None]("XETL_TUNED_DIR", Path, None)
+    """The folder of best configs (`xetl.autotune`), JSON files that can be checked in;
+    None: ``tuned`` in the cache's folder."""
     dump = Setting[str | None]("XETL_DUMP", str, None)
     """Prints IR while compiling: ``after:<pass or stage>``, several, or ``all``."""
     verify = Setting("XETL_VERIFY", _switch, default=False)

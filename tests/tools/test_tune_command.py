@@ -1,4 +1,4 @@
-"""`xetl tune --offline`: values of constants, ranked by what Intel's compiler says."""
+"""`xetl tune`: values of constants, ranked by time or by what Intel's compiler says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")
+TUNED = str(Path(__file__).parent / "tuned_for_commands.py")
 GEMM = "f32[M,K] f32[K,N] f32[M,N]"
 
 needs_ocloc = pytest.mark.skipif(
@@ -32,6 +33,33 @@ def test_values_are_ranked(xetl: Any) -> None:
     assert all(instructions > 0 for _, instructions in ranks)
 
 
+SIZES = ("--size", "M=64", "--size", "K=32", "--size", "N=48")
+
+
+def test_values_are_timed_here(xetl: Any, tmp_path: Path) -> None:
+    words = (*SIZES, "--try", "BM=16,32", "--try", "BN=16")
+    folder = str(tmp_path)
+    done = xetl("tune", f"{FILE}:gemm", GEMM, *words, XETL_TUNED_DIR=folder)
+    assert done.exit_code == 0
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["ms"]
+    assert {row.split()[0] for row in rows} == {"BM=16,", "BM=32,"}
+    times = [float(row.split()[2]) for row in rows]
+    assert times == sorted(times)
+    assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_a_kernel_with_configs_of_its_own(xetl: Any, tmp_path: Path) -> None:
+    words = ("f32[32,16]", "double=2.0", "--grid", "lambda m: 32 // m.BM")
+    for _ in range(2):  # what is remembered does not count
+        done = xetl("tune", TUNED, *words, XETL_TUNED_DIR=str(tmp_path))
+        assert done.exit_code == 0
+        assert len(done.stdout.splitlines()) == 3
+    done = xetl("tune", TUNED, "f32[32,16] f32", *words[2:])
+    assert done.exit_code == 2
+    assert "`double` is a number: leave it out of the signature" in done.stderr
+
+
 def test_a_target_without_such_a_compiler(xetl: Any) -> None:
     words = ("--offline", "--target", "avx2", "--try", "BM=16")
     done = xetl("tune", f"{FILE}:gemm", GEMM, *words)
@@ -42,9 +70,11 @@ def test_a_target_without_such_a_compiler(xetl: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--try", "BM=16"), "only `--offline` is there"),
+        (("--try", "BM=16"), "how large is `M`? Say `--size M=1024`"),
+        (("--size", "M"), "`M` is not NAME=NUMBER"),
+        ((), "`gemm` has no configs: give values, such as `--try BM=64,128`"),
         (("--offline", "--try", "BM"), "`BM` is not NAME=VALUE,VALUE"),
-        (("--offline",), "Missing option '--try'"),
+        (("--offline",), "`--offline` compiles the values of `--try`"),
     ],
 )
 def test_wrong_command_lines(xetl: Any, words: tuple[str, ...], said: str) -> None:

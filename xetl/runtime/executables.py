@@ -105,6 +105,27 @@ class Found(NamedTuple):
         return self.unchanged is None or self.unchanged()
 
 
+class Prepared(NamedTuple):
+    """A call that was checked, and compiled for.
+
+    Attributes:
+        wanted: what its arguments ask for.
+        values: one for each parameter.
+        place: where it runs.
+        found: the code.
+    """
+
+    wanted: Specialization
+    values: list[Any]
+    place: Place | None
+    found: Found
+
+    @property
+    def stored(self) -> list[int]:
+        """The parameters that the kernel writes."""
+        return self.wanted.positions(self.found.loaded.stored)
+
+
 class Executables:
     """All executables of one kernel; several threads may ask at once."""
 

@@ -23,6 +23,7 @@ from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import (
     Executables,
     Found,
+    Prepared,
     choose_target,
     compiler,
     target_at,
@@ -65,6 +66,8 @@ class Kernel:
         shortcuts: calls that succeeded, the latest first.
     """
 
+    _launcher: type[Launcher] = Launcher
+
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -94,7 +97,7 @@ class Kernel:
         return f"<xetile.kernel {self.fn.__name__}>"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return reduced(self, (self.fn, self.grid, self.subgroups))
+        return reduced(self, (self.fn, self.grid, self.subgroups), self.fn)
 
     def __getitem__(self, grid: GridSpec) -> Launcher:
         """The kernel with a grid; call it with the arguments."""
@@ -121,12 +124,9 @@ class Kernel:
         try:
             instead = self._no_grid("bound", "bind(..., grid=...)")
             sizes = self._sizes(grid, args, keywords, instead)
-            backend, values = self._bind(args, keywords)
-            found = specialize(self._parameters, values)
-            place = find_place(backend, keywords.get("queue"), found.names, found.args)
-            loaded = self._load(found, backend, target_at(backend, place)).loaded
+            wanted, values, place, found = self.prepare(args, keywords)
             waits = keywords.get("wait", True)
-            return Plan(loaded, sizes, found, values, place, waits)
+            return Plan(found.loaded, sizes, wanted, values, place, waits)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -264,21 +264,27 @@ class Kernel:
     ) -> tuple[Event | None, Shortcut | None]:
         """Run the kernel; what calls like this one may try first, if there is such."""
         state = launch_state()
-        backend, values = self._bind(args, keywords)
-        found = specialize(self._parameters, values)
-        queue, waits = keywords.get("queue"), keywords.get("wait", True)
-        place = find_place(backend, queue, found.names, found.args)
-        loaded, unchanged, _ = self._load(found, backend, target_at(backend, place))
-        event = run(loaded, grid, found.args, place, waits)
-        stored = found.positions(loaded.stored)
+        prepared = self.prepare(args, keywords)
+        wanted, values, place, (loaded, unchanged, _) = prepared
+        waits = keywords.get("wait", True)
+        event = run(loaded, grid, wanted.args, place, waits)
+        stored = prepared.stored
         fast = shortcut_entry(loaded, values, stored, place, waits)
         if fast is None:
             return event, None
-        rest = self._rest(found, len(args), bool(keywords))
+        rest = self._rest(wanted, len(args), bool(keywords))
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
         written = tuple((i, self._parameters.each[i].name) for i in stored)
         new = Shortcut(fast, len(args), known, rest, state, unchanged, written)
         return event, new
+
+    def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
+        """Check a call, and find or make the code for it; nothing runs."""
+        backend, values = self._bind(args, keywords)
+        wanted = specialize(self._parameters, values)
+        place = find_place(backend, keywords.get("queue"), wanted.names, wanted.args)
+        found = self._load(wanted, backend, target_at(backend, place))
+        return Prepared(wanted, values, place, found)
 
     def grid_of(
         self,
@@ -325,8 +331,8 @@ class Kernel:
 
     def _new_launcher(self, grid: GridSpec) -> Launcher:
         if callable(grid):
-            return Launcher(self, grid)
-        launcher = Launcher(self, fixed(grid))
+            return self._launcher(self, grid)
+        launcher = self._launcher(self, fixed(grid))
         if isinstance(grid, int | tuple):
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()

@@ -101,6 +101,11 @@ class Launcher:
         self._function = grid if callable(grid) else None
         self._sizes = cast("Grid", None if callable(grid) else grid)
 
+    @property
+    def grid(self) -> Grid | Callable[[Any], object]:
+        """The sizes, or the function of the arguments."""
+        return self._function or self._sizes
+
     def __call__(self, *args: Any, **keywords: Any) -> Event | None:
         """Launch the kernel on ``args``.
 

@@ -17,12 +17,13 @@ _BY_VALUE = ("cloudpickle", "joblib.externals.cloudpickle")
 MAIN = "__main__"
 
 Made = tuple[Any, ...]
-"""The arguments a kernel is made with: its function first."""
+"""The arguments a kernel is made with."""
 
 
-def reduced(kernel: object, made: Made) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def reduced(
+    kernel: object, made: Made, fn: Callable[..., Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """For ``__reduce__``: what `_restored` needs in the other process."""
-    fn = made[0]
     kind = type(kernel)
     module, name = fn.__module__, fn.__qualname__
     found = _named(module, name)

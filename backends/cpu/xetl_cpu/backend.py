@@ -18,7 +18,13 @@ from xetl.runtime.call_site import warn_at_caller
 from xetl.settings import config
 from xetl_cpu.image import Image
 from xetl_cpu.launch.executable import CpuExecutable
-from xetl_cpu.targets import INLINE, TARGETS, find_target, host_fingerprint
+from xetl_cpu.targets import (
+    INLINE,
+    TARGETS,
+    find_target,
+    host_fingerprint,
+    processor_model,
+)
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -70,6 +76,11 @@ class CpuBackend(BackendBase):
             host_fingerprint(),
         )
         return " ".join(("cpu", *parts))
+
+    def machine_name(self, target: str) -> str:
+        """The target, the processor's model and the threads of a launch."""
+        found = import_whole("xetl_cpu.launch.thread_pools").allowed_threads()
+        return f"{target}, {processor_model()}, {found.count} threads"
 
     def passes(self, target: str) -> list[ModulePass]:
         """The lowering to loops."""

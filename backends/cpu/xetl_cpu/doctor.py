@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 from xetl.devices import DEVICES
 from xetl.errors import LaunchError
@@ -24,6 +23,7 @@ from xetl_cpu.targets import (
     find_target,
     host_features,
     host_machine,
+    processor_model,
 )
 
 _AMX_PERMISSION = "arch_prctl(ARCH_REQ_XCOMP_PERM)"
@@ -60,7 +60,7 @@ def examine() -> list[Finding]:
 
 def _processor() -> Finding:
     has = [name for each, name in _INSTRUCTIONS.items() if each in host_features()]
-    return Finding("processor", f"{_model()}: {', '.join(has) or 'no AVX2'}")
+    return Finding("processor", f"{processor_model()}: {', '.join(has) or 'no AVX2'}")
 
 
 def _memory() -> Finding:
@@ -86,15 +86,6 @@ def _size(count: int) -> str:
         if count % size == 0:
             return f"{count // size} {unit}"
     return f"{count} bytes"
-
-
-def _model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return "unknown"
-    names = (line.partition(":")[2] for line in lines if line.startswith("model name"))
-    return next(names, "unknown").strip()
 
 
 def _target(target: Target) -> Finding:

@@ -209,6 +209,11 @@ def _cpuinfo() -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+def processor_model() -> str:
+    """What the processor calls itself."""
+    return _cpuinfo().get("model name") or platform.processor() or "unknown"
+
+
 def _cpuinfo_flags() -> list[str]:
     return _cpuinfo().get("flags", "").split()
 

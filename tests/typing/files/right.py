@@ -91,3 +91,18 @@ xetl.ops.matmul(A, xetl.ops.prepack(B), out=C, bias=A[0], activation="relu")
 sizes: tuple[int, ...] = xetl.ops.prepack(B).shape
 gemm(A, xetl.ops.prepack(B), C)
 why: str = gemm.why_recompiled()
+
+
+@xetl.autotune([xetl.Config(BM=4), {"BM": 8}], key=["X"], budget_s=5)
+@xetl.heuristics({"N": lambda args: int(args["X"].shape[1])})
+@xetile.kernel(grid=1)
+def tuned(X: Array, Y: Array, BM: constexpr, N: constexpr) -> None:
+    x = xetile.load_tile(xetile.init_tile(X, [0, 0], (BM, N)))
+    xetile.store_tile(x, xetile.init_tile(Y, [0, 0], (BM, N)))
+
+
+tuned(A, C)
+best: xetl.Config | None = tuned.best_config
+slowest = max(trial.milliseconds or 0.0 for trial in tuned.trials)
+ms: float = xetl.do_bench(lambda: tuned(A, C), cache="cold")
+low, high = xetl.do_bench([lambda: tuned(A, C), lambda: softmax[8](A, C)])

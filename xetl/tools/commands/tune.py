@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from xetl.runtime.report import Stats
+from xetl.tools.host_tuning import read_sizes, tune
 from xetl.tools.kernel_files import constants, find_kernel
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 
@@ -22,19 +23,27 @@ _COLUMNS = (
 )
 
 
-@click.command(short_help="Rank values of a kernel's constants; no device.")
+@click.command(short_help="Find the best values of a kernel's constants.")
 @about_a_kernel
 @click.option(
     "--try",
     "choices",
     metavar="NAME=VALUE,VALUE...",
     multiple=True,
-    required=True,
-    help="Values of a constant; of several constants all combinations are compiled.",
+    help="Values of a constant; of several constants all combinations are tried.",
 )
 @click.option(
     "--offline", is_flag=True, help="By what the GPU's compiler says, without a GPU."
 )
+@click.option(
+    "--size",
+    "sizes",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="How large the arrays are in which the kernel is timed: `--size M=1024`.",
+)
+@click.option("--grid", help="Of the launch, in Python; by default the declared one.")
+@click.option("--budget", type=float, default=20.0, help="Seconds for all trials.")
 def command(
     place: str,
     words: tuple[str, ...],
@@ -42,26 +51,41 @@ def command(
     backend: str | None,
     choices: tuple[str, ...],
     offline: bool,
+    sizes: tuple[str, ...],
+    grid: str | None,
+    budget: float,
 ) -> None:
-    r"""Compile a kernel with several values of its constants, and rank them.
+    r"""Try a kernel with several values of its constants, and rank them.
+
+    \b
+    xetl tune gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" \
+        --size M=1024 --size K=1024 --size N=1024
+
+    Times the configs of `@xetl.autotune`, or those of `--try`, on this machine, with
+    arrays of random numbers; the best is remembered, as at a launch.
 
     \b
     xetl tune gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --offline --target pvc \
         --try BM=64,128,256 --try BK=16,32
 
-    The fewest spilled bytes are best, then the fewest instructions of all subgroups of
-    a workgroup together. Larger tiles have more instructions and need fewer of them
-    for an element: compare like with like.
+    Compiles without a device: the fewest spilled bytes are best, then the fewest
+    instructions of all subgroups of a workgroup together. Larger tiles have more
+    instructions and need fewer of them for an element: compare like with like.
     """
-    if not offline:
-        why = "only `--offline` is there; to time a kernel, launch it with each value"
-        raise click.UsageError(why)
     found = asked(place, words, target, backend)
     if found.is_text:
         raise click.BadParameter(
             "a kernel of a text has no constants", param_hint="--try"
         )
     names = find_kernel(place)[1]
+    if not offline:
+        spaces = dict(_space(each, names) for each in choices)
+        launched = None if grid is None else constants([f"grid={grid}"], names)["grid"]
+        for line in tune(found, spaces, read_sizes(sizes), launched, budget):
+            click.echo(line)
+        return
+    if not choices:
+        raise click.UsageError("`--offline` compiles the values of `--try`: give some")
     tried = [(each, _stats(found, each)) for each in _combinations(choices, names)]
     if any(stats.spill_bytes is None for _, stats in tried):
         raise click.UsageError(
@@ -77,16 +101,19 @@ def _combinations(
     choices: Sequence[str], names: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """All combinations of ``NAME=VALUE,VALUE``, as Python values by name."""
-    columns: list[list[tuple[str, Any]]] = []
-    for choice in choices:
-        name, equals, values = choice.partition("=")
-        if not equals or not name.isidentifier() or not values:
-            raise click.BadParameter(
-                f"`{choice}` is not NAME=VALUE,VALUE", param_hint="--try"
-            )
-        listed = constants([f"{name}=[{values}]"], names)[name]
-        columns.append([(name, value) for value in listed])
-    yield from map(dict, product(*columns))
+    spaces = dict(_space(each, names) for each in choices)
+    for values in product(*spaces.values()):
+        yield dict(zip(spaces, values))
+
+
+def _space(choice: str, names: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The name and the values of ``NAME=VALUE,VALUE``."""
+    name, equals, values = choice.partition("=")
+    if not equals or not name.isidentifier() or not values:
+        raise click.BadParameter(
+            f"`{choice}` is not NAME=VALUE,VALUE", param_hint="--try"
+        )
+    return name, constants([f"{name}=[{values}]"], names)[name]
 
 
 def _stats(found: Asked, values: Mapping[str, Any]) -> Stats:

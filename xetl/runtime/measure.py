@@ -1,0 +1,330 @@
+"""How long calls take: the one way in which everything here is timed.
+
+A call is warmed up, then timed again and again until enough seconds have passed.
+Calls that are over sooner than the clock can tell are timed many at once. Several
+functions take turns, so that noise and the processor's frequency hit all alike.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median, quantiles
+from time import perf_counter
+from typing import Any, Literal, cast, overload
+
+import numpy as np
+
+from xetl.errors import LaunchError, did_you_mean
+from xetl.runtime.call_site import at_caller
+
+Call = Callable[[], object]
+
+_SHORT = 20e-6
+"""Seconds: calls below take turns in batches of about this length."""
+
+_TURN = 5e-3
+"""Seconds of one turn, where several functions take turns."""
+
+_LARGEST_CACHE = 1 << 28
+"""Bytes: no more is read to make caches cold."""
+
+_MODES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "median": median,
+    "mean": mean,
+    "min": min,
+    "max": max,
+}
+_CACHES = ("warm", "cold")
+
+
+def time_calls(
+    call: Call,
+    seconds: float,
+    before: Call | None = None,
+    least: int = 1,
+    is_warm: bool = False,
+) -> list[float]:
+    """Time a call again and again, after one that does not count.
+
+    Args:
+        call: what is timed; if it gives an event, until that has happened.
+        seconds: for how long.
+        before: called before each call and not timed; calls are then not in batches.
+        least: how many times at least.
+        is_warm: whether it was called before: then all calls count.
+
+    Returns:
+        Seconds of a call, one for each time.
+    """
+    if not is_warm:
+        _time_batch(call, 1, before)
+    end = perf_counter() + seconds
+    found = [_time_batch(call, 1, before)]
+    count = 1
+    if before is None and found[0] < _SHORT:
+        once = min(_time_batch(call, 1) for _ in range(3))
+        count = max(1, int(_SHORT / max(once, 1e-9)))
+        found.clear()
+    while len(found) < least or perf_counter() < end:
+        found.append(_time_batch(call, count, before))
+    return found
+
+
+def _time_batch(call: Call, count: int, before: Call | None = None) -> float:
+    """Seconds of a call, of ``count`` in a row."""
+    if before is not None:
+        before()
+    start = perf_counter()
+    for _ in range(count):
+        _finish(call)
+    return (perf_counter() - start) / count
+
+
+def _finish(call: Call) -> None:
+    """Call, and wait for the event that an asynchronous launch gives."""
+    wait = getattr(call(), "wait", None)
+    if wait is not None:
+        wait()
+
+
+class Comparison(Sequence[float]):
+    """Times of several functions, in milliseconds and in their order.
+
+    Attributes:
+        names: of the functions.
+        noise: half the range from the first to the third quartile, by function.
+    """
+
+    def __init__(self, samples: Mapping[str, list[float]], mode: str) -> None:
+        """Take the milliseconds that were measured, by name of the function."""
+        self.names = list(samples)
+        self._times = [_MODES[mode](each) for each in samples.values()]
+        self.noise = [_spread(each) for each in samples.values()]
+
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[float]: ...
+    def __getitem__(self, index: int | slice) -> float | Sequence[float]:
+        return self._times[index]
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @property
+    def fastest(self) -> str:
+        """The name of the function with the least time."""
+        return self.names[self._times.index(min(self._times))]
+
+    @property
+    def undecided(self) -> list[str]:
+        """Functions whose difference to the fastest is no larger than the noise."""
+        first = self.names.index(self.fastest)
+        return [
+            name
+            for name, ms, noise in zip(self.names, self._times, self.noise)
+            if name != self.fastest
+            and ms - self._times[first] <= noise + self.noise[first]
+        ]
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        lines = [
+            f"{name:{width}}  {ms:10.4g} ms  +- {noise:.2g}"
+            f"  {ms / min(self._times):6.2f}x"
+            for name, ms, noise in zip(self.names, self._times, self.noise)
+        ]
+        lines += [
+            f"noise exceeds the difference between {self.fastest} and {name}"
+            for name in self.undecided
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _spread(samples: Sequence[float]) -> float:
+    if len(samples) < 2:
+        return 0.0
+    low, _, high = quantiles(samples, n=4, method="inclusive")
+    return (high - low) / 2
+
+
+@dataclass(frozen=True)
+class _How:
+    """The options of `do_bench`."""
+
+    warmup: float
+    rep: float
+    before: Call | None
+
+
+@overload
+def do_bench(
+    fn: Callable[[], object],
+    warmup: float = ...,
+    rep: float = ...,
+    grad_to_none: Sequence[Any] | None = ...,
+    quantiles: None = ...,
+    return_mode: Literal["median", "mean", "min", "max"] = ...,
+    *,
+    cache: Literal["warm", "cold"] = ...,
+) -> float: ...
+@overload
+def do_bench(
+    fn: Callable[[], object],
+    warmup: float = ...,
+    rep: float = ...,
+    grad_to_none: Sequence[Any] | None = ...,
+    quantiles: Sequence[float] | None = ...,
+    return_mode: Literal["median", "mean", "min", "max", "all"] = ...,
+    *,
+    cache: Literal["warm", "cold"] = ...,
+) -> float | list[float]: ...
+@overload
+def do_bench(
+    fn: Sequence[Callable[[], object]] | Mapping[str, Callable[[], object]],
+    warmup: float = ...,
+    rep: float = ...,
+    grad_to_none: Sequence[Any] | None = ...,
+    quantiles: None = ...,
+    return_mode: Literal["median", "mean", "min", "max"] = ...,
+    *,
+    cache: Literal["warm", "cold"] = ...,
+) -> Comparison: ...
+def do_bench(
+    fn: Call | Sequence[Call] | Mapping[str, Call],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "median",
+    *,
+    cache: str = "warm",
+) -> float | list[float] | Comparison:
+    """Measure how long a call takes, in milliseconds.
+
+    Args:
+        fn: a function without parameters; several, as a list or by name, take turns.
+        warmup: milliseconds in which it is called before it is timed.
+        rep: milliseconds in which it is timed.
+        grad_to_none: tensors whose ``grad`` is set to None before each call.
+        quantiles: such as ``[0.5, 0.2, 0.8]``; these are returned instead.
+        return_mode: ``median``, ``mean``, ``min``, ``max``, or ``all`` times as a list.
+        cache: ``"cold"`` reads a large buffer before each call, so that what the call
+            needs lies in memory; ``"warm"`` leaves the caches as they are.
+
+    Returns:
+        The time; with ``quantiles`` or ``all`` a list; of several functions a
+        `Comparison`: their times in order. Printed, it says where the noise exceeds
+        the difference.
+
+    Raises:
+        LaunchError: an option has none of its values.
+    """
+    try:
+        functions = _functions(fn)
+        _check_choice("cache", cache, _CACHES)
+        _check_choice("return_mode", return_mode, [*_MODES, "all"])
+        if len(functions) != 1 or not callable(fn):
+            _check_choice("return_mode", return_mode, list(_MODES))
+        if quantiles is not None and not callable(fn):
+            raise LaunchError(
+                "`quantiles=` is for one function, but several were given", code="X0850"
+            )
+    except LaunchError as error:
+        raise at_caller(error) from None
+    how = _How(warmup / 1e3, rep / 1e3, _before(grad_to_none, cache == "cold"))
+    samples = _take_turns(functions, how)
+    if not callable(fn):
+        return Comparison(samples, return_mode)
+    (times,) = samples.values()
+    if quantiles is not None:
+        return [float(each) for each in np.quantile(times, quantiles)]
+    return times if return_mode == "all" else _MODES[return_mode](times)
+
+
+def _functions(fn: object) -> dict[str, Call]:
+    """What to time, by name.
+
+    Raises:
+        LaunchError: it is no function, nor a list of some.
+    """
+    found: dict[str, Any] = {}
+    if callable(fn):
+        return {_name(fn, 0): fn}
+    if isinstance(fn, Mapping):
+        found = {str(k): v for k, v in cast("Mapping[Any, Any]", fn).items()}
+    elif isinstance(fn, Sequence):
+        for index, each in enumerate(cast("Sequence[Any]", fn)):
+            name = _name(each, index)
+            found[f"{name} {index}" if name in found else name] = each
+    if not found or not all(map(callable, found.values())):
+        raise LaunchError(
+            f"`do_bench` was given {fn!r}, which cannot be timed",
+            code="X0850",
+            help="write do_bench(lambda: k[grid](A, B)), or a list of such functions",
+        )
+    return found
+
+
+def _name(fn: object, index: int) -> str:
+    name = str(getattr(fn, "__name__", type(fn).__name__))
+    return f"function {index}" if name == "<lambda>" else name
+
+
+def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        listed = ", ".join(f'"{each}"' for each in known)
+        raise LaunchError(
+            f"`{name}=` is {value!r}",
+            code="X0850",
+            help=did_you_mean(str(value), known) or f"it is one of {listed}",
+        )
+
+
+def _before(tensors: Sequence[Any] | None, is_cold: bool) -> Call | None:
+    """What runs before each call; None: nothing."""
+    if tensors is None and not is_cold:
+        return None
+    buffer = np.ones(_cache_bytes() // 8 if is_cold else 0)
+
+    def run() -> None:
+        for tensor in tensors or ():
+            tensor.grad = None
+        buffer.sum()
+
+    return run
+
+
+def _cache_bytes() -> int:
+    """Twice the last level of cache, as far as the system says."""
+    try:
+        size = os.sysconf("SC_LEVEL3_CACHE_SIZE")
+    except (ValueError, OSError):  # not every system knows the name
+        size = 0
+    return min(2 * size if size > 0 else _LARGEST_CACHE, _LARGEST_CACHE)
+
+
+def _take_turns(functions: Mapping[str, Call], how: _How) -> dict[str, list[float]]:
+    """Milliseconds of each function; they take turns, one round after the other."""
+    for call in functions.values():
+        for _ in _until(how.warmup):
+            _finish(call)
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    turn = how.rep if len(functions) == 1 else min(_TURN, how.rep)
+    for _ in _until(how.rep * len(functions)):
+        for name, call in functions.items():
+            times = time_calls(call, turn, how.before)
+            samples[name] += [1e3 * each for each in times]
+    return samples
+
+
+def _until(seconds: float) -> Iterator[None]:
+    """Once, and again until so many seconds have passed."""
+    end = perf_counter() + seconds
+    yield
+    while perf_counter() < end:
+        yield

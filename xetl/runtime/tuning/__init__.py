@@ -1,0 +1,1 @@
+"""Constants that are chosen at a launch: by timing configs, or by functions."""

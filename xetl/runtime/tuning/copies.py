@@ -1,0 +1,136 @@
+"""Copies of the arrays that a kernel writes: trials never touch those of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.backend import Argument, ArrayView
+from xetl.errors import LaunchError
+from xetl.runtime.overlap import as_numpy, bounds, same_view
+
+_PAGE = 4096
+
+_TOLERANCES = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
+"""Differences of results, as parts of the largest element: sums in another order."""
+
+
+class Copies:
+    """Copies of stored arguments, laid out in memory as the originals are.
+
+    Arguments that are the very same view share a copy.
+
+    Attributes:
+        arrays: the copies by name of the parameter.
+    """
+
+    def __init__(
+        self, names: Sequence[str], args: Sequence[Argument], stored: Collection[str]
+    ) -> None:
+        """Copy the arrays called ``stored``, of the arguments of a call."""
+        views = {n: a for n, a in zip(names, args) if isinstance(a, ArrayView)}
+        self.arrays: dict[str, Any] = {}
+        self._pairs: list[tuple[ArrayView, Any]] = []
+        for name in stored:
+            if name in self.arrays:
+                continue
+            copy = _copy(name, views[name])
+            self._pairs.append((views[name], copy))
+            for other, view in views.items():
+                if same_view(view, views[name]):
+                    self.arrays[other] = copy
+        self.restore()
+
+    def restore(self) -> None:
+        """Give all copies the elements that the originals have."""
+        for view, copy in self._pairs:
+            _assign(copy, view)
+
+    def results(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What is in the copies now."""
+        return {name: np.array(_host(each)) for name, each in self.arrays.items()}
+
+    def zero(self, names: Collection[str]) -> None:
+        """Fill some with zeros."""
+        for name in names:
+            if name in self.arrays:
+                self.arrays[name][...] = 0
+
+    def restore_some(self, names: Collection[str]) -> None:
+        """As `restore`, of these alone."""
+        for view, copy in self._pairs:
+            if any(self.arrays.get(name) is copy for name in names):
+                _assign(copy, view)
+
+
+def _copy(name: str, view: ArrayView) -> Any:
+    """Memory of the same layout and alignment; its elements are unspecified."""
+    if view.memory is not None and not view.memory.is_reachable:
+        if hasattr(view.obj, "clone"):  # a tensor of torch
+            return cast("Any", view.obj).clone()
+        raise LaunchError(
+            f"`{name}` is in the memory of a device and cannot be copied for tuning",
+            code="X0851",
+            help="tune with tensors of torch, or with arrays that the host can reach",
+        )
+    start, end = bounds(view) if 0 not in view.shape else (view.address, view.address)
+    memory = np.empty(end - start + _PAGE, np.uint8)
+    shift = (start - memory.ctypes.data) % _PAGE
+    size = view.dtype.itemsize
+    return np.ndarray(
+        view.shape,
+        view.dtype.numpy,
+        cast("Any", memory),
+        shift + view.address - start,
+        tuple(stride * size for stride in view.strides),
+    )
+
+
+def _assign(copy: Any, view: ArrayView) -> None:
+    if isinstance(copy, np.ndarray):
+        copy.view(f"u{view.dtype.itemsize}")[...] = as_numpy(view)
+    else:
+        copy.copy_(view.obj)
+
+
+def _host(array: Any) -> np.ndarray[Any, Any]:
+    if isinstance(array, np.ndarray):
+        return cast("np.ndarray[Any, Any]", array)
+    tensor = array.detach().cpu()
+    return tensor.float().numpy() if "bfloat16" in str(tensor.dtype) else tensor.numpy()
+
+
+def difference(
+    found: Mapping[str, np.ndarray[Any, Any]],
+    expected: Mapping[str, np.ndarray[Any, Any]],
+    views: Mapping[str, ArrayView],
+) -> str | None:
+    """Where results differ by more than their dtype explains; None: nowhere."""
+    for name in expected.keys() & found.keys():
+        tolerance = _TOLERANCES.get(views[name].dtype.name, 0.0)
+        problem = _difference(found[name], expected[name], tolerance)
+        if problem is not None:
+            return f"`{name}` {problem}"
+    return None
+
+
+def _difference(
+    found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: float
+) -> str | None:
+    if not tolerance:
+        count = int(np.count_nonzero(found != expected))
+        return f"differs in {count} of {found.size} elements" if count else None
+    left, right = found.astype(np.float64), expected.astype(np.float64)
+    usual = np.isfinite(right)
+    with np.errstate(invalid="ignore"):
+        odd = ~usual & ~((left == right) | (np.isnan(left) & np.isnan(right)))
+        gaps = np.where(usual, np.abs(left - right), 0.0)
+    if odd.any() or np.isnan(gaps).any():
+        return "differs in elements that are infinite or NaN"
+    most = float(gaps.max(initial=0.0))
+    scale = float(np.abs(right[usual]).max(initial=0.0))
+    if most <= tolerance * scale:
+        return None
+    return f"differs by {most:.3g}, where the largest element is {scale:.3g}"

@@ -1,0 +1,178 @@
+"""``@xetl.autotune`` and ``@xetl.heuristics``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from xetl.errors import LaunchError, XetlError, did_you_mean
+from xetl.runtime.call_site import at_caller
+from xetl.runtime.kernel import Kernel
+from xetl.runtime.parameters import Parameters
+from xetl.runtime.tuning.config import (
+    DECLARED_WRONG,
+    Config,
+    all_configs,
+    check_names,
+)
+from xetl.runtime.tuning.kernel import CompletedKernel, Heuristic
+from xetl.runtime.tuning.trials import Options
+from xetl.runtime.tuning.tuner import Tuner
+
+_PRUNE = ("perf_model", "top_k", "early_config_prune")
+
+Hook = Callable[..., object]
+
+
+def autotune(
+    configs: Iterable[Config | Mapping[str, Any]] | None = None,
+    key: Sequence[str] = (),
+    prune_configs_by: Mapping[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = True,
+    *,
+    budget_s: float = 20.0,
+    **spaces: Sequence[Any],
+) -> Callable[[Kernel], CompletedKernel]:
+    """Choose constants of a kernel by timing: above ``@xetile.kernel``.
+
+    The first launch with new values of ``key``, new dtypes, or on another machine
+    times the configs on copies of the arrays that the kernel writes; the arrays of the
+    user are written by the launch alone. Each config's results are compared with those
+    of the first, and a config that differs is dropped with a warning. The best is
+    remembered on disk (`xetl.config.tuned_dir`).
+
+    Args:
+        configs: what to choose from, such as ``[xetl.Config(BM=64, BN=64)]``.
+        key: names of arguments: of numbers the value counts, of arrays the shape.
+        prune_configs_by: ``early_config_prune(configs, arguments)`` gives those to try;
+            ``perf_model(**arguments)`` estimates a time, and only the ``top_k`` best (a
+            number, or a part of them) are tried.
+        reset_to_zero: names of arrays that are filled with zeros before each trial.
+        restore_value: names of arrays that get their elements back before each trial.
+        pre_hook: called with the arguments by name before each trial.
+        post_hook: called with them and ``exception=None`` after each trial.
+        warmup: milliseconds for which a config runs before it is timed.
+        rep: milliseconds for which it is timed.
+        use_cuda_graph: must be false: there are no such graphs.
+        do_bench: times instead: ``do_bench(call, quantiles=(0.5, 0.2, 0.8))``.
+        cache_results: whether the best is remembered on disk.
+        budget_s: seconds for all; what was not tried by then is left out.
+        spaces: values of constants, ``BM=[64, 128]``: all combinations are configs.
+
+    Raises:
+        LaunchError: it is declared wrong.
+    """
+    try:
+        prune = _checked(prune_configs_by, use_cuda_graph, budget_s)
+        listed = all_configs(configs, spaces)
+        options = Options(
+            budget_s,
+            (warmup or 0.0) / 1e3,
+            Options.rep if rep is None else rep / 1e3,
+            _names(reset_to_zero, "reset_to_zero"),
+            _names(restore_value, "restore_value"),
+            do_bench,
+        )
+        names = _names(key, "key")
+    except XetlError as error:
+        raise at_caller(error) from None
+
+    def decorate(kernel: Kernel) -> CompletedKernel:
+        try:
+            fn = _checked_kernel(kernel, "autotune").fn
+            tuner = Tuner(fn, listed, names, options, prune, cache_results)
+            return CompletedKernel(kernel, tuner, None, (pre_hook, post_hook))
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    return decorate
+
+
+def heuristics(
+    values: Mapping[str, Heuristic],
+) -> Callable[[Kernel], CompletedKernel]:
+    """Compute constants of a kernel from its arguments: above ``@xetile.kernel``.
+
+    Args:
+        values: by the name of each constant a function of the arguments by name, such
+            as ``{"EVEN": lambda args: args["A"].shape[1] % 64 == 0}``. It sees what
+            configs set, and what the functions before it gave. A constant that a launch
+            is given is not computed.
+
+    Raises:
+        LaunchError: it is declared wrong.
+    """
+
+    def decorate(kernel: Kernel) -> CompletedKernel:
+        try:
+            fn = _checked_kernel(kernel, "heuristics").fn
+            if not isinstance(cast("object", values), Mapping) or not all(
+                callable(each) for each in values.values()
+            ):
+                raise LaunchError(
+                    "`heuristics` takes functions by the name of a constant",
+                    code=DECLARED_WRONG,
+                    help='write {"EVEN": lambda args: args["A"].shape[1] % 64 == 0}',
+                )
+            check_names(Parameters.of(fn), values, "the heuristics")
+            return CompletedKernel(kernel, None, values)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    return decorate
+
+
+def _checked_kernel(kernel: object, decorator: str) -> Kernel:
+    if isinstance(kernel, Kernel):
+        return kernel
+    name = getattr(kernel, "__name__", type(kernel).__name__)
+    raise LaunchError(
+        f"`{decorator}` was put above `{name}`, which is no kernel",
+        code=DECLARED_WRONG,
+        help=f"write @xetl.{decorator}(...) in the line above @xetile.kernel",
+    )
+
+
+def _checked(
+    prune: Mapping[str, Any] | None, graph: bool, budget: float
+) -> Mapping[str, Any]:
+    if graph:
+        raise LaunchError(
+            "`use_cuda_graph=True` of `autotune`: there are no such graphs here",
+            code=DECLARED_WRONG,
+            help="leave it out",
+        )
+    is_number = isinstance(cast("object", budget), int | float)
+    if not is_number or not budget > 0:
+        raise LaunchError(
+            f"`budget_s` of `autotune` is {budget!r}",
+            code=DECLARED_WRONG,
+            help="it is a number of seconds",
+        )
+    for name in prune or {}:
+        if name not in _PRUNE:
+            raise LaunchError(
+                f"`prune_configs_by` of `autotune` has no `{name}`",
+                code=DECLARED_WRONG,
+                help=did_you_mean(name, _PRUNE) or f"it has {', '.join(_PRUNE)}",
+            )
+    return prune or {}
+
+
+def _names(given: Sequence[str] | None, what: str) -> tuple[str, ...]:
+    listed = cast("Sequence[object]", given or ())
+    if isinstance(given, str) or not all(isinstance(n, str) for n in listed):
+        raise LaunchError(
+            f"`{what}` of `autotune` is {given!r}, but must be a list of names",
+            code=DECLARED_WRONG,
+            help=f'write {what}=["M", "N"]',
+        )
+    return tuple(given or ())

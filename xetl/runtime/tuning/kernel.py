@@ -1,0 +1,266 @@
+"""Kernels whose calls get constants: from configs, then from functions.
+
+Calls are completed before anything else happens; from then on they are those of a
+plain kernel, with its shortcuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from xetl.backend import Event
+from xetl.errors import LaunchError, XetlError
+from xetl.runtime import interpret, report
+from xetl.runtime.bind import Plan
+from xetl.runtime.call_site import at_caller
+from xetl.runtime.grid import GridSpec
+from xetl.runtime.kernel import Kernel
+from xetl.runtime.launcher import OPTIONS, Launcher
+from xetl.runtime.pickling import reduced
+from xetl.runtime.signature_text import fill, parse
+from xetl.runtime.tensors import hide_from_dynamo
+from xetl.runtime.tuning.call import Call, Hooks
+from xetl.runtime.tuning.config import Config
+from xetl.runtime.tuning.trials import Trial
+from xetl.runtime.tuning.tuner import Tuner
+
+Heuristic = Callable[[dict[str, Any]], Any]
+
+
+class CompletingLauncher(Launcher):
+    """A completed kernel with a grid."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **keywords: Any) -> Event | None:
+        """Launch with all constants; see `Launcher.__call__`."""
+        kernel = cast("CompletedKernel", self._kernel)
+        try:
+            named = kernel.completed(args, keywords, self.grid)
+        except XetlError as error:
+            raise at_caller(error) from None
+        return super().__call__(*args, **named)
+
+
+class CompletedKernel(Kernel):
+    """What ``autotune`` and ``heuristics`` make of a kernel.
+
+    Attributes:
+        tuner: the configs; None: there are none.
+        heuristics: functions of the arguments by name, by the constant they compute.
+        hooks: called around each trial.
+    """
+
+    _launcher = CompletingLauncher
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        tuner: Tuner | None = None,
+        heuristics: Mapping[str, Heuristic] | None = None,
+        hooks: Hooks = (None, None),
+    ) -> None:
+        """Take over ``kernel``, and what was added to it already."""
+        self.tuner = tuner
+        self.hooks = hooks
+        self.heuristics = dict(heuristics or {})
+        if isinstance(kernel, CompletedKernel):
+            self.tuner = tuner or kernel.tuner
+            self.hooks = kernel.hooks if tuner is None else hooks
+            self.heuristics = {**kernel.heuristics, **self.heuristics}
+        self._made = (kernel, tuner, heuristics, hooks)
+        super().__init__(kernel.fn, kernel.grid, kernel.subgroups)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduced(self, self._made, self.fn)
+
+    @property
+    def best_config(self) -> Config | None:
+        """The config of the last launch; None before the first."""
+        return None if self.tuner is None else self.tuner.best
+
+    @property
+    def configs(self) -> list[Config]:
+        """What is chosen among."""
+        return [] if self.tuner is None else list(self.tuner.configs)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What became of each config, the last time that this process tuned."""
+        return [] if self.tuner is None else list(self.tuner.trials)
+
+    def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
+        """As `Kernel.bind`; tunes, if nothing is known of such a call."""
+        try:
+            spec = self.grid if grid is None else grid
+            if spec is None:
+                raise self._no_grid("bound", "bind(..., grid=...)")
+            named = self.completed(args, keywords, spec)
+            if self.best_config is not None and self.best_config.pre_hook is not None:
+                raise LaunchError(
+                    f"`{self.fn.__name__}` cannot be bound: a plan would not call the "
+                    f"`pre_hook` of its config ({self.best_config})",
+                    code="X0851",
+                    help=f"launch it: {self.fn.__name__}[grid](...)",
+                )
+        except XetlError as error:
+            raise at_caller(error) from None
+        return super().bind(*args, grid=grid, **named)
+
+    def interpret(
+        self,
+        *args: Any,
+        grid: GridSpec | None = None,
+        check: str = interpret.ALL,
+        **keywords: Any,
+    ) -> None:
+        """As `Kernel.interpret`, with the best config that is known, or the first."""
+        named = self._known(args, keywords)
+        super().interpret(*args, grid=grid, check=check, **named)
+
+    def ir(
+        self,
+        stage: str | None = None,
+        *args: Any,
+        target: str | None = None,
+        **keywords: Any,
+    ) -> str:
+        """As `Kernel.ir`, with the best config that is known, or the first."""
+        named = self._known(args, keywords)
+        return super().ir(stage, *args, target=target, **named)
+
+    def explain(
+        self, *args: Any, target: str | None = None, **keywords: Any
+    ) -> report.Explanation:
+        """As `Kernel.explain`, with the best config that is known, or the first."""
+        named = self._known(args, keywords)
+        return super().explain(*args, target=target, **named)
+
+    def stats(
+        self, *args: Any, target: str | None = None, **keywords: Any
+    ) -> report.Stats:
+        """As `Kernel.stats`, with the best config that is known, or the first."""
+        named = self._known(args, keywords)
+        return super().stats(*args, target=target, **named)
+
+    def warmup(
+        self, signature: str, *, target: str | None = None, **keywords: Any
+    ) -> None:
+        """As `Kernel.warmup`, with each of the configs."""
+        for config in self.configs or [Config()]:
+            named = self._known((signature,), {**config.kwargs, **keywords})
+            super().warmup(signature, target=target, **named)
+
+    def completed(
+        self,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        grid: GridSpec,
+    ) -> dict[str, Any]:
+        """The keywords of a launch with all constants; tunes if need be.
+
+        Raises:
+            LaunchError: a constant that the configs set is given as well.
+        """
+        call = self._call(args, keywords, grid)
+        if call is None:  # the launch will say what is wrong with it
+            return self._anything(keywords)
+        if self.tuner is None:
+            return {**call.computed(Config()), **keywords}
+        self._refuse_given(args, keywords)
+        config = self.tuner.choose(call)
+        if config.pre_hook is not None:
+            config.pre_hook({**call.values, **config.kwargs})
+        return {**config.kwargs, **call.computed(config), **keywords}
+
+    def _known(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """As `completed`, without trials; what is given counts more than a config."""
+        try:
+            if len(args) == 1 and isinstance(args[0], str):
+                return self._of_text(args[0], keywords)
+            call = self._call(args, keywords, 1)
+            if call is None:
+                return self._anything(keywords)
+            config = Config() if self.tuner is None else self.tuner.known(call)
+            given = {k: v for k, v in keywords.items() if k in config.kwargs}
+            config = Config({**config.kwargs, **given})
+            return {**config.kwargs, **call.computed(config), **keywords}
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def _of_text(self, text: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Of arguments that a signature string describes, by the first config."""
+        first = self._first()
+        named = {**first, **keywords}
+        names = [
+            each.name
+            for each in self._parameters.each
+            if not each.is_constexpr and each.name not in named
+        ]
+        described = fill(parse(text), names, text)
+        call = self._call((), {**described, **named}, 1)
+        if call is None:
+            return self._anything(keywords)
+        computed: dict[str, Any] = {}
+        for name in self.heuristics:
+            if name in keywords:
+                continue
+            try:
+                computed[name] = call.compute(name, Config({**first, **computed}))
+            except (
+                Exception
+            ) as error:  # of the user, about arguments that are not there
+                raise LaunchError(
+                    f"`{name}` of `{self.fn.__name__}` cannot be computed of a "
+                    f"signature ({type(error).__name__}: {error})",
+                    code="X0851",
+                    help=f"give it: {name}=...",
+                ) from None
+        return {**named, **computed}
+
+    def _first(self) -> dict[str, Any]:
+        return {} if self.tuner is None else self.tuner.configs[0].kwargs
+
+    def _anything(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Some value for each constant: a call that is wrong in another way."""
+        return {**dict.fromkeys(self.heuristics), **self._first(), **keywords}
+
+    def _call(
+        self, args: Sequence[Any], keywords: Mapping[str, Any], grid: GridSpec
+    ) -> Call | None:
+        """A call by the names of its arguments; None if it is wrong."""
+        options = {n: v for n, v in keywords.items() if n in OPTIONS}
+        rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
+        by_position = set(self._parameters.names[: len(args)])
+        free = self._computed - rest.keys() - by_position
+        try:
+            values = self._parameters.bind(args, {**dict.fromkeys(free), **rest})
+        except LaunchError:
+            return None
+        named = dict(zip(self._parameters.names, values))
+        for name in free:
+            del named[name]
+        return Call(self, named, options, grid)
+
+    @property
+    def _computed(self) -> set[str]:
+        chosen = set[str]() if self.tuner is None else set(self.tuner.chosen)
+        return chosen | self.heuristics.keys()
+
+    def _refuse_given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+        assert self.tuner is not None
+        given = {*self._parameters.names[: len(args)], *keywords}
+        for name in sorted(self.tuner.chosen & given):
+            raise LaunchError(
+                f"`{name}` was given to `{self.fn.__name__}`, whose configs set it",
+                code="X0804",
+                help="leave it out; for a launch without tuning make a plain kernel: "
+                f"xetile.kernel({self.fn.__name__}.fn)",
+            )
+
+
+hide_from_dynamo(CompletedKernel.bind, CompletedKernel.interpret)
+hide_from_dynamo(CompletingLauncher.__call__)

@@ -1,0 +1,234 @@
+"""Which config a call gets: known, remembered on disk, or found by trials now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from xetl.errors import LaunchError, XetlError
+from xetl.language.contents import source_text
+from xetl.locks import ForkSafeLock
+from xetl.runtime.parameters import Parameters
+from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names
+from xetl.runtime.tuning.store import Question, TunedFile
+from xetl.runtime.tuning.trials import Options, Trial, Trials, Tuned, warn_of_dropped
+from xetl.settings import config as settings
+from xetl.settings import launch_state
+
+
+class TunedCall(Tuned, Protocol):
+    """A call of a kernel, as `Tuner` sees it."""
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        ...
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The arguments by name, defaults filled in, without what configs set."""
+        ...
+
+    @property
+    def backend(self) -> object:
+        """``backend=`` of the call."""
+        ...
+
+    def where(self) -> tuple[str, str, str]:
+        """Names of backend, target and machine."""
+        ...
+
+
+class Tuner:
+    """The configs of a kernel, and what is known of them.
+
+    Attributes:
+        configs: in the order of the declaration.
+        chosen: names of all constants that they set.
+        best: the config of the last launch.
+        trials: of the last tuning in this process.
+        tunes_anew: whether what is on the disk does not count.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        configs: Sequence[Config],
+        key: Sequence[str],
+        options: Options,
+        prune: Mapping[str, Any],
+        remembers: bool,
+    ) -> None:
+        self.configs = list(configs)
+        self.chosen = frozenset(name for each in configs for name in each.kwargs)
+        self.best: Config | None = None
+        self.trials: list[Trial] = []
+        self.tunes_anew = False
+        parameters = Parameters.of(fn)
+        check_names(parameters, sorted(self.chosen), "the configs")
+        check_names(parameters, key, "`key` of `autotune` has the")
+        for array in (*options.zeroed, *options.restored):
+            check_names(
+                parameters, [array], "`reset_to_zero` or `restore_value` has the"
+            )
+        for name in key:
+            if name in self.chosen:
+                raise LaunchError(
+                    f"`key` of `autotune` names `{name}`, which the configs set",
+                    code=DECLARED_WRONG,
+                    help="a key names arguments that decide which config is best",
+                )
+        self._key = tuple(key)
+        self._options = options
+        self._prune = prune
+        self._file = TunedFile(fn.__qualname__, source_text(fn)) if remembers else None
+        self._known: dict[object, Config] = {}
+        self._state: object = None
+        self._lock = ForkSafeLock()
+        self._is_tuning = False
+
+    def known(self, call: TunedCall) -> Config:
+        """The best config as far as it is known, else the first; nothing is tried."""
+        found = self._known.get(self._memory_key(call))
+        found = found or self._remembered(call)
+        return found or self.configs[0]
+
+    def choose(self, call: TunedCall) -> Config:
+        """The best config for a call; trials are made if nothing is known.
+
+        Raises:
+            XetlError: no config can be used.
+        """
+        state = launch_state()
+        if state != self._state:
+            self._known, self._state = {}, state
+        key = self._memory_key(call)
+        found = self._known.get(key)
+        if found is None:
+            with self._lock.held():
+                found = self._known.get(key) or self._found(call, key)
+        self.best = found
+        return found
+
+    def _found(self, call: TunedCall, key: object) -> Config:
+        if len(self.configs) == 1:
+            found: Config | None = self.configs[0]
+        else:
+            found = None if self.tunes_anew else self._remembered(call)
+        if found is None:
+            # A hook may launch the kernel it belongs to; the interpreter has no times.
+            cannot = self._is_tuning or settings.interpret
+            if cannot or settings.compiling_forbidden:
+                return self.configs[0]
+            found = self._tuned(call)
+        self._known[key] = found
+        return found
+
+    def _tuned(self, call: TunedCall) -> Config:
+        self._is_tuning = True
+        try:
+            listed = self._pruned(call)
+            trials = Trials(call, self._options, [Trial(each) for each in listed])
+            best = trials.run()
+        finally:
+            self._is_tuning = False
+        self.trials = trials.trials
+        warn_of_dropped(call.name, self.trials)
+        if self._file is not None:
+            timed = sum(each.milliseconds is not None for each in self.trials)
+            facts = {
+                "config": best.config.texts,
+                "milliseconds": round(best.milliseconds or 0.0, 6),
+                "timed": timed,
+                "configs": len(self.configs),
+            }
+            self._file.add(self._question(call), facts)
+        return best.config
+
+    # What is known -----------------------------------------------------------------
+
+    def _memory_key(self, call: TunedCall) -> object:
+        """What tells calls apart, at each launch: cheap."""
+        parts: list[object] = [call.backend]
+        for name, value in call.values.items():
+            dtype: object = getattr(value, "dtype", None)
+            if name in self._key:
+                parts.append(_key_value(value))
+            parts.append(cast("object", type(value)) if dtype is None else dtype)
+            parts.append(getattr(value, "device", None))
+        key = tuple(parts)
+        try:
+            hash(key)
+        except TypeError:
+            return repr(key)
+        return key
+
+    def _remembered(self, call: TunedCall) -> Config | None:
+        if self._file is None:
+            return None
+        try:
+            texts = self._file.find(self._question(call))
+        except XetlError:  # of a wrong argument or setting, which the launch explains
+            return None
+        if texts is None:
+            return None
+        return next((each for each in self.configs if each.texts == texts), None)
+
+    def _question(self, call: TunedCall) -> Question:
+        values = call.values
+        backend, target, machine = call.where()
+        return {
+            "key": {name: _key_text(values.get(name)) for name in self._key},
+            "arguments": {name: _kind(value) for name, value in values.items()},
+            "backend": backend,
+            "target": target,
+            "machine": machine,
+        }
+
+    # Pruning by the user -----------------------------------------------------------
+
+    def _pruned(self, call: TunedCall) -> list[Config]:
+        """What `prune_configs_by` leaves: as in Triton."""
+        listed = self.configs
+        early = self._prune.get("early_config_prune")
+        if early is not None:
+            listed = list(early(listed, dict(call.values)))
+            if not listed:
+                raise LaunchError(
+                    "`early_config_prune` of `autotune` left no config",
+                    code="X0851",
+                    help="let it return at least one of those it is given",
+                )
+        model = self._prune.get("perf_model")
+        if model is None:
+            return listed
+        top: float = self._prune.get("top_k", 1.0)
+        is_part = isinstance(top, float) and top <= 1.0
+        most = int(len(self.configs) * top if is_part else top)
+
+        def rank(each: Config) -> Any:
+            return model(**{**call.values, **each.kwargs})
+
+        return sorted(listed, key=rank)[: max(1, most)]
+
+
+def _key_value(value: object) -> object:
+    """Of an array, its shape."""
+    shape: Any = getattr(value, "shape", None)
+    return value if shape is None else tuple(shape)
+
+
+def _key_text(value: object) -> str:
+    value = _key_value(value)
+    if isinstance(value, tuple):
+        return "x".join(map(str, cast("tuple[object, ...]", value)))
+    name = getattr(value, "__qualname__", None)
+    return name if isinstance(name, str) else repr(value)
+
+
+def _kind(value: object) -> str:
+    """Of an array its dtype, else its class."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or not hasattr(value, "shape"):
+        return type(value).__name__
+    return str(dtype).removeprefix("torch.")

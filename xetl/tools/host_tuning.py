@@ -1,0 +1,117 @@
+"""Tuning on this machine: arrays made of a signature, trials, a table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from xetl.runtime.parameters import Parameters
+from xetl.runtime.signature_text import Described, fill, parse
+from xetl.runtime.tuning.config import all_configs
+from xetl.runtime.tuning.decorators import autotune
+from xetl.runtime.tuning.kernel import CompletedKernel
+from xetl.runtime.tuning.trials import Trial
+from xetl.tools.kernel_options import Asked
+
+
+def tune(
+    found: Asked,
+    spaces: Mapping[str, Sequence[Any]],
+    sizes: Mapping[str, int],
+    grid: Any,
+    budget: float,
+) -> list[str]:
+    """Time the configs of a kernel on arrays of random numbers.
+
+    Args:
+        found: the kernel and its signature.
+        spaces: values of constants; empty: those the kernel is decorated with.
+        sizes: of the names in the signature.
+        grid: of the launch; None: the declared one.
+        budget: seconds, where ``spaces`` are given.
+
+    Returns:
+        The lines of a table, the fastest first.
+
+    Raises:
+        UsageError: something is missing on the command line.
+    """
+    kernel: Any = found.kernel
+    if spaces:
+        kernel = autotune(all_configs(None, spaces), budget_s=budget)(kernel)
+    if not isinstance(kernel, CompletedKernel) or kernel.tuner is None:
+        name = kernel.fn.__name__
+        raise click.UsageError(
+            f"`{name}` has no configs: give values, such as `--try BM=64,128`, or "
+            "decorate it with `@xetl.autotune`"
+        )
+    kernel.tuner.tunes_anew = True
+    computed = kernel.tuner.chosen | kernel.heuristics.keys()
+    names = [
+        each.name
+        for each in Parameters.of(kernel.fn).each
+        if not each.is_constexpr and each.name not in {*computed, *found.constants}
+    ]
+    described = fill(parse(found.signature), names, found.signature)
+    random = np.random.default_rng(0)
+    arrays = {n: _array(n, d, sizes, random) for n, d in described.items()}
+    kernel.bind(grid=grid, backend=found.backend, **arrays, **found.constants)
+    return list(_table(kernel.trials))
+
+
+def _array(
+    name: str, what: Described | None, sizes: Mapping[str, int], random: Any
+) -> Any:
+    if what is None:
+        return None
+    if what.dims is None:
+        raise click.UsageError(
+            f"`{name}` is a number: leave it out of the signature, and say its value: "
+            f"{name}=..."
+        )
+    shape = [_size(each, sizes) for each in what.dims]
+    if what.column_major:
+        shape[-2:] = shape[:-3:-1]
+    if what.dtype.kind == "f":
+        array = random.standard_normal(shape).astype(what.dtype.numpy)
+    else:  # small, for they may be indices
+        array = random.integers(0, 2, shape).astype(what.dtype.numpy)
+    return array.swapaxes(-1, -2) if what.column_major else array
+
+
+def _size(text: str, sizes: Mapping[str, int]) -> int:
+    if text.isdecimal():
+        return int(text)
+    if text in sizes:
+        return sizes[text]
+    raise click.UsageError(f"how large is `{text}`? Say `--size {text}=1024`")
+
+
+def read_sizes(words: Sequence[str]) -> dict[str, int]:
+    """The numbers of ``M=1024``.
+
+    Raises:
+        BadParameter: a word is none of these.
+    """
+    found: dict[str, int] = {}
+    for word in words:
+        name, equals, number = word.partition("=")
+        if not equals or not name.isidentifier() or not number.isdecimal():
+            raise click.BadParameter(
+                f"`{word}` is not NAME=NUMBER", param_hint="--size"
+            )
+        found[name] = int(number)
+    return found
+
+
+def _table(trials: Sequence[Trial]) -> Iterator[str]:
+    ranked = sorted(trials, key=lambda each: each.milliseconds or float("inf"))
+    said = [str(trial.config) for trial in ranked]
+    width = max(map(len, said))
+    yield f"{'':{width}}  {'ms':>10}"
+    for words, trial in zip(said, ranked):
+        ms = "-" if trial.milliseconds is None else f"{trial.milliseconds:.4g}"
+        yield f"{words:{width}}  {ms:>10}  {trial.problem or ''}".rstrip()
