@@ -8,6 +8,7 @@ from xetl.imports import import_whole
 __version__ = "0.1.0"
 
 __all__ = [
+    "Benchmark",
     "Config",
     "autotune",
     "config",
@@ -16,9 +17,11 @@ __all__ = [
     "heuristics",
     "load_mlir",
     "no_compile",
+    "perf_report",
 ]
 
 _HOMES = {
+    "Benchmark": "xetl.tools.performance.benchmark",
     "Config": "xetl.runtime.tuning.config",
     "autotune": "xetl.runtime.tuning.decorators",
     "config": "xetl.settings",
@@ -26,6 +29,7 @@ _HOMES = {
     "heuristics": "xetl.runtime.tuning.decorators",
     "load_mlir": "xetl.runtime.library",
     "no_compile": "xetl.settings",
+    "perf_report": "xetl.tools.performance.report",
 }
 
 _PACKAGES = ("ops", "xetile")
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from xetl.runtime.tuning.config import Config
     from xetl.runtime.tuning.decorators import autotune, heuristics
     from xetl.settings import config, no_compile
+    from xetl.tools.performance.benchmark import Benchmark
+    from xetl.tools.performance.report import perf_report
 else:  # a checker would take any name to be there
 
     def __getattr__(name: str) -> object:

@@ -106,3 +106,11 @@ best: xetl.Config | None = tuned.best_config
 slowest = max(trial.milliseconds or 0.0 for trial in tuned.trials)
 ms: float = xetl.do_bench(lambda: tuned(A, C), cache="cold")
 low, high = xetl.do_bench([lambda: tuned(A, C), lambda: softmax[8](A, C)])
+
+
+@xetl.perf_report(xetl.Benchmark(x="N", values=[64, 128], lines=["xetl"], unit="ms"))
+def measured(N: int, provider: str) -> float:
+    return xetl.do_bench(lambda: tuned(A[:N], C[:N]))
+
+
+measured.run(csv="times.csv")

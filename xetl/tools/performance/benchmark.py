@@ -1,0 +1,165 @@
+"""What a report measures: `xetl.Benchmark`, in our words or in Triton's."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from xetl.errors import LaunchError
+from xetl.runtime.call_site import at_caller
+
+WRONG = "X0850"
+
+Point = dict[str, Any]
+"""Values of the parameters on the x axis, by name."""
+
+
+class Value(NamedTuple):
+    """A measured value, and the range it was seen in."""
+
+    middle: float
+    low: float
+    high: float
+
+
+class Benchmark:
+    """A function measured along an axis, with a line for each of several choices.
+
+    Args:
+        x: the parameter on the x axis, or several that get the same value.
+        values: along the axis; for several parameters also tuples.
+        lines: what the lines stand for, as a list, or with their labels as a dict.
+        unit: of the measured values; ``ms`` if the function gives what `do_bench` does.
+        line: the parameter that says which line; by default the one that is left.
+        name: of the report.
+        log: whether the axis of x is logarithmic.
+        args: values of further parameters.
+        flops: operations of a call, as a function of the x parameters and ``args``.
+        bytes: bytes that a call must move, likewise; both are for the roofline.
+        triton: Triton's names of these, ``x_names``, ``x_vals``, ``line_arg``,
+            ``line_vals``, ``line_names``, ``plot_name``, ``xlabel``, ``ylabel``,
+            ``x_log``, ``y_log``, ``styles``.
+
+    Raises:
+        LaunchError: something is missing, or is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        x: str | Sequence[str] | None = None,
+        values: Sequence[Any] | None = None,
+        lines: Sequence[Any] | Mapping[Any, str] | None = None,
+        unit: str | None = None,
+        line: str | None = None,
+        name: str | None = None,
+        log: bool = False,
+        args: Mapping[str, Any] | None = None,
+        flops: Callable[..., float] | None = None,
+        bytes: Callable[..., float] | None = None,
+        **triton: Any,
+    ) -> None:
+        try:
+            names = x if x is not None else triton.pop("x_names", None)
+            points = values if values is not None else triton.pop("x_vals", None)
+            keys = lines if lines is not None else triton.pop("line_vals", None)
+            if names is None or points is None or keys is None:
+                raise _wrong("`Benchmark` needs x=, values= and lines=")
+            self.x = [names] if isinstance(names, str) else list(names)
+            self.lines = _labels(keys, triton.pop("line_names", None))
+            self.points = [_point(self.x, each) for each in points]
+            self.line = line or cast("str | None", triton.pop("line_arg", None))
+            self.name = name or str(triton.pop("plot_name", "") or "benchmark")
+            self.label = str(triton.pop("xlabel", "") or ", ".join(self.x))
+            self.unit = unit or str(triton.pop("ylabel", "") or "ms")
+            self.log = bool(log or triton.pop("x_log", False))
+            self.log_y = bool(triton.pop("y_log", False))
+            self.args = dict(args or {})
+            self.flops = flops
+            self.bytes = bytes
+            styles: Sequence[tuple[str, str]] = triton.pop("styles", None) or ()
+            self.styles = list(styles)
+            for unknown in triton:
+                raise _wrong(f"`Benchmark` has no `{unknown}`")
+            if not self.points or not self.lines:
+                raise _wrong("`Benchmark` has nothing to measure")
+        except LaunchError as error:
+            raise at_caller(error) from None
+
+    @property
+    def knows_work(self) -> bool:
+        """Whether it says how much a call computes and moves."""
+        return self.flops is not None and self.bytes is not None
+
+    def parameter_of_lines(self, fn: Callable[..., Any]) -> str:
+        """The parameter of a function that says which line.
+
+        Raises:
+            LaunchError: it cannot be told which.
+        """
+        if self.line is not None:
+            return self.line
+        known = {*self.x, *self.args}
+        rest = [name for name in inspect.signature(fn).parameters if name not in known]
+        if len(rest) != 1:
+            raise _wrong(
+                f"which parameter of `{fn.__name__}` says the line? There are "
+                f"{', '.join(rest) or 'none'}",
+                "name it: line=...",
+            )
+        return rest[0]
+
+    def measure(self, fn: Callable[..., Any], point: Point, key: Any) -> Value:
+        """Call the function, which returns a value, or a value and its range."""
+        line = self.parameter_of_lines(fn)
+        found: Any = fn(**point, **{line: key}, **self.args)
+        if not isinstance(found, tuple | list):
+            return Value(float(found), float(found), float(found))
+        three = [float(each) for each in cast("Sequence[Any]", found)]
+        return Value(three[0], min(three), max(three))
+
+    def rate(self, point: Point, value: float) -> tuple[float, float] | None:
+        """Billions of operations a second, and operations for each byte moved.
+
+        None: the benchmark does not say how many there are.
+        """
+        if self.flops is None or self.bytes is None:
+            return None
+        flops = float(self.flops(**point, **self.args))
+        moved = float(self.bytes(**point, **self.args))
+        unit = self.unit.lower().replace("/s", "").replace("ps", "")
+        scales = {"gflop": 1.0, "tflop": 1e3, "mflop": 1e-3}
+        times = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+        if unit in scales:
+            return scales[unit] * value, flops / moved
+        if unit not in times:
+            raise _wrong(
+                f"a roofline needs times or rates, but the unit is {self.unit!r}",
+                "measure in ms, us, s, GFLOP/s or TFLOP/s",
+            )
+        return 1e-9 * flops / (times[unit] * value), flops / moved
+
+
+def _labels(keys: Any, names: Sequence[str] | None) -> dict[Any, str]:
+    if isinstance(keys, Mapping):
+        return dict(cast("Mapping[Any, str]", keys))
+    listed: list[Any] = list(keys)
+    labels = list(names) if names is not None else [str(each) for each in listed]
+    if len(labels) != len(listed):
+        raise _wrong(f"there are {len(listed)} lines, but {len(labels)} names")
+    return dict(zip(listed, labels))
+
+
+def _point(names: Sequence[str], value: Any) -> Point:
+    if not isinstance(value, tuple | list):
+        return dict.fromkeys(names, value)
+    listed = list(cast("Sequence[Any]", value))
+    if len(listed) != len(names):
+        raise _wrong(f"{value!r} has {len(listed)} values for {', '.join(names)}")
+    return dict(zip(names, listed))
+
+
+def _wrong(text: str, help: str | None = None) -> LaunchError:
+    usual = 'write xetl.Benchmark(x="N", values=[...], lines=[...], unit="GB/s")'
+    return LaunchError(text, code=WRONG, help=help or usual)

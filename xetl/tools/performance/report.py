@@ -1,0 +1,239 @@
+"""``@xetl.perf_report``: measures benchmarks, prints tables, writes CSV and PNG."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xetl.errors import LaunchError, XetlError
+from xetl.imports import import_whole
+from xetl.runtime.call_site import at_caller
+from xetl.tools.performance.benchmark import WRONG, Benchmark, Point, Value
+from xetl.tools.performance.peak import Peak, measure_peak
+
+PathLike = str | Path
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point of the axis.
+
+    Attributes:
+        point: values of the x parameters.
+        values: what was measured, by label of the line.
+    """
+
+    point: Point
+    values: dict[str, Value]
+
+
+class Report:
+    """A function with the benchmarks it is measured by; call it as it is, or `run`.
+
+    Attributes:
+        fn: the function.
+        benchmarks: at least one.
+    """
+
+    def __init__(self, fn: Callable[..., Any], benchmarks: Sequence[Benchmark]) -> None:
+        self.fn = fn
+        self.benchmarks = list(benchmarks)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """The function itself."""
+        return self.fn(*args, **keywords)
+
+    def run(
+        self,
+        show: bool = False,
+        csv: PathLike | None = None,
+        png: PathLike | None = None,
+        *,
+        roofline: bool | PathLike = False,
+        dtype: str = "f32",
+        show_plots: bool = False,
+        print_data: bool = True,
+        save_path: PathLike | None = None,
+    ) -> list[list[Row]]:
+        """Measure, and print a table for each benchmark.
+
+        Args:
+            show: opens a window with the plot.
+            csv: a file for the values; with several benchmarks one file for each, its
+                number before the suffix.
+            png: a file for the plot, likewise.
+            roofline: whether the table says what part of the machine's limit is
+                reached; a path draws the roofline there. The benchmark must have
+                ``flops`` and ``bytes``.
+            dtype: of the products that the limit is measured with, ``f32`` or ``bf16``.
+            show_plots: as ``show``.
+            print_data: whether the table is printed.
+            save_path: a folder that gets CSV and PNG, named as the benchmark.
+
+        Returns:
+            The rows of each benchmark.
+
+        Raises:
+            LaunchError: a file cannot be written, or something is missing for it.
+        """
+        try:
+            shows = show or show_plots
+            files = [csv, png, None if isinstance(roofline, bool) else roofline]
+            _check_files([*files, save_path and Path(save_path) / "x"])
+            if shows or png or files[2] or save_path:
+                _check_plots()
+            if roofline and not all(each.knows_work for each in self.benchmarks):
+                raise LaunchError(
+                    "a roofline needs the work of a call",
+                    code=WRONG,
+                    help="give the benchmark flops= and bytes=, functions of its x",
+                )
+            found: list[list[Row]] = []
+            for index, each in enumerate(self.benchmarks):
+                outputs = _outputs(files, save_path, each.name, index)
+                peak = measure_peak(dtype) if roofline else None
+                found.append(self._run_one(each, outputs, peak, shows, print_data))
+            return found
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def _run_one(
+        self,
+        benchmark: Benchmark,
+        outputs: Sequence[Path | None],
+        peak: Peak | None,
+        shows: bool,
+        prints: bool,
+    ) -> list[Row]:
+        csv, png, roofline = outputs
+        rows = [self._row(benchmark, point) for point in benchmark.points]
+        if prints:
+            for line in table(benchmark, rows, peak):
+                sys.stdout.write(line + "\n")
+        if csv is not None:
+            _write_csv(csv, benchmark, rows)
+        if png is not None or shows:
+            _plots().draw(benchmark, rows, png, shows)
+        if roofline is not None and peak is not None:
+            _plots().draw_roofline(benchmark, rows, peak, roofline)
+        return rows
+
+    def _row(self, benchmark: Benchmark, point: Point) -> Row:
+        values = {
+            label: benchmark.measure(self.fn, point, key)
+            for key, label in benchmark.lines.items()
+        }
+        return Row(point, values)
+
+
+def perf_report(
+    benchmarks: Benchmark | Sequence[Benchmark],
+) -> Callable[[Callable[..., Any]], Report]:
+    """Measure a function by benchmarks: ``@xetl.perf_report(xetl.Benchmark(...))``.
+
+    The function gets a value of x and the line, and returns what it measured: a number,
+    or a number and the range it was seen in (`do_bench` with three quantiles).
+
+    Raises:
+        LaunchError: it was given no benchmark, or a function that does not fit it.
+    """
+    listed = [benchmarks] if isinstance(benchmarks, Benchmark) else list(benchmarks)
+
+    def decorate(fn: Callable[..., Any]) -> Report:
+        try:
+            for each in listed:
+                each.parameter_of_lines(fn)
+        except XetlError as error:
+            raise at_caller(error) from None
+        return Report(fn, listed)
+
+    return decorate
+
+
+def table(
+    benchmark: Benchmark, rows: Sequence[Row], peak: Peak | None
+) -> Iterator[str]:
+    """The lines of a table: x, the values of each line, and its part of the limit."""
+    labels = list(benchmark.lines.values())
+    yield f"{benchmark.name} ({benchmark.unit})"
+    heads = [
+        *benchmark.x,
+        *labels,
+        *([f"{n} of limit" for n in labels] if peak else []),
+    ]
+    cells = [_cells(benchmark, row, peak) for row in rows]
+    widths = [max(len(line[i]) for line in [heads, *cells]) for i in range(len(heads))]
+    for line in [heads, *cells]:
+        yield "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths))
+    if peak is not None:
+        yield f"limit: {peak.gflops:.1f} GFLOP/s, {peak.gbytes:.1f} GB/s (measured)"
+
+
+def _cells(benchmark: Benchmark, row: Row, peak: Peak | None) -> list[str]:
+    cells = [str(row.point[name]) for name in benchmark.x]
+    cells += [f"{value.middle:.4g}" for value in row.values.values()]
+    if peak is not None:
+        for value in row.values.values():
+            rate = benchmark.rate(row.point, value.middle)
+            if rate is not None:
+                cells.append(f"{rate[0] / peak.limit(rate[1], 1.0):.1%}")
+    return cells
+
+
+def _write_csv(path: Path, benchmark: Benchmark, rows: Sequence[Row]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv_format.writer(file)
+        labels = list(benchmark.lines.values())
+        heads = [f"{each} ({benchmark.unit})" for each in labels]
+        writer.writerow([*benchmark.x, *heads])
+        for row in rows:
+            middles = [value.middle for value in row.values.values()]
+            writer.writerow([*row.point.values(), *middles])
+
+
+def _outputs(
+    files: Sequence[PathLike | None], folder: PathLike | None, name: str, index: int
+) -> list[Path | None]:
+    """CSV, PNG and roofline of a benchmark."""
+    found: list[Path | None] = []
+    for file, suffix in zip(files, (".csv", ".png", None)):
+        if file is not None:
+            path = Path(file)
+            numbered = path.with_name(f"{path.stem}-{index}{path.suffix}")
+            found.append(numbered if index else path)
+        elif folder is not None and suffix is not None:
+            found.append(Path(folder) / f"{name}{suffix}")
+        else:
+            found.append(None)
+    return found
+
+
+def _check_files(files: Sequence[PathLike | None]) -> None:
+    """Before anything is measured, whether what is asked for can be written."""
+    for file in files:
+        if file is not None and not Path(file).absolute().parent.is_dir():
+            raise LaunchError(
+                f"`{file}` cannot be written: there is no folder "
+                f"`{Path(file).absolute().parent}`",
+                code=WRONG,
+                help="make it first",
+            )
+
+
+def _check_plots() -> None:
+    try:
+        import_whole("matplotlib.figure")
+    except ModuleNotFoundError:
+        raise LaunchError(
+            "plots need matplotlib, which is not installed",
+            code=WRONG,
+            help="pip install matplotlib; tables and csv= need nothing",
+        ) from None
+
+
+def _plots() -> Any:
+    return import_whole("xetl.tools.performance.plots")
