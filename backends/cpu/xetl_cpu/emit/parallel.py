@@ -6,9 +6,9 @@ All values the body needs are put into a context in the launching thread's stack
 
 The trips are dealt out in ranges, one for each thread, so that a thread meets the same
 data again in the next launch (its cache holds it: a copy of 16 MB runs 2 to 3 times as
-fast as with trips handed out one by one). Whoever is done goes on with the ranges of
-the others, so a slow thread holds up nobody. The next trip of a range stands in the
-first line of its thread's scratch.
+fast as with trips handed out one by one). A range is taken in parts; whoever is done
+goes on with parts of the others' ranges, so a slow thread holds up nobody. The next
+trip of a range stands in the first line of its thread's scratch.
 """
 
 from __future__ import annotations
@@ -238,37 +238,67 @@ def _take_ranges(
     """The thread's own range first, then what is left of the others'."""
     b, (trips, threads) = inner.builder, words
     some = or_one(b, threads)
+    fewest = b.udiv(b.udiv(trips, some), constant(_TAKES))
+    step = or_one(b, fewest)
     with counted_loop(b, threads, name="range") as turn:
         turned = b.add(own, turn.index)
         whose = b.urem(turned, some)
         end = b.udiv(b.mul(trips, b.add(whose, constant(1))), some)
-        _take_trips(inner, op, _own(inner, b, scratch, whose), end)
+        _take_trips(inner, op, _own(inner, b, scratch, whose), end, step)
 
 
 def _take_trips(
-    inner: KernelEmitter, op: scf.ParallelOp, counter: Value, end: Any
+    inner: KernelEmitter, op: scf.ParallelOp, counter: Value, end: Any, step: Value
 ) -> None:
-    """``while (trip = counter++) < end: body``; the first extent runs fastest."""
+    """``while (first = counter += step) < end``: run so many trips.
+
+    An atomic step waits for all stores before it, so one for each trip would keep
+    short trips from overlapping. The first extent runs fastest.
+    """
     b = inner.builder
-    head, body, after = (
-        b.append_basic_block(f"trip.{n}") for n in ("next", "run", "end")
+    take, begin, run, following, after = (
+        b.append_basic_block(f"trip.{n}")
+        for n in ("take", "first", "run", "next", "end")
     )
-    b.branch(head)
-    b.position_at_end(head)
-    inner.next_trip = head
-    trip = b.atomic_rmw("add", counter, constant(1), "monotonic")
-    b.cbranch(b.icmp_signed("<", trip, end), body, after)
-    b.position_at_end(body)
-    *fast, slowest = list(op.body.block.args)
-    for index, extent in zip(fast, inner.all(op.upper_bounds)):
+    trip, *places = (_stack(b, 1) for _ in range(1 + len(op.body.block.args)))
+    b.branch(take)
+    b.position_at_end(take)
+    first = b.atomic_rmw("add", counter, step, "monotonic")
+    b.cbranch(b.icmp_signed("<", first, end), begin, after)
+    b.position_at_end(begin)
+    stop = minimum(b, b.add(first, step), end)
+    b.store(first, trip)
+    extents = inner.all(op.upper_bounds)[: len(places) - 1]
+    for place, extent in zip(places, extents):
         some = or_one(b, extent)
-        inner.set(index, b.urem(trip, some))
-        trip = b.udiv(trip, some)
-    inner.set(slowest, trip)
+        b.store(b.urem(first, some), place)
+        first = b.udiv(first, some)
+    b.store(first, places[-1])
+    b.branch(run)
+    b.position_at_end(run)
+    for index, place in zip(op.body.block.args, places):
+        inner.set(index, b.load(place, typ=I64))
     inner.program = inner.all(op.body.block.args)
+    inner.next_trip = following
     inner.emit_block(op.body.block)
-    b.branch(head)
+    b.branch(following)
+    b.position_at_end(following)
+    _advance(b, places, extents)
+    next_ = b.add(b.load(trip, typ=I64), constant(1))
+    b.store(next_, trip)
+    b.cbranch(b.icmp_signed("<", next_, stop), run, take)
     b.position_at_end(after)
+
+
+def _advance(b: Builder, places: Sequence[Value], extents: Sequence[Value]) -> None:
+    """The indices of the next trip; the last has no extent."""
+    carry: Value = constant(1)
+    for place, extent in zip(places, extents):
+        index = b.add(b.load(place, typ=I64), carry)
+        wraps = b.icmp_signed(">=", index, extent)
+        b.store(b.select(wraps, constant(0), index), place)
+        carry = b.zext(wraps, I64)
+    b.store(b.add(b.load(places[-1], typ=I64), carry), places[-1])
 
 
 def _thread_count(em: KernelEmitter, op: ThreadCountOp) -> None:
@@ -323,6 +353,9 @@ def _invoke(em: Emitter, kernel: Any, state: Any) -> None:
     data_type = constant(DATA_TYPES["bf16"])
     em.builder.call(function, [data_type, kernel, state, constant(0)])
 
+
+_TAKES = 32
+"""In so many parts a thread takes its range: the others take what it has not begun."""
 
 SMALL = 20_000
 """Nanoseconds of work that one thread does alone."""

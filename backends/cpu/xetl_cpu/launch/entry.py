@@ -318,11 +318,16 @@ def _read(
     with builder.if_then(code.is_(kind, "==", layout.CONST)):
         known = code.word(record, layout.R_OBJECT)
         code.refuse_if(code.is_(builder.ptrtoint(obj, I64), "!=", known))
+    with builder.if_then(code.is_(kind, "==", layout.CONST_INT)):
+        value = _read_int(code, process, obj, overflow)
+        code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
+    with builder.if_then(code.is_(kind, "==", layout.CONST_FLOAT)):
+        value = _read_float(code, process, obj)
+        code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
     with builder.if_then(code.is_(kind, "==", layout.INT)):
         code.put(slots, slot, _read_int(code, process, obj, overflow))
     with builder.if_then(code.is_(kind, "==", layout.FLOAT)):
-        _check_type(code, process, obj, layout.P_FLOAT)
-        code.put(slots, slot, code.word(code.at(obj, layout.FLOAT_VALUE), 0))
+        code.put(slots, slot, _read_float(code, process, obj))
     with builder.if_then(code.is_(kind, "==", layout.BOOL)):
         address = builder.ptrtoint(obj, I64)
         true = code.is_(address, "==", code.word(process, layout.P_TRUE))
@@ -334,6 +339,11 @@ def _read(
 def _check_type(code: _Code, process: Value, obj: Value, wanted: int) -> None:
     kind = code.word(code.at(obj, layout.OB_TYPE), 0)
     code.refuse_if(code.is_(kind, "!=", code.word(process, wanted)))
+
+
+def _read_float(code: _Code, process: Value, obj: Value) -> Value:
+    _check_type(code, process, obj, layout.P_FLOAT)
+    return code.word(code.at(obj, layout.FLOAT_VALUE), 0)
 
 
 def _read_int(code: _Code, process: Value, obj: Value, overflow: Value) -> Value:

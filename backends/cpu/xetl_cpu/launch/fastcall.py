@@ -48,7 +48,7 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 T_KERNEL, T_PROCESS, T_PARAMS, T_SLOTS, HEADER = 0, 1, 2, 3, 4
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
 RECORD = 9
-CONST, INT, FLOAT, BOOL, ARRAY = range(5)
+CONST, INT, FLOAT, BOOL, ARRAY, CONST_INT, CONST_FLOAT = range(7)
 _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
 # What all kernels of the process share.
@@ -161,8 +161,7 @@ def _records(
         record[R_SLOT] = slot
         match param:
             case ConstParam():
-                record[R_KIND] = CONST
-                record[R_OBJECT] = id(param.value)
+                record[R_KIND], record[R_OBJECT] = _constant(param.value)
                 argument -= 1
             case ScalarParam():
                 record[R_KIND] = _SCALARS[param.kind]
@@ -177,6 +176,18 @@ def _records(
         argument += 1
         records.append(record)
     return records, slot
+
+
+def _constant(value: object) -> tuple[int, int]:
+    """How the entry knows a compile-time value: numbers by value, the rest by identity.
+
+    Callers compute numbers anew for each call: a width from a shape, say.
+    """
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return CONST_INT, value
+    if type(value) is float:
+        return CONST_FLOAT, struct.unpack("<q", struct.pack("<d", value))[0]
+    return CONST, id(value)
 
 
 def _fill_array(record: list[int], param: ArrayParam, alias: int) -> None:
