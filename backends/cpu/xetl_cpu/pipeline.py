@@ -45,11 +45,13 @@ from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.insert_amx_config import InsertAmxConfigPass
 from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
+from xetl_cpu.lowering.order_programs import OrderProgramsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.plan_gemm import PlanGemmPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
 from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
+from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
 
 _SHARED = 3
@@ -99,8 +101,10 @@ def passes(target: str) -> list[ModulePass]:
         PlanGemmPass(target),
         PackOperandsPass(target),
         SinkProductsPass(),
+        OrderProgramsPass(),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
+        WidenProgramsPass(),
         *_calls(target),
         CanonicalizePass(),
     ]

@@ -47,6 +47,8 @@ from xetl_cpu.llvm import (
     minimum,
     stack_array,
 )
+from xetl_cpu.lowering.order_programs import order_of
+from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.xsmm import DATA_TYPES
 
@@ -253,7 +255,7 @@ def _take_trips(
     """``while (first = counter += step) < end``: run so many trips.
 
     An atomic step waits for all stores before it, so one for each trip would keep
-    short trips from overlapping. The first extent runs fastest.
+    short trips from overlapping.
     """
     b = inner.builder
     take, begin, run, following, after = (
@@ -268,7 +270,8 @@ def _take_trips(
     b.position_at_end(begin)
     stop = minimum(b, b.add(first, step), end)
     b.store(first, trip)
-    extents = inner.all(op.upper_bounds)[: len(places) - 1]
+    order = order_of(op)
+    extents = [inner.get(op.upper_bounds[axis]) for axis in order[:-1]]
     for place, extent in zip(places, extents):
         some = or_one(b, extent)
         b.store(b.urem(first, some), place)
@@ -276,8 +279,8 @@ def _take_trips(
     b.store(first, places[-1])
     b.branch(run)
     b.position_at_end(run)
-    for index, place in zip(op.body.block.args, places):
-        inner.set(index, b.load(place, typ=I64))
+    for axis, place in zip(order, places):
+        inner.set(op.body.block.args[axis], b.load(place, typ=I64))
     inner.program = inner.all(op.body.block.args)
     inner.next_trip = following
     inner.emit_block(op.body.block)
@@ -374,6 +377,8 @@ def nanoseconds(block: Block) -> int:
 
 
 def _cost(op: Operation) -> int:
+    if isinstance(op, scf.ForOp) and IS_PROGRAMS in op.attributes:
+        return nanoseconds(op.body.block)  # at least one program
     if isinstance(op, scf.ForOp):
         return _trips(op) * nanoseconds(op.body.block)
     if isinstance(op, BlockGemmOp):

@@ -1,0 +1,79 @@
+"""order-programs: which number of the programs runs fastest.
+
+    scf.parallel (%x, %y, %z)                  # by default %x
+      store_tile %v, %out[%x * 32, %y * 256]   # out: memref<?x?xf32, strided<[?, 1]>>
+    ->
+    ... {xetl.order = array<i64: 1, 0, 2>}     # %y: the next program stores beside it
+
+A thread runs programs one after another.  If the next one goes on where the last one
+ended, the memory streams: else every program begins anew in as many pages as its tile
+has rows.
+
+Before: stage ``xsmm``.  Left alone: kernels with products, whose programs share the
+operand that the first number does not choose; stores that no number moves along the
+contiguous dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.base import Index, ints_of, memref_type
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import InitTileOp, StoreTileOp, TileMmaOp, UpdateTileOffsetOp
+from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.packing.bounds import counters_of
+
+_ORDER = "xetl.order"
+
+
+class OrderProgramsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "order-programs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Put the attribute on the loops over programs that want another order."""
+        for loop in op.walk():
+            if isinstance(loop, scf.ParallelOp):
+                order = _order(loop)
+                if order != sorted(order):
+                    loop.attributes[_ORDER] = DenseArrayBase.from_list(i64, order)
+
+
+def order_of(loop: scf.ParallelOp) -> Sequence[int]:
+    """The dimensions of a loop over programs, the fastest first."""
+    order = loop.attributes.get(_ORDER)
+    return range(len(loop.body.block.args)) if order is None else ints_of(order)
+
+
+def _order(loop: scf.ParallelOp) -> list[int]:
+    numbers = loop.body.block.args
+    fast: set[SSAValue] = set()
+    for op in loop.walk():
+        if isinstance(op, BrgemmTileOp | TileMmaOp):
+            return list(range(len(numbers)))
+        if isinstance(op, StoreTileOp):
+            fast.update(counters_of(_contiguous_offsets(op.tile), loop) or ())
+    return sorted(range(len(numbers)), key=lambda axis: numbers[axis] not in fast)
+
+
+def _contiguous_offsets(tile: SSAValue) -> list[Index]:
+    """What moves a tile along the dimension of stride 1; none if it is not known."""
+    while isinstance(tile.owner, UpdateTileOffsetOp):
+        tile = tile.owner.tile
+    init = tile.owner
+    if not isinstance(init, InitTileOp):
+        return []
+    strides: Sequence[Index | None] = init.mixed_strides
+    if is_memref(init.source.type):
+        strides = strides_of(memref_type(init.source)) or []
+    pairs = zip(strides, init.mixed_offsets)
+    return [offset for stride, offset in pairs if stride == 1]

@@ -1,0 +1,121 @@
+"""widen-programs: neighbouring programs become one, which goes on along each row.
+
+    scf.parallel (%x, %y) = ... to (%gx, %gy) {
+      scf.for %row = 0 to %rows(%x) { A(%x, %y, %row) }
+    }
+    ->
+    %some = max(1, min(%gy, %gx * %gy / (32 * threads)))
+    scf.parallel (%x, %n) = ... to (%gx, ceil(%gy / %some)) {
+      scf.for %row = 0 to %rows(%x) {
+        scf.for %y = %n * %some to min((%n + 1) * %some, %gy) { A(%x, %y, %row) }
+      }
+    }
+
+Why: a tile is what the kernel's author finds handy, not what memory likes.  A tile of
+64 x 64 of a large matrix touches 64 pages for 256 bytes of each; rows that are a power
+of two apart push one another out of the caches before they are done (4096 x 4096 in
+f32, one core of Zen 4: an addition takes half the time).
+
+Before: loops, after ``order-programs``: the fastest number is the one that is widened.
+Left alone: programs that do more than one loop over rows, or keep anything from row to
+row; rows that the fastest number chooses.
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.analysis.effects import is_pure
+from xetl.dialects.upstream import memref, scf
+from xetl.ir.builder import Builder
+from xetl_cpu.dialect import ThreadCountOp
+from xetl_cpu.lowering.order_programs import order_of
+
+_TASKS = 32
+"""For each thread at least: so that none waits long for the last one."""
+
+IS_PROGRAMS = "xetl.programs"
+"""Marks the loop over programs: how many they are is known at run time only."""
+
+
+class WidenProgramsPass(ModulePass):
+    """See the module docstring."""
+
+    name = "widen-programs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the loops over programs in place."""
+        for loop in [one for one in op.walk() if isinstance(one, scf.ParallelOp)]:
+            axis = order_of(loop)[0]
+            rows = _loop_over_rows(loop)
+            if rows is None:
+                continue
+            moved = _dependent(loop, loop.body.block.args[axis])
+            if rows in moved and _bounds_are_free(rows, moved):
+                moved.remove(rows)
+                _widen(loop, axis, rows, moved)
+
+
+def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
+    """The only thing that the programs do, if it is a loop around other loops."""
+    found: scf.ForOp | None = None
+    for op in loop.body.block.ops:
+        if isinstance(op, scf.ReduceOp):
+            continue
+        if isinstance(op, scf.ForOp) and found is None and not op.init_args:
+            found = op
+        elif isinstance(op, memref.AllocaOp) or op.regions or not is_pure(op):
+            return None
+    if found is None or not any(isinstance(op, scf.ForOp) for op in found.body.ops):
+        return None
+    return found
+
+
+def _dependent(loop: scf.ParallelOp, number: SSAValue) -> list[Operation]:
+    """The operations of a program that ``number`` changes, in order."""
+    changed = {number}
+    found: list[Operation] = []
+    for op in loop.body.block.ops:
+        operands = [each for inner in op.walk() for each in inner.operands]
+        if any(operand in changed for operand in operands):
+            changed.update(op.results)
+            found.append(op)
+    return found
+
+
+def _bounds_are_free(rows: scf.ForOp, moved: list[Operation]) -> bool:
+    bounds = (rows.lower_bound, rows.upper_bound, rows.step)
+    return not any(each.owner in moved for each in bounds)
+
+
+def _widen(
+    loop: scf.ParallelOp, axis: int, rows: scf.ForOp, moved: list[Operation]
+) -> None:
+    b = Builder.before(loop)
+    extents = list(loop.upper_bounds)
+    programs = extents[0]
+    for extent in extents[1:]:
+        programs = b.times(programs, extent)
+    tasks = b.times(b.insert(ThreadCountOp()), _TASKS)
+    some = b.maximum(b.minimum(b.divided(programs, tasks), extents[axis]), 1)
+    before_last = b.plus(extents[axis], b.minus(some, 1))
+    loop.operands[len(extents) + axis] = b.index(b.divided(before_last, some))
+
+    number, block = loop.body.block.args[axis], rows.body.block
+    inside = [op for op in block.ops if not isinstance(op, scf.YieldOp)]
+    b = Builder.before(rows)
+    first = b.times(number, some)
+    end = b.minimum(b.plus(first, some), extents[axis])
+    programs_loop = Builder.before(inside[0]).for_loop(first, end, 1)
+    programs_loop.attributes[IS_PROGRAMS] = UnitAttr()
+    body = programs_loop.body.block
+    for op in (*moved, *inside):
+        op.detach()
+        body.add_op(op)
+    for use in list(number.uses):
+        if programs_loop.is_ancestor(use.operation):
+            use.operation.operands[use.index] = body.args[0]
+    body.add_op(scf.YieldOp())
