@@ -241,6 +241,26 @@ def test_misaligned_arrays_are_refused() -> None:
     assert scaling()(1, 1, 1, odd, f4(), 1.0) == 1
 
 
+@pytest.mark.parametrize(
+    ("known", "others"),
+    [
+        (1 << 40, [1 << 41, float(1 << 40), np.int64(1 << 40), 1 << 70]),
+        (-3, [3, -3.0]),
+        (1, [True, 0, 1.0]),
+        (2.5, [2, np.float64(2.5), 2.500001]),
+        (0.0, [-0.0, 0, False]),
+    ],
+)
+def test_numbers_computed_anew_are_the_same_constants(
+    known: Any, others: list[Any]
+) -> None:
+    fast = scaling(ConstParam("K", known))
+    again = type(known)(str(known))
+    assert fast(1, 1, 1, f4(), f4(), 1.0, again) == 0
+    for other in others:
+        assert fast(1, 1, 1, f4(), f4(), 1.0, other) == 1
+
+
 def test_constants_are_told_apart_by_identity() -> None:
     value = ("some", "constant")
     fast = scaling(ConstParam("K", value), ConstParam("L", None))

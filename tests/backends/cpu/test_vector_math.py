@@ -1,6 +1,7 @@
 """Elementary functions: ulp errors against wider arithmetic, and the special values."""
 
 from functools import cache
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -258,3 +259,21 @@ def test_pow_of_special_values(target_name, dtype):
     assert np.array_equal(got, want, equal_nan=True)
     kept = ~np.isnan(want)
     assert np.array_equal(np.signbit(got[kept]), np.signbit(want[kept]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_lanes_that_become_zero_cost_no_more(target, dtype, name):
+    """Intel's cores take a hundred cycles for a product that underflows."""
+    function = compiled(target, name, dtype, find_target(target).lanes(dtype))
+    inputs = [np.full(4096, x, NUMPY[dtype]) for x in (-1.0, -inf, -1000.0)]
+    out, unused = np.empty_like(inputs[0]), inputs[0]
+    best = [inf] * len(inputs)
+    for _ in range(200):
+        for index, x in enumerate(inputs):
+            start = perf_counter()
+            function(len(x), x, unused, out)
+            best[index] = min(best[index], perf_counter() - start)
+    assert max(best) < 2 * best[0]

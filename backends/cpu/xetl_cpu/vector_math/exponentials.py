@@ -38,18 +38,20 @@ _TANH_IS_ONE = {"f32": 10.0, "f64": 20.0}
 def exp(lanes: Lanes, x: Value) -> Value:
     """Within 2 ulp; overflows to infinity, underflows through subnormals to 0."""
     name = lanes.format.name
+    is_large = lanes.at_least(x, _EXP_RANGE[name][0])
     x = lanes.clamp(x, *_EXP_RANGE[name])
     n, r = _reduce(lanes, x)
-    return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n)
+    return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n, is_large)
 
 
 def exp2(lanes: Lanes, x: Value) -> Value:
     """Within 2 ulp; exact for integers."""
     name = lanes.format.name
+    is_large = lanes.at_least(x, _EXP2_RANGE[name][0])
     x = lanes.clamp(x, *_EXP2_RANGE[name])
     n = lanes.round(x)
     r = lanes.sub(x, n)
-    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2[name])), n)
+    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2[name])), n, is_large)
 
 
 def tanh(lanes: Lanes, x: Value) -> Value:
@@ -155,10 +157,11 @@ def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
     # Out of range (or NaN) there is no rest: it would be infinity minus infinity.
     is_normal = lanes.compare("<", lanes.absolute(exponent), 1100.0)
     rest = lanes.select(is_normal, rest, 0.0)
+    is_large = lanes.at_least(exponent, _EXP2_RANGE["f64"][0])
     exponent = lanes.clamp(exponent, -1100.0, 1100.0)
     n = lanes.round(exponent)
     r = lanes.add(lanes.sub(exponent, n), rest)
-    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2["f64"])), n)
+    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2["f64"])), n, is_large)
 
 
 def _log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:

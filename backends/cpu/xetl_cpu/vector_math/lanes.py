@@ -142,6 +142,10 @@ class Lanes:
         """``a`` where ``mask``, else ``b``."""
         return self.builder.select(mask, self._value(a), self._value(b))
 
+    def at_least(self, x: Value, low: float) -> Value:
+        """Lanes of ``low`` or more, and NaN."""
+        return self.builder.fcmp_unordered(">=", x, self._value(low))
+
     def clamp(self, x: Value, low: float, high: float) -> Value:
         """Between ``low`` and ``high``; NaN stays NaN."""
         x = self.select(self.compare(">", x, high), high, x)
@@ -173,14 +177,17 @@ class Lanes:
         shifted = self.builder.shl(low_bits, self.integer(self.format.fraction))
         return self.from_bits(self.builder.add(shifted, self.integer(self.format.one)))
 
-    def scale(self, x: Value, n: Value) -> Value:
-        """``x * 2**n`` for integral n; 2**n itself may overflow or underflow.
+    def scale(self, x: Value, n: Value, where: Value) -> Value:
+        """``x * 2**n`` for integral n, 0 in lanes that are not in the mask ``where``.
 
-        AVX-512 has an instruction for it; elsewhere it is done in two halves.
+        2**n itself may overflow or underflow. A product that underflows takes some
+        hundred cycles on Intel's cores, so lanes known to become 0 are left out of the
+        mask.  AVX-512 has an instruction for it; elsewhere it is done in two halves.
         """
         width = self.format.bits * self.count
         if self.target.has_masks and width in (128, 256, 512):
-            return self._scalef(x, n, width)
+            return self.select(where, self._scalef(x, n, width), 0.0)
+        x = self.select(where, x, 0.0)
         half = self.round(self.mul(n, 0.5))
         x = self.mul(x, self.power_of_two(half))
         return self.mul(x, self.power_of_two(self.sub(n, half)))
