@@ -6,7 +6,7 @@ are broadcast, and the host loops over what is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple, TypeAlias
 
@@ -30,13 +30,14 @@ def as_matrices(a: Numbers, b: Numbers) -> Views:
     """Vectors as matrices: a row on the left, a column on the right."""
     is_row, is_column = a.ndim == 1, b.ndim == 1
     if is_row and is_column:
-        return _row, _column, _row
+        return as_row, _column, as_row
     if is_row:
-        return _row, itself, lambda x: x[..., None, :]
+        return as_row, itself, lambda x: x[..., None, :]
     return itself, _column if is_column else itself, _column if is_column else itself
 
 
-def _row(x: Numbers) -> Numbers:
+def as_row(x: Numbers) -> Numbers:
+    """A vector as a matrix of one row."""
     return x[None, :]
 
 
@@ -57,11 +58,12 @@ def seen(arrays: Sequence[Numbers], views: Views) -> tuple[Numbers, Numbers, Num
 
 def chained(first: Views, then: Views) -> Views:
     """The views ``then`` of the views ``first``."""
-    a, b, out = map(_chain, first, then)
+    a, b, out = map(chain, first, then)
     return a, b, out
 
 
-def _chain(first: View, then: View) -> View:
+def chain(first: View, then: View) -> View:
+    """The view ``then`` of the view ``first``."""
     if first is itself:
         return then
     if then is itself:
@@ -124,21 +126,6 @@ def split_batch(operands: Sequence[Numbers]) -> Batches:
             if _are_views(operands, views):
                 return Batches(views, batch[:looped], prod(rest))
     raise AssertionError("one dimension always fits")
-
-
-def launches(operands: Sequence[Numbers]) -> Iterator[tuple[Sequence[Numbers], int]]:
-    """The operands of each launch that it takes, and how many matrices it goes through.
-
-    Args:
-        operands: as those of `split_batch`.
-    """
-    views, loops, matrices = split_batch(operands)
-    arrays = [view(array) for view, array in zip(views, operands)]
-    if not loops:
-        yield arrays, matrices
-        return
-    for index in np.ndindex(loops):
-        yield [array[index] for array in arrays], matrices
 
 
 def _grouped(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import e, log2, sqrt
+from math import e, log2, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,14 @@ import numpy as np
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.attention_kernel import attention
-from xetl.ops.batches import launches
-from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shape
-from xetl.ops.operands import as_numpy
+from xetl.ops.batches import split_batch
+from xetl.ops.calls import Launch, Plan, Plans, kind
+from xetl.ops.functions import SUMS, check_place, common_dtype, public, wrong_shape
+from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.rules import Shape
 from xetl.runtime.arrays import describe
 from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.tensors import note_written
 from xetl.runtime.usm import DEVICE_BACKEND
 
 _NAME = "scaled_dot_product_attention"
@@ -74,38 +76,64 @@ def scaled_dot_product_attention(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` shares memory
             (X0807) or is read-only (X0806).
     """
-    queries, keys, values = (
-        as_numpy(x, name) for x, name in ((q, "q"), (k, "k"), (v, "v"))
+    queries, keys, values = map(as_numpy, (q, k, v), "qkv")
+    to = None if out is None else as_numpy(out, "out")
+    operands = (queries, keys, values)
+    is_negative = scale is not None and scale < 0
+    backend = choose_backend(values=operands).name
+    key = (backend, *map(kind, operands), kind(to), bool(causal), is_negative)
+    plan = _plans.find(
+        key,
+        lambda: _plan(
+            backend, operands, to, is_causal=bool(causal), is_negative=is_negative
+        ),
     )
-    shape = _result_shape(queries.shape, keys.shape, values.shape)
-    dtype = common_dtype(_NAME, {"q": queries, "k": keys, "v": values})
-    result, to = place_for(_NAME, out, q, shape, dtype)
+    if plan.launch is None and prod(plan.shape):
+        result = new_result(q, plan.shape, plan.dtype) if out is None else out
+        _fill_with_zeros(result)
+        return result
     factor = (1 / sqrt(queries.shape[-1]) if scale is None else scale) * log2(e)
-    if to.size == 0:
-        return result
-    if keys.shape[-2] == 0:
-        describe(to, "out")  # only the host's memory can be written here
-        to[...] = 0
-        return result
-    operands = (queries, keys, values, to)
-    constants = (bool(causal), factor < 0, SUMS[dtype])
-    for arrays, matrices in launches(operands):
-        _launch(arrays, matrices, max(abs(factor), _LEAST_FACTOR), constants)
-    return result
+    return plan.run(q, out, to, operands, max(abs(factor), _LEAST_FACTOR))
 
 
-def _launch(
-    arrays: Any, matrices: int, factor: float, constants: tuple[bool, bool, DType]
-) -> None:
-    (s, d), (t, width) = arrays[0].shape[-2:], arrays[2].shape[-2:]
-    rows = _first(_QUERIES, s)
-    columns = _keys_of_block(arrays, t, constants[2], is_causal=constants[0])
-    grid = (cdiv(s, rows), matrices)
-    attention[grid](*arrays, factor, *constants, rows, columns, d, width)
+_plans = Plans[Plan]()
 
 
-def _keys_of_block(arrays: Any, keys: int, sums: DType, *, is_causal: bool) -> int:
-    if choose_backend(values=arrays).name == DEVICE_BACKEND:
+def _fill_with_zeros(result: Any) -> None:
+    """The result without keys."""
+    to = as_numpy(result, "out")
+    describe(to, "out")  # only the host's memory can be written here
+    to[...] = 0
+    note_written((result,))
+
+
+def _plan(
+    backend: str,
+    operands: tuple[Numbers, Numbers, Numbers],
+    to: Numbers | None,
+    is_causal: bool,
+    is_negative: bool,
+) -> Plan:
+    """Check a call, and decide how calls of its kind are done."""
+    shape = _result_shape(*(x.shape for x in operands))
+    dtype = common_dtype(_NAME, dict(zip("qkv", operands)))
+    check_place(_NAME, to, shape)
+    keys, width = operands[2].shape[-2:]
+    if not prod(shape) or keys == 0:
+        return Plan(shape, dtype, None)
+    place = np.empty(shape, dtype.numpy) if to is None else to
+    views, loops, matrices = split_batch((*operands, place))
+    rows = _first(_QUERIES, shape[-2])
+    sums = SUMS[dtype]
+    columns = _keys_of_block(backend, keys, sums, is_causal=is_causal)
+    sizes = (rows, columns, operands[0].shape[-1], width)
+    constants = (is_causal, is_negative, sums, *sizes)
+    grid = (cdiv(shape[-2], rows), matrices, 1)
+    return Plan(shape, dtype, Launch(attention, views, loops, grid, constants))
+
+
+def _keys_of_block(backend: str, keys: int, sums: DType, *, is_causal: bool) -> int:
+    if backend == DEVICE_BACKEND:
         return DEVICE_KEYS_OF_F64 if sums.bits == 64 else DEVICE_KEYS
     return _first(_CAUSAL_KEYS if is_causal else _KEYS, keys)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import DType, bf16, f16, f32, f64
-from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.operands import Numbers, dtype_of
 from xetl.ops.rules import Shape
 from xetl.runtime.call_site import at_caller
-from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
+from xetl.runtime.tensors import hide_from_dynamo, settle_dynamo
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,16 +58,19 @@ def wrong_shape(function: str, problem: str, help_: str) -> LaunchError:
     return LaunchError(f"`{function}`: {problem}", code="X0827", help=help_)
 
 
-def place_for(
-    function: str, out: Any, like: Any, shape: Shape, dtype: DType
-) -> tuple[Any, Numbers]:
-    """``out``, or a new array of the library ``like`` is from; and NumPy's view of it.
+def check_place(function: str, to: Numbers | None, shape: Shape) -> None:
+    """Refuse a place for the result that does not fit.
+
+    Args:
+        function: what an error calls it.
+        to: the place; None: a new array will be.
+        shape: of the result.
 
     Raises:
-        LaunchError: ``out`` has another shape, or no float dtype.
+        LaunchError: it has another shape, or no float dtype.
     """
-    given = new_result(like, shape, dtype) if out is None else out
-    to = as_numpy(given, "out")
+    if to is None:
+        return
     if to.shape != shape:
         problem = f"`out` is {to.shape}, but the result is {shape}"
         raise wrong_shape(function, problem, "pass an array of that shape")
@@ -77,6 +80,3 @@ def place_for(
             code="X0828",
             help=f"the dtypes of `out` are {', '.join(map(str, SUMS))}",
         )
-    if out is not None:
-        note_written((out,))
-    return given, to

@@ -6,14 +6,15 @@ one like it finds the plan, takes the same views of its arrays and launches.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
+from xetl.ops.calls import Plans, kind
 from xetl.ops.operands import Numbers, as_numpy, new_result
-from xetl.ops.plans import Plan, find_activation, make_plan
+from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
@@ -21,9 +22,7 @@ from xetl.runtime.call_site import at_caller
 from xetl.runtime.overlap import overlap
 from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
 
-_MOST_PLANS = 1024
-
-_plans: dict[Hashable, Plan] = {}
+_plans = Plans[ProductPlan]()
 
 
 def matmul(
@@ -80,12 +79,11 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
     to = None if out is None else as_numpy(out.reshape(1) if is_number else out, "out")
     function = find_activation(activation)
     is_packed = packed is not None
-    kinds = _kind(left), _kind(right), _kind(to), _kind(row)
-    key = (*kinds, function, is_number, is_packed)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = make_plan(left, right, to, row, activation, is_number, is_packed)
-        _remember(key, plan)
+    kinds = kind(left), kind(right), kind(to), kind(row)
+    plan = _plans.find(
+        (*kinds, function, is_number, is_packed),
+        lambda: make_plan(left, right, to, row, activation, is_number, is_packed),
+    )
     if to is not None:
         _refuse_overlap(to, {"a": left, "b": right, "bias": row})
         plan.method.run(left, right, to, row, packed)
@@ -94,11 +92,6 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
     result = new_result(a, plan.shape or (1,), plan.dtype)
     plan.method.run(left, right, as_numpy(result, "out"), row, packed)
     return result if plan.shape else result.reshape(())
-
-
-def _kind(array: Numbers | None) -> Hashable:
-    """All that a plan depends on."""
-    return None if array is None else (array.shape, array.strides, array.dtype)
 
 
 def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
@@ -116,12 +109,6 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
                 code="X0807",
                 help="leave out `out=`, or pass an array of its own",
             )
-
-
-def _remember(key: Hashable, plan: Plan) -> None:
-    if len(_plans) >= _MOST_PLANS:
-        _plans.clear()
-    _plans[key] = plan
 
 
 hide_from_dynamo(matmul, _matmul)

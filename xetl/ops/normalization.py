@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from xetl import xetile
-from xetl.ops.batches import launches
-from xetl.ops.functions import SUMS, common_dtype, place_for, public, wrong_shape
+from xetl.ops.batches import as_row, chain, itself, split_batch
+from xetl.ops.calls import Launch, Plan, Plans, kind
+from xetl.ops.functions import SUMS, check_place, common_dtype, public, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of
 from xetl.ops.product import matrix
+from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, constexpr
 
 
@@ -93,15 +97,12 @@ def softmax(x: Any, out: Any = None) -> Any:
     >>> softmax(np.zeros((1, 4), np.float32)).tolist()
     [[0.25, 0.25, 0.25, 0.25]]
     """
-    source = as_numpy(x, "x")
-    dtype = common_dtype("softmax", {"x": source})
-    result, to = place_for("softmax", out, x, source.shape, dtype)
-    if to.size == 0:
-        return result
-    for arrays, matrices in launches((_as_rows(source), _as_rows(to))):
-        rows, columns = arrays[0].shape[-2:]
-        softmax_rows[rows, matrices](*arrays, SUMS[dtype], _width(columns))
-    return result
+    source, to = as_numpy(x, "x"), None if out is None else as_numpy(out, "out")
+    plan = _softmax.find(
+        (kind(source), kind(to)),
+        lambda: _plan("softmax", softmax_rows, source, to),
+    )
+    return plan.run(x, out, to, (source,))
 
 
 @public
@@ -129,41 +130,64 @@ def layer_norm(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` overlaps an
             argument (X0807) or is read-only (X0806).
     """
+    names = ("weight", "bias", "out")
     source = as_numpy(x, "x")
-    dtype = common_dtype("layer_norm", {"x": source})
-    row, shift = (
-        None if each is None else _row(each, name, source)
-        for each, name in ((weight, "weight"), (bias, "bias"))
+    row, shift, to = (
+        None if each is None else as_numpy(each, name)
+        for each, name in zip((weight, bias, out), names)
     )
-    result, to = place_for("layer_norm", out, x, source.shape, dtype)
-    if to.size == 0:
-        return result
-    for (first, last), matrices in launches((_as_rows(source), _as_rows(to))):
-        rows, columns = first.shape[-2:]
-        constants = (SUMS[dtype], _width(columns))
-        layer_norm_rows[rows, matrices](first, row, shift, last, float(eps), *constants)
-    return result
+
+    def make() -> Plan:
+        _check_row(row, "weight", source)
+        _check_row(shift, "bias", source)
+        return _plan("layer_norm", layer_norm_rows, source, to, rows=2)
+
+    plan = _layer_norm.find((kind(source), kind(row), kind(shift), kind(to)), make)
+    return plan.run(x, out, to, (source, row, shift), float(eps))
 
 
-def _row(given: Any, name: str, x: Numbers) -> Numbers:
-    """A row that is multiplied by or added.
+_softmax, _layer_norm = Plans[Plan](), Plans[Plan]()
+
+
+def _plan(
+    function: str, kernel: Kernel, x: Numbers, to: Numbers | None, rows: int = 0
+) -> Plan:
+    """Check a call, and decide how calls of its kind are done.
+
+    Args:
+        function: what an error calls it.
+        kernel: takes x, rows that are the same for all, the result.
+        x: the argument.
+        to: where the result goes; None: to a new array.
+        rows: how many rows the kernel takes.
+    """
+    dtype = common_dtype(function, {"x": x})
+    check_place(function, to, x.shape)
+    if x.size == 0:
+        return Plan(x.shape, dtype, None)
+    place = np.empty(x.shape, dtype.numpy) if to is None else to
+    matrix = as_row if x.ndim == 1 else itself
+    (view, last), loops, matrices = split_batch((matrix(x), matrix(place)))
+    views = (chain(matrix, view), *[None] * rows, chain(matrix, last))
+    grid = (matrix(x).shape[-2], matrices, 1)
+    constants = (SUMS[dtype], _width(x.shape[-1]))
+    return Plan(x.shape, dtype, Launch(kernel, views, loops, grid, constants))
+
+
+def _check_row(row: Numbers | None, name: str, x: Numbers) -> None:
+    """Refuse a row to multiply by or add that does not fit.
 
     Raises:
         LaunchError: its length is not that of a row of x, or it is wider than the sums.
     """
-    row = as_numpy(given, name)
+    if row is None:
+        return
     if row.shape != x.shape[-1:]:
         problem = f"`{name}` is {row.shape}, but a row of x is {x.shape[-1:]}"
         raise wrong_shape("layer_norm", problem, "pass one number for each column")
     dtype = dtype_of(row, name)
     if dtype not in SUMS or dtype.bits > SUMS[dtype_of(x, "x")].bits:
         common_dtype("layer_norm", {"x": x, name: row})
-    return row
-
-
-def _as_rows(x: Numbers) -> Numbers:
-    """A vector as a matrix of one row."""
-    return x[None, :] if x.ndim == 1 else x
 
 
 def _width(columns: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,16 +21,14 @@ from xetl.ops.batches import (
     split_batch,
     transposed,
 )
+from xetl.ops.calls import Launch
 from xetl.ops.operands import Numbers, dtype_of
 from xetl.ops.product import ACTIVATIONS, product
 from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
-from xetl.runtime.grid import Grid
-from xetl.runtime.launcher import REFUSED, Shortcut, remember, try_shortcuts
 from xetl.runtime.overlap import overlaps_itself
 
-# Elements of tables, not computed: a compiled kernel knows its constants by identity.
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
 STREAMED = 4
@@ -120,7 +118,39 @@ def _smallest(sizes: tuple[int, ...], extent: int) -> int:
     return next((size for size in sizes if size >= extent), sizes[-1])
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Method:
+    """Which launches make a product.
+
+    Attributes:
+        swaps: whether the kernel makes the transposed product: then b comes first.
+        packs: whether b may come prepacked.
+        launch: of a, b, out and bias, in the kernel's order.
+    """
+
+    swaps: bool
+    packs: bool
+    launch: Launch
+
+    def run(
+        self,
+        a: Numbers,
+        b: Numbers,
+        out: Numbers,
+        bias: Numbers | None,
+        packed: Prepacked | None,
+    ) -> None:
+        """Compute the product."""
+        if out.size == 0:
+            return
+        operands = (b, a) if self.swaps else (a, b)
+        arrays = self.launch.seen((*operands, out, bias))
+        if packed is not None and self.packs:
+            arrays[1] = packed.over(arrays[1])
+        self.launch.run_seen(arrays)
+
+
+class ProductPlan(NamedTuple):
     """How calls of one kind are done.
 
     Attributes:
@@ -134,61 +164,6 @@ class Plan(NamedTuple):
     method: Method
 
 
-@dataclass
-class Method:
-    """Which launches make a product.
-
-    Attributes:
-        views: what the kernel is given in place of a, b and out.
-        swaps: whether it makes the transposed product: then b comes first.
-        loops: extents of the dimensions that are gone through here.
-        packs: whether b may come prepacked.
-        grid: of each launch.
-        constants: the compile-time arguments.
-        shortcuts: launches that succeeded.
-    """
-
-    views: Views
-    swaps: bool
-    loops: Shape
-    packs: bool
-    grid: Grid
-    constants: tuple[Any, ...]
-    shortcuts: tuple[Shortcut, ...] = ()
-
-    def run(
-        self,
-        a: Numbers,
-        b: Numbers,
-        out: Numbers,
-        bias: Numbers | None,
-        packed: Prepacked | None,
-    ) -> None:
-        """Compute the product."""
-        if out.size == 0:
-            return
-        view_a, view_b, view_out = self.views
-        a, b, out = view_a(a), view_b(b), view_out(out)
-        if self.loops:
-            for index in np.ndindex(self.loops):
-                self._launch(a[index], b[index], out[index], bias)
-        elif packed is not None and self.packs:
-            self._launch(a, packed.over(b), out, bias)
-        else:
-            self._launch(a, b, out, bias)
-
-    def _launch(
-        self, a: Numbers, b: Numbers | Prepacked, out: Numbers, bias: Numbers | None
-    ) -> None:
-        left, right = (b, a) if self.swaps else (a, b)
-        args = (left, right, out, bias, *self.constants)
-        if try_shortcuts(self.shortcuts, self.grid, args, {}) is not REFUSED:
-            return
-        _, new = product.launch_anew(self.grid, args, {})
-        if new is not None:
-            self.shortcuts = remember(self.shortcuts, new)
-
-
 def make_plan(
     a: Numbers,
     b: Numbers,
@@ -197,7 +172,7 @@ def make_plan(
     activation: str | None,
     is_number: bool,
     is_packed: bool,
-) -> Plan:
+) -> ProductPlan:
     """Check a call, and decide how calls of its kind are done.
 
     Args:
@@ -226,7 +201,7 @@ def make_plan(
         check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
     function = find_activation(activation)
     method = _choose_method(a, b, out, function, dtypes.sums, is_packed)
-    return Plan(shape, dtypes.result, method)
+    return ProductPlan(shape, dtypes.result, method)
 
 
 def find_activation(name: object) -> object:
@@ -294,8 +269,11 @@ def _choose_method(
     tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
     bias_dim = 0 if swaps else 1
     constants = (function, bias_dim, is_column, sums, *tiles[:3])
-    packs = not swaps and tiles.rows > STREAMED and right.ndim == 2
-    return Method(views, swaps, loops, packs, tiles.grid, constants)
+    packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
+    view_a, view_b, view_out = views
+    order = (view_b, view_a) if swaps else (view_a, view_b)
+    launch = Launch(product, (*order, view_out, None), loops, tiles.grid, constants)
+    return Method(swaps, packs, launch)
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:
