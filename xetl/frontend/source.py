@@ -1,15 +1,13 @@
 """The syntax tree of a Python function, with the positions of the user's file.
 
 The whole file is parsed, not the lines of the function: dedenting fails on lines that
-continue under-indented, and positions would have to be shifted.  ``linecache`` also
-knows notebooks and whatever an ``exec`` registered there.
+continue under-indented, and positions would have to be shifted.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import linecache
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from types import CodeType
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
 from xetl.errors import SyntaxNotSupportedError
+from xetl.language.source_lines import lines_of
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 
@@ -64,10 +63,10 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
             f"`{code.co_name}` is an `async` function, which is not part of the kernel"
             " language",
             code="X0402",
-            **_head(code),
+            **_head(code, lines_of(function)),
             help="write `def`: launches return at once with `wait=False`",
         )
-    file = _parse_file(code.co_filename, function.__globals__, code.co_name)
+    file = _parse_file(code.co_filename, lines_of(function), code.co_name)
     candidates = [
         node
         for node in file.functions.get(code.co_firstlineno, [])
@@ -87,9 +86,7 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
     return FunctionSource(file, candidates[0])
 
 
-def _parse_file(path: str, namespace: dict[str, Any], name: str) -> SourceFile:
-    linecache.checkcache(path)  # a reloaded module has new lines
-    lines = linecache.getlines(path, namespace)
+def _parse_file(path: str, lines: list[str], name: str) -> SourceFile:
     known = _PARSED.get(path)
     if known is not None and known.lines is lines:
         return known
@@ -129,10 +126,10 @@ class _Place(TypedDict):
     source_line: NotRequired[str]
 
 
-def _head(code: CodeType) -> _Place:
+def _head(code: CodeType, lines: list[str]) -> _Place:
     """Where ``def`` and the name of a function stand."""
-    for line in range(code.co_firstlineno, code.co_firstlineno + 50):
-        text = linecache.getline(code.co_filename, line)
+    first = code.co_firstlineno
+    for line, text in enumerate(lines[first - 1 : first + 49], first):
         found = re.search(rf"(async\s+)?def\s+{code.co_name}\b", text)
         if found:
             start, end = found.span()

@@ -9,7 +9,6 @@ their attributes and elements, each of which is a value again.
 
 from __future__ import annotations
 
-import linecache
 from enum import Enum
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, cast
@@ -19,6 +18,7 @@ import numpy as np
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
+from xetl.language.source_lines import lines_of
 
 _PRINTED = (
     *(int, float, complex, bool, str, bytes),
@@ -118,8 +118,7 @@ def source_text(fn: Any) -> str:
     harm.
     """
     code: CodeType = fn.__code__
-    linecache.checkcache(code.co_filename)
-    lines: list[str] = linecache.getlines(code.co_filename, fn.__globals__)
+    lines = lines_of(fn)
     first, last = code.co_firstlineno - 1, _last_line(code)
     if not first < last <= len(lines):
         return fn.__name__  # typed at a prompt

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from xetl.errors import LaunchError
+from xetl.language.source_lines import keep_lines
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,6 +81,8 @@ class Function(Generic[P, R]):
 
     def __init__(self, fn: Callable[P, R]) -> None:
         self.fn = fn
+        if hasattr(fn, "__code__"):
+            keep_lines(fn)
         functools.update_wrapper(cast("Callable[P, R]", self), fn)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

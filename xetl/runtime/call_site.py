@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
 import warnings
@@ -11,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import TypeVar
 
 from xetl.errors import InternalError, LaunchError, XetlError
+from xetl.language.source_lines import lines_of_code
 
 E = TypeVar("E", bound=XetlError)
 
@@ -70,7 +70,8 @@ def _locate(error: XetlError, frame: FrameType) -> None:
     error.file = code.co_filename
     error.line = line or frame.f_lineno
     error.function = code.co_name
-    source = linecache.getline(error.file, error.line)
+    lines = lines_of_code(code, frame.f_globals)
+    source = lines[error.line - 1] if error.line <= len(lines) else ""
     error.source_line = source or None
     if start is None or end is None or not source:
         error.column = 1

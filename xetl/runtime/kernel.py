@@ -17,6 +17,7 @@ from typing import Any, cast, overload
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam, Signature
+from xetl.language.source_lines import keep_lines
 from xetl.runtime import interpret, report
 from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import at_caller
@@ -78,7 +79,7 @@ class Kernel:
             raise LaunchError(
                 f"a kernel is made of a function, not of {fn!r}", code="X0809"
             )
-        self.fn = fn
+        self.fn = keep_lines(fn)
         self.grid = grid
         self.subgroups = _checked_subgroups(fn.__name__, subgroups)
         if self.subgroups is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.operation import constexpr
+from xetl.language.source_lines import lines_of
 
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
 """Names that mean something else in a launch."""
@@ -108,16 +108,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> None:
-    code = getattr(fn, "__code__", None)
-    place: dict[str, Any] = {}
-    if code is not None:
-        place = _place_of(code, parameter.name)
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise LaunchError(
             f"`{parameter}` cannot be a parameter of the kernel `{fn.__name__}`",
             code="X0809",
             help="name each parameter; optional ones may default to None",
-            **place,
+            **_place_of(fn, parameter.name),
         )
     if parameter.name in RESERVED:
         raise LaunchError(
@@ -125,15 +121,18 @@ def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> 
             "it means something in a launch",
             code="X0809",
             help=f"reserved are {_listed(RESERVED)}; give it another name",
-            **place,
+            **_place_of(fn, parameter.name),
         )
 
 
-def _place_of(code: CodeType, name: str) -> dict[str, Any]:
+def _place_of(fn: Callable[..., Any], name: str) -> dict[str, Any]:
     """Where a parameter stands in its function, by its name after ``def``."""
-    head = ""
-    for line in range(code.co_firstlineno, code.co_firstlineno + 50):
-        text = linecache.getline(code.co_filename, line)
+    code: CodeType | None = getattr(fn, "__code__", None)
+    if code is None:
+        return {}
+    lines = lines_of(fn)
+    head, first = "", code.co_firstlineno
+    for line, text in enumerate(lines[first - 1 : first + 49], first):
         start = re.search(r"\bdef\b.*?\(", text) if not head else None
         found = re.compile(rf"\b{name}\b").search(text, start.end() if start else 0)
         head += start[0] if start else ""

@@ -1,0 +1,105 @@
+"""The lines of the file, notebook cell or command line a function was written in.
+
+`linecache` knows files, notebooks and what a user registers there. Beside these,
+Python keeps the text of ``python -c`` among its arguments and that of a redirected
+standard input in the file it came from; since 3.13 it keeps both by itself. Texts of
+such names are taken only if the very function is in them: ``<string>`` is also what
+``exec`` calls its texts. The decorators keep the lines, since the next text of that
+name may replace them.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from textwrap import dedent
+from types import CodeType
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KEPT = "__xetl_lines__"
+_COMMAND, _INPUT = "<string>", "<stdin>"
+_ANNOTATIONS = 0x1000000
+"""The flag of code behind ``from __future__ import annotations``."""
+
+
+def keep_lines(fn: F) -> F:
+    """Note the lines of a function that is in no file, as long as they are known."""
+    if _is_no_file(fn.__code__.co_filename):
+        lines = lines_of_code(fn.__code__, fn.__globals__)
+        if lines:
+            fn.__dict__[_KEPT] = lines
+    return fn
+
+
+def lines_of(fn: Callable[..., Any]) -> list[str]:
+    """All lines, each with its line break; none if they are not known."""
+    kept: Any = getattr(fn, _KEPT, None)
+    if kept is not None:
+        return cast("list[str]", kept)
+    return lines_of_code(fn.__code__, getattr(fn, "__globals__", None))
+
+
+def lines_of_code(code: CodeType, names: Mapping[str, Any] | None) -> list[str]:
+    """As `lines_of`, of the code of a function or module with these globals."""
+    path = code.co_filename
+    linecache.checkcache(path)  # a reloaded module has new lines
+    found = linecache.getlines(path, cast("Any", names))
+    if path not in (_COMMAND, _INPUT):
+        return found or _kept_by_python(code)
+    if found and _holds("".join(found), code):
+        return found
+    found = _kept_by_python(code)
+    if found:
+        return found
+    texts = _commands() if path == _COMMAND else _redirected()
+    text = next((each for each in texts if _holds(each, code)), "")
+    return text.splitlines(keepends=True)
+
+
+def _is_no_file(path: str) -> bool:
+    return path.startswith("<") and path.endswith(">")
+
+
+def _kept_by_python(code: CodeType) -> list[str]:
+    """What Python 3.13 and later keep of the prompt, ``-c`` and standard input."""
+    find: Any = getattr(linecache, "_getlines_from_code", None)
+    lines: Any = find(code) if find is not None else None
+    return list(cast("list[str]", lines)) if lines else []
+
+
+def _commands() -> Iterator[str]:
+    """What may be the text of ``python -c``; newer versions take off its indent."""
+    for text in sys.orig_argv[1:]:
+        if "\n" in text or ":" in text:
+            yield text + "\n"
+            yield dedent(text) + "\n"
+
+
+def _redirected() -> Iterator[str]:
+    """The file that standard input is; a pipe gave what it had."""
+    with suppress(OSError):
+        status = os.fstat(0)
+        if stat.S_ISREG(status.st_mode):
+            yield os.pread(0, status.st_size, 0).decode(errors="replace")
+
+
+def _holds(text: str, code: CodeType) -> bool:
+    """Whether a text has this very code in it."""
+    try:
+        future = code.co_flags & _ANNOTATIONS
+        whole = compile(text, code.co_filename, "exec", future, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    rest = [whole]
+    while rest:
+        each = rest.pop()
+        if each == code:
+            return True
+        rest += [c for c in each.co_consts if isinstance(c, CodeType)]
+    return False
