@@ -5,8 +5,9 @@
     python -m tests.same_code --show --quick --only sg_gemm_f32 --targets avx2
 
 The first writes a digest of each kernel of the corpus after each pass and of its LLVM
-IR, for each target; the second says which first differ, and exits with 1. What the
-third prints, of two checkouts, is for `diff`. An error of the compiler is a result too.
+IR, for each target; the second says which first differ, and exits with 1. A pass that
+changes nothing may be in one of them only. What the third prints, of two checkouts, is
+for `diff`. An error of the compiler is a result too.
 """
 
 from __future__ import annotations
@@ -57,6 +58,15 @@ def digests(entries: list[Entry], targets: list[str]) -> Iterator[tuple[str, str
                 for name, text in stages(entry, target)
             ]
             yield f"{target}\t{entry.name}", "\t".join(found)
+
+
+def changes(text: str) -> str:
+    """The stages that changed something: a pass that did not may be new, or gone."""
+    kept: list[str] = []
+    for each in text.split("\t"):
+        if not kept or each.split()[-1] != kept[-1].split()[-1]:
+            kept.append(each)
+    return "\t".join(kept)
 
 
 def first_difference(one: str, other: str) -> str:
@@ -112,9 +122,10 @@ def compare(before: dict[str, str], found: dict[str, str]) -> int:
     for name in sorted(gone):
         print(f"only {'before' if name in before else 'now'}: {name}")
     both = before.keys() & found.keys()
-    changed = [name for name in both if before[name] != found[name]]
+    pairs = {name: (changes(before[name]), changes(found[name])) for name in both}
+    changed = [name for name, (old, new) in pairs.items() if old != new]
     for name in sorted(changed):
-        print(f"{first_difference(before[name], found[name])}: {name}")
+        print(f"{first_difference(*pairs[name])}: {name}")
     print(f"{len(changed)} differ, {len(gone)} are not in both")
     return int(bool(changed or gone))
 

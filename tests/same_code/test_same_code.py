@@ -24,6 +24,12 @@ def test_changes_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "llvm 3: avx2\tk" in printed
 
 
+def test_a_pass_that_changes_nothing_may_be_new() -> None:
+    before = {"avx2\tk": "cse 1\tloops 2\tllvm 3"}
+    assert compare(before, {"avx2\tk": "cse 1\tnew 1\tloops 2\tllvm 3"}) == 0
+    assert compare(before, {"avx2\tk": "cse 1\tnew 4\tloops 2\tllvm 3"}) == 1
+
+
 def test_the_first_difference_is_named() -> None:
     assert first_difference("a 1\tb 2\tc 3", "a 1\tb 4\tc 5") == "b 4"
     assert first_difference("a 1", "a 1\tb 2") == "number of stages"

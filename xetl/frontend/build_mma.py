@@ -8,9 +8,11 @@ from xetl.frontend.arguments import Call
 from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import maps_of
 from xetl.frontend.types import Shape, Vector, describe, element_type, show_shape
-from xetl.language.dtypes import DType, f32, f64, i32
+from xetl.language.dtypes import DType, f8e4m3, f8e5m2, f32, f64, i8, i32, u8
 
 _ACCUMULATORS = {
+    "f8e4m3": f32,
+    "f8e5m2": f32,
     "f16": f32,
     "bf16": f32,
     "f32": f32,
@@ -18,6 +20,9 @@ _ACCUMULATORS = {
     "i8": i32,
     "u8": i32,
 }
+_MIXED = ({i8, u8}, {f8e4m3, f8e5m2})
+"""Dtypes of which the two sides may have different ones."""
+
 _PRECISIONS = (None, "tf32", "bf16x3")
 
 
@@ -28,7 +33,7 @@ def _tile_mma(call: Call) -> Vector:
     accumulator = _check(call, a, b)
     shape = _product(a.shape, b.shape)
     if c is not None:
-        _check_c(call, c, shape, accumulator)
+        check_addend(call, c, shape, accumulator)
     wg, _ = maps_of(call, "wg_map", shape)
     op = xetile.TileMmaOp(
         a.ssa,
@@ -80,7 +85,7 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
     if a.shape[1::2] != b.shape[0::2]:
         raise _inner_extents(call, a, b)
     accumulator = _ACCUMULATORS.get(a.dtype.name)
-    mixed = {a.dtype.name, b.dtype.name} == {"i8", "u8"}
+    mixed = any({a.dtype, b.dtype} <= each for each in _MIXED)
     if accumulator is None or (a.dtype != b.dtype and not mixed):
         raise call.error(
             TileTypeError,
@@ -89,8 +94,8 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
             "b" if accumulator else "a",
             label=f"is {describe(b if accumulator else a)}",
             notes=[_made(call, "b", b)],
-            help="both sides need one dtype of f16, bf16, f32, f64, i8, u8:"
-            " convert with `.to(...)`",
+            help="both sides need one dtype of f16, bf16, f32, f64, i8, u8, f8e4m3,"
+            " f8e5m2: convert with `.to(...)`",
         )
     return accumulator
 
@@ -138,13 +143,20 @@ def _made(call: Call, name: str, operand: Vector) -> str | None:
     return operand.origin.note() if operand.origin else None
 
 
-def _check_c(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
+def check_addend(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
+    """Check what a product adds to.
+
+    Raises:
+        TileShapeError: it has not the shape of the product.
+        TileTypeError: it has not the accumulator's dtype.
+    """
     if c.shape != shape:
         blocked = "" if len(shape) == 2 else ", packed alike"
         raise call.error(
             TileShapeError,
             "X0201",
-            f"`tile_mma` gives {show_shape(shape)}, but adds to {show_shape(c.shape)}",
+            f"`{call.name}` gives {show_shape(shape)}, but adds to"
+            f" {show_shape(c.shape)}",
             "c",
             label=f"is {describe(c)}",
             help=f"make the accumulator with xetile.zeros({_flat(shape)}, {dtype})"
@@ -154,7 +166,7 @@ def _check_c(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
         raise call.error(
             TileTypeError,
             "X0314",
-            f"`tile_mma` accumulates in {dtype}, but adds to {c.dtype}",
+            f"`{call.name}` accumulates in {dtype}, but adds to {c.dtype}",
             "c",
             label=f"is {describe(c)}",
             help=f"make the accumulator with xetile.zeros({shape}, {dtype}) and"

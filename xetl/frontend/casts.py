@@ -248,7 +248,7 @@ def _convert(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
 
 def _convert_float(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
     target = vector_type(value.shape, dtype)
-    if value.dtype.bits == dtype.bits:  # f16 and bf16: by way of f32
+    if value.dtype.bits == dtype.bits:  # by way of f32, which holds all of both
         wide = ctx.emit(arith.ExtfOp(value.ssa, vector_type(value.shape, f32)))
         return ctx.emit(arith.TruncfOp(wide, target))
     cast = arith.ExtfOp if value.dtype.bits < dtype.bits else arith.TruncfOp

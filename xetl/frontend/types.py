@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -43,6 +45,8 @@ I1 = IntegerType(1)
 I64 = IntegerType(64)
 
 _FLOATS = {
+    "f8e4m3": Float8E4M3FNType(),
+    "f8e5m2": Float8E5M2Type(),
     "f16": Float16Type(),
     "bf16": BFloat16Type(),
     "f32": Float32Type(),

@@ -24,9 +24,13 @@ __all__ = [
     "bf16",
     "bfloat16",
     "bool_",
+    "f8e4m3",
+    "f8e5m2",
     "f16",
     "f32",
     "f64",
+    "float8_e4m3fn",
+    "float8_e5m2",
     "float16",
     "float32",
     "float64",
@@ -124,9 +128,9 @@ def _name_of(dtype: DTypeLike) -> str:
 
 @functools.cache
 def _numpy_dtype(name: str) -> np.dtype[Any]:
-    if name == "bf16":
-        # Not at the top: most programs never meet bf16 and imports must stay short.
-        return np.dtype(import_whole("ml_dtypes").bfloat16)
+    if name in _ML_DTYPES:
+        # Not at the top: most programs never meet these and imports must stay short.
+        return np.dtype(getattr(import_whole("ml_dtypes"), _ML_DTYPES[name]))
     return np.dtype(_NUMPY_NAMES[name])
 
 
@@ -139,6 +143,8 @@ u8 = DType("u8", 8, "u")
 u16 = DType("u16", 16, "u")
 u32 = DType("u32", 32, "u")
 u64 = DType("u64", 64, "u")
+f8e4m3 = DType("f8e4m3", 8, "f")
+f8e5m2 = DType("f8e5m2", 8, "f")
 f16 = DType("f16", 16, "f")
 bf16 = DType("bf16", 16, "f")
 tf32 = DType("tf32", 32, "f")
@@ -150,8 +156,15 @@ bool_ = i1
 int8, int16, int32, int64 = i8, i16, i32, i64
 uint8, uint16, uint32, uint64 = u8, u16, u32, u64
 float16, bfloat16, tfloat32, float32, float64 = f16, bf16, tf32, f32, f64
+float8_e4m3fn, float8_e5m2 = f8e4m3, f8e5m2
 
-ALL = (i1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, tf32, f32, f64, index)
+SMALL_FLOATS = (f8e4m3, f8e5m2)
+"""Types of memory: what is computed with them is computed in f32."""
+
+ALL = (
+    *(i1, i8, i16, i32, i64, u8, u16, u32, u64),
+    *(*SMALL_FLOATS, f16, bf16, tf32, f32, f64, index),
+)
 
 _NUMPY_NAMES = {
     "i1": "bool",
@@ -169,14 +182,21 @@ _NUMPY_NAMES = {
     "f64": "float64",
     "index": "int64",
 }
+_ML_DTYPES = {
+    "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+}
 _LONG_NAMES = {
-    name: dtype
+    (_NUMPY_NAMES | _ML_DTYPES)[dtype.name]: dtype
     for dtype in ALL
     if dtype not in (tf32, index)
-    for name in [_NUMPY_NAMES.get(dtype.name, "bfloat16")]
 }
-BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in ALL} | _LONG_NAMES
-"""Every name a dtype goes by: ours, NumPy's and torch's."""
+_MLIR_NAMES = {"f8E4M3FN": f8e4m3, "f8E5M2": f8e5m2}
+BY_NAME: dict[str, DType] = (
+    {dtype.name: dtype for dtype in ALL} | _LONG_NAMES | _MLIR_NAMES
+)
+"""Every name a dtype goes by: ours, NumPy's, torch's and MLIR's."""
 
 _SIGNED = {8: i8, 16: i16, 32: i32, 64: i64}
 
@@ -186,7 +206,8 @@ def promote(left: DType, right: DType) -> DType:
 
     Raises:
         TileTypeError: the pair has no common type: i1 with a number, f16 with
-            bf16, u64 with a signed integer, tf32 with anything else.
+            bf16, f8e4m3 with f8e5m2, u64 with a signed integer, tf32 with anything
+            else.
     """
     if left == right:
         return left
@@ -200,7 +221,7 @@ def promote(left: DType, right: DType) -> DType:
 
 
 def _promote_floats(left: DType, right: DType) -> DType:
-    if {left, right} == {f16, bf16}:
+    if {left, right} in ({f16, bf16}, {*SMALL_FLOATS}):
         raise _no_common(left, right, "neither holds all values of the other")
     if tf32 in (left, right):
         raise _no_common(left, right, "tf32 is an operand of tile_mma only")

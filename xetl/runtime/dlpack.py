@@ -31,6 +31,9 @@ CPU = 1
 _READONLY, _COPIED = 1, 2
 _BOOL = 6
 _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", _BOOL: "i"}
+_SMALL_FLOATS = {10: "f8e4m3", 12: "f8e5m2"}
+"""Of eight bits.  Source: DLPack 1.1, DLDataTypeCode."""
+
 _MAJOR = 1
 """The version whose capsules are asked for."""
 
@@ -201,7 +204,7 @@ def _is_mapped(low: int, high: int) -> bool:
 
 def _dtype_name(tensor: Any) -> str | None:
     if tensor.lanes != 1 or tensor.code not in _CODES:
-        return None
+        return _SMALL_FLOATS.get(tensor.code) if tensor.lanes == 1 else None
     if tensor.code == _BOOL and tensor.bits != 8:
         return None
     bits = 1 if tensor.code == _BOOL else tensor.bits

@@ -16,7 +16,10 @@ from xetl.errors import LaunchError, TileTypeError
 from xetl.language.dtypes import DType, bf16
 from xetl.runtime import usm
 
-SUPPORTED = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64"
+SUPPORTED = (
+    "bool, int8 to int64, uint8 to uint64, float8_e4m3fn, float8_e5m2, float16,"
+    " bfloat16, float32, float64"
+)
 """Dtypes of arrays."""
 
 
@@ -139,6 +142,11 @@ def _as_array(torch: Any, tensor: Any) -> Any:
         raise TypeError
     if tensor.dtype is torch.bfloat16:  # which NumPy does not know by itself
         return tensor.view(torch.int16).numpy().view(bf16.numpy)
+    if tensor.dtype.itemsize == 1 and tensor.dtype.is_floating_point:
+        dtype = _of_torch(str(tensor.dtype))
+        if dtype is None:
+            raise TypeError
+        return tensor.view(torch.uint8).numpy().view(dtype.numpy)
     return tensor.numpy()
 
 

@@ -21,7 +21,7 @@ from xetl.backend import ArrayView
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.errors import LaunchError
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import BY_NAME, DType
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.arrays import describe_if_array, unit_dim
 from xetl.runtime.overlap import same_view
@@ -141,7 +141,8 @@ def _array(name: str, type_: MemRefType[Attribute], given: Any) -> ArrayView:
     if view is None:
         raise _wrong_kind(name, type_, given)
     element = str(type_.element_type)
-    names = (element, "i64") if element == "index" else (element, f"u{element[1:]}")
+    own = BY_NAME[element].name if element in BY_NAME else element
+    names = (own, "i64") if element == "index" else (own, f"u{element[1:]}")
     if element == "tf32":
         names = ("f32",)
     if view.dtype.name not in names:

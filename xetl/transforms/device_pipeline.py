@@ -14,6 +14,7 @@ from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
+from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.insert_prefetches import InsertPrefetchesPass
@@ -42,6 +43,7 @@ def device_passes(
     return [
         DropBreakpointsPass(),
         InlineCallsPass(),
+        ExpandSmallFloatsPass(),
         NormalizeTilesPass(),
         CanonicalizePass(),
         CSEPass(),

@@ -18,6 +18,7 @@ from xetl.language.ops.order import *
 from xetl.language.ops.program import *
 from xetl.language.ops.random import *
 from xetl.language.ops.reductions import *
+from xetl.language.ops.scaled import *
 from xetl.language.ops.scans import *
 from xetl.language.ops.tiles import *
 from xetl.language.ops.vectors import *

@@ -14,6 +14,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.legalize_vectors import LegalizeVectorsPass
@@ -84,6 +85,7 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
         InlineCallsPass(),
+        ExpandSmallFloatsPass(),
         LegalizeVectorsPass(),
         ExpandTextFormsPass(),
         CollapseVectorsPass(),

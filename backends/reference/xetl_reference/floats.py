@@ -1,6 +1,6 @@
 """Float arithmetic, comparisons and select of `arith`.
 
-f16 and bf16 are computed in f32 and rounded once; f32 and f64 are what
+f8, f16 and bf16 are computed in f32 and rounded once; f32 and f64 are what
 NumPy gives, which is IEEE. Source: MLIR, `arith`.
 """
 
@@ -13,6 +13,8 @@ import numpy as np
 
 from xetl_reference.values import (
     BF16,
+    F8E4M3,
+    F8E5M2,
     F32,
     F64,
     Array,
@@ -108,7 +110,7 @@ MEANINGS: dict[str, Meaning] = {
 
 
 def widen(values: Array) -> Array:
-    """f16 and bf16 as f32, others as they are."""
+    """f8, f16 and bf16 as f32, others as they are."""
     return values.astype(F32) if is_narrow(values.dtype) else values
 
 
@@ -116,9 +118,9 @@ def narrow(values: Array, dtype: DType) -> Array:
     """Round to ``dtype``, to nearest even, once."""
     if values.dtype == dtype:
         return values
-    if values.dtype == F64 and dtype == BF16:
+    if values.dtype == F64 and dtype in (BF16, F8E4M3, F8E5M2):
         # ml_dtypes goes by way of f32 and would round twice.
-        return round_to_odd(values).astype(BF16)
+        return round_to_odd(values).astype(dtype)
     return values.astype(dtype)
 
 
@@ -144,7 +146,7 @@ def round_to_tf32(values: Array) -> Array:
 
 
 def in_f32(function: Function, dtype: DType) -> Function:
-    """``function`` of floats, computed in f32 for the 16-bit types."""
+    """``function`` of floats, computed in f32 for narrower types."""
     if not is_narrow(dtype):
         return function
 

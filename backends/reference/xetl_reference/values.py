@@ -1,7 +1,7 @@
 """What a value of the IR is in Python, and constants as such values.
 
 A vector is a NumPy array of its shape; integers have no sign in the IR and are kept
-signed here, i1 is NumPy's bool, bf16 comes from ml_dtypes. A scalar integer, an
+signed here, i1 is NumPy's bool, bf16 and f8 come from ml_dtypes. A scalar integer, an
 address or an `index` is a Python int (signed, within its width), a scalar i1 a Python
 bool, a scalar float a NumPy scalar. Source: docs/xetile.md, section 1.
 """
@@ -17,6 +17,8 @@ import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
     DenseIntOrFPElementsAttr,
+    Float8E4M3FNType,
+    Float8E5M2Type,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -40,6 +42,8 @@ Binary: TypeAlias = Callable[[Any, Any], Any]
 Meaning: TypeAlias = Callable[[Any], Function]
 """The function of an operation, chosen by its types and attributes once."""
 
+F8E4M3: DType = np.dtype(ml_dtypes.float8_e4m3fn)
+F8E5M2: DType = np.dtype(ml_dtypes.float8_e5m2)
 BF16: DType = np.dtype(ml_dtypes.bfloat16)
 BOOL: DType = np.dtype(np.bool_)
 F16: DType = np.dtype(np.float16)
@@ -48,6 +52,8 @@ F64: DType = np.dtype(np.float64)
 I64: DType = np.dtype(np.int64)
 
 _FLOATS: dict[type[Attribute], DType] = {
+    Float8E4M3FNType: F8E4M3,
+    Float8E5M2Type: F8E5M2,
     BFloat16Type: BF16,
     Float16Type: F16,
     Float32Type: F32,
@@ -96,7 +102,7 @@ def bits_of(dtype: DType) -> int:
 
 def is_narrow(dtype: DType) -> bool:
     """Whether arithmetic on the type is done in f32."""
-    return dtype in (F16, BF16)
+    return dtype in (F16, BF16, F8E4M3, F8E5M2)
 
 
 def is_tf32(type_: Attribute) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import Float8E4M3FNType, Float8E5M2Type, VectorType
 from xdsl.ir import Attribute
 
 from ..base import check
@@ -47,8 +47,10 @@ def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
         result.get_shape() == shape,
         f"the product has shape {shape}, the result {result.get_shape()}",
     )
+    small = (Float8E4M3FNType, Float8E5M2Type)
     check(
-        a.element_type == b.element_type,
+        a.element_type == b.element_type
+        or (isinstance(a.element_type, small) and isinstance(b.element_type, small)),
         f"both sides need one element type, found {a.element_type} "
         f"and {b.element_type}",
     )

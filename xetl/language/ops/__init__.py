@@ -8,6 +8,7 @@ from xetl.language.ops import (
     program,
     random,
     reductions,
+    scaled,
     scans,
     tiles,
     vectors,
@@ -19,6 +20,7 @@ from xetl.language.ops.order import *
 from xetl.language.ops.program import *
 from xetl.language.ops.random import *
 from xetl.language.ops.reductions import *
+from xetl.language.ops.scaled import *
 from xetl.language.ops.scans import *
 from xetl.language.ops.tiles import *
 from xetl.language.ops.vectors import *
@@ -31,6 +33,7 @@ __all__ += order.__all__
 __all__ += program.__all__
 __all__ += random.__all__
 __all__ += reductions.__all__
+__all__ += scaled.__all__
 __all__ += scans.__all__
 __all__ += tiles.__all__
 __all__ += vectors.__all__

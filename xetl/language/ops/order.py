@@ -60,7 +60,7 @@ def _of_bits(bits: Vector, width: int) -> Vector:
 def _key(v: Vector, descending: bool) -> Vector:
     """Signed integers, i32 or i64, in the order wanted of the elements; NaN is last."""
     if v.dtype.is_float:
-        wide = v.to(f32) if v.dtype.bits == 16 else v
+        wide = v.to(f32) if v.dtype.bits < 32 else v
         width = wide.dtype.bits
         bits = wide.to(i64 if width == 64 else i32, bitcast=True)
         key = _of_bits(bits, width)

@@ -86,8 +86,8 @@ def tile_mma(
     """Multiply two matrices and add: ``a @ b + c``.
 
     Args:
-        a: (m, k); f16, bf16, f32, f64, i8 or u8.
-        b: (k, n), dtype as ``a`` (i8 and u8 may mix).
+        a: (m, k); f8e4m3, f8e5m2, f16, bf16, f32, f64, i8 or u8.
+        b: (k, n), dtype as ``a`` (i8 and u8 may mix, and so may f8e4m3 and f8e5m2).
         c: (m, n) of the accumulator's dtype: f32, i32 for 8-bit, f64 for f64;
             zero when absent.  It is not modified.
         wg_map: of the result; those of ``a`` and ``b`` are derived from it.
