@@ -316,7 +316,9 @@ def bind_arguments(
             f" {len(given.positional)} are given",
             rest[0].node,
             label="one too many",
-            help=f"its parameters are {_listed(parameters)}",
+            help=f"its parameters are {_listed(parameters)}"
+            if parameters
+            else f"write `{name}()`",
         )
     known = [p.name for p in parameters if not p.variadic]
     for keyword, arg in given.keywords.items():

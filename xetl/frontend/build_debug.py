@@ -126,6 +126,8 @@ def _device_print(call: Call) -> None:
     text, values = _text(call, "fmt")
     values = [*values, *call.rest]
     wanted = xetile.count_fields(text)
+    if wanted == 0:  # Triton's form: a text, and values behind it
+        text, wanted = " ".join([text, *["{}"] * len(values)]), len(values)
     if wanted is None:
         raise call.error(
             TileTypeError,

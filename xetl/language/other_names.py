@@ -54,6 +54,8 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"
     ),
+    "pow": "write `x ** y`",
+    "xor_sum": 'use xetile.tile_reduce("xor", v, axis)',
     "linspace": "multiply xetile.arange",
 }
 """By name: what stands for an operation that the language does not have."""

@@ -65,7 +65,8 @@ def device_print(fmt: str, *values: Operand) -> None:
     """Print while the kernel runs.
 
     Args:
-        fmt: text known when compiling, with one ``{}`` for each value.
+        fmt: text known when compiling, with one ``{}`` for each value, or with none:
+            then the values follow it.
         values: scalars or vectors.
     """
     ...
