@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
@@ -55,6 +55,7 @@ from .base import (
     print_attributes,
     print_indices,
 )
+from .property_values import default_properties
 from .type_rules import infer_types, plan_types
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
@@ -229,7 +230,13 @@ class _Dictionary(FormatDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print one dictionary."""
-        if self.apart or self.with_keyword:
+        defaults = _defaults_of(op)
+        if defaults:
+            shown = {k: v for k, v in op.properties.items() if defaults.get(k) != v}
+            printer.print_op_attributes(
+                shown | op.attributes, reserved_attr_names=self.hidden
+            )
+        elif self.apart or self.with_keyword:
             shown = op.attributes if self.apart else op.properties | op.attributes
             printer.print_op_attributes(
                 shown, reserved_attr_names=self.hidden, print_keyword=self.with_keyword
@@ -238,6 +245,19 @@ class _Dictionary(FormatDirective):
             print_attributes(printer, op, self.hidden)
         state.last_was_punctuation = False
         state.should_emit_space = True
+
+
+def _defaults_of(op: IRDLOperation) -> dict[str, Attribute]:
+    if getattr(op, "DEFAULTS", None) is None:
+        return {}
+    definition = op.get_irdl_definition()
+    names = [name for name, _ in (*definition.operands, *definition.results)]
+    types: list[list[Attribute]] = []
+    for name in names:
+        field: SSAValue | Sequence[SSAValue] | None = getattr(op, name)
+        values = [field] if isinstance(field, SSAValue) else field or ()
+        types.append([value.type for value in values])
+    return default_properties(type(op), types)
 
 
 @dataclass(frozen=True)
@@ -380,10 +400,11 @@ class Format:
         counts = [len(each) for each in operands]
         types, results = state.operand_types, state.result_types
         try:
-            infer_types(self._steps, types, results, counts)
+            infer_types(self._steps, types, results, counts, state.properties)
         except (TypeError, VerifyException) as error:
             parser.raise_error(str(error), position)
-        properties: dict[str, Attribute] = state.properties
+        defaults = default_properties(op_type, [*types, *results])
+        properties: dict[str, Attribute] = defaults | state.properties
         if self._has_segments:
             properties[SEGMENTS] = DenseArrayBase.from_list(i32, counts)
         return op_type.create(

@@ -36,6 +36,13 @@ def element_type(type_: Attribute) -> Attribute:
     return type_.element_type if is_vector(type_) else type_
 
 
+def element_of(type_: Attribute) -> Attribute:
+    """The element type of a memref; a TypeError if it is none."""
+    if not is_memref(type_):
+        raise TypeError(f"expected a memref, found {type_}")
+    return type_.element_type
+
+
 def shape_of(type_: Attribute) -> tuple[int, ...]:
     """The shape of a vector or memref; of anything else ``()``."""
     if isinstance(type_, VectorType | MemRefType):

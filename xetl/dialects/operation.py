@@ -17,9 +17,10 @@
 
 A class with a ``name`` is defined as `irdl_op_definition` would.  Its constructor takes
 operands by position, then types of results that do not follow (see `type_rules`), then
-other operands and properties by name, ``attributes=`` and ``location=``
-(docs/design/0001-seams.md, section 3).  A property may be given as a Python value (see
-`property_values`), a `MixedList` as integers and values.
+properties and regions in their order; other operands and properties by name,
+``attributes=`` and ``location=`` (docs/design/0001-seams.md, section 3).  Operands that
+are left out are absent, such regions empty.  A property may be given as a Python value
+(see `property_values`), a `MixedList` as integers and values.
 """
 
 from __future__ import annotations
@@ -47,11 +48,13 @@ from xdsl.traits import Commutative
 
 from .assembly import FORMATS, SEGMENTS, format_of
 from .base import MixedList, Value, split_indices
-from .property_values import MAKERS, Maker, maker_of
+from .property_values import MAKERS, Defaults, Maker, default_properties, maker_of
 from .quick_verifier import install_quick_verifier
 from .type_rules import Types, infer_types, is_inferred, plan_types
 
 Operand: TypeAlias = Value | Sequence[Value | int] | None
+Given: TypeAlias = Operand | Attribute | Sequence[Attribute] | Region | int | str
+Lists: TypeAlias = Sequence[str] | Sequence[Sequence[int]]
 
 
 class Common(TypedDict, total=False):
@@ -65,6 +68,7 @@ class XetlOp(IRDLOperation):
     """Base of our operations."""
 
     irdl_options = (ParsePropInAttrDict(),)
+    DEFAULTS: ClassVar[Defaults | None] = None
 
     def __init_subclass__(
         cls,
@@ -101,7 +105,7 @@ class XetlOp(IRDLOperation):
 
     def __init__(
         self,
-        *given: Operand | Attribute | Sequence[Attribute],
+        *given: Given | Lists,
         operands: Sequence[Operand] | None = None,
         result_types: Sequence[Attribute | Sequence[Attribute] | None] | None = None,
         properties: Mapping[str, Attribute | None] | None = None,
@@ -115,16 +119,23 @@ class XetlOp(IRDLOperation):
         # As xDSL's constructor, which takes three times as long for what few need.
         facts = _facts_of(type(self))
         types: Sequence[Any] = ()
+        others: Sequence[Any] = ()
         if operands is None:
-            operands, types = facts.split(given)
+            operands, types, others = facts.split(given)
         known = {k: v for k, v in (properties or {}).items() if v is not None}
+        if others or facts.region_count > len(regions):
+            regions = facts.take_others(others, regions, known)
         if named:
             operands = facts.take_named(operands, named, known)
         if facts.lists:
             operands, known = facts.split_lists(operands, known)
         groups = facts.values(operands)
         if result_types is None:
-            result_types = facts.result_types(groups, types)
+            result_types = facts.result_types(groups, types, known)
+        if self.DEFAULTS is not None:
+            found = [[each.type for each in group] for group in groups]
+            found += [flatten([each], Attribute) for each in result_types]
+            known = default_properties(type(self), found) | known
         if facts.has_segments:
             sizes = [len(group) for group in groups]
             known[SEGMENTS] = DenseArrayBase.from_list(i32, sizes)
@@ -199,6 +210,10 @@ class _Facts:
             for each in found
             if isinstance(each, MixedList)
         }
+        constants = {each.static for each in self.lists.values()}
+        self._positional = [
+            each for each in self._makers.values() if each[0] not in constants
+        ]
         self._always = {
             name
             for name, each in definition.properties.items()
@@ -209,22 +224,44 @@ class _Facts:
             for index, (_, each) in enumerate(definition.results)
             if not is_inferred(each.constr)
         ]
+        self._type_count = len(self._given)
+        kinds = [each for _, each in definition.regions]
+        self.region_count = sum(not isinstance(each, VariadicDef) for each in kinds)
         known = [*operands, *(results[index] for index in self._given)]
         self._steps = plan_types(op_type, known)
         self._result_count = len(results)
 
     def split(
         self, given: Sequence[Any]
-    ) -> tuple[Sequence[Operand], Sequence[Attribute]]:
-        """Arguments as operands, None for those that are left out, and types."""
+    ) -> tuple[Sequence[Operand], Sequence[Attribute], Sequence[Any]]:
+        """Arguments as operands, None for those left out, types, and what follows."""
         count = self._operand_count
         for index, each in enumerate(given[:count]):
-            if isinstance(each, Attribute):
+            if isinstance(each, Attribute | Region):
                 count = index
                 break
-        values, types = given[:count], given[count:]
+        end = count + self._type_count
+        values, types, others = given[:count], given[count:end], given[end:]
         missing = self._operand_count - len(values)
-        return (*values, *[None] * missing) if missing else values, types
+        values = (*values, *[None] * missing) if missing else values
+        return values, types, others
+
+    def take_others(
+        self, others: Sequence[Any], regions: Sequence[Any], known: dict[str, Attribute]
+    ) -> Sequence[Region | Sequence[Region] | None]:
+        """All regions, empty ones for those left out; adds properties to ``known``."""
+        found, rest = list(regions), iter(self._positional)
+        for each in others:
+            if isinstance(each, Region):
+                found.append(each)
+                continue
+            key, make = next(rest, ("", None))
+            if make is None and each is not None:
+                raise TypeError(f"`{self._name}`: too many arguments, {each}")
+            made = make(each) if make is not None else None
+            if made is not None:
+                known[key] = made
+        return [*found, *(Region() for _ in range(self.region_count - len(found)))]
 
     def values(self, operands: Sequence[Operand]) -> list[Sequence[SSAValue]]:
         """The values of each operand of the definition."""
@@ -239,7 +276,10 @@ class _Facts:
         return groups
 
     def result_types(
-        self, operands: Sequence[Sequence[SSAValue]], given: Sequence[Any]
+        self,
+        operands: Sequence[Sequence[SSAValue]],
+        given: Sequence[Any],
+        properties: Mapping[str, Attribute],
     ) -> Sequence[Sequence[Attribute]]:
         """The types of all results, ``given`` those that have no rule."""
         if len(given) != len(self._given):
@@ -250,7 +290,7 @@ class _Facts:
             results[index] = [each] if isinstance(each, Attribute) else each
         if self._steps:
             types: Types = [[value.type for value in group] for group in operands]
-            infer_types(self._steps, types, results, ())
+            infer_types(self._steps, types, results, (), properties)
         return [each or () for each in results]
 
     def take_named(

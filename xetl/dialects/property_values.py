@@ -33,8 +33,24 @@ from .base import dense_i64
 
 Maker: TypeAlias = Callable[[Any], "Attribute | None"]
 
+Defaults: TypeAlias = Callable[[Mapping[str, Attribute]], dict[str, Attribute]]
+"""From the types of operands and results, by name, to properties that texts and callers
+leave out; ``DEFAULTS`` of an operation."""
+
 MAKERS: dict[type[IRDLOperation], Mapping[str, Maker]] = {}
 """What class statements say, by the names of properties."""
+
+
+def default_properties(
+    op_type: type[IRDLOperation], types: Sequence[Sequence[Attribute] | None]
+) -> dict[str, Attribute]:
+    """The properties that follow from the types of all operands, then results."""
+    make: Defaults | None = getattr(op_type, "DEFAULTS", None)
+    if make is None:
+        return {}
+    definition = op_type.get_irdl_definition()
+    names = [name for name, _ in (*definition.operands, *definition.results)]
+    return make({name: each[0] for name, each in zip(names, types) if each})
 
 
 def maker_of(op_type: type[IRDLOperation], name: str, definition: PropertyDef) -> Maker:

@@ -4,6 +4,8 @@
 
     rhs = operand_def(like("lhs"))
     result = result_def(like("lhs", boolean_like))
+    result = result_def(like("source", "permutation", permuted))  # of a property, too
+    res = var_result_def(like_all("init_args"))
 
 Neither the text nor a caller gives such a type.  Nor do they give one that a constraint
 fixes, as `IndexType` and `i1` do.
@@ -30,7 +32,7 @@ from xdsl.irdl import (
 )
 
 Function: TypeAlias = Callable[..., Attribute | Sequence[Attribute]]
-"""From types to a type; to several types for a variadic result."""
+"""From types, then properties, to a type; to several types for a variadic result."""
 
 Types: TypeAlias = list[Sequence[Attribute] | None]
 """By position in the definition; None where they are not known yet."""
@@ -41,14 +43,16 @@ class Like(AttrConstraint[AttributeCovT]):
     """Says how a type is computed; the verifier of the operation compares.
 
     Attributes:
-        sources: operands or results.
+        sources: operands or results, and properties.
         function: of their types, of the first one where there are several.
         base: what the type must be besides.
+        is_whole: the types are those of all values of the source instead.
     """
 
     sources: tuple[str, ...]
     function: Function
     base: AttrConstraint[AttributeCovT]
+    is_whole: bool = False
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
         """Check the base."""
@@ -59,7 +63,7 @@ class Like(AttrConstraint[AttributeCovT]):
     ) -> Like[AttributeCovT]:
         """Map those of the base."""
         mapped = self.base.mapping_type_vars(type_var_mapping)
-        return Like(self.sources, self.function, mapped)
+        return Like(self.sources, self.function, mapped, self.is_whole)
 
 
 def like(
@@ -67,11 +71,20 @@ def like(
     *others: str | Function,
     base: IRDLAttrConstraint[AttributeInvT] = Attribute,
 ) -> Like[AttributeInvT]:
-    """The type of ``source``, or a function (the last argument) of such types."""
+    """The type of ``source``, or a function (the last argument) of such types.
+
+    Names of properties stand behind those of operands and results.
+    """
     names = [source, *(each for each in others if isinstance(each, str))]
     functions = [each for each in others if not isinstance(each, str)]
     function = functions[0] if functions else _same
     return Like(tuple(names), function, irdl_to_attr_constraint(base))
+
+
+def like_all(source: str) -> Like[Attribute]:
+    """All types of a variadic ``source``, for as many values."""
+    anything = irdl_to_attr_constraint(Attribute)
+    return Like((source,), _same, anything, is_whole=True)
 
 
 def _same(type_: Attribute) -> Attribute:
@@ -86,11 +99,13 @@ class Slot(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Computes the types of one slot from those of others."""
+    """Computes the types of one slot from those of others, and from properties."""
 
     target: Slot
     sources: tuple[Slot, ...]
+    properties: tuple[str, ...]
     function: Function
+    is_whole: bool
 
 
 def plan_types(op_type: type[IRDLOperation], known: Iterable[str]) -> list[Step]:
@@ -103,29 +118,44 @@ def plan_types(op_type: type[IRDLOperation], known: Iterable[str]) -> list[Step]
         for index, (name, _) in enumerate(group)
     }
     constraints = {name: each.constr for _, group in groups for name, each in group}
-    done, steps = set(known), list[Step]()
+    properties = {
+        accessor: name
+        for accessor, (name, kind) in definition.accessor_names.items()
+        if kind == "property"
+    }
+    done, steps = {*known, *properties}, list[Step]()
     while left := [name for name in slots if name not in done]:
         rules = {name: _rule_of(constraints[name]) for name in left}
-        ready = {n: rule for n, rule in rules.items() if rule and done >= set(rule[0])}
+        ready = {n: r for n, r in rules.items() if r and done >= set(r.sources)}
         if not ready:
             raise TypeError(f"{op_type.name}: nothing says the types of {left}")
-        for name, (sources, function) in ready.items():
-            steps.append(Step(slots[name], tuple(slots[s] for s in sources), function))
+        for name, (sources, function, is_whole) in ready.items():
+            types = tuple(slots[each] for each in sources if each in slots)
+            named = tuple(properties[each] for each in sources if each in properties)
+            steps.append(Step(slots[name], types, named, function, is_whole))
         done.update(ready)
     return steps
 
 
 def infer_types(
-    steps: Iterable[Step], operands: Types, results: Types, counts: Sequence[int]
+    steps: Iterable[Step],
+    operands: Types,
+    results: Types,
+    counts: Sequence[int],
+    properties: Mapping[str, Attribute],
 ) -> None:
     """Fill in types in place; operands have ``counts`` values each."""
     tables = (operands, results)
-    for (is_result, index), sources, function in steps:
+    for (is_result, index), sources, named, function, is_whole in steps:
         given = [tables[source.is_result][source.position] for source in sources]
+        if is_whole:
+            tables[is_result][index] = given[0]
+            continue
         if not all(given):  # of an optional operand that is absent
             tables[is_result][index] = ()
             continue
-        made = function(*(types[0] for types in given if types))
+        types = [types[0] for types in given if types]
+        made = function(*types, *[properties.get(name) for name in named])
         if isinstance(made, Attribute):
             made = [made] * (1 if is_result else counts[index])
         tables[is_result][index] = made
@@ -136,15 +166,21 @@ def is_inferred(constraint: RangeConstraint) -> bool:
     return _rule_of(constraint) is not None
 
 
-def _rule_of(constraint: RangeConstraint) -> tuple[tuple[str, ...], Function] | None:
+class _Rule(NamedTuple):
+    sources: tuple[str, ...]
+    function: Function
+    is_whole: bool = False
+
+
+def _rule_of(constraint: RangeConstraint) -> _Rule | None:
     if isinstance(constraint, RangeLengthConstraint):
         constraint = constraint.constraint
     if not isinstance(constraint, RangeOf):
         return None
     element = constraint.constr
     if isinstance(element, Like):
-        return element.sources, element.function
+        return _Rule(element.sources, element.function, element.is_whole)
     if element.can_infer(set()):
         only: Attribute = element.infer(VerificationContext())
-        return (), lambda: only
+        return _Rule((), lambda: only)
     return None

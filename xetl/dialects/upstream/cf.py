@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import Block, Dialect, SSAValue
 from xdsl.irdl import (
@@ -17,8 +16,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator
 
-from ..base import Value, check
-from ..operation import Common, XetlOp, operations_of
+from ..base import check
+from ..operation import XetlOp, operations_of
 
 
 def _check_successor(block: Block, operands: Sequence[SSAValue]) -> None:
@@ -37,11 +36,6 @@ class BrOp(XetlOp, name="cf.br"):
     assembly_format = (
         "$dest (`(` $dest_operands^ `:` type($dest_operands) `)`)? attr-dict"
     )
-
-    def __init__(
-        self, dest: Block, operands: Sequence[Value] = (), **common: Unpack[Common]
-    ) -> None:
-        super().__init__(operands, successors=[dest], **common)
 
     def verify_(self) -> None:
         """Check the arguments of the block."""
@@ -65,21 +59,6 @@ class CondBrOp(XetlOp, name="cf.cond_br"):
         "`)`)? attr-dict"
     )
 
-    def __init__(
-        self,
-        condition: Value,
-        true_dest: Block,
-        false_dest: Block,
-        true_operands: Sequence[Value] = (),
-        false_operands: Sequence[Value] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            *(condition, true_operands, false_operands),
-            successors=[true_dest, false_dest],
-            **common,
-        )
-
     def verify_(self) -> None:
         """Check the arguments of both blocks."""
         _check_successor(self.true_dest, self.true_operands)
@@ -93,9 +72,6 @@ class AssertOp(XetlOp, name="cf.assert"):
     msg = prop_def(StringAttr)
 
     assembly_format = "$arg `,` $msg attr-dict"
-
-    def __init__(self, arg: Value, message: str, **common: Unpack[Common]) -> None:
-        super().__init__(arg, msg=StringAttr(message), **common)
 
 
 Cf = Dialect("cf", operations_of(__name__))

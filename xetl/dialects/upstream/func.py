@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     FunctionType,
     StringAttr,
     SymbolNameConstraint,
-    SymbolRefAttr,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
@@ -285,16 +284,6 @@ class CallOp(XetlOp, name="func.call"):
     assembly_format = (
         "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
     )
-
-    def __init__(
-        self,
-        callee: str,
-        arguments: Sequence[Value],
-        result_types: Sequence[Attribute],
-        **common: Unpack[Common],
-    ) -> None:
-        name = SymbolRefAttr(callee)
-        super().__init__(arguments, result_types, callee=name, **common)
 
 
 Func = Dialect("func", operations_of(__name__))

@@ -47,7 +47,7 @@ from xdsl.traits import (
     SymbolTable,
 )
 
-from ..base import Value, check, parse_attributes, print_attributes
+from ..base import Value, check
 from ..operation import Common, XetlOp, operations_of
 from . import func as syntax
 from .func import check_returns
@@ -67,13 +67,6 @@ class ModuleOp(XetlOp, name="gpu.module"):
     traits = traits_def(
         IsolatedFromAbove(), NoTerminator(), SymbolOpInterface(), SymbolTable()
     )
-
-    def __init__(
-        self, name: str, body: Region | None = None, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(
-            sym_name=StringAttr(name), regions=[body or Region()], **common
-        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -278,13 +271,6 @@ class DimensionOp(XetlOp):
     traits = traits_def(Pure())
     assembly_format = "$dimension (`upper_bound` $upper_bound^)? attr-dict"
 
-    def __init__(
-        self, dimension: str | DimensionAttr, **common: Unpack[Common]
-    ) -> None:
-        if isinstance(dimension, str):
-            dimension = DimensionAttr(dimension)
-        super().__init__(dimension=dimension, **common)
-
 
 class BlockIdOp(DimensionOp, name="gpu.block_id"):
     """Which program of the grid this is."""
@@ -313,29 +299,7 @@ class SubgroupNumberOp(XetlOp):
     result = result_def(IndexType)
 
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``upper_bound 8 : index``."""
-        given: dict[str, Attribute] = {}
-        if parser.parse_optional_keyword("upper_bound"):
-            given["upper_bound"] = parser.parse_attribute()
-        properties, attributes = parse_attributes(parser, cls)
-        if parser.parse_optional_punctuation(":"):
-            parser.parse_type()
-        return cls.create(
-            result_types=[IndexType()],
-            properties=properties | given,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``upper_bound 8 : index``."""
-        if self.upper_bound is not None:
-            printer.print_string(" upper_bound ")
-            printer.print_attribute(self.upper_bound)
-        print_attributes(printer, self, ("upper_bound",))
-        printer.print_string(" : index")
+    assembly_format = "(`upper_bound` $upper_bound^)? attr-dict `:` type($result)"
 
 
 class SubgroupIdOp(SubgroupNumberOp, name="gpu.subgroup_id"):
@@ -353,12 +317,7 @@ class SubgroupSizeOp(SubgroupNumberOp, name="gpu.subgroup_size"):
 class LaneIdOp(SubgroupNumberOp, name="gpu.lane_id"):
     """Which work item of the subgroup this is."""
 
-    def print(self, printer: Printer) -> None:
-        """Print ``upper_bound 8``."""
-        if self.upper_bound is not None:
-            printer.print_string(" upper_bound ")
-            printer.print_attribute(self.upper_bound)
-        print_attributes(printer, self, ("upper_bound",))
+    assembly_format = "(`upper_bound` $upper_bound^)? attr-dict"
 
 
 Gpu = Dialect("gpu", operations_of(__name__), [DimensionAttr])

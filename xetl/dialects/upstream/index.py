@@ -134,9 +134,6 @@ class ConstantOp(XetlOp, name="index.constant"):
     traits = traits_def(Pure(), ConstantLike())
     assembly_format = "attr-dict $value"
 
-    def __init__(self, value: int, **common: Unpack[Common]) -> None:
-        super().__init__(value=IntegerAttr(value, IndexType()), **common)
-
 
 class BoolConstantOp(XetlOp, name="index.bool.constant"):
     """True or false."""

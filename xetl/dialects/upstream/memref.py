@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     FlatSymbolRefAttrConstr,
@@ -17,7 +16,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
-    SymbolRefAttr,
     TensorType,
     UnitAttr,
     i64,
@@ -44,17 +42,15 @@ from xdsl.traits import (
 )
 
 from ..base import (
-    Value,
     check,
+    element_of,
     memref_type,
     parse_attributes,
-    parse_optional_operands,
     print_attributes,
-    resolve_indices,
 )
 from ..kinds_of_types import is_dense, is_memref
 from ..memref_layout import has_static_layout
-from ..operation import Common, XetlOp, operations_of
+from ..operation import XetlOp, operations_of
 from ..type_rules import like
 from . import memref_views as views
 from .memref_views import AssumeAlignmentOp as AssumeAlignmentOp
@@ -70,13 +66,6 @@ from .memref_views import ReinterpretCastOp as ReinterpretCastOp
 from .memref_views import SubviewOp as SubviewOp
 from .memref_views import TransposeOp as TransposeOp
 from .memref_views import ViewOp as ViewOp
-
-
-def element_of(type_: Attribute) -> Attribute:
-    """The element type of a memref."""
-    if not is_memref(type_):
-        raise TypeError(f"expected a memref, found {type_}")
-    return type_.element_type
 
 
 def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
@@ -139,44 +128,10 @@ class _AllocLike(XetlOp):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryAllocEffect())
-
-    def __init__(
-        self,
-        result_type: Attribute,
-        dynamic_sizes: Sequence[Value] = (),
-        symbol_operands: Sequence[Value] = (),
-        alignment: int | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        given = None if alignment is None else IntegerAttr(alignment, i64)
-        super().__init__(
-            *(dynamic_sizes, symbol_operands, result_type), alignment=given, **common
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``(%sizes)[%symbols] {alignment = n : i64} : memref``."""
-        sizes = parse_optional_operands(parser, parser.Delimiter.PAREN)
-        symbols = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        return cls.build(
-            operands=[resolve_indices(parser, sizes), resolve_indices(parser, symbols)],
-            result_types=[parser.parse_type()],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``(%sizes)[%symbols] {alignment = n : i64} : memref``."""
-        with printer.in_parens():
-            printer.print_list(self.dynamic_sizes, printer.print_ssa_value)
-        if self.symbol_operands:
-            with printer.in_square_brackets():
-                printer.print_list(self.symbol_operands, printer.print_ssa_value)
-        print_attributes(printer, self, ("operandSegmentSizes",))
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+    assembly_format = (
+        "`` `(` $dynamic_sizes `)` (`` `[` $symbol_operands^ `]`)? attr-dict `:` "
+        "type($result)"
+    )
 
     def verify_(self) -> None:
         """Check that each dynamic extent is given, and the alignment."""
@@ -240,7 +195,11 @@ ATOMIC_KINDS = (
 )
 
 
-class AtomicRmwOp(XetlOp, name="memref.atomic_rmw"):
+def _atomic_kind(kind: str) -> Attribute:
+    return IntegerAttr(ATOMIC_KINDS.index(kind), i64)
+
+
+class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind}):
     """Combine one element with a value, atomically; gives the old one."""
 
     kind = prop_def(IntegerAttr | StringAttr)
@@ -256,17 +215,6 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw"):
         "custom<Enumerated>($kind) $value `,` $memref custom<Indices>($indices) "
         "attr-dict `:` `(` type($value) `,` type($memref) `)` `->` type($result)"
     )
-
-    def __init__(
-        self,
-        kind: str,
-        value: Value,
-        memref: Value,
-        indices: Sequence[Value],
-        **common: Unpack[Common],
-    ) -> None:
-        number = IntegerAttr(ATOMIC_KINDS.index(kind), i64)
-        super().__init__(value, memref, indices, kind=number, **common)
 
     @property
     def kind_name(self) -> str:
@@ -299,23 +247,6 @@ class GlobalOp(XetlOp, name="memref.global"):
     alignment = opt_prop_def(IntegerAttr)
 
     traits = traits_def(SymbolOpInterface())
-
-    def __init__(
-        self,
-        name: str,
-        type_: Attribute,
-        initial_value: Attribute | None = None,
-        *,
-        constant: bool = False,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            sym_name=StringAttr(name),
-            type=type_,
-            initial_value=initial_value,
-            constant=UnitAttr() if constant else None,
-            **common,
-        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -390,11 +321,6 @@ class GetGlobalOp(XetlOp, name="memref.get_global"):
     traits = traits_def(Pure())
 
     assembly_format = "$name `:` type($result) attr-dict"
-
-    def __init__(
-        self, name: str, result_type: Attribute, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(result_type, symbol=SymbolRefAttr(name), **common)
 
 
 MemRef = Dialect("memref", operations_of(views, __name__))

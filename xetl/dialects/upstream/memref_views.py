@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     I32,
@@ -45,9 +44,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ..base import MixedList, Value, check, memref_type
+from ..base import MixedList, check, memref_type
 from ..kinds_of_types import is_array, is_integer_attr, is_memref
-from ..operation import Common, XetlOp
+from ..operation import XetlOp
 from ..type_rules import like
 
 
@@ -239,6 +238,11 @@ class ViewOp(XetlOp, name="memref.view"):
     )
 
 
+def _permutation(dims: Sequence[int]) -> AffineMapAttr:
+    results = tuple(map(AffineDimExpr, dims))
+    return AffineMapAttr(AffineMap(len(dims), 0, results))
+
+
 @irdl_custom_directive
 class Map(CustomDirective):
     """``(d0, d1) -> (d1, d0)``."""
@@ -256,7 +260,9 @@ class Map(CustomDirective):
         printer.print_string(f" {found.data}")
 
 
-class TransposeOp(XetlOp, name="memref.transpose"):
+class TransposeOp(
+    XetlOp, name="memref.transpose", makers={"permutation": _permutation}
+):
     """A view with its dimensions in another order."""
 
     source = operand_def(MemRefType)
@@ -269,16 +275,6 @@ class TransposeOp(XetlOp, name="memref.transpose"):
         "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
         "type($result)"
     )
-
-    def __init__(
-        self,
-        source: Value,
-        permutation: Sequence[int],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        map_ = AffineMap(len(permutation), 0, tuple(map(AffineDimExpr, permutation)))
-        super().__init__(source, result_type, permutation=AffineMapAttr(map_), **common)
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -355,7 +351,7 @@ class Groups(CustomDirective):
         printer.print_string(f" {groups_of(groups)}")
 
 
-class _ReshapeOp(XetlOp):
+class _ReshapeOp(XetlOp, makers={"reassociation": _groups_attribute}):
     src = operand_def(MemRefType)
     reassociation = prop_def(ArrayAttr)
 
@@ -378,16 +374,6 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape"):
         "type($result)"
     )
 
-    def __init__(
-        self,
-        src: Value,
-        groups: _Lists,
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        grouped = _groups_attribute(groups)
-        super().__init__(src, result_type, reassociation=grouped, **common)
-
     def verify_(self) -> None:
         """Check the groups."""
         _check_groups(self.groups, memref_type(self.src), memref_type(self.result))
@@ -408,20 +394,6 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
         "custom<DynamicIndexList>($output_shape, $static_output_shape) attr-dict "
         "`:` type($src) `into` type($result)"
     )
-
-    def __init__(
-        self,
-        src: Value,
-        groups: _Lists,
-        output_shape: Sequence[int | SSAValue],
-        result_type: Attribute,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            *(src, output_shape, result_type),
-            reassociation=_groups_attribute(groups),
-            **common,
-        )
 
     sizes = MixedList("output_shape", "static_output_shape")
     """The extents of the result."""
@@ -445,6 +417,3 @@ class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment"):
 
     traits = traits_def(Pure())
     assembly_format = "$memref `,` $alignment attr-dict `:` type($memref)"
-
-    def __init__(self, memref: Value, alignment: int, **common: Unpack[Common]) -> None:
-        super().__init__(memref, alignment=IntegerAttr(alignment, 32), **common)

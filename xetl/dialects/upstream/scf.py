@@ -36,9 +36,9 @@ from ..base import (
     ints_of,
     parse_attributes,
     print_attributes,
-    type_of,
 )
 from ..operation import Common, XetlOp, operations_of
+from ..type_rules import like_all
 from . import scf_base as base
 from . import scf_parallel as parallel
 from .scf_base import (
@@ -94,21 +94,9 @@ class ForOp(XetlOp, name="scf.for"):
     step = operand_def()
     init_args = var_operand_def()
     body = region_def("single_block")
-    res = var_result_def()
+    res = var_result_def(like_all("init_args"))
 
     traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
-
-    def __init__(
-        self,
-        lower: Value,
-        upper: Value,
-        step: Value,
-        iter_args: Sequence[Value],
-        body: Region,
-        **common: Unpack[Common],
-    ) -> None:
-        types = [type_of(value) for value in iter_args]
-        super().__init__(lower, upper, step, iter_args, types, regions=[body], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -193,17 +181,6 @@ class IfOp(XetlOp, name="scf.if"):
 
     traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
 
-    def __init__(
-        self,
-        condition: Value,
-        result_types: Sequence[Attribute],
-        then_region: Region,
-        else_region: Region | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        regions = [then_region, else_region or Region()]
-        super().__init__(condition, result_types, regions=regions, **common)
-
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%c -> (types) {...} else {...}``."""
@@ -259,16 +236,6 @@ class WhileOp(XetlOp, name="scf.while"):
     res = var_result_def()
 
     traits = traits_def(RecursiveMemoryEffect())
-
-    def __init__(
-        self,
-        inits: Sequence[Value],
-        result_types: Sequence[Attribute],
-        before: Region,
-        after: Region,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(inits, result_types, regions=[before, after], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -337,14 +304,6 @@ class ExecuteRegionOp(XetlOp, name="scf.execute_region"):
 
     traits = traits_def(RecursiveMemoryEffect())
 
-    def __init__(
-        self,
-        result_types: Sequence[Attribute],
-        region: Region,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(result_types, regions=[region], **common)
-
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``-> (types) no_inline {...}``."""
@@ -372,22 +331,6 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch"):
     res = var_result_def()
 
     traits = traits_def(RecursiveMemoryEffect())
-
-    def __init__(
-        self,
-        arg: Value,
-        cases: Sequence[int],
-        result_types: Sequence[Attribute],
-        default_region: Region,
-        case_regions: Sequence[Region],
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            *(arg, result_types),
-            cases=dense_i64(cases),
-            regions=[default_region, case_regions],
-            **common,
-        )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -36,19 +36,17 @@ from xdsl.traits import (
 
 from ..base import (
     Index,
-    Value,
+    MixedList,
     check,
-    check_indices,
     ints_of,
     mix_indices,
     parse_attributes,
     parse_indices,
     print_attributes,
     resolve_indices,
-    split_indices,
-    type_of,
 )
 from ..operation import Common, XetlOp
+from ..type_rules import like_all
 from .scf_base import (
     parse_types,
     print_types,
@@ -63,14 +61,6 @@ class ReduceOp(XetlOp, name="scf.reduce"):
     reductions = var_region_def()
 
     traits = traits_def(IsTerminator(), RecursiveMemoryEffect())
-
-    def __init__(
-        self,
-        arguments: Sequence[Value] = (),
-        reductions: Sequence[Region] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(arguments, regions=[reductions], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -125,23 +115,10 @@ class ParallelOp(XetlOp, name="scf.parallel"):
     steps = var_operand_def(IndexType)
     init_vals = var_operand_def()
     body = region_def("single_block")
-    res = var_result_def()
+    res = var_result_def(like_all("init_vals"))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
-
-    def __init__(
-        self,
-        lowers: Sequence[Value],
-        uppers: Sequence[Value],
-        steps: Sequence[Value],
-        body: Region,
-        init_vals: Sequence[Value] = (),
-        **common: Unpack[Common],
-    ) -> None:
-        types = [type_of(value) for value in init_vals]
-        bounds = (lowers, uppers, steps)
-        super().__init__(*bounds, init_vals, types, regions=[body], **common)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -268,32 +245,14 @@ class ForallOp(XetlOp, name="scf.forall"):
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
     traits = traits_def(RecursiveMemoryEffect())
 
-    def __init__(
-        self,
-        lowers: Sequence[int | Value],
-        uppers: Sequence[int | Value],
-        steps: Sequence[int | Value],
-        body: Region,
-        mapping: Attribute | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        bounds = [split_indices(one) for one in (lowers, uppers, steps)]
-        static = {name: each.static for name, each in zip(_BOUNDS, bounds)}
-        super().__init__(
-            operands=[*(each.values for each in bounds), []],
-            properties={**static, "mapping": mapping},
-            regions=[body],
-            **common,
-        )
+    lower_bounds = MixedList("dynamic_lower_bound", _BOUNDS[0], "lower")
+    upper_bounds = MixedList("dynamic_upper_bound", _BOUNDS[1], "upper")
+    steps = MixedList("dynamic_step", _BOUNDS[2], "step")
 
     @property
     def mixed_bounds(self) -> tuple[tuple[Index, ...], ...]:
         """Lower bounds, upper bounds and steps."""
-        return (
-            mix_indices(self.static_lower_bound, self.dynamic_lower_bound),
-            mix_indices(self.static_upper_bound, self.dynamic_upper_bound),
-            mix_indices(self.static_step, self.dynamic_step),
-        )
+        return self.lower_bounds, self.upper_bounds, self.steps
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -327,8 +286,7 @@ class ForallOp(XetlOp, name="scf.forall"):
             body.block.add_op(ForallInParallelOp())
         properties, attributes = parse_attributes(parser, cls)
         mapping = properties.get("mapping")
-        lowers, uppers, steps = bounds
-        return cls(lowers, uppers, steps, body, mapping, attributes=attributes)
+        return cls(*bounds, (), body, mapping=mapping, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         """Print as parsed, in the shorter of the two forms that says it."""
@@ -356,9 +314,7 @@ class ForallOp(XetlOp, name="scf.forall"):
     def verify_(self) -> None:
         """Check that bounds, steps and counters agree, and the terminator."""
         check(not self.outputs, "scf.forall over tensors is not supported")
-        check_indices("lower", self.static_lower_bound, self.dynamic_lower_bound)
-        check_indices("upper", self.static_upper_bound, self.dynamic_upper_bound)
-        check_indices("step", self.static_step, self.dynamic_step)
+        self.verify_lists()
         ranks = {len(ints_of(self.properties[name])) for name in _BOUNDS}
         found = [argument.type for argument in self.region.block.args]
         check(

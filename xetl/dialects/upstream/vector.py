@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
 from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import (
@@ -22,16 +21,14 @@ from xdsl.traits import Pure
 from ..base import (
     Index,
     MixedList,
-    Value,
     check,
-    dense_i64,
     ints_of,
     shape_of,
     vector_type,
 )
 from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
-from ..operation import Common, XetlOp, operations_of
+from ..operation import XetlOp, operations_of
 from ..type_rules import like
 from . import vector_elements as elements
 from . import vector_memory as memory
@@ -147,27 +144,25 @@ class StepOp(XetlOp, name="vector.step"):
         )
 
 
+def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
+    if not is_vector(source):
+        raise TypeError(f"expected a vector, found {source}")
+    shape = source.get_shape()
+    return VectorType(source.element_type, [shape[dim] for dim in ints_of(permutation)])
+
+
 class TransposeOp(XetlOp, name="vector.transpose"):
     """Dimension i of the result is dimension ``permutation[i]`` of the source."""
 
     source = operand_def(VectorType)
     permutation = prop_def(DenseArrayBase)
-    result = result_def(VectorType)
+    result = result_def(like("source", "permutation", _permuted, base=VectorType))
 
     traits = traits_def(Pure())
     assembly_format = (
         "$source `,` custom<Integers>($permutation) attr-dict `:` type($source) "
         "`to` type($result)"
     )
-
-    def __init__(
-        self, source: Value, permutation: Sequence[int], **common: Unpack[Common]
-    ) -> None:
-        type_ = vector_type(source)
-        shape = [type_.get_shape()[dim] for dim in permutation]
-        result = VectorType(type_.element_type, shape)
-        dims = dense_i64(permutation)
-        super().__init__(source, result, permutation=dims, **common)
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -183,8 +178,7 @@ class TransposeOp(XetlOp, name="vector.transpose"):
             source.get_num_dims(),
             list(dims),
         )
-        shape = [source.get_shape()[dim] for dim in dims]
-        expected = VectorType(source.element_type, shape)
+        expected = _permuted(source, self.permutation)
         check(
             self.result.type == expected,
             "the transposed vector is {}, found {}",
@@ -199,25 +193,25 @@ def _part_type(source: VectorType[Attribute], count: int) -> Attribute:
     return VectorType(source.element_type, shape) if shape else source.element_type
 
 
+def _part_at(source: Attribute, position: Attribute) -> Attribute:
+    if not is_vector(source):
+        raise TypeError(f"expected a vector, found {source}")
+    return _part_type(source, len(ints_of(position)))
+
+
 class ExtractOp(XetlOp, name="vector.extract"):
     """An element, or the smaller vector at a position."""
 
     source = operand_def(VectorType)
     dynamic_position = var_operand_def(IndexType)
     static_position = prop_def(DenseArrayBase)
-    result = result_def()
+    result = result_def(like("source", "static_position", _part_at))
 
     traits = traits_def(Pure())
     assembly_format = (
         "$source `` custom<DynamicIndexList>($dynamic_position, $static_position) "
         "attr-dict `:` type($result) `from` type($source)"
     )
-
-    def __init__(
-        self, source: Value, position: Sequence[int | Value], **common: Unpack[Common]
-    ) -> None:
-        part = _part_type(vector_type(source), len(position))
-        super().__init__(source, position, part, **common)
 
     position = MixedList("dynamic_position", "static_position", "position")
 

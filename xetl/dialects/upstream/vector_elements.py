@@ -7,7 +7,6 @@ have.  Source: MLIR, `vector` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -45,20 +44,14 @@ from xdsl.traits import Pure
 from ..base import (
     Value,
     check,
-    dense_i64,
     element_type,
     ints_of,
-    parse_attributes,
-    parse_indices,
-    parse_operands,
-    print_attributes,
     vector_type,
 )
 from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
 from ..operation import Common, XetlOp
 from ..type_rules import like
-from . import vector_syntax as syntax
 
 
 def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
@@ -90,11 +83,6 @@ class ConstantMaskOp(XetlOp, name="vector.constant_mask"):
 
     traits = traits_def(Pure())
     assembly_format = "custom<Integers>($mask_dim_sizes) attr-dict `:` type($result)"
-
-    def __init__(
-        self, bounds: Sequence[int], result_type: Attribute, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(result_type, mask_dim_sizes=dense_i64(bounds), **common)
 
     @property
     def bounds(self) -> tuple[int, ...]:
@@ -220,42 +208,25 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
         check(self.result.type == whole, "the result has the type of dest")
 
 
+def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
+    if not is_vector(rows):
+        raise TypeError(f"expected a vector, found {rows}")
+    shape = [len(ints_of(mask)), *rows.get_shape()[1:]]
+    return VectorType(rows.element_type, shape)
+
+
 class ShuffleOp(XetlOp, name="vector.shuffle"):
     """Rows of two vectors in the order of ``mask``; -1 is any value."""
 
     v1 = operand_def(VectorType)
     v2 = operand_def(VectorType)
     mask = prop_def(DenseArrayBase)
-    result = result_def(VectorType)
+    result = result_def(like("v1", "mask", _shuffled, base=VectorType))
 
     traits = traits_def(Pure())
-
-    def __init__(
-        self, v1: Value, v2: Value, mask: Sequence[int], **common: Unpack[Common]
-    ) -> None:
-        type_ = vector_type(v1)
-        shape = [len(mask), *type_.get_shape()[1:]]
-        result = VectorType(type_.element_type, shape)
-        super().__init__(v1, v2, result, mask=dense_i64(mask), **common)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%a, %b [0, 2, 1] : type, type``."""
-        operands = parse_operands(parser)
-        mask = ints_of(parse_indices(parser).static)
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        types = syntax.parse_types(parser)
-        values = parser.resolve_operands(operands, types, parser.pos)
-        return cls(values[0], values[1], mask, attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%a, %b [0, 2, 1] : type, type``."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_string(f" {list(ints_of(self.mask))}")
-        print_attributes(printer, self, ("mask",))
-        syntax.print_types(printer, self.operand_types)
+    assembly_format = (
+        "$v1 `,` $v2 custom<Integers>($mask) attr-dict `:` type($v1) `,` type($v2)"
+    )
 
     def verify_(self) -> None:
         """Check that the mask names rows that exist."""

@@ -5,10 +5,8 @@ Source: MLIR, `vector` dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Mapping, Sequence
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -31,24 +29,19 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import (
-    Value,
     check,
+    element_of,
     memref_type,
-    parse_attributes,
-    print_attributes,
-    resolve_indices,
     shape_of,
     vector_type,
 )
-from ..kinds_of_types import is_array, is_memref, is_vector
-from ..operation import Common, XetlOp
+from ..kinds_of_types import is_array, is_vector
+from ..operation import XetlOp
+from ..property_values import Defaults
 from ..type_rules import like
-from . import vector_syntax as syntax
 
 
 def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -> None:
@@ -218,30 +211,26 @@ def _flags(values: Sequence[bool]) -> ArrayAttr[IntegerAttr]:
     return ArrayAttr([BoolAttr(int(value), i1) for value in values])
 
 
-def _with_defaults(
-    properties: dict[str, Attribute], memory: Attribute, vector: Attribute
-) -> dict[str, Attribute]:
-    if not is_memref(memory) or not is_vector(vector):
-        return properties
-    rank = vector.get_num_dims()
-    default = minor_identity(memory.get_num_dims(), rank)
-    return {
-        "permutation_map": default,
-        "in_bounds": _flags([False] * rank),
-        **properties,
-    }
+def _mask_of(vector: Attribute) -> Attribute:
+    return VectorType(i1, shape_of(vector))
 
 
-class _TransferOp(XetlOp):
-    def hidden(self, memory: Attribute, vector: Attribute) -> list[str]:
-        """Properties that have their default and are not printed."""
-        default = _with_defaults({}, memory, vector)
-        same = [
-            name
-            for name, value in default.items()
-            if self.properties.get(name) == value
-        ]
-        return [*same, "operandSegmentSizes"]
+def _defaults(vector: str) -> Defaults:
+    """The last dimensions of memory, nothing known to lie inside."""
+
+    def make(types: Mapping[str, Attribute]) -> dict[str, Attribute]:
+        rank = len(shape_of(types[vector]))
+        default = minor_identity(len(shape_of(types["base"])), rank)
+        return {"permutation_map": default, "in_bounds": _flags([False] * rank)}
+
+    return make
+
+
+class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
+    permutation_map = prop_def(AffineMapAttr)
+    in_bounds = prop_def(ArrayAttr)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def check_transfer(
         self,
@@ -278,69 +267,17 @@ class TransferReadOp(_TransferOp, name="vector.transfer_read"):
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
-    padding = operand_def()
-    mask = opt_operand_def(VectorType)
-    permutation_map = prop_def(AffineMapAttr)
-    in_bounds = prop_def(ArrayAttr)
+    padding = operand_def(like("base", element_of))
+    mask = opt_operand_def(like("result", _mask_of, base=VectorType))
     result = result_def(VectorType)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    DEFAULTS = _defaults("result")
+
     traits = traits_def(MemoryReadEffect())
-
-    def __init__(
-        self,
-        base: Value,
-        indices: Sequence[Value],
-        padding: Value,
-        result_type: Attribute,
-        mask: Value | None = None,
-        in_bounds: Sequence[bool] | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        given = {} if in_bounds is None else {"in_bounds": _flags(in_bounds)}
-        super().__init__(
-            operands=[base, indices, padding, mask],
-            result_types=[result_type],
-            properties=_with_defaults({**given}, memref_type(base), result_type),
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i], %pad, %mask {...} : memref, vector``."""
-        base, (indices,) = syntax.parse_base(parser)
-        rest = syntax.parse_rest(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        types = syntax.parse_types(parser)
-        memory, vector = types[0], types[-1]
-        if not is_memref(memory) or not is_vector(vector):
-            parser.raise_error("expected a memref and a vector")
-        mask_type = VectorType(i1, vector.shape)
-        element: Attribute = memory.element_type
-        padding = parser.resolve_operand(rest[0], element)
-        mask = [parser.resolve_operand(rest[1], mask_type)] if rest[1:] else []
-        return cls.build(
-            operands=[
-                parser.resolve_operand(base, memory),
-                resolve_indices(parser, indices),
-                padding,
-                mask,
-            ],
-            result_types=[vector],
-            properties=_with_defaults(properties, memory, vector),
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i], %pad, %mask {...} : memref, vector``."""
-        printer.print_string(" ")
-        syntax.print_base(printer, self.base, [self.indices])
-        rest = [self.padding, *([] if self.mask is None else [self.mask])]
-        syntax.print_rest(printer, rest)
-        types = (self.base.type, self.result.type)
-        print_attributes(printer, self, self.hidden(*types))
-        syntax.print_types(printer, types)
+    assembly_format = (
+        "$base custom<Indices>($indices) `,` $padding (`,` $mask^)? attr-dict `:` "
+        "type($base) `,` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check indices, types and mask."""
@@ -357,65 +294,15 @@ class TransferWriteOp(_TransferOp, name="vector.transfer_write"):
     value = operand_def(VectorType)
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
-    mask = opt_operand_def(VectorType)
-    permutation_map = prop_def(AffineMapAttr)
-    in_bounds = prop_def(ArrayAttr)
+    mask = opt_operand_def(like("value", _mask_of, base=VectorType))
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    DEFAULTS = _defaults("value")
+
     traits = traits_def(MemoryWriteEffect())
-
-    def __init__(
-        self,
-        value: Value,
-        base: Value,
-        indices: Sequence[Value],
-        mask: Value | None = None,
-        in_bounds: Sequence[bool] | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        given = {} if in_bounds is None else {"in_bounds": _flags(in_bounds)}
-        types = (memref_type(base), vector_type(value))
-        super().__init__(
-            operands=[value, base, indices, mask],
-            properties=_with_defaults({**given}, *types),
-            **common,
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%v, %m[%i], %mask {...} : vector, memref``."""
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        base, (indices,) = syntax.parse_base(parser)
-        rest = syntax.parse_rest(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        types = syntax.parse_types(parser)
-        vector, memory = types[0], types[-1]
-        if not is_memref(memory) or not is_vector(vector):
-            parser.raise_error("expected a vector and a memref")
-        mask_type = VectorType(i1, vector.shape)
-        return cls.build(
-            operands=[
-                parser.resolve_operand(value, vector),
-                parser.resolve_operand(base, memory),
-                resolve_indices(parser, indices),
-                [parser.resolve_operand(mask, mask_type) for mask in rest],
-            ],
-            properties=_with_defaults(properties, memory, vector),
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%v, %m[%i], %mask {...} : vector, memref``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        syntax.print_base(printer, self.base, [self.indices])
-        syntax.print_rest(printer, [] if self.mask is None else [self.mask])
-        hidden = self.hidden(self.base.type, self.value.type)
-        print_attributes(printer, self, hidden)
-        syntax.print_types(printer, [self.value.type, self.base.type])
+    assembly_format = (
+        "$value `,` $base custom<Indices>($indices) (`,` $mask^)? attr-dict `:` "
+        "type($value) `,` type($base)"
+    )
 
     def verify_(self) -> None:
         """Check indices, types and mask."""

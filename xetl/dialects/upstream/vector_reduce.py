@@ -40,7 +40,6 @@ from xdsl.traits import Pure
 from ..base import (
     Value,
     check,
-    dense_i64,
     element_type,
     ints_of,
     parse_attributes,
@@ -52,7 +51,6 @@ from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
-from . import vector_syntax as syntax
 from .elementwise import FastMathFlagsAttr, Flags
 
 
@@ -100,17 +98,6 @@ class ReductionOp(XetlOp, name="vector.reduction"):
         "attr-dict `:` type($source) `into` type($result)"
     )
 
-    def __init__(
-        self,
-        kind: str | CombiningKindAttr,
-        source: Value,
-        acc: Value | None = None,
-        fastmath: FastMathFlagsAttr | None = None,
-        **common: Unpack[Common],
-    ) -> None:
-        kind = _kind_attr(kind)
-        super().__init__(source, acc, kind=kind, fastmath=fastmath, **common)
-
     def verify_(self) -> None:
         """Check rank, kind and types."""
         type_ = vector_type(self.source)
@@ -134,18 +121,6 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
         "custom<Kind>($kind) `,` $source `,` $acc attr-dict "
         "custom<Integers>($reduction_dims) `:` type($source) `to` type($acc)"
     )
-
-    def __init__(
-        self,
-        kind: str | CombiningKindAttr,
-        source: Value,
-        acc: Value,
-        dims: Sequence[int],
-        **common: Unpack[Common],
-    ) -> None:
-        reduced = dense_i64(dims)
-        kind = _kind_attr(kind)
-        super().__init__(source, acc, kind=kind, reduction_dims=reduced, **common)
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -284,7 +259,8 @@ class ContractOp(XetlOp, name="vector.contract"):
         operands = parse_operands(parser)
         attributes |= parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        types = syntax.parse_types(parser)
+        none = parser.Delimiter.NONE
+        types = parser.parse_comma_separated_list(none, parser.parse_type)
         parser.parse_keyword("into")
         result = parser.parse_type()
         values: list[SSAValue] = [
@@ -305,7 +281,8 @@ class ContractOp(XetlOp, name="vector.contract"):
         printer.print_op_attributes(shown)
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
-        syntax.print_types(printer, [self.lhs.type, self.rhs.type])
+        printer.print_string(" : ")
+        printer.print_list([self.lhs.type, self.rhs.type], printer.print_attribute)
         printer.print_string(" into ")
         printer.print_attribute(self.result.type)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self, cast
 
-from typing_extensions import Unpack
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr
 from xdsl.ir import (
     Attribute,
     Dialect,
@@ -32,7 +31,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from ..base import check
-from ..operation import Common, XetlOp, operations_of
+from ..operation import XetlOp, operations_of
 
 
 class WordAttr(ParametrizedAttribute):
@@ -118,9 +117,6 @@ class AllocNbarrierOp(_EffectOp, name="xegpu.alloc_nbarrier"):
 
     assembly_format = "$nbarrier_num attr-dict"
 
-    def __init__(self, count: int, **common: Unpack[Common]) -> None:
-        super().__init__(nbarrier_num=IntegerAttr(count, i64), **common)
-
 
 class InitNbarrierOp(_EffectOp, name="xegpu.init_nbarrier"):
     """A named barrier for a number of subgroups."""
@@ -167,15 +163,6 @@ class FenceOp(XetlOp, name="xegpu.fence"):
     assembly_format = (
         "`memory_kind` `=` $memory_kind `,` `fence_scope` `=` $fence_scope attr-dict"
     )
-
-    def __init__(
-        self, memory_kind: str, fence_scope: str, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(
-            memory_kind=MemorySpaceAttr(memory_kind),
-            fence_scope=FenceScopeAttr(fence_scope),
-            **common,
-        )
 
 
 XeGPUHints = Dialect(

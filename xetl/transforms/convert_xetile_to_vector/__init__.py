@@ -227,7 +227,7 @@ def reduce(op: TileReduceOp, build: Builder) -> SSAValue:
     kept = [extent for dim, extent in enumerate(shape) if dim not in dims]
     type_ = VectorType(wide, kept) if kept else wide
     start = _constant(identity_of(kind, wide), type_, build)
-    found = build.insert(vector.MultiReductionOp(kind, value, start, dims))
+    found = build.insert(vector.MultiReductionOp(value, start, kind, dims))
     full = VectorType(wide, op.result.type.shape)
     shaped = vector.ShapeCastOp if kept else vector.BroadcastOp
     return _truncated(build.insert(shaped(found, full)), element, build)

@@ -195,7 +195,7 @@ def _rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
     rows, columns, _ = type_.get_shape()
     layout = StridedLayoutAttr([row, 1], NoneAttr())
     result = MemRefType(type_.element_type, [rows, _PAIR * columns], layout)
-    return build.insert(memref.CollapseShapeOp(source, [[0], [1, 2]], result))
+    return build.insert(memref.CollapseShapeOp(source, result, [[0], [1, 2]]))
 
 
 def _strides(source: SSAValue) -> list[int]:

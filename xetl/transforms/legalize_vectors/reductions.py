@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import element_type, shape_of
-from xetl.dialects.combining import CombiningKindAttr
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat
 from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
@@ -63,8 +62,7 @@ def _over_leading(b: Builder, value: SSAValue, kind: str, count: int) -> SSAValu
         return b.insert(TileReduceOp(kind, cast(b, value, (depth, columns)), [0]))
     start = b.constant(identity_of(kind, element), VectorType(element, [rows, columns]))
     whole = cast(b, value, (depth, rows, columns))
-    name = CombiningKindAttr(kind)
-    return b.insert(vector.MultiReductionOp(name, whole, start, LEADING))
+    return b.insert(vector.MultiReductionOp(whole, start, kind, LEADING))
 
 
 LEADING = (0,)

@@ -126,7 +126,7 @@ def _turned_view(source: SSAValue) -> memref.TransposeOp:
     view: MemRefType[Attribute] = MemRefType(
         type_.element_type, shape, layout, type_.memory_space
     )
-    return memref.TransposeOp(source, dims, view)
+    return memref.TransposeOp(source, view, dims)
 
 
 def _swapped(values: Sequence[Any]) -> list[Any]:

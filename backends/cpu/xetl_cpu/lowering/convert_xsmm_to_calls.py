@@ -177,7 +177,7 @@ class _Calls:
         arguments: Sequence[SSAValue],
         results: Sequence[Attribute],
     ) -> func.CallOp:
-        call = func.CallOp(name, arguments, results)
+        call = func.CallOp(arguments, results, name)
         call.location = op.location
         build.add(call)
         types = FunctionType.from_lists([value.type for value in arguments], results)

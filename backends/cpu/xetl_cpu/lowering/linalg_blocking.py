@@ -152,7 +152,7 @@ def _forall(build: Builder, outer: int, inner: int) -> _Nest:
     body = Block(arg_types=[IndexType(), IndexType()])
     end = scf.ForallInParallelOp()
     body.add_op(end)
-    build.add(scf.ForallOp((0, 0), (outer, inner), (1, 1), Region(body)))
+    build.add(scf.ForallOp((0, 0), (outer, inner), (1, 1), (), Region(body)))
     return _Nest(Builder.before(end), *body.args)
 
 
@@ -204,7 +204,7 @@ def _pairs(build: Builder, block: SSAValue) -> SSAValue:
     shape = [k // _PAIR, _PAIR, n]
     result = _view_type(type_.element_type, shape, [row * _PAIR, row, column])
     groups = [[0, 1], [2]]
-    return build.insert(memref.ExpandShapeOp(block, groups, shape, result))
+    return build.insert(memref.ExpandShapeOp(block, shape, result, groups))
 
 
 def _multiply(

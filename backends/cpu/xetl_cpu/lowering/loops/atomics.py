@@ -32,7 +32,7 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     active, base, indices = _target(state, ev, op, at)
     inside = inner.when(active)
     kind = atomic_name(op.kind.data, element_of(op.value))
-    found = inside.insert(memref.AtomicRmwOp(kind, value, base, indices))
+    found = inside.insert(memref.AtomicRmwOp(value, base, indices, kind))
     if old is not None:
         where = [at.row] if old.is_column else [at.row, at.col]
         inside.add(memref.StoreOp(found, old.memref, [inside.index(i) for i in where]))

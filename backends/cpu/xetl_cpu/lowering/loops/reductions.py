@@ -108,7 +108,7 @@ def _finish_row(
     while len(partial) > 1:
         left, right, *rest = partial
         partial = [*rest, combine.apply(build, left, right)]
-    scalar = build.insert(vector.ReductionOp(combine.kind, partial[0]))
+    scalar = build.insert(vector.ReductionOp(partial[0], kind=combine.kind))
     scalar = combine.narrow_back(build, scalar)
     build.add(memref.StoreOp(scalar, to.memref, [build.index(nest.outer)]))
 

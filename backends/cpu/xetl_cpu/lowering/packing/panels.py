@@ -175,7 +175,7 @@ def reserve(
     own_count = build.index(own_size)
     argument = plan.argument() if may_bring and plan.may_be_brought() else None
     if argument is None:
-        packing.buffer = build.insert(memref.AllocOp(type_, [own_count]))
+        packing.buffer = build.insert(memref.AllocOp([own_count], (), type_))
     else:
         source = packing.source
         assert source is not None

@@ -70,7 +70,7 @@ def reserve_rows(
     stride = _odd_lines(matrix.cols, blocking, build)
     count = build.index(build.times(matrix.rows, stride))
     type_ = MemRefType(element_attribute(blocking.compute), [DYNAMIC_INDEX])
-    buffer = build.insert(memref.AllocOp(type_, [count]))
+    buffer = build.insert(memref.AllocOp([count], (), type_))
     buffer.name_hint = "rows"
     sizes = (matrix.rows, matrix.cols)
     whole = reinterpret(build, buffer, 0, sizes, (stride, 1))

@@ -104,7 +104,7 @@ def _multi(c: Converter, kind: str, part: SSAValue, dim: int, left: int) -> SSAV
     element = vector_type(part).element_type
     start = c.emit.constant(identity_of(kind, element), vector_of(element, left))
     name = CombiningKindAttr(kind)
-    return c.emit.insert(vector.MultiReductionOp(name, part, start, [dim]))
+    return c.emit.insert(vector.MultiReductionOp(part, start, name, [dim]))
 
 
 def _along_columns(c: Converter, kind: str, source: Fragments) -> Fragments:
