@@ -24,13 +24,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region
 
+from tests.run_module import run_module
 from xetl.dialects.base import dense_i64
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.language.distribution import Layout, problem_with, rounds, spreads
 from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
-from xetl_reference.executable import run_module
 
 ELEMENTS = {
     "float32": f32,

@@ -15,8 +15,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tests.run_module import run_module
 from xetl.dialects.text import read_module
-from xetl_reference.executable import run_module
 
 CHECKS = ("race", "uninit")
 Truth = Sequence[Any]

@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 import xetl
+from tests.run_module import run_module
 from xetl.dialects.text import read_module
 from xetl.dialects.upstream import gpu
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
 from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
 from xetl.transforms.stages import check_stage
-from xetl_reference.executable import run_module
 
 TEXT = (Path(__file__).parent / "appendix_1.mlir").read_text()
 KERNELS = ("vectors_in_order", "vectors_transposed")

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
 
+from tests.run_module import run_module
 from xetl.dialects.text import read_module
 from xetl.errors import CheckError, IRError
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.cse import CSEPass
-from xetl_reference.executable import run_module
 
 HEAD = """gpu.module @m {
   gpu.func @k(%in: memref<?xindex>, %n: index) kernel attributes {

@@ -14,11 +14,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Region
 
+from tests.run_module import run_module
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS
 from xetl.dialects.upstream import arith, gpu, memref
 from xetl.language.distribution import Layout, is_first_owner, origins, rounds
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl_reference.executable import run_module
 
 SLM = IntegerAttr(3, i64)
 SHAPE = 32, 16

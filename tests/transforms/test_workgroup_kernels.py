@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from meaning import fresh
 from workgroup_kernels import WorkgroupKernel, kernel_of, kernels
 
+from tests.run_module import run_module
 from xetl.dialects.text import read_module
-from xetl_reference.executable import run_module
 
 
 def run(kernel: WorkgroupKernel) -> list[np.ndarray]:

@@ -75,11 +75,6 @@ def register_stage(spec: StageSpec) -> StageSpec:
     return spec
 
 
-def known_stages() -> tuple[str, ...]:
-    """The names of all stages, in the order they were registered."""
-    return tuple(_STAGES)
-
-
 def find_stage(stage_name: str) -> StageSpec:
     """The stage of this name.
 

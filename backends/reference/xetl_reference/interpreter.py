@@ -43,7 +43,6 @@ from xetl_reference.plan import (
 )
 from xetl_reference.programs import Program
 from xetl_reference.subgroup_scheduler import SubgroupScheduler
-from xetl_reference.values import Meaning
 from xetl_reference.views import SHARED, allocate
 
 Grid = tuple[int, int, int]
@@ -225,19 +224,3 @@ def _has_maps(function: Operation) -> bool:
         for op in function.walk()
         for value in op.results
     )
-
-
-def register_op(name: str, meaning: Meaning) -> None:
-    """Teach the backend an operation for good.
-
-    Args:
-        name: as in the IR, ``dialect.operation``.
-        meaning: given the operation, the function from its operands' values (in the
-            order of ``op.operands``) to its result's value.
-    """
-    TABLE.meanings[name] = meaning
-
-
-def table_with(extra: Mapping[str, Meaning] | None) -> Table:
-    """The table with more operations, as for `register_op`, for one module."""
-    return TABLE.extended(extra) if extra else TABLE

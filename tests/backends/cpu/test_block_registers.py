@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 
+from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
 from xetl_cpu.lowering.block_registers import BlockRegistersPass
-from xetl_reference.executable import run_module
 
 MLIR_OPT = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
 SHAPES = [(2, 16, 64, 4), (3, 20, 37, 9), (1, 7, 5, 3), (2, 8, 32, 1)]

@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 
+from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
-from xetl_reference.executable import run_module
 
 _NAMES = {"bool": "i1", "bfloat16": "bf16"}
 

@@ -4,11 +4,11 @@
 import numpy as np
 import pytest
 
+from tests.run_module import run_module
 from xetl import xetile
 from xetl.dialects.text import read_module
 from xetl.errors import CheckError
 from xetl.xetile import f32
-from xetl_reference.executable import run_module
 
 CHECKS = ("race", "uninit")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from op_harness import evaluate
 
+from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
-from xetl_reference.executable import run_module
 from xetl_reference.tiles import pack, unpack
 
 RNG = np.random.default_rng(5)

@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 
+from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
 from xetl.errors import InternalError, LaunchError
-from xetl_reference.executable import run_module
-from xetl_reference.interpreter import TABLE, register_op
+from xetl_reference.interpreter import TABLE
 
 
 def run(text, *arrays, grid=(), **options):
@@ -319,7 +319,7 @@ def test_an_unknown_operation_is_named():
         with pytest.raises(InternalError, match=r"xegpu\.compile_hint"):
             run(text, np.zeros(1, np.int64), 1)
         seen = []
-        register_op("xegpu.compile_hint", lambda op: lambda: seen.append(op.name))
+        TABLE.meanings["xegpu.compile_hint"] = lambda op: lambda: seen.append(op.name)
         run(text, np.zeros(1, np.int64), 1)
         assert seen == ["xegpu.compile_hint"]
         extra = {"xegpu.compile_hint": lambda op: lambda: seen.append("extra")}

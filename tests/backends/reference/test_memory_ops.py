@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
 from xetl.errors import InternalError
-from xetl_reference.executable import run_module
 
 few = settings(max_examples=30, deadline=None)
 

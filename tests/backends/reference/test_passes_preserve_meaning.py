@@ -40,10 +40,10 @@ from tests.example_kernels import (
     transpose,
     weight_gradient,
 )
+from tests.run_module import run_module
 from xetl.backend import find_backend
 from xetl.compiler import build
 from xetl.pipeline import lower
-from xetl_reference.executable import run_module
 
 TARGETS = ["avx2", "avx512_bf16"]
 sizes = st.integers(1, 70)

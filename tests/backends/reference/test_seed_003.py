@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from xsmm_meaning import CALLS
 
+from tests.run_module import run_module
 from xetl.backend import find_backend
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.verify import verify
-from xetl_reference.executable import run_module
 
 CPU = find_backend("cpu")
 ROAD = (

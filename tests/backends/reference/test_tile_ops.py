@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from op_harness import FLOATS, INTEGERS, evaluate, type_name
 
+from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
-from xetl_reference.executable import run_module
 from xetl_reference.floats import round_to_tf32
 
 few = settings(max_examples=30, deadline=None)
