@@ -16,13 +16,16 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Block, Dialect
+from xdsl.ir import Block, Dialect, Region
 from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     opt_prop_def,
+    prop_def,
+    region_def,
     result_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -30,7 +33,7 @@ from xetl.dialects.assembly import FORMATS, format_of
 from xetl.dialects.base import MixedList
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.parser import DIALECTS, make_context, parse_module
-from xetl.dialects.type_rules import like
+from xetl.dialects.type_rules import like, like_all
 from xetl.dialects.upstream import arith
 
 
@@ -132,3 +135,43 @@ def test_types_of_operands_that_may_be_absent() -> None:
         assert line in str(parse_module(head + line, context=context))
     with pytest.raises(ParseError, match="expected 2 operand types but had 1"):
         parse_module(head + "test.moved %v[%i] : f32", context=context)
+
+
+class LoopOp(XetlOp, name="test.loop"):
+    """Types from a property, types of all values, a default, regions."""
+
+    source = operand_def()
+    carried = var_operand_def()
+    width = prop_def(IntegerAttr[I64])
+    text = opt_prop_def(StringAttr)
+    body = region_def()
+    other = region_def()
+    number = result_def(like("source", "width", lambda source, width: i32))
+    res = var_result_def(like_all("carried"))
+
+    DEFAULTS = staticmethod(lambda types: {"text": StringAttr(str(types["source"]))})
+    assembly_format = (
+        "$source (`,` $carried^ `:` type($carried))? attr-dict `:` type($source) "
+        "$body $other"
+    )
+
+
+def test_properties_and_regions_by_position() -> None:
+    x, y = Block(arg_types=[f32, i32]).args
+    body = Region(Block())
+    op = LoopOp(x, [x, y], 4, "a", body)
+    assert op.properties["width"] == IntegerAttr(4, i64)
+    assert op.text == StringAttr("a")
+    assert (op.body, len(op.other.blocks)) == (body, 0)
+    assert list(op.result_types) == [i32, f32, i32]
+    assert not LoopOp(x, (), Region(), width=4).body.blocks
+    with pytest.raises(TypeError, match="too many arguments"):
+        LoopOp(x, (), 4, "a", "b")
+
+
+def test_a_default_is_left_out() -> None:
+    (x,) = Block(arg_types=[f32]).args
+    usual, other = LoopOp(x, (), 4), LoopOp(x, (), 4, "a")
+    assert usual.text == StringAttr("f32")
+    assert "text" not in str(usual)
+    assert 'text = "a"' in str(other)
