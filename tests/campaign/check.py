@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.campaign.cases import BF16, Case
+from tests.campaign.cases import ML_TYPES, Case
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def difference(one: Any, other: Any) -> str:
     """Where two arguments differ; NaN equals NaN."""
     if isinstance(one, int):
         return ""
-    if one.dtype == BF16:  # NumPy does not know its NaN
+    if one.dtype in ML_TYPES.values():  # NumPy does not know their NaN
         one, other = one.astype(np.float32), other.astype(np.float32)
     floats = one.dtype.kind == "f"
     if np.array_equal(one, other, equal_nan=floats):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.campaign.memory import Memory
-from tests.campaign.values import FLOATS, INTEGERS, SIGNED, Shape, Value
+from tests.campaign.values import ALL_FLOATS, INTEGERS, SIGNED, Shape, Value
 
 FAR = ("1000000", "-1000000", "1 << 31", "-(1 << 31)", "(1 << 32) + n", "-(1 << 33)")
 BINARY = ("+", "-", "*", "&", "^", "//", "//", "%", "%")
@@ -64,7 +64,7 @@ class Edges(Memory):
     def nested(self) -> None:
         """An expression of integers: broadcast, divided by what is computed."""
         a = self.number()
-        if a.dtype in FLOATS:
+        if a.dtype in ALL_FLOATS:
             dtype = self.random.choice(INTEGERS)
             a = self.define(self.converted(a, dtype), a.shape, dtype)
         value = self.define(self.tree(a, 2, a.name), a.shape, a.dtype)
@@ -121,7 +121,7 @@ class Edges(Memory):
         self.write(f"{name} = {left} {sign} {self.element()}")
         self.write(f"{name} = min(max({name}, -3), 3)")
         a = self.number()
-        if a.dtype in (*FLOATS, *SIGNED):
+        if a.dtype in (*ALL_FLOATS, *SIGNED):
             self.result(f"{a.name} * {name} + {name}", a.shape, a.dtype)
 
     def carries(self) -> None:
@@ -146,7 +146,7 @@ class Edges(Memory):
             self.write(
                 f"{tile} = xetile.update_tile_offset({tile}, [{', '.join(step)}])"
             )
-        if first.dtype in FLOATS:
+        if first.dtype in ALL_FLOATS:
             text = self.clamped(text, first.dtype)
         order = self.random.sample(names, 3)
         self.write(f"{', '.join(order)} = {names[1]}, {names[2]}, {text}")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.campaign.edges import Edges
-from tests.campaign.values import EXTENTS, FLOATS, INTEGERS, Value
+from tests.campaign.values import ALL_FLOATS, EXTENTS, FLOATS, INTEGERS, Value
 
 MODES = ("one", "programs", "one", "subgroups", "one", "programs")
 PLENTY = (*FLOATS, *FLOATS, *FLOATS, *INTEGERS, "i8", "u8")
@@ -167,6 +167,6 @@ class Generator(Edges):
         """A variable from outside that the counter changes."""
         if value.dtype != "i1":
             text = f"{value.name} + {counter}"
-            if value.dtype in FLOATS:
+            if value.dtype in ALL_FLOATS:
                 text = self.clamped(text, value.dtype)
             self.write(f"{value.name} = {text}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.campaign.values import (
     ACCUMULATORS,
-    FLOATS,
+    ALL_FLOATS,
     INTEGERS,
     SIGNED,
     Shape,
@@ -70,7 +70,7 @@ class Memory(Values):
             return self.define(self.converted(value, dtype or ""), shape, dtype or "")
         found = self.dtypes[base[0]]
         padding = self.random.choice(("", "", ", padding=1", ", padding=2"))
-        if found in SIGNED or found in FLOATS:
+        if found in SIGNED or found in ALL_FLOATS:
             padding = self.random.choice((padding, ", padding=-2"))
         padding = "" if found == "i1" else padding
         text = f"xetile.load_tile({self.tile(base, shape)}{padding})"
@@ -154,7 +154,7 @@ class Memory(Values):
         self.indent += 1
         added = f"{total} + xetile.load_gather({tile})"
         clamped = self.clamped(added, dtype)
-        self.write(f"{total} = {clamped if dtype in FLOATS else added}")
+        self.write(f"{total} = {clamped if dtype in ALL_FLOATS else added}")
         if self.mode == "one" and self.random.random() < 0.4:
             self.write(f"xetile.store_scatter({total}, None, {tile})")
         self.write(f"{tile} = xetile.update_tile_offset({tile}, {tile}_by)")
@@ -212,7 +212,7 @@ class Memory(Values):
     def atomic(self) -> None:
         dtype = self.dtypes["U"]
         value = self.number()
-        kinds = COMMUTATIVE[:3] if dtype in FLOATS else COMMUTATIVE
+        kinds = COMMUTATIVE[:3] if dtype in ALL_FLOATS else COMMUTATIVE
         kind = self.random.choice(kinds) if self.mode == "one" else self.kind
         cast = self.converted(value, dtype)
         mask = ""
@@ -296,7 +296,7 @@ class Memory(Values):
             self.write(f"xetile.prefetch_tile({tile})")
         added = f"{kept} + xetile.load_tile({tile})"
         clamped = self.clamped(added, dtype)
-        self.write(f"{kept} = {clamped if dtype in FLOATS else added}")
+        self.write(f"{kept} = {clamped if dtype in ALL_FLOATS else added}")
         if self.mode == "one" and self.random.random() < 0.5:
             self.write(f"xetile.store_tile({kept}, {tile})")
         step = self.random.choice(("[1, 0]", "[0, 1]", "[-1, 2]", "[2, -3]"))
@@ -311,9 +311,10 @@ class Memory(Values):
         if self.random.random() < 0.3:
             bases[1] = f"W[(n + {self.random.randrange(3)}) % W.shape[0]]"
         types = [self.dtypes[base[0]] for base in bases]
-        pair = types[0] if types[0] in ACCUMULATORS else "f32"
+        known = (*ACCUMULATORS, "f8e5m2")
+        pair = types[0] if types[0] in known else "f32"
         other = types[1] if {pair, types[1]} <= {"i8", "u8"} else pair
-        accumulator = ACCUMULATORS[pair]
+        accumulator = ACCUMULATORS.get(pair, "f32")
         acc, step = self.name(), self.random.choice((k, k, 5))
         counter, start = self.name("k"), self.random.choice(("0", "0", "n", "-2"))
         moves = self.mode != "one"

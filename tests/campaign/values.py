@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 FLOATS = ("f32", "f64", "f16", "bf16")
+ALL_FLOATS = (*FLOATS, "f8e5m2")
+"""Also what only arrays bring: f8e4m3 has no room for the sums that are clamped."""
+
 SIGNED = ("i8", "i16", "i32", "i64")
 UNSIGNED = ("u8", "u16", "u32", "u64")
 INTEGERS = (*SIGNED, *UNSIGNED)
 WIDE = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64"}
 ACCUMULATORS = {**WIDE, "i8": "i32", "u8": "i32"}
 EXTENTS = (1, 2, 5, 8, 16, 17, 33, 64, 70)
+FLOAT_BITS = {"f8e5m2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 Shape = tuple[int, ...]
 NUMPY = {"i1": "bool"} | {
     f"{k}{b}": f"{name}{b}"
@@ -139,7 +143,7 @@ class Writer:
 
     def result(self, expression: str, shape: Shape, dtype: str) -> Value:
         """A variable for what an operation gives: of a float, clamped."""
-        if dtype in FLOATS:
+        if dtype in ALL_FLOATS:
             expression = self.clamped(expression, dtype)
         return self.define(expression, shape, dtype)
 
@@ -148,9 +152,9 @@ class Writer:
         name, to = value.name, f".to(xetile.{dtype})"
         if value.dtype == dtype:
             return name
-        if value.dtype in FLOATS and dtype in UNSIGNED:
+        if value.dtype in ALL_FLOATS and dtype in UNSIGNED:
             return f"xetile.abs({name}){to}"
-        if value.dtype in INTEGERS and dtype in FLOATS:
+        if value.dtype in INTEGERS and dtype in ALL_FLOATS:
             return self.clamped(name + to, dtype)
         return name + to
 
@@ -195,7 +199,7 @@ class Values(Writer):
         """Of a value and another one that is broadcast, or of its shape."""
         b = self.partner(a)
         choices = MASKS if a.dtype == "i1" else INTEGER_EXPRESSIONS
-        if a.dtype in FLOATS:
+        if a.dtype in ALL_FLOATS:
             choices = FLOAT_EXPRESSIONS
         bits = int(a.dtype[1:]) if a.dtype in INTEGERS else 1
         expression = self.random.choice(choices).format(
@@ -249,12 +253,12 @@ class Values(Writer):
         """Two vectors of two types."""
         a = self.number()
         b = self.number(a.shape)
-        kinds = [v.dtype in FLOATS for v in (a, b)]
+        kinds = [v.dtype in ALL_FLOATS for v in (a, b)]
         names = [a.name, b.name]
         if all(kinds):
             if {a.dtype, b.dtype} == {"f16", "bf16"}:
                 return
-            dtype = max(a.dtype, b.dtype, key=lambda t: (int(t.strip("bf")), t))
+            dtype = max(a.dtype, b.dtype, key=lambda t: (FLOAT_BITS[t], t))
         elif any(kinds):
             dtype = a.dtype if kinds[0] else b.dtype
             if not kinds[0]:
@@ -363,7 +367,11 @@ class Values(Writer):
         b = self.any_value((n, k) if flip else (k, n))
         parts = [f"({self.converted(a, dtype)})", f"({self.converted(b, other)})"]
         parts[1] += ".T" if flip else ""
-        accumulator = ACCUMULATORS[dtype]
+        if "f8e5m2" in (a.dtype, b.dtype) and dtype in ("f32", "bf16"):
+            dtype = other = "f8e5m2"
+            parts = [f"({self.converted(each, dtype)})" for each in (a, b)]
+            parts[1] += ".T" if flip else ""
+        accumulator = ACCUMULATORS.get(dtype, "f32")
         if self.random.random() < 0.4:
             parts.append(self.converted(self.any_value((r, n)), accumulator))
         if dtype == "f32" and self.random.random() < 0.2:

@@ -14,9 +14,28 @@ from xetl.errors import CompileError, TileTypeError
 from xetl.frontend.casts import broadcast_shapes
 from xetl.language import dtypes
 from xetl.language.dtypes import DType, promote
-from xetl.xetile import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index, u8, u64
+from xetl.xetile import (
+    bf16,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    u8,
+    u64,
+)
 
-NUMBERS = [d for d in dtypes.ALL if d.name not in ("i1", "tf32", "index", "bf16")]
+NUMBERS = [
+    d
+    for d in dtypes.ALL
+    if d.name not in ("i1", "tf32", "index", "bf16", "f8e4m3", "f8e5m2")
+]
 extents = st.integers(1, 3)
 shapes = st.one_of(st.tuples(extents), st.tuples(extents, extents))
 
@@ -43,13 +62,20 @@ def test_promotion_is_numpys(a, b):
         (index, i64, i64),
         (u8, i8, i16),
         (i1, i1, i1),
+        (f8e4m3, f8e4m3, f8e4m3),
+        (f8e4m3, bf16, bf16),
+        (f8e5m2, f16, f16),
+        (f8e5m2, f64, f64),
+        (i32, f8e5m2, f8e5m2),
     ],
 )
 def test_promotion_beyond_numpy(a, b, result):
     assert promote(a, b) == promote(b, a) == result
 
 
-@pytest.mark.parametrize(("a", "b"), [(f16, bf16), (i1, i32), (u64, i8), (f32, i1)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(f16, bf16), (i1, i32), (u64, i8), (f32, i1), (f8e4m3, f8e5m2)]
+)
 def test_no_common_dtype(a, b):
     with pytest.raises(TileTypeError, match="no common dtype"):
         promote(a, b)

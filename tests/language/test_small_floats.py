@@ -5,6 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import xetl
 from tests.frontend.page import NUMPY, computed
@@ -254,6 +256,30 @@ def test_products(one, other, backend: str) -> None:
         out = np.zeros((m, n), np.float32)
         gemm(a, b, out, backend=backend)
         np.testing.assert_array_equal(out, expected)
+
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "columns": np.asfortranarray,
+    "sliced": lambda x: np.repeat(np.repeat(x, 2, 0), 2, 1)[::2, ::2],
+    "backwards": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    formats=st.tuples(st.sampled_from(list(SMALL)), st.sampled_from(list(SMALL))),
+    extents=st.tuples(*(st.integers(1, 70) for _ in range(3))),
+    blocks=st.sampled_from([(16, 32, 32), (8, 8, 8), (33, 17, 5), (1, 64, 16)]),
+    layouts=st.tuples(*(st.sampled_from(list(LAYOUTS)) for _ in range(2))),
+)
+def test_ragged_products(formats, extents, blocks, layouts) -> None:
+    """Of any extents, blocks and strides, on the CPU as NumPy has it."""
+    a, b, expected = operands(*formats, *extents)
+    a, b = (LAYOUTS[name](x) for name, x in zip(layouts, (a, b)))
+    out = np.zeros(expected.shape, np.float32)
+    gemm(a, b, out, *blocks, backend="cpu")
+    np.testing.assert_array_equal(out, expected)
 
 
 @ALL
