@@ -40,6 +40,7 @@ from xetl.language import ops, values
 from xetl.language.operation import body_of
 from xetl.language.ops import moves, reductions
 from xetl.language.other_names import advice_on
+from xetl.language.structures import Record
 
 
 def _attributes_of(kind: type) -> tuple[str, ...]:
@@ -64,7 +65,9 @@ def _attribute(ctx: Context, node: ast.Attribute) -> Value:
         return _of_shaped(owner, node.attr)
     if isinstance(owner, Scalar) and node.attr == "to":
         return BoundMethod(owner, node.value, "to")
-    if not is_constant(owner) or isinstance(owner, BoundMethod):
+    if isinstance(owner, Record) and node.attr in owner.names:
+        return owner.field(node.attr)
+    if not is_constant(owner) or isinstance(owner, BoundMethod | Record):
         raise _no_attribute(ctx, owner, node)
     return _of_constant(ctx, owner, node)
 
@@ -110,6 +113,8 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
     for kind, names in ((Array, _ARRAY), (Vector, _VECTOR), (Tile, _TILE)):
         if isinstance(owner, kind):
             known, what = names, f"`{text}`, {describe(owner)},"
+    if isinstance(owner, Record):
+        known, what = owner.names, f"`{text}`, {describe(owner)},"
     advice = did_you_mean(node.attr, known)
     if isinstance(owner, ModuleType):
         advice = advice_on(node.attr, ops.__all__) or advice
@@ -166,6 +171,8 @@ _NO_ELEMENT = (IndexError, KeyError, TypeError)
 
 def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
     index = _constant_index(ctx, node.slice)
+    if isinstance(owner, Record):
+        owner = tuple(owner)
     try:
         return plain(
             read(ctx, node, lambda: ctx.reads.item(owner, index), *_NO_ELEMENT)

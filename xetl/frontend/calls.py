@@ -123,7 +123,9 @@ def _inline(
     advice = "call from a loop `range(...)`, which is not unrolled"
     check_count(ctx, ctx.calls, "calls are inlined, up to this one,", advice)
     parameters = parameters_of_node(ctx, function, defaults)
-    bound, _ = bind_arguments(ctx, name, parameters, given, node)
+    bound, rest = bind_arguments(ctx, name, parameters, given, node)
+    if function.args.vararg is not None:
+        bound[function.args.vararg.arg] = Arg(tuple(a.value for a in rest), node)
     return _run_in(ctx, function, file, scope, bound, node)
 
 
@@ -187,19 +189,21 @@ def parameters_of_node(
     """The parameters of a function of the user.
 
     Raises:
-        SyntaxNotSupportedError: it takes ``*args`` or ``**kwargs``.
+        SyntaxNotSupportedError: it takes ``**kwargs``.
     """
     arguments = function.args
-    for star in (arguments.vararg, arguments.kwarg):
-        if star is not None:
-            raise ctx.error(
-                SyntaxNotSupportedError,
-                "X0402",
-                f"`*{star.arg}` parameters are not part of the kernel language",
-                help="write the parameters one by one",
-            )
+    if arguments.kwarg is not None:
+        raise ctx.error(
+            SyntaxNotSupportedError,
+            "X0402",
+            f"`**{arguments.kwarg.arg}` parameters are not part of the kernel language",
+            help="write the parameters one by one",
+        )
     places = [*arguments.posonlyargs, *arguments.args]
-    return [Parameter(p.arg, defaults.get(p.arg, MISSING)) for p in places] + [
+    found = [Parameter(p.arg, defaults.get(p.arg, MISSING)) for p in places]
+    if arguments.vararg is not None:
+        found.append(Parameter(arguments.vararg.arg, variadic=True))
+    return found + [
         Parameter(p.arg, defaults.get(p.arg, MISSING), keyword_only=True)
         for p in arguments.kwonlyargs
     ]

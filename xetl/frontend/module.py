@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -40,7 +41,14 @@ from xetl.frontend.types import (
     items_of,
 )
 from xetl.language.reads import Reads
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.language.signature import (
+    ArrayParam,
+    ConstParam,
+    ScalarParam,
+    Signature,
+    TupleParam,
+)
+from xetl.language.structures import Record
 
 
 def point_at_user(error: XetlError) -> XetlError:
@@ -76,6 +84,9 @@ def _traceback_at(error: XetlError, file: str, line: int) -> TracebackType | Non
         return own.tb_next if own is not None else None
     return None
 
+
+_NO_WORD = re.compile(r"\W+")
+"""What names of values cannot have."""
 
 _SCALARS: dict[str, Attribute] = {"i64": I64, "f64": F64, "i1": I1}
 
@@ -129,8 +140,12 @@ def _build(
     node = source.node
     ctx = Context(block, scope, frame, node, reads, level, slm_limit=slm_limit)
     values = iter(block.args)
-    for param in signature.params:
-        scope.bind(param.name, _bind(ctx, param, values))
+    bound = {param.name: _bind(ctx, param, values) for param in signature.params}
+    bound |= {each.name: _assemble(each, bound) for each in signature.tuples}
+    parts = {leaf for each in signature.tuples for leaf in each.leaves()}
+    for parameter, value in bound.items():
+        if parameter not in parts:
+            scope.bind(parameter, value)
     _check_parameters(ctx, function)
     _compile_body(ctx, source.node)
     ctx.node = source.node
@@ -215,12 +230,23 @@ def _bind(
         listed = isinstance(param.value, list)
         return tuple(items_of(param.value) or ()) if listed else param.value
     value: SSAValue = next(values)
-    value.name_hint = param.name
+    value.name_hint = _NO_WORD.sub("_", param.name).strip("_")
     if isinstance(param, ArrayParam):
         return _bind_array(ctx, param, value)
     if param.kind == "i64":
         return Scalar(ctx.emit(arith.IndexCastOp(value, INDEX)), "int")
     return Scalar(value, "float" if param.kind == "f64" else "bool")
+
+
+def _assemble(param: TupleParam, parts: Mapping[str, Value]) -> Value:
+    """A tuple or record of what was bound."""
+    items = [
+        parts[item] if isinstance(item, str) else _assemble(item, parts)
+        for item in param.items
+    ]
+    if not param.form:
+        return tuple(items)
+    return Record.make(param.form[0], param.form[1:], items)
 
 
 def _bind_array(ctx: Context, param: ArrayParam, root: SSAValue) -> Array:

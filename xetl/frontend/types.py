@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.xetile import TileType
 from xetl.language.dtypes import DType
 from xetl.language.operation import Function, operation_name
+from xetl.language.structures import Record
 
 if TYPE_CHECKING:
     from xetl.frontend.context import Frame
@@ -299,9 +300,14 @@ def _describe_constant(value: Value) -> str:
         return value.shown
     if isinstance(value, DType):
         return f"the dtype {value}"
-    items = items_of(value)
-    if items is not None:
-        return f"a {'tuple' if isinstance(value, tuple) else 'list'} of {len(items)}"
+    if isinstance(value, tuple | list):
+        return _describe_items(cast("tuple[Value, ...] | list[Value]", value))
     if is_number(value) or value is None or isinstance(value, str):
         return f"the constant {value!r}"
     return f"a Python object of type {type(value).__name__}"
+
+
+def _describe_items(value: tuple[Value, ...] | list[Value]) -> str:
+    if isinstance(value, Record):
+        return f"a {value.kind} of {', '.join(value.names)}"
+    return f"a {'tuple' if isinstance(value, tuple) else 'list'} of {len(value)}"

@@ -19,6 +19,7 @@ from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
 from xetl.language.source_lines import lines_of
+from xetl.language.structures import Record
 
 _PRINTED = (
     *(int, float, complex, bool, str, bytes),
@@ -41,6 +42,8 @@ def content(value: object) -> str:
         return _of_function(
             cast("Any", value).fn if isinstance(value, Function) else value
         )
+    if isinstance(value, Record):
+        return f"{value.form}({', '.join(map(content, value))})"
     if isinstance(value, list | tuple):
         parts = map(content, cast("list[object]", value))
         return f"{_class_name(cast('object', value))}({', '.join(parts)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,10 +42,35 @@ class ConstParam:
 
 
 @dataclass(frozen=True)
+class TupleParam:
+    """A parameter that stands for several: a tuple, a named tuple, a dataclass.
+
+    ``items`` are the names of others, such as ``weights[0]``, and tuples within;
+    ``form`` is the class and the names of the fields, if there are such.
+    """
+
+    name: str
+    items: tuple[str | TupleParam, ...]
+    form: tuple[str, ...] = ()
+
+    def leaves(self) -> Iterator[str]:
+        """The names of all that it stands for."""
+        for item in self.items:
+            if isinstance(item, str):
+                yield item
+            else:
+                yield from item.leaves()
+
+
+@dataclass(frozen=True)
 class Signature:
-    """All parameters of a kernel, in its order."""
+    """All parameters of a kernel, in its order.
+
+    What stands in ``tuples`` has its items among ``params``, in its place.
+    """
 
     params: tuple[ArrayParam | ScalarParam | ConstParam, ...]
+    tuples: tuple[TupleParam, ...] = ()
 
     @property
     def constants(self) -> dict[str, object]:

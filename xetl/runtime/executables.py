@@ -110,13 +110,11 @@ class Prepared(NamedTuple):
 
     Attributes:
         wanted: what its arguments ask for.
-        values: one for each parameter.
         place: where it runs.
         found: the code.
     """
 
     wanted: Specialization
-    values: list[Any]
     place: Place | None
     found: Found
 

@@ -100,6 +100,7 @@ def base_of(
 ) -> Base:
     """What the code of ``fn`` compiled for ``signature`` and ``target`` depends on."""
     params = {p.name: _param(p) for p in signature.params}
+    params |= {each.name: f"tuple {each}" for each in signature.tuples}
     return Base(fn, signature.constants, _versions(backend, target), params)
 
 

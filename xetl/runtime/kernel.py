@@ -43,8 +43,8 @@ from xetl.runtime.parameters import Parameters
 from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.select_backend import choose_backend
-from xetl.runtime.signature_text import fill, parse
-from xetl.runtime.specialize import Specialization, specialize
+from xetl.runtime.signature_text import describe
+from xetl.runtime.specialize import Specialization, leaves_of, specialize
 from xetl.runtime.tensors import (
     hide_from_dynamo,
     note_written,
@@ -125,9 +125,9 @@ class Kernel:
         try:
             instead = self._no_grid("bound", "bind(..., grid=...)")
             sizes = self._sizes(grid, args, keywords, instead)
-            wanted, values, place, found = self.prepare(args, keywords)
+            wanted, place, found = self.prepare(args, keywords)
             waits = keywords.get("wait", True)
-            return Plan(found.loaded, sizes, wanted, values, place, waits)
+            return Plan(found.loaded, sizes, wanted, wanted.values, place, waits)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -266,12 +266,12 @@ class Kernel:
         """Run the kernel; what calls like this one may try first, if there is such."""
         state = launch_state()
         prepared = self.prepare(args, keywords)
-        wanted, values, place, (loaded, unchanged, _) = prepared
+        wanted, place, (loaded, unchanged, _) = prepared
         waits = keywords.get("wait", True)
         event = run(loaded, grid, wanted.args, place, waits)
         stored = prepared.stored
-        fast = shortcut_entry(loaded, values, stored, place, waits)
-        if fast is None:
+        fast = shortcut_entry(loaded, wanted.values, stored, place, waits)
+        if fast is None or wanted.signature.tuples:  # it takes what is in tuples
             return event, None
         rest = self._rest(wanted, len(args), bool(keywords))
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
@@ -285,7 +285,7 @@ class Kernel:
         wanted = specialize(self._parameters, values)
         place = find_place(backend, keywords.get("queue"), wanted.names, wanted.args)
         found = self._load(wanted, backend, target_at(backend, place))
-        return Prepared(wanted, values, place, found)
+        return Prepared(wanted, place, found)
 
     def grid_of(
         self,
@@ -351,7 +351,8 @@ class Kernel:
         rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
         name = keywords.get("backend")
         values = self._parameters.bind(args, rest)
-        return choose_backend(name, values, target=target, shows=shows), values
+        objects = leaves_of(self._parameters, values)
+        return choose_backend(name, objects, target=target, shows=shows), values
 
     def _bind_any(
         self,
@@ -363,12 +364,7 @@ class Kernel:
         """As `_bind`; a single text describes the arguments instead."""
         if len(args) != 1 or not isinstance(args[0], str):
             return self._bind(args, keywords, target, shows)
-        names = [
-            parameter.name
-            for parameter in self._parameters.each
-            if not parameter.is_constexpr and parameter.name not in keywords
-        ]
-        described = fill(parse(args[0]), names, args[0])
+        described = describe(args[0], self._parameters, keywords)
         return self._bind([], {**described, **keywords}, target, shows)
 
     def _rest(

@@ -24,11 +24,15 @@ _CONSTEXPR = re.compile(r"(^|[\w.]*\.)constexpr(\[.*\])?$")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter; ``default`` is `MISSING` if it has none."""
+    """One parameter; ``default`` is `MISSING` if it has none.
+
+    ``is_rest`` says that it is ``*args``, which stands for a tuple.
+    """
 
     name: str
     default: Any
     is_constexpr: bool
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,15 @@ class Parameters:
         """Read them off a function.
 
         Raises:
-            LaunchError: a name is reserved, or there are ``*args``.
+            LaunchError: a name is reserved, or there are ``**keywords``.
         """
         found = inspect.signature(fn).parameters.values()
         for parameter in found:
             _check_declaration(fn, parameter)
-        each = tuple(Parameter(p.name, p.default, _is_constexpr(fn, p)) for p in found)
-        positional = sum(p.kind is not p.KEYWORD_ONLY for p in found)
+        each = tuple(_parameter(fn, parameter) for parameter in found)
+        positional = sum(
+            p.kind not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in found
+        )
         return Parameters(fn.__name__, each, positional)
 
     @property
@@ -65,17 +71,21 @@ class Parameters:
         Raises:
             LaunchError: an argument is missing, unknown, given twice or too many.
         """
-        if len(args) > self.positional:
+        rest = tuple(args[self.positional :])
+        if rest and not any(each.is_rest for each in self.each):
             raise LaunchError(
                 f"`{self.kernel}` takes {self.positional} positional arguments, "
                 f"but {len(args)} were given",
                 code="X0803",
                 help=f"its parameters are {_listed(self.names)}",
             )
-        values = list(args)
-        values += [parameter.default for parameter in self.each[len(args) :]]
+        values = list(args[: self.positional])
+        values += [parameter.default for parameter in self.each[len(values) :]]
+        if rest:  # it stands behind those by position
+            values[self.positional] = rest
+        given = self.positional + 1 if rest else len(args)
         for name, value in keywords.items():
-            values[self._position(name, len(args))] = value
+            values[self._position(name, given)] = value
         missing = [p.name for p, v in zip(self.each, values) if v is MISSING]
         if missing:
             raise LaunchError(
@@ -103,12 +113,18 @@ class Parameters:
         )
 
 
+def _parameter(fn: Callable[..., Any], found: inspect.Parameter) -> Parameter:
+    is_rest = found.kind is found.VAR_POSITIONAL
+    default = () if is_rest else found.default
+    return Parameter(found.name, default, _is_constexpr(fn, found), is_rest)
+
+
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
 def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> None:
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+    if parameter.kind is parameter.VAR_KEYWORD:
         raise LaunchError(
             f"`{parameter}` cannot be a parameter of the kernel `{fn.__name__}`",
             code="X0809",

@@ -1,22 +1,28 @@
 """Arguments described by text, for compiling without arrays: ``bf16[M,64] f32[64]^T``.
 
 ``f32[M,K]`` is a row-major array, ``f32[M,K]^T`` a column-major one; ``i64`` or ``f32``
-alone is a number, ``None`` is None. Equal names say equal sizes and numbers fix them;
-code is the same for all sizes, so they only have to be consistent.
+alone is a number, ``None`` is None, ``(f32[M,N], f32[N])`` is a tuple. Equal names say
+equal sizes and numbers fix them; code is the same for all sizes, so they only have to
+be consistent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.language.signature import ArrayParam, ScalarParam
+from xetl.runtime.parameters import Parameters
 
-_TOKEN = re.compile(r"\s*(?:(\w+)\s*(?:\[([^\]]*)\](\^T)?)?)(?=\s|$)")
+_ARGUMENT = r"\s*(?:(\w+)\s*(?:\[([^\]]*)\](\^T)?)?)"
+_TOKEN = re.compile(_ARGUMENT + r"(?=\s|$)")
+_ITEM = re.compile(_ARGUMENT + r"(?=[\s,)]|$)")
+_OPEN, _CLOSE = re.compile(r"\s*\("), re.compile(r"\s*\)")
+_COMMA = re.compile(r"\s*,")
 _DIMENSION = re.compile(r"[A-Za-z_]\w*|[1-9]\d*")
 _KINDS = {"b": "i1", "i": "i64", "u": "i64", "f": "f64"}
 _EXAMPLE = 'such as "bf16[M,4096] bf16[4096,N] f32[M,N] i64 None"'
@@ -41,22 +47,36 @@ class Described:
         )
 
 
-def parse(text: str) -> list[Described | None]:
+Description = Described | None | tuple[Any, ...]
+"""Of one argument; a tuple holds others."""
+
+
+def parse(text: str) -> list[Description]:
     """The arguments ``text`` describes.
 
     Raises:
         LaunchError: it cannot be read.
     """
-    found: list[Described | None] = []
+    stack: list[list[Description]] = [[]]
     position = 0
     stripped = text.rstrip()
     while position < len(stripped):
-        match = _TOKEN.match(stripped, position)
-        if match is None:
+        is_inside = len(stack) > 1
+        if match := _OPEN.match(stripped, position):
+            stack.append([])
+        elif is_inside and (match := _CLOSE.match(stripped, position)):
+            inner = tuple(stack.pop())
+            stack[-1].append(inner)
+        elif is_inside and (match := _COMMA.match(stripped, position)):
+            pass
+        elif match := (_ITEM if is_inside else _TOKEN).match(stripped, position):
+            stack[-1].append(_argument(text, *match.groups()))
+        else:
             raise _wrong(text, f"`{stripped[position:].strip()}` cannot be read")
-        found.append(_argument(text, *match.groups()))
         position = match.end()
-    return found
+    if len(stack) > 1:
+        raise _wrong(text, "a tuple has no `)`")
+    return stack[0]
 
 
 def _argument(
@@ -88,19 +108,26 @@ def _wrong(text: str, why: str, help: str | None = None) -> LaunchError:
     )
 
 
-def fill(
-    described: Sequence[Described | None], names: Sequence[str], text: str
-) -> dict[str, Any]:
-    """Give each description its parameter, in order.
+def describe(
+    text: str, parameters: Parameters, known: Collection[str]
+) -> dict[str, Description]:
+    """The descriptions in a text by the names of their parameters.
 
     Args:
-        described: what `parse` found.
-        names: the parameters that may be described, in order.
-        text: for the error.
+        text: what `parse` reads.
+        parameters: of the kernel; those that are no constexpr are described.
+        known: names of parameters that are given otherwise.
 
     Raises:
         LaunchError: there are more descriptions than parameters.
     """
+    free = [p for p in parameters.each if not p.is_constexpr and p.name not in known]
+    names = [each.name for each in free]
+    described = parse(text)
+    for index, parameter in enumerate(free):
+        if parameter.is_rest:
+            described[index:] = [tuple(described[index:])]
+            break
     if len(described) > len(names):
         raise _wrong(
             text,

@@ -6,8 +6,9 @@ integer, a float or a condition; everything else is a compile-time value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
 
@@ -17,11 +18,19 @@ from xetl.errors import LaunchError, TileTypeError
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.language.signature import (
+    ArrayParam,
+    ConstParam,
+    ScalarParam,
+    Signature,
+    TupleParam,
+)
+from xetl.language.structures import Record, leaves
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
 from xetl.runtime.overlap import same_view
-from xetl.runtime.parameters import Parameter, Parameters
+from xetl.runtime.parameters import MISSING, Parameter, Parameters
 from xetl.runtime.signature_text import Described
+from xetl.runtime.structured import constant_record, is_structure, take_apart
 
 _FUNCTIONS = (Function, FunctionType, BuiltinFunctionType)
 _COMPILE_TIME: tuple[type, ...] = (DType, WgMap, SgMap, XeMap, *_FUNCTIONS)
@@ -37,12 +46,14 @@ class Specialization:
         args: the runtime values, constants left out.
         names: of the parameters they belong to.
         key: equal for calls that can use the same code, and for no others.
+        values: the objects of the call, one for each of the signature's parameters.
     """
 
     signature: Signature
     args: tuple[ArrayView | int | float, ...]
     names: tuple[str, ...]
     key: Hashable
+    values: tuple[Any, ...]
 
     def positions(self, stored: Collection[int]) -> list[int]:
         """Which parameters some runtime values belong to."""
@@ -57,12 +68,59 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
     Raises:
         LaunchError: one is of a kind or dtype that kernels cannot take.
     """
-    found = [_classify(p, v) for p, v in zip(parameters.each, values)]
+    found: list[_Classified] = []
+    tuples: list[TupleParam] = []
+
+    def leaf(path: str, value: Any, is_constant: bool) -> None:
+        found.append(_classify_leaf(path, value, is_constant))
+
+    for parameter, value in zip(parameters.each, values):
+        if _has_parts(parameter, value):
+            tuples.append(take_apart(parameter.name, value, leaf))
+        else:
+            found.append(_classify(parameter, value))
     args = [arg for _, arg in found if arg is not None]
     params = _with_aliases([param for param, _ in found], args)
     names = [p.name for p in params if not isinstance(p, ConstParam)]
     key = tuple(_typed(p.value) if isinstance(p, ConstParam) else p for p in params)
-    return Specialization(Signature(tuple(params)), tuple(args), tuple(names), key)
+    objects = list(leaves_of(parameters, values)) if tuples else values
+    return Specialization(
+        Signature(tuple(params), tuple(tuples)),
+        tuple(args),
+        tuple(names),
+        (*key, *tuples),
+        tuple(objects),
+    )
+
+
+_Classified = tuple[
+    ArrayParam | ScalarParam | ConstParam, ArrayView | int | float | None
+]
+
+
+def _has_parts(parameter: Parameter, value: Any) -> bool:
+    if parameter.is_constexpr:
+        return False
+    return parameter.is_rest or is_structure(parameter.name, value)
+
+
+def leaves_of(parameters: Parameters, values: Sequence[Any]) -> Iterator[Any]:
+    """The objects of a call, of structures what is in them."""
+    for parameter, value in zip(parameters.each, values):
+        if _has_parts(parameter, value):
+            yield from leaves([value])
+        else:
+            yield value
+
+
+def _classify_leaf(path: str, value: Any, is_constant: bool) -> _Classified:
+    """What is in a structure; in those with fields numbers are constants."""
+    parameter = Parameter(path, MISSING, is_constexpr=False)
+    if not is_constant or isinstance(value, Described):
+        return _classify(parameter, value)
+    if describe_if_array(value, path) is not None:
+        return _classify(parameter, value)
+    return ConstParam(path, _constant(path, value)), None
 
 
 def _classify(
@@ -140,25 +198,37 @@ def _unsupported(name: str, value: object) -> LaunchError:
 
 
 def _constant(name: str, value: Any) -> object:
+    if isinstance(value, tuple) or not _is_hashable(value):
+        record = constant_record(cast("object", value), partial(_constant, name))
+        if record is not None:
+            return record
     if isinstance(value, list | tuple):
         return tuple(_constant(name, each) for each in cast("Sequence[Any]", value))
     if isinstance(value, np.generic):
         return cast("Any", value).item()
-    try:
-        hash(value)
-    except TypeError:
+    if not _is_hashable(value):
         raise LaunchError(
             f"`{name}` is a compile-time parameter, but a {type(value).__name__} "
             "cannot be one",
             code="X0805",
             help="compile-time values must be hashable: numbers, strings, tuples, "
             "functions, dtypes, maps",
-        ) from None
+        )
     return value
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _typed(value: object) -> Hashable:
     """A key that keeps 1, 1.0, True and -0.0, 0.0 apart, and makes NaN equal NaN."""
+    if isinstance(value, Record):
+        return (value.form, *map(_typed, value))
     if isinstance(value, tuple):
         return tuple(_typed(each) for each in cast("tuple[object, ...]", value))
     if isinstance(value, float):

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from xetl.runtime.parameters import Parameters
-from xetl.runtime.signature_text import Described, fill, parse
+from xetl.runtime.signature_text import Description, describe
 from xetl.runtime.tuning.config import all_configs
 from xetl.runtime.tuning.decorators import autotune
 from xetl.runtime.tuning.kernel import CompletedKernel
@@ -50,23 +50,19 @@ def tune(
         )
     kernel.tuner.tunes_anew = True
     computed = kernel.tuner.chosen | kernel.heuristics.keys()
-    names = [
-        each.name
-        for each in Parameters.of(kernel.fn).each
-        if not each.is_constexpr and each.name not in {*computed, *found.constants}
-    ]
-    described = fill(parse(found.signature), names, found.signature)
+    known = {*computed, *found.constants}
+    described = describe(found.signature, Parameters.of(kernel.fn), known)
     random = np.random.default_rng(0)
     arrays = {n: _array(n, d, sizes, random) for n, d in described.items()}
     kernel.bind(grid=grid, backend=found.backend, **arrays, **found.constants)
     return list(_table(kernel.trials))
 
 
-def _array(
-    name: str, what: Described | None, sizes: Mapping[str, int], random: Any
-) -> Any:
+def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) -> Any:
     if what is None:
         return None
+    if isinstance(what, tuple):
+        return tuple(_array(name, each, sizes, random) for each in what)
     if what.dims is None:
         raise click.UsageError(
             f"`{name}` is a number: leave it out of the signature, and say its value: "

@@ -10,8 +10,8 @@ def endless(v):
 
 
 @xetile.function
-def variadic(*values):
-    return values[0]
+def variadic(**values):
+    return values["a"]
 
 
 def wrong_with(X: "f32 2"):
@@ -62,7 +62,7 @@ def wrong_double_star(X: "f32 2"):
 
 
 def wrong_variadic(X: "f32 2"):
-    v = variadic(1, 2)  # ERROR: X0402 `*values` parameters are not part of the kernel language
+    v = variadic(a=2)  # ERROR: X0402 `**values` parameters are not part of the kernel language
 
 
 def wrong_loop_else(X: "f32 2"):

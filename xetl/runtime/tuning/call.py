@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from xetl.language.structures import replaced
 from xetl.runtime.bind import Plan
 from xetl.runtime.executables import Prepared, choose_target
 from xetl.runtime.grid import GridSpec
@@ -73,7 +74,7 @@ class Call:
 
     def plan_with(self, config: Config, arrays: Mapping[str, Any]) -> Plan:
         """Bind the call with a config, some arrays replaced."""
-        named = {**self._named(config), **arrays}
+        named = self._with(self._named(config), arrays)
         # Copies lie on the host, whose arrays do not say which backend is meant.
         named["backend"] = self.where()[0]
         return Kernel.bind(self.kernel, grid=self.grid, **named)
@@ -84,7 +85,7 @@ class Call:
 
     def before(self, config: Config, arrays: Mapping[str, Any]) -> None:
         """Call the hooks that the user wants before a trial."""
-        named = {**self.values, **config.kwargs, **arrays}
+        named = self._with({**self.values, **config.kwargs}, arrays)
         if self.kernel.hooks[0] is not None:
             self.kernel.hooks[0](named)
         if config.pre_hook is not None:
@@ -93,8 +94,14 @@ class Call:
     def after(self, config: Config, arrays: Mapping[str, Any]) -> None:
         """Call the hook that the user wants after a trial."""
         if self.kernel.hooks[1] is not None:
-            named = {**self.values, **config.kwargs, **arrays}
+            named = self._with({**self.values, **config.kwargs}, arrays)
             self.kernel.hooks[1](named, exception=None)
+
+    def _with(
+        self, named: Mapping[str, Any], arrays: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Arguments with other arrays, also where these are in tuples."""
+        return {name: replaced(name, each, arrays) for name, each in named.items()}
 
     def _named(self, config: Config) -> dict[str, Any]:
         """All by name; the trial waits, whatever the call does."""

@@ -18,7 +18,7 @@ from xetl.runtime.grid import GridSpec
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import OPTIONS, Launcher
 from xetl.runtime.pickling import reduced
-from xetl.runtime.signature_text import fill, parse
+from xetl.runtime.signature_text import describe
 from xetl.runtime.tensors import hide_from_dynamo
 from xetl.runtime.tuning.call import Call, Hooks
 from xetl.runtime.tuning.config import Config
@@ -195,12 +195,7 @@ class CompletedKernel(Kernel):
         """Of arguments that a signature string describes, by the first config."""
         first = self._first()
         named = {**first, **keywords}
-        names = [
-            each.name
-            for each in self._parameters.each
-            if not each.is_constexpr and each.name not in named
-        ]
-        described = fill(parse(text), names, text)
+        described = describe(text, self._parameters, named)
         call = self._call((), {**described, **named}, 1)
         if call is None:
             return self._anything(keywords)

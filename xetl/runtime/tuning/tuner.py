@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.language.contents import source_text
+from xetl.language.structures import items_by_path, leaves
 from xetl.locks import ForkSafeLock
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names
@@ -151,11 +152,9 @@ class Tuner:
         """What tells calls apart, at each launch: cheap."""
         parts: list[object] = [call.backend]
         for name, value in call.values.items():
-            dtype: object = getattr(value, "dtype", None)
             if name in self._key:
                 parts.append(_key_value(value))
-            parts.append(cast("object", type(value)) if dtype is None else dtype)
-            parts.append(getattr(value, "device", None))
+            parts += _forms(value)
         key = tuple(parts)
         try:
             hash(key)
@@ -212,8 +211,18 @@ class Tuner:
         return sorted(listed, key=rank)[: max(1, most)]
 
 
+def _forms(value: object) -> Iterator[object]:
+    """Dtypes and devices of arrays, also of those in structures; classes of others."""
+    for each in leaves([value]):
+        dtype: object = getattr(each, "dtype", None)
+        yield cast("object", type(each)) if dtype is None else dtype
+        yield getattr(each, "device", None)
+
+
 def _key_value(value: object) -> object:
     """Of an array, its shape."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_key_value, cast("Sequence[object]", value)))
     shape: Any = getattr(value, "shape", None)
     return value if shape is None else tuple(shape)
 
@@ -227,7 +236,10 @@ def _key_text(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    """Of an array its dtype, else its class."""
+    """Of an array its dtype, else its class; of a structure those of its items."""
+    items = items_by_path("", value)
+    if items is not None:
+        return f"({', '.join(map(_kind, items.values()))})"
     dtype = getattr(value, "dtype", None)
     if dtype is None or not hasattr(value, "shape"):
         return type(value).__name__
