@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute
+from collections.abc import Callable, Collection
+
+from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects import xetile
-from xetl.errors import TileShapeError, TileTypeError
+from xetl.dialects.upstream import gpu, xegpu
+from xetl.dialects.xetile import tile_type
+from xetl.dialects.xetile.types import SHARED
+from xetl.errors import NameLookupError, TileShapeError, TileTypeError, did_you_mean
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.arrays import check_element
 from xetl.frontend.build_reductions import combining_kind
@@ -52,12 +57,12 @@ def _store_tile(call: Call) -> None:
     call.ctx.add(xetile.StoreTileOp(value.ssa, tile.ssa))
 
 
-def _fitting(call: Call, tile: Tile) -> Vector:
-    """Argument ``value``: of the tile's shape and dtype, or a number that fills it."""
-    if is_scalar(call.value("value")):
-        check_element(call.ctx, tile.dtype, call.args["value"])
-        return splat(call.ctx, call.value("value"), tile.value_shape, tile.dtype)
-    value = call.vector("value", blocked=True)
+def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
+    """An argument of the tile's shape and dtype, or a number that fills it."""
+    if is_scalar(call.value(name)):
+        check_element(call.ctx, tile.dtype, call.args[name])
+        return splat(call.ctx, call.value(name), tile.value_shape, tile.dtype)
+    value = call.vector(name, blocked=True)
     origin = tile.origin.note() if tile.origin else None
     if value.shape != tile.value_shape:
         raise call.error(
@@ -65,7 +70,7 @@ def _fitting(call: Call, tile: Tile) -> Vector:
             "X0208",
             f"`{call.name}` cannot store {show_shape(value.shape)} to a tile of"
             f" {show_shape(tile.value_shape)}",
-            "value",
+            name,
             label=f"is {describe(value)}",
             notes=[origin],
             help="the shapes must be equal: reshape, or broadcast with"
@@ -76,7 +81,7 @@ def _fitting(call: Call, tile: Tile) -> Vector:
             TileTypeError,
             "X0311",
             f"`{call.name}` cannot store {value.dtype} to a tile of {tile.dtype}",
-            "value",
+            name,
             label=f"is {describe(value)}",
             notes=[origin],
             help=f"convert the value: `.to(xetile.{tile.dtype})`",
@@ -144,6 +149,51 @@ def _store_scatter(call: Call) -> None:
 _ATOMIC = ("i32", "u32", "i64", "u64", "f32", "f64")
 
 
+_ORDERS = ("relaxed", "acquire", "release", "acq_rel")
+_SCOPES = {"group": "workgroup", "device": "gpu", "system": "system"}
+
+
+def _word(call: Call, name: str, known: Collection[str]) -> str:
+    """An argument that is one of some words."""
+    value = call.constant(name, "a string")
+    if not isinstance(value, str) or value not in known:
+        meant = did_you_mean(value, known) if isinstance(value, str) else None
+        raise call.error(
+            NameLookupError,
+            "X0107",
+            f"{describe(value)} is not a `{name}` of `{call.name}`",
+            name,
+            help=meant or f"it is one of {', '.join(map(repr, known))}",
+        )
+    return value
+
+
+def _ordered(call: Call, tile: Tile, update: Callable[[], SSAValue]) -> SSAValue:
+    """An atomic between the fences that `sem` and `scope` ask for.
+
+    All subgroups of the program meet there: what any of them did is what is ordered.
+    """
+    order, scope = _word(call, "sem", _ORDERS), _word(call, "scope", _SCOPES)
+    is_shared = tile_type(tile.ssa).memory_space == SHARED
+    spaces = ("global", "slm") if is_shared else ("global",)
+    fences = [
+        lambda space=space: xegpu.FenceOp(
+            memory_kind=xegpu.MemorySpaceAttr(space),
+            fence_scope=xegpu.FenceScopeAttr(_SCOPES[scope]),
+        )
+        for space in spaces
+    ]
+    meet = [gpu.BarrierOp] if call.ctx.level == "workgroup" else []
+    if order in ("release", "acq_rel"):
+        for make in (*meet, *fences):
+            call.ctx.add(make())
+    found = update()
+    if order in ("acquire", "acq_rel"):
+        for make in (*fences, *meet):
+            call.ctx.add(make())
+    return found
+
+
 @builds("atomic_rmw_tile")
 def _atomic_rmw_tile(call: Call) -> Vector:
     tile = call.tile("tile")
@@ -165,4 +215,23 @@ def _atomic_rmw_tile(call: Call) -> Vector:
     combining = "assign" if kind == "xchg" else combining_kind(call, tile.dtype)
     mask = None if call.value("mask") is None else _mask(call, tile).ssa
     op = xetile.AtomicRmwTileOp(value.ssa, tile.ssa, mask, kind=combining)
-    return Vector(call.ctx.emit(op), tile.value_shape, tile.dtype)
+    old = _ordered(call, tile, lambda: call.ctx.emit(op))
+    return Vector(old, tile.value_shape, tile.dtype)
+
+
+@builds("atomic_cas")
+def _atomic_cas(call: Call) -> Vector:
+    tile = call.tile("tile")
+    if tile.dtype.name not in _ATOMIC:
+        raise call.error(
+            TileTypeError,
+            "X0312",
+            f"there is no atomic compare and swap of {tile.dtype}",
+            "tile",
+            help=f"it exists for {', '.join(_ATOMIC)}",
+        )
+    expected = _fitting(call, tile, "expected")
+    desired = _fitting(call, tile, "desired")
+    op = xetile.AtomicRmwTileOp(desired.ssa, tile.ssa, expected.ssa, kind="assign")
+    old = _ordered(call, tile, lambda: call.ctx.emit(op))
+    return Vector(old, tile.value_shape, tile.dtype)

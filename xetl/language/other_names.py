@@ -41,16 +41,12 @@ INSTEAD: dict[str, str] = {
         "atomic_rmw_tile",
     ),
     **dict.fromkeys(("atomic_xor", "atomic_xchg"), "atomic_rmw_tile"),
+    **dict.fromkeys(("compare_exchange", "compare_and_swap"), "atomic_cas"),
 }
 """By name: what to write instead."""
 
 MISSING: dict[str, str] = {
     "unique": "sort, and compare neighbours",
-    **dict.fromkeys(
-        ("atomic_cas", "compare_exchange"),
-        "there is no compare and swap; atomic_rmw_tile has add, mul, min, max, and, or,"
-        " xor and xchg",
-    ),
     **dict.fromkeys(
         ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"
     ),

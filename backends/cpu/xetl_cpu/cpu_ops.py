@@ -27,9 +27,10 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import NoTerminator, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure
 
 from xetl.dialects.operation import XetlOp, operations_of
+from xetl.dialects.type_rules import like
 
 
 class ViewAddressOp(XetlOp, name="cpu.view_address"):
@@ -40,6 +41,18 @@ class ViewAddressOp(XetlOp, name="cpu.view_address"):
     strides = var_operand_def(IndexType)
     result = result_def(MemRefType)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+
+class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap"):
+    """Write ``value`` where memory has the bits of ``expected``; gives the old one."""
+
+    expected = operand_def()
+    value = operand_def()
+    memref = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    result = result_def(like("value"))
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):

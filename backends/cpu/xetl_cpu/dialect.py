@@ -45,6 +45,7 @@ from xetl.errors import InternalError
 from xetl_cpu import xsmm
 from xetl_cpu.cpu_ops import CPU as CPU
 from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
+from xetl_cpu.cpu_ops import CompareAndSwapOp as CompareAndSwapOp
 from xetl_cpu.cpu_ops import ConstantMemoryOp as ConstantMemoryOp
 from xetl_cpu.cpu_ops import FibersOp as FibersOp
 from xetl_cpu.cpu_ops import IsNewOp as IsNewOp

@@ -50,6 +50,10 @@ def _updated(value: Array, tile: ScatteredTile, mask: Array | None = None) -> La
     return tile, mask
 
 
+def _compared(value: Array, tile: ScatteredTile, expected: Array) -> Lanes:
+    return _updated(value, tile)
+
+
 def _scattered(kind: str, lanes: Callable[..., Lanes]) -> Accesses:
     def find(*operands: Any) -> Iterable[Access]:
         tile, mask = lanes(*operands)
@@ -93,12 +97,12 @@ def _store_tile(op: Any) -> Accesses:
 def _atomic(op: Any) -> Accesses:
     type_ = op.tile.type
     if type_.scattered:
-        return _scattered(ATOMIC, _updated)
+        return _scattered(ATOMIC, _updated if op.expected is None else _compared)
     rows, columns = type_.shape
 
     def block(value: Array, tile: Tile, mask: Array | None = None) -> Iterable[Access]:
         access = _window(ATOMIC, tile, rows, columns)
-        if mask is None:
+        if mask is None or op.expected is not None:
             return (access,)
         chosen = mask if mask.ndim == 2 else unpack(mask)
         offset, shape, where = tile.clipped(rows, columns)

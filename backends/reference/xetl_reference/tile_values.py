@@ -165,6 +165,8 @@ def _conv_layout(op: Any) -> Unary:
 
 def _atomic(op: Any) -> Function:
     kind, type_ = op.kind.data, op.tile.type
+    if op.expected is not None:
+        return _compare_and_swap(op)
     join = combine(kind, dtype_of(type_))
     shape = shape_of(type_.vector_type())
     update = _atomic_scattered if type_.scattered else _atomic_block
@@ -176,6 +178,46 @@ def _atomic(op: Any) -> Function:
         return pack(update(join, unpack(value), tile, flat), shape)
 
     return run
+
+
+def _compare_and_swap(op: Any) -> Function:
+    """An element after the other: where offsets repeat, each sees those before it."""
+    type_ = op.tile.type
+    shape = shape_of(type_.vector_type())
+
+    def block(value: Array, tile: Tile, expected: Array) -> Array:
+        window, where = tile.inside(*value.shape)
+        old = np.zeros_like(value)
+        old[where] = window
+        chosen = same_bits(old, expected)[where]
+        window[chosen] = value[where][chosen]
+        return old
+
+    def scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array:
+        window, at, chosen = tile.places(np.ones(value.shape, np.bool_))
+        old = np.zeros_like(value)
+        found, wanted, new = old[chosen], expected[chosen], value[chosen]
+        for i, place in enumerate(at):
+            found[i] = window[place]
+            if same_bits(found[i : i + 1], wanted[i : i + 1])[0]:
+                window[place] = new[i]
+        old[chosen] = found
+        return old
+
+    if type_.scattered:
+        return scattered
+    if len(shape) == 2:
+        return block
+
+    def blocked(value: Array, tile: Tile, expected: Array) -> Array:
+        return pack(block(unpack(value), tile, unpack(expected)), shape)
+
+    return blocked
+
+
+def same_bits(one: Array, other: Array) -> Array:
+    """Where two arrays of one dtype have the same bits."""
+    return unsigned(np.ascontiguousarray(one)) == unsigned(np.ascontiguousarray(other))
 
 
 def _atomic_block(join: Any, value: Array, tile: Tile, mask: Array | None) -> Array:

@@ -30,8 +30,8 @@ def wrong_take_along_axis(X: "f32 2"):
 
 
 def wrong_compare_and_swap(X: "f32 2"):
-    xetile.atomic_cas(X)  # ERROR: X0102 `xetile` has no attribute `atomic_cas`
-    # CHECK: there is no compare and swap
+    xetile.compare_exchange(X)  # ERROR: X0102 `xetile` has no attribute `compare_exchange`
+    # CHECK: use xetile.atomic_cas
 
 
 def wrong_dot(X: "f32 2"):

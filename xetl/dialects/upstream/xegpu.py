@@ -87,10 +87,13 @@ class MemorySpaceAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
 
 @irdl_attr_definition
 class FenceScopeAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
-    """``#xegpu<fence_scope gpu>``: who sees what was written before a fence."""
+    """``#xegpu<fence_scope gpu>``: who sees what was written before a fence.
+
+    ``system`` is ours: the host and other devices as well.
+    """
 
     name = "xegpu.fence_scope"
-    WORDS: ClassVar[tuple[str, ...]] = ("workgroup", "gpu")
+    WORDS: ClassVar[tuple[str, ...]] = ("workgroup", "gpu", "system")
 
     text: StringAttr = param_def()
 

@@ -5,8 +5,8 @@ Source: XeTile RFC, "support for load_gather and store_scatter", "atomic_rmw_til
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr, VectorType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import StringAttr, VectorType, i1
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     operand_def,
     opt_operand_def,
@@ -17,7 +17,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import check
+from ..base import check, element_type
 from ..combining import kind_attribute, kind_fits, normalize_kind
 from ..traits import AccessesTile
 from ..type_rules import like
@@ -86,12 +86,13 @@ class AtomicRmwTileOp(
     """Combine each element in memory with a value, atomically; gives the old ones.
 
     Elements outside the base matrix or masked off are not touched; their result is
-    0.  Source: RFC, "atomic_rmw_tile".
+    0.  ``condition`` is a mask, or what elements must be for ``assign`` to happen: a
+    compare and swap, which compares bits.  Source: RFC, "atomic_rmw_tile".
     """
 
     value = operand_def(VectorType)
     tile = operand_def(TileType)
-    mask = opt_operand_def(VectorType)
+    condition = opt_operand_def(VectorType)
     kind = prop_def(StringAttr)
     result = result_def(like("tile", held_vector, base=VectorType))
 
@@ -100,6 +101,21 @@ class AtomicRmwTileOp(
         "custom<Kind>($kind) custom<Listed>(operands) attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"
     )
+
+    @property
+    def mask(self) -> SSAValue | None:
+        """Which elements are touched; None: all."""
+        return None if self._compares else self.condition
+
+    @property
+    def expected(self) -> SSAValue | None:
+        """What the elements must be; None: anything."""
+        return self.condition if self._compares else None
+
+    @property
+    def _compares(self) -> bool:
+        given = self.condition
+        return given is not None and element_type(given.type) != i1
 
     def verify_(self) -> None:
         """Check kind, value, mask and result."""
@@ -112,3 +128,7 @@ class AtomicRmwTileOp(
         check_vector("the result", self.result.type, tile)
         if self.mask is not None:
             check_mask(self.mask.type, tile)
+        if self.expected is not None:
+            is_assign = normalize_kind(kind) == "assign"
+            check(is_assign, f"`{kind}` compares nothing; only `assign` does")
+            check_vector("what is expected", self.expected.type, tile)

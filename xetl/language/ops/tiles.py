@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from xetl.language.values import Array, Scalar, Tile, Vector
 
 __all__ = [
+    "atomic_cas",
     "atomic_rmw_tile",
     "init_tile",
     "load_gather",
@@ -145,7 +146,13 @@ def store_scatter(value: Vector, mask: Vector | None, tile: Tile) -> None:
 
 @operation
 def atomic_rmw_tile(
-    kind: str, value: Vector, tile: Tile, *, mask: Vector | None = None
+    kind: str,
+    value: Vector,
+    tile: Tile,
+    *,
+    mask: Vector | None = None,
+    sem: str = "relaxed",
+    scope: str = "device",
 ) -> Vector:
     """Update each element of a tile atomically.
 
@@ -155,10 +162,42 @@ def atomic_rmw_tile(
             bf16 for ``add``).
         tile: plain or scatter.
         mask: i1 of the tile's shape; ``None`` means all.
+        sem: what the program's other accesses may not move past: ``"acquire"`` holds
+            later ones behind, ``"release"`` earlier ones before, ``"acq_rel"`` both,
+            ``"relaxed"`` none.  All subgroups of the program wait for each other where
+            anything is ordered.
+        scope: who sees the order: the ``"group"`` (the program), the ``"device"`` or
+            the ``"system"``.
 
     Returns:
         the old values, 0 outside the base.
     Source: XeTile RFC, "atomic_rmw_tile".
+    """
+    ...
+
+
+@operation
+def atomic_cas(
+    tile: Tile,
+    expected: Vector,
+    desired: Vector,
+    *,
+    sem: str = "acq_rel",
+    scope: str = "device",
+) -> Vector:
+    """Write each element of ``desired`` where memory holds ``expected``, atomically.
+
+    Args:
+        tile: plain or scatter, of i32 u32 i64 u64 f32 or f64; floats are compared by
+            their bits.
+        expected: has the tile's shape and dtype, or is a number.
+        desired: as ``expected``.
+        sem: as of `atomic_rmw_tile`; of a lock, the default.
+        scope: as of `atomic_rmw_tile`.
+
+    Returns:
+        the old values, 0 outside the base: equal to ``expected`` where it was written.
+    Source: Triton, ``tl.atomic_cas``.
     """
     ...
 

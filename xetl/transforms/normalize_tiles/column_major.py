@@ -161,7 +161,7 @@ def _atomic(op: AtomicRmwTileOp) -> None:
             transpose = TileTransposeOp(operand)
             _before(op, transpose)
             op.operands[index] = transpose.result
-    new = AtomicRmwTileOp(op.value, op.tile, op.mask, kind=op.kind)
+    new = AtomicRmwTileOp(op.value, op.tile, op.condition, kind=op.kind)
     new.attributes.update(op.attributes)
     _replace(op, [new, _as_before(new.result, op.tile)])
 

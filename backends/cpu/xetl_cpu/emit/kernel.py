@@ -38,7 +38,13 @@ from xetl.dialects.upstream import memref as memref_ops
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
-from xetl_cpu.dialect import ConstantMemoryOp, FibersOp, LogOp, ViewAddressOp
+from xetl_cpu.dialect import (
+    CompareAndSwapOp,
+    ConstantMemoryOp,
+    FibersOp,
+    LogOp,
+    ViewAddressOp,
+)
 from xetl_cpu.emit import products
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
@@ -254,6 +260,16 @@ def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
     em.builder.ret(constant(0))
 
 
+def _compare_and_swap(em: KernelEmitter, op: CompareAndSwapOp) -> None:
+    """Floats travel as their bits."""
+    b, type_ = em.builder, em.get(op.value).type
+    bits = ll.IntType(8 * byte_width(op.value.type))
+    address = em.element_address(em.strided(op.memref), em.all(op.indices))
+    expected, value = (b.bitcast(em.get(v), bits) for v in (op.expected, op.value))
+    found = b.cmpxchg(address, expected, value, "monotonic", "monotonic")
+    em.set(op.result, b.bitcast(b.extract_value(found, 0), type_))
+
+
 def _fence(em: KernelEmitter, op: FenceOp) -> None:
     """For LLVM: the processor keeps the order of loads, and of stores, by itself."""
     em.builder.fence("acq_rel")
@@ -292,5 +308,6 @@ _TABLE: EmitTable = {
     ConstantMemoryOp: _constant_memory,
     LogOp: emit_log,
     func.ReturnOp: _return,
+    CompareAndSwapOp: _compare_and_swap,
     FenceOp: _fence,
 }

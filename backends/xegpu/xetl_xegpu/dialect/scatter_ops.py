@@ -254,21 +254,25 @@ class PrefetchOp(CachedOp, name="xegpu.prefetch"):
 
 
 class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw"):
-    """Combine elements with a value where ``mask`` is set, atomically; the old ones."""
+    """Combine elements with a value where ``mask`` is set, atomically; the old ones.
+
+    With ``expected``, which is ours, `assign` happens where memory has its bits.
+    """
 
     kind = prop_def(IntegerAttr)
     tensor_desc = operand_def(TensorDescType)
     mask = operand_def()
     value = operand_def()
+    expected = opt_operand_def(like("value"))
     result = result_def(like("value"))
 
     WORDS = ATOMIC_KINDS
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "custom<Enumerated>($kind) $tensor_desc `,` $mask `,` $value prop-dict "
-        "attr-dict `:` type($tensor_desc) `,` type($mask) `,` type($value) `->` "
-        "type($result)"
+        "custom<Enumerated>($kind) $tensor_desc `,` $mask `,` $value (`if` $expected^)?"
+        " prop-dict attr-dict `:` type($tensor_desc) `,` type($mask) `,` type($value) "
+        "`->` type($result)"
     )
 
     @property

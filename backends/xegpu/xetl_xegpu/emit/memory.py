@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.emitter import constant, is_constant
@@ -206,6 +206,8 @@ def _instruction(kind: str) -> str | None:
 def _update(em: KernelEmitter, op: simt.AtomicOp, value: Value) -> Value:
     """Do it and give the old value."""
     kind, type_ = op.kind.data, value.type
+    if op.expected is not None:
+        return _compared(em, op, op.expected, value)
     if kind == "assign" and type_ in (F32, F64):
         return _exchange(em, op, value)
     name = _instruction(kind) if _is_word(op.value.type) else None
@@ -266,6 +268,18 @@ def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: Value) -> Value:
     word = em.builder.bitcast(value, bits)
     old = em.builder.atomic_rmw("xchg", at, word, "monotonic")
     return em.builder.bitcast(old, value.type)
+
+
+def _compared(
+    em: KernelEmitter, op: simt.AtomicOp, expected: SSAValue, value: Value
+) -> Value:
+    """Exchange where memory has the bits of ``expected``."""
+    b, type_ = em.builder, value.type
+    bits = I32 if type_ in (F32, I32) else I64
+    at = pointer(em, em.get(op.address), op.is_local)
+    wanted, new = (b.bitcast(each, bits) for each in (em.get(expected), value))
+    found = b.cmpxchg(at, wanted, new, "monotonic", "monotonic")
+    return b.bitcast(b.extract_value(found, 0), type_)
 
 
 def _is_word(type_: Attribute) -> bool:

@@ -221,7 +221,7 @@ def end(em: KernelEmitter) -> None:
     em.builder.ret_void()
 
 
-_SCOPES = {"workgroup": 2, "device": 1}
+_SCOPES = {"workgroup": 2, "device": 1, "system": 0}
 _ACQUIRE, _RELEASE, _BOTH = 2, 4, 8
 _MEMORY = {"local": 0x100, "global": 0x200}
 _ALL_MEMORY = sum(_MEMORY.values())

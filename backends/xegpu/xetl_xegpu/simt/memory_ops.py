@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import I1, I64, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
@@ -129,15 +130,20 @@ class AtomicOp(AccessOp, name="simt.atomic", makers={"kind": kind_attribute}):
     """Combine an element with ``value`` at once; gives the old one, 0 where masked.
 
     ``kind`` is one of `xetl.dialects.combining.ATOMIC_KINDS`; nothing else is ordered.
+    With ``expected``, `assign` happens if memory has its bits.
     """
 
     value = operand_def()
     address = operand_def(I64)
     mask = operand_def(I1)
+    expected = opt_operand_def(like("value"))
     kind = prop_def(StringAttr)
     result = result_def(like("value"))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$kind $value `,` $address `,` $mask attr-dict `:` type($value)"
+    assembly_format = (
+        "$kind $value `,` $address `,` $mask (`if` $expected^)? attr-dict `:` "
+        "type($value)"
+    )
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""

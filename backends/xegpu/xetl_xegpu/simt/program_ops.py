@@ -218,7 +218,7 @@ class ScanOp(_CombiningOp, name="simt.scan"):
 # Barriers -----------------------------------------------------------------------------
 
 
-SCOPES = ("workgroup", "device")
+SCOPES = ("workgroup", "device", "system")
 """Who sees what was written."""
 
 
@@ -271,8 +271,9 @@ class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
 class FenceOp(_OrderingOp, name="simt.fence"):
     """What this lane wrote before is seen by others before what it writes after.
 
-    ``scope``: by those of the ``workgroup`` or of the ``device``; ``memory``: what was
-    written to ``global`` or to ``local`` memory, to both if it is absent.
+    ``scope``: by those of the ``workgroup``, of the ``device`` or of the whole
+    ``system``; ``memory``: what was written to ``global`` or to ``local`` memory, to
+    both if it is absent.
     """
 
     scope = prop_def(StringAttr)

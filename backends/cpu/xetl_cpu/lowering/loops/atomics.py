@@ -8,6 +8,7 @@ from xetl.dialects.reduction_kinds import atomic_name
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
+from xetl_cpu.dialect import CompareAndSwapOp
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, scatter_lanes
 from xetl_cpu.lowering.loops.nest import open_nest
 from xetl_cpu.lowering.loops.state import (
@@ -29,10 +30,15 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     at = At(nest.outer, nest.inner, COLUMNS, 1)
     # Both before the branch: what they emit must be seen behind it as well.
     value = ev.eval(op.value, at)
+    expected = None if op.expected is None else ev.eval(op.expected, at)
     active, base, indices = _target(state, ev, op, at)
     inside = inner.when(active)
-    kind = atomic_name(op.kind.data, element_of(op.value))
-    found = inside.insert(memref.AtomicRmwOp(value, base, indices, kind))
+    if expected is None:
+        kind = atomic_name(op.kind.data, element_of(op.value))
+        update = memref.AtomicRmwOp(value, base, indices, kind)
+    else:
+        update = CompareAndSwapOp(expected, value, base, indices)
+    found = inside.insert(update)
     if old is not None:
         where = [at.row] if old.is_column else [at.row, at.col]
         inside.add(memref.StoreOp(found, old.memref, [inside.index(i) for i in where]))

@@ -112,7 +112,13 @@ def _kind_name(kind: str, element: Attribute) -> str:
     return atomic_name(kind, element)
 
 
-def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSAValue:
+def atomic_line(
+    c: Converter,
+    kind: str,
+    access: Access,
+    value: SSAValue,
+    expected: SSAValue | None = None,
+) -> SSAValue:
     """Combine a line with memory; the old elements, 0 where the mask is not set."""
     element = stored_type(access.element)
     space = "slm" if access.base.type != i64 else "global"
@@ -120,7 +126,10 @@ def atomic_line(c: Converter, kind: str, access: Access, value: SSAValue) -> SSA
     type_ = TensorDescType((LANES,), element, encoding)
     places = c.emit.insert(CreateTdescOp(access.base, access.offsets, type_))
     name, mask = _kind_name(kind, access.element), all_lanes(c, access.mask)
-    old = c.emit.insert(AtomicRmwOp(places, mask, to_memory(c, value), kind=name))
+    if expected is not None:
+        expected = to_memory(c, expected)
+    update = AtomicRmwOp(places, mask, to_memory(c, value), expected, kind=name)
+    old = c.emit.insert(update)
     if access.mask is not None:
         zero = c.emit.constant(0, vector_of(element, LANES))
         old = c.emit.insert(arith.SelectOp(mask, old, zero))
@@ -136,9 +145,12 @@ def _atomic(c: Converter, op: AtomicRmwTileOp) -> None:
         if isinstance(found, Scattered)
         else list(_block(c, found, grid, mask))
     )
+    expected: Sequence[SSAValue | None] = [None] * len(places)
+    if op.expected is not None:
+        expected = list(to_lines(c, c.fragments(op.expected)))
     old = [
-        atomic_line(c, kind, access, line)
-        for access, line in zip(places, to_lines(c, value))
+        atomic_line(c, kind, access, line, wanted)
+        for access, line, wanted in zip(places, to_lines(c, value), expected)
     ]
     element = vector_type(op.result).element_type
     c.set_fragments(op.result, from_lines(c, grid, element, old))

@@ -95,7 +95,7 @@ def barrier(lanes: Lanes, op: gpu.BarrierOp) -> None:
 
 def fence(lanes: Lanes, op: FenceOp) -> None:
     """Who sees what was written, and where."""
-    scope = "workgroup" if op.fence_scope.word == "workgroup" else "device"
+    scope = "device" if op.fence_scope.word == "gpu" else op.fence_scope.word
     memory = "local" if op.memory_kind.word == "slm" else "global"
     lanes.add(simt.FenceOp(scope=scope, memory=memory))
 

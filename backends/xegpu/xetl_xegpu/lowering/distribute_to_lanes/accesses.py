@@ -353,8 +353,9 @@ def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:
     """One element a lane."""
     memory, address = _address(lanes, op, op.tensor_desc, None, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
+    expected = None if op.expected is None else lanes.one(op.expected)
     done = simt.AtomicOp(
-        value, address, mask, kind=op.kind_name, space=space_of(memory)
+        *(value, address, mask, expected), kind=op.kind_name, space=space_of(memory)
     )
     lanes.hold(op.result, lanes.emit(done))
 
