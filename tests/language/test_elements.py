@@ -8,6 +8,7 @@ import pytest
 from tests.frontend.page import computed, matrix
 from xetl import xetile
 from xetl.errors import CheckError
+from xetl.xetile import constexpr
 
 ALL = pytest.mark.parametrize("backend", ["reference", "cpu", "xegpu"])
 
@@ -115,7 +116,42 @@ def test_interpret_names_what_is_outside() -> None:
     rows = np.full(8, 5, np.int32)
     with pytest.raises(CheckError) as caught:
         gathers.interpret(x, rows, np.zeros(4, np.int32), out, out.copy(), check="oob")
-    assert "X" in str(caught.value)
+    said = "uses index (5, 0) of `X`, whose dimension 0 has size 4"
+    assert said in str(caught.value)
+    assert (caught.value.array, caught.value.index) == ("X", (5, 0))
+
+
+@xetile.kernel(grid=1)
+def picks(X, ROWS, Y, BATCH: constexpr):
+    rows = xetile.load_tile(xetile.init_tile(ROWS, [0], (4,)))
+    X[BATCH, rows[:, None], xetile.arange(8)[None, :]] = 1.0
+    v = X[rows, 0, xetile.arange(4)]
+    xetile.store_tile(v, xetile.init_tile(Y, [0], (4,)))
+
+
+@pytest.mark.parametrize(
+    ("batch", "rows", "said", "index"),
+    [
+        (1, [0, 2, -1, 0], "dimension 1 has size 3", (1, -1, 0)),
+        (2, [0, 0, 0, 0], "dimension 0 has size 2", (2, 0, 0)),
+        (1, [0, 1, 0, 2], "dimension 0 has size 2", (2, 0, 3)),
+        (1, [0, 1, 0, 1], None, None),
+    ],
+)
+def test_interpret_names_each_index_of_a_gather(
+    batch: int, rows: list[int], said: str | None, index: object
+) -> None:
+    x, y = np.zeros((2, 3, 8), np.float32), np.zeros(4, np.float32)
+    given = (x, np.array(rows, np.int32), y)
+    if said is None:
+        picks.interpret(*given, BATCH=batch)
+        assert (x[1, :2] == 1).all()
+        return
+    with pytest.raises(CheckError) as caught:
+        picks.interpret(*given, BATCH=batch)
+    assert f"uses index {index} of `X`, whose {said}" in caught.value.message
+    assert caught.value.index == index
+    assert not x.any()
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])

@@ -164,14 +164,18 @@ def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
         )
 
 
+def mark_bounds(compared: arith.CmpiOp, array: Array, dim: int) -> None:
+    """Say which index a comparison is about: `interpret` reports it if it fails."""
+    compared.attributes["xetile.bounds"] = StringAttr(array.name)
+    compared.attributes["xetile.dim"] = IntegerAttr.from_index_int_value(dim)
+
+
 def _inside(ctx: Context, array: Array, indices: Sequence[Value]) -> SSAValue:
     """Whether all indices are inside; negative ones are huge as unsigned."""
     found: SSAValue | None = None
     for dim, (index, size) in enumerate(zip(indices, array.sizes, strict=False)):
         compared = arith.CmpiOp("ult", to_int(ctx, index), extent_value(ctx, size))
-        # What `interpret` reports if it does not hold.
-        compared.attributes["xetile.bounds"] = StringAttr(array.name)
-        compared.attributes["xetile.dim"] = IntegerAttr.from_index_int_value(dim)
+        mark_bounds(compared, array, dim)
         here = ctx.emit(compared)
         found = here if found is None else ctx.emit(arith.AndiOp(found, here))
     return found if found is not None else runtime(ctx, True).ssa

@@ -25,7 +25,7 @@ from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
-from xetl.frontend.arrays import check_element, row_base
+from xetl.frontend.arrays import check_element, mark_bounds, row_base
 from xetl.frontend.casts import broadcast, splat
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
@@ -181,8 +181,8 @@ def _flattened(
     length = build.plus(build.minus(end, start), 1)
     places = splat(ctx, _number(build.minus(array.offset, start)), shape, dtypes.index)
     line, inside = places.ssa, None
-    for arg, size, stride in zip(indices, array.sizes, array.strides, strict=True):
-        here, way = _one_dim(ctx, arg, size, stride)
+    for dim, arg in enumerate(indices):
+        here, way = _one_dim(ctx, array, dim, arg)
         line = ctx.emit(arith.AddiOp(line, broadcast(ctx, way, shape).ssa))
         fits = broadcast(ctx, here, shape).ssa
         inside = fits if inside is None else ctx.emit(arith.AndiOp(inside, fits))
@@ -193,16 +193,16 @@ def _flattened(
     )
 
 
-def _one_dim(
-    ctx: Context, arg: Arg, size: Index, stride: Index
-) -> tuple[Vector, Vector]:
+def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Vector]:
     """Which indices are inside a dim, and how far they lead."""
-    vector = arg.value
+    vector, size, stride = arg.value, array.sizes[dim], array.strides[dim]
     if not isinstance(vector, Vector):
         vector = splat(ctx, vector, (1,), dtypes.index)
     at, shape = as_indices(ctx, vector), vector.shape
     limit = splat(ctx, _number(size), shape, dtypes.index).ssa
-    inside = ctx.emit(arith.CmpiOp("ult", at, limit))
+    compared = arith.CmpiOp("ult", at, limit)
+    mark_bounds(compared, array, dim)
+    inside = ctx.emit(compared)
     step = splat(ctx, _number(stride), shape, dtypes.index).ssa
     way = ctx.emit(arith.MuliOp(at, step))
     return Vector(inside, shape, dtypes.i1), Vector(way, shape, dtypes.index)

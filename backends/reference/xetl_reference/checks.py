@@ -7,11 +7,13 @@ may; the answers come from the tables of shadow.py, which each memory carries.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects.upstream.arith import SelectOp
 from xetl_reference import findings
 from xetl_reference.accesses import accesses_of, lanes_of
 from xetl_reference.memory import View
@@ -209,16 +211,54 @@ def _lanes(plan: Plan, op: Any, step: Step) -> Step:
     if find is None:
         return step
     operands = plan.slots(op.operands)
+    dims = [plan.slots(each.operands) for each in _comparisons(op)]
 
     def run(frame: Frame) -> None:
         tile, mask = find(*[frame[slot] for slot in operands])
         outside = tile.outside(mask)
         if outside.any():
             lane = tuple(int(i) for i in np.argwhere(outside)[0])
-            raise findings.outside_base(op, tile, lane, frame[RUN].who)
+            at = [_at(frame, slots, lane, outside.shape) for slots in dims]
+            raise findings.outside_base(op, tile, lane, frame[RUN].who, at)
         step(frame)
 
     return run
+
+
+_SPREADING = ("arith.andi", "vector.broadcast", "xetile.tile_broadcast")
+"""Operations between the comparisons of single dimensions and that of all."""
+
+
+def _comparisons(op: Any) -> list[Operation]:
+    """What compares the indices of a scatter tile with the size of each dimension.
+
+    None, if the array has one dimension, or the tile was not made right here.
+    """
+    made = op.tile.owner
+    chosen = made.indices.owner if made.name == "xetile.init_tile" else None
+    if not isinstance(chosen, SelectOp):
+        return []
+    found: dict[int, Operation] = {}
+    waiting: list[SSAValue] = [chosen.condition]
+    while waiting:
+        owner = waiting.pop().owner
+        if not isinstance(owner, Operation):
+            return []
+        if findings.BOUNDS in owner.attributes:
+            found[findings.dim_of(owner)] = owner
+        elif owner.name in _SPREADING:
+            waiting += owner.operands
+        else:
+            return []
+    return [found[dim] for dim in sorted(found)]
+
+
+def _at(
+    frame: Frame, slots: Sequence[int], lane: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[int, int]:
+    """The index and the limit that a comparison has at an element of the tile."""
+    index, limit = (np.broadcast_to(frame[slot], shape)[lane] for slot in slots)
+    return int(index), int(limit)
 
 
 def _marked(plan: Plan, op: Any, step: Step) -> Step:

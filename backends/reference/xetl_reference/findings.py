@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from xdsl.dialects.builtin import VectorType
+
 from xetl.errors import CheckError
 from xetl_reference.op_locations import at_operation, line_of
 from xetl_reference.shadow import Shadow
@@ -51,26 +53,48 @@ def _element(shadow: Shadow, index: Sequence[int]) -> str:
 
 
 def outside_base(
-    op: Any, tile: ScatteredTile, lane: tuple[int, ...], who: Who
+    op: Any,
+    tile: ScatteredTile,
+    lane: tuple[int, ...],
+    who: Who,
+    dims: Sequence[tuple[int, int]] = (),
 ) -> CheckError:
-    """An index of a scatter tile is outside its base."""
-    index = int(tile.indices[lane])
-    _, high, _ = tile.bounds()
+    """An index of a scatter tile is outside its base.
+
+    Args:
+        op: the access.
+        tile: what it accesses.
+        lane: the element of the tile.
+        who: makes the access.
+        dims: index and size for each dimension of the array; none: the tile says it.
+    """
+    index: tuple[int, ...] = (int(tile.indices[lane]),)
     shadow = tile.view.memory.shadow
     name = shadow.name if shadow is not None else "the base"
     shown = name if name.startswith("the ") else f"`{name}`"
+    where = f"{shown}, which has {tile.bounds()[1]} elements there"
+    wrong = [dim for dim, (at, size) in enumerate(dims) if not 0 <= at < size]
+    if wrong:
+        index = tuple(at for at, _ in dims)
+        where = f"{shown}, whose dimension {wrong[0]} has size {dims[wrong[0]][1]}"
+    said = index if wrong else index[0]
     error = CheckError(
-        f"{_plain(op)} uses index {index} of {shown}, which has {high} elements there",
+        f"{_plain(op)} uses index {said} of {where}",
         code="X0821",
         label=f"element {lane[-1] if lane[0] == 0 else lane} of the tile",
         notes=[f"in {who}"],
         help="mask these elements off; unchecked, they read as padding and are not"
         " written",
         array=name,
-        index=(index,),
+        index=index,
         programs=(who.program,),
     )
     return at_operation(error, op)
+
+
+def dim_of(op: Any) -> int:
+    """The dimension whose index a marked comparison is about."""
+    return op.attributes[DIM].value.data
 
 
 def marked(op: Any) -> Callable[..., CheckError] | None:
@@ -82,9 +106,9 @@ def marked(op: Any) -> Callable[..., CheckError] | None:
 
         return step
     name = op.attributes.get(BOUNDS)
-    if name is None:
-        return None
-    dim = op.attributes[DIM].value.data
+    if name is None or isinstance(op.results[0].type, VectorType):
+        return None  # of vectors a mask may leave out what is outside
+    dim = dim_of(op)
 
     def index(who: Who, at: int, size: int) -> CheckError:
         return _bad_index(op, name.data, dim, at, size, who)
