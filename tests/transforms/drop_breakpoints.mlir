@@ -11,6 +11,16 @@ func.func @stops(%i: index) -> index {
   func.return %s : index
 }
 
+// What is assumed is not asked, what is asserted is.
+// CHECK-LABEL: @promises
+// CHECK-NOT:   assumed
+// CHECK:       xetile.assert %{{.*}}, "asked"
+func.func @promises(%c: i1) {
+  xetile.assert %c, "promised" {assumed}
+  xetile.assert %c, "asked"
+  func.return
+}
+
 // Prints and checks are no breakpoints.
 // CHECK-LABEL: @prints
 // CHECK:       xetile.print "i = {}"(%{{.*}}) : index

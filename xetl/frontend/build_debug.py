@@ -11,7 +11,12 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import vector
-from xetl.errors import ControlFlowError, NameLookupError, TileTypeError
+from xetl.errors import (
+    ControlFlowError,
+    NameLookupError,
+    TileShapeError,
+    TileTypeError,
+)
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call, Given, wrong_kind
 from xetl.frontend.arrays import as_memref
@@ -19,6 +24,7 @@ from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.casts import extract, runtime
 from xetl.frontend.context import Context, builds
 from xetl.frontend.expressions import escaped
+from xetl.frontend.operators import COMPARISONS, FLOORDIV, MOD, MUL
 from xetl.frontend.scope import Scope
 from xetl.frontend.types import (
     Array,
@@ -31,6 +37,7 @@ from xetl.frontend.types import (
     element_type,
     is_constant,
     is_number,
+    scalar_kind,
 )
 
 
@@ -171,6 +178,49 @@ def _device_assert(call: Call) -> None:
     )
 
 
+@builds("assume")
+def _assume(call: Call) -> None:
+    if is_constant(call.value("cond")):
+        if not arithmetic.truth(call.ctx, call.args["cond"]):
+            raise call.error(
+                ControlFlowError, "X0607", "what is assumed never holds", "cond"
+            )
+        return
+    _promise(call, _condition(call), f"assume({_source(call)})")
+
+
+def _promise(call: Call, holds: SSAValue, text: str) -> None:
+    template = f"broken promise: {escaped(text)}"
+    call.ctx.add(xetile.AssertOp(holds, [], template=template, assumed=True))
+
+
+@builds("multiple_of")
+def _multiple_of(call: Call) -> Value:
+    factor, arg = call.constant_int("n"), call.args["v"]
+    if factor < 1:
+        raise call.error(
+            TileShapeError, "X0204", f"nothing is a multiple of {factor}", "n"
+        )
+    is_vector = isinstance(arg.value, Vector) and arg.value.dtype.is_integer
+    if not is_vector and scalar_kind(call.scalar("v")) != "int":
+        raise wrong_kind(call.ctx, "`v` of `multiple_of`", "an int", arg)
+    number = Arg(factor, call.args["n"].node)
+    rest = Arg(arithmetic.binary(call.ctx, MOD, arg, number), call.node)
+    zero = arithmetic.compare(call.ctx, COMPARISONS[ast.Eq], rest, Arg(0, call.node))
+    if is_constant(zero):
+        if not zero:
+            raise call.error(
+                TileShapeError, "X0204", f"{arg.value} is no multiple of {factor}", "v"
+            )
+        return arg.value
+    text = f"multiple_of({call.ctx.frame.text(arg.node)}, {factor})"
+    _promise(call, _all(call.ctx, Arg(zero, call.node)), text)
+    if is_vector:
+        return arg.value
+    count = Arg(arithmetic.binary(call.ctx, FLOORDIV, arg, number), call.node)
+    return arithmetic.binary(call.ctx, MUL, count, number)
+
+
 def _fails_always(call: Call) -> ControlFlowError:
     message = call.value("msg")
     shown = "" if message is None else describe(message)
@@ -189,13 +239,17 @@ def _source(call: Call) -> str:
 
 def _condition(call: Call) -> SSAValue:
     """Argument ``cond``; of a mask all lanes must hold."""
-    value = call.value("cond")
+    return _all(call.ctx, call.args["cond"])
+
+
+def _all(ctx: Context, arg: Arg) -> SSAValue:
+    """Whether a condition holds, in all lanes of a mask."""
+    value = arg.value
     if isinstance(value, Vector) and value.dtype.is_bool:
         every = xetile.TileReduceOp("and", value.ssa, [0, 1])
-        held = Vector(call.ctx.emit(every), (1, 1), value.dtype)
-        return extract(call.ctx, held).ssa
-    holds = arithmetic.truth(call.ctx, call.args["cond"])
-    return runtime(call.ctx, holds).ssa
+        held = Vector(ctx.emit(every), (1, 1), value.dtype)
+        return extract(ctx, held).ssa
+    return runtime(ctx, arithmetic.truth(ctx, arg)).ssa
 
 
 def _text(call: Call, name: str) -> tuple[str, list[Arg]]:

@@ -47,7 +47,32 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
 def _load_tile(call: Call) -> Vector:
     tile = call.tile("tile", scattered=False)
     op = xetile.LoadTileOp(tile.ssa, _padding(call, tile.dtype))
+    for level, hint in zip(("l1_hint", "l3_hint"), _hints(call)):
+        if hint is not None:
+            op.properties[level] = xetile.CacheHintAttr(hint)
     return Vector(call.ctx.emit(op), tile.value_shape, tile.dtype, tile.origin)
+
+
+_CACHES = {
+    "": (None, None),
+    ".ca": ("cached", "cached"),
+    ".cg": ("uncached", "cached"),
+    ".cs": ("streaming", "cached"),
+    ".cv": ("uncached", "uncached"),
+}
+"""What L1 and the cache behind it do.  Source: Triton, ``cache_modifier``."""
+_EVICTIONS = ("", "evict_normal", "evict_first", "evict_last")
+
+
+def _hints(call: Call) -> tuple[str | None, str | None]:
+    """The words for L1 and the cache behind it; None: the device decides."""
+    first, last = _CACHES[_word(call, "cache", _CACHES)]
+    eviction = _word(call, "evict", _EVICTIONS)
+    if eviction == "evict_first":
+        return "streaming" if first in (None, "cached") else first, last or "cached"
+    if eviction == "evict_last":
+        return first or "cached", last or "cached"
+    return first, last
 
 
 @builds("store_tile")

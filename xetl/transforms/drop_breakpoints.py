@@ -1,8 +1,9 @@
-"""Take `breakpoint()` out of kernels that are compiled.
+"""Take `breakpoint()` and `assume(...)` out of kernels that are compiled.
 
-*What*: each ``xetile.breakpoint`` goes, with a remark.
-*Why*: only the interpreter can stop; the values it would show must not keep others
-from being fused.
+*What*: each ``xetile.breakpoint`` goes, with a remark, and each ``xetile.assert`` of
+what is assumed.
+*Why*: only the interpreter can stop, and it alone asks whether promises are kept; the
+values they look at must not keep others from being fused.
 *Left alone*: everything else.
 
 before: xetile.breakpoint(%i) {names = ["i"]} : index
@@ -15,7 +16,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from xetl.dialects.xetile import BreakpointOp
+from xetl.dialects.xetile import AssertOp, BreakpointOp
 from xetl.transforms.remarks import remark
 
 
@@ -26,12 +27,16 @@ class DropBreakpointsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        for each in [each for each in op.walk() if isinstance(each, BreakpointOp)]:
-            remark(
-                each,
-                "breakpoint",
-                "ignored in compiled code; `kernel.interpret` or XETL_INTERPRET=1 stops"
-                " there",
-            )
+        found = [o for o in op.walk() if isinstance(o, BreakpointOp | AssertOp)]
+        for each in found:
+            if isinstance(each, BreakpointOp):
+                remark(
+                    each,
+                    "breakpoint",
+                    "ignored in compiled code; `kernel.interpret` or XETL_INTERPRET=1"
+                    " stops there",
+                )
+            elif each.assumed is None:
+                continue
             each.detach()
             each.erase()

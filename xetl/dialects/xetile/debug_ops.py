@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import string
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i1
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i1
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
@@ -73,12 +73,14 @@ class AssertOp(_TextOp, name="xetile.assert"):
     """Stop the program unless ``condition`` holds; the text is that of `PrintOp`.
 
     What the program stored before stays stored; other programs may still run.  The
-    launch fails with the text and the location of the operation.
+    launch fails with the text and the location of the operation.  What is ``assumed``
+    is asked by the interpreter alone.
     """
 
     # In the order of the text: those of a base class would come last.
     condition = operand_def(i1)
     arguments = var_operand_def()
+    assumed = opt_prop_def(UnitAttr)
 
     assembly_format = "$condition `,` " + _TEXT
 

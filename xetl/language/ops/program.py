@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from xetl.language.operation import operation
 
 if TYPE_CHECKING:
-    from xetl.language.values import Operand
+    from xetl.language.values import Operand, Vector
 
 __all__ = [
+    "assume",
     "barrier",
     "device_assert",
     "device_print",
+    "multiple_of",
     "num_programs",
     "program_id",
     "subgroup_id",
 ]
+
+
+V = TypeVar("V", "Vector", int)
 
 
 @operation
@@ -75,4 +80,27 @@ def device_print(fmt: str, *values: Operand) -> None:
 @operation
 def device_assert(cond: bool | Operand, msg: str | None = None) -> None:
     """Stop the kernel with ``msg`` unless ``cond`` holds, in all lanes of a mask."""
+    ...
+
+
+@operation
+def assume(cond: bool | Operand) -> None:
+    """Promise that ``cond`` holds, in all lanes of a mask: compiled code asks not.
+
+    The interpreter does, and fails as `device_assert` does where it does not hold.
+    """
+    ...
+
+
+@operation
+def multiple_of(v: V, n: int) -> V:
+    """``v``, promised to be a multiple of ``n``, as `assume` promises.
+
+    Of a number the compiler makes use of that; where the promise is broken it is
+    rounded down.
+
+    Args:
+        v: an int, or a vector of integers.
+        n: positive, known when compiling.
+    """
     ...

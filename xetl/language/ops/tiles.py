@@ -77,8 +77,19 @@ def update_tile_offset(tile: Tile, offsets: Sequence[int] | Vector) -> Tile:
 
 
 @operation
-def load_tile(tile: Tile, *, padding: Scalar = 0) -> Vector:
+def load_tile(
+    tile: Tile, *, padding: Scalar = 0, cache: str = "", evict: str = ""
+) -> Vector:
     """The values of a tile: its shape and dtype; ``padding`` outside the base.
+
+    Args:
+        tile: a plain tile.
+        padding: a constant.
+        cache: what caches of a GPU do with it, as Triton spells it: ``".ca"`` all
+            keep it, ``".cg"`` all but L1, ``".cs"`` L1 lets it go first, ``".cv"``
+            none; ``""``: what the device does by itself.
+        evict: ``"evict_first"`` as ``".cs"``, ``"evict_last"`` as ``".ca"``, where
+            ``cache`` does not keep it out; ``"evict_normal"`` or ``""``.
 
     Raises:
         TileTypeError: ``tile`` is not a tile, or a scatter tile.

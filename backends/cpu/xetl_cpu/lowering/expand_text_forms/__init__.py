@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
+from xetl.transforms.remarks import remark
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 from xetl_cpu.lowering.expand_text_forms import (
     blocks,
@@ -41,6 +42,7 @@ _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **parts.RULES,
     **reducing.RULES,
 }
+_CACHE_HINTS = ("l1_hint", "l2_hint", "l3_hint")
 _HINTS = ("xegpu.compile_hint", "xegpu.alloc_nbarrier")
 
 
@@ -52,10 +54,21 @@ class ExpandTextFormsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of the module in place."""
         for kernel in [o for o in op.walk() if isinstance(o, gpu.FuncOp)]:
+            _forget_cache_hints(kernel)
             if TEXT in kernel.attributes:
                 check_types(kernel)
                 _expand(kernel)
                 refuse(kernel)
+
+
+def _forget_cache_hints(kernel: gpu.FuncOp) -> None:
+    for op in kernel.walk():
+        found = [name for name in _CACHE_HINTS if name in op.properties]
+        for name in found:
+            del op.properties[name]
+        if found:
+            text = "hints are for GPUs: the processor decides by itself"
+            remark(op, "caches", text)
 
 
 def _expand(kernel: gpu.FuncOp) -> None:
