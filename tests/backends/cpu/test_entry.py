@@ -256,6 +256,7 @@ def test_numbers_computed_anew_are_the_same_constants(
 ) -> None:
     fast = scaling(ConstParam("K", known))
     again = type(known)(str(known))
+    assert fast(1, 1, 1, f4(), f4(), 1.0) == 0  # its default
     assert fast(1, 1, 1, f4(), f4(), 1.0, again) == 0
     for other in others:
         assert fast(1, 1, 1, f4(), f4(), 1.0, other) == 1

@@ -280,7 +280,7 @@ def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
     with counted_loop(builder, params, name="param") as loop:
         record = _element(code, records, loop.index, layout.RECORD)
         missing = code.is_(loop.index, ">=", given)
-        constant = code.is_(code.word(record, layout.R_KIND), "==", layout.CONST)
+        constant = code.is_(code.word(record, layout.R_KIND), ">=", layout.CONST)
         code.refuse_if(builder.and_(missing, builder.not_(constant)))
         with builder.if_then(builder.not_(missing)):
             place = builder.add(loop.index, const(I64, 3))

@@ -48,7 +48,8 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 T_KERNEL, T_PROCESS, T_PARAMS, T_SLOTS, HEADER = 0, 1, 2, 3, 4
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
 RECORD = 9
-CONST, INT, FLOAT, BOOL, ARRAY, CONST_INT, CONST_FLOAT = range(7)
+INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT = range(7)
+"""Kinds of parameters; constants come last."""
 _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
 # What all kernels of the process share.
