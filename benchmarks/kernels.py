@@ -45,17 +45,6 @@ def gemm(
     xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
 
 
-@xetile.kernel(grid=lambda m: m.X.shape[0])
-def softmax(X, Y, WIDTH: constexpr):
-    """The softmax of each row."""
-    row = xetile.program_id(0)
-    tile = xetile.init_tile(X, [row, 0], (1, WIDTH))
-    x = xetile.load_tile(tile, padding=-xetile.inf)
-    e = xetile.exp(x - x.max(1, keepdims=True))
-    y = e / e.sum(1, keepdims=True)
-    xetile.store_tile(y, xetile.init_tile(Y, [row, 0], (1, WIDTH)))
-
-
 @xetile.kernel
 def add(X, Y, Z, SIZE: constexpr = 1024):
     """Z = X + Y."""

@@ -8,7 +8,6 @@ from operands import (
     flops,
     integer_matrices,
     normal_heads,
-    normal_rows,
 )
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -42,13 +41,6 @@ def linear(dtype: str, shape: str) -> Job | None:
 
 def _operands(dtype: str, shape: str) -> list[torch.Tensor]:
     return [torch.from_numpy(x).to(DTYPES[dtype]) for x in integer_matrices(shape)]
-
-
-def softmax(rows: int, columns: int) -> Job:
-    """With ``out=``: a result that is allocated anew costs more than the softmax."""
-    x = torch.from_numpy(normal_rows(rows, columns))
-    y = torch.empty_like(x)
-    return Job([lambda: torch.softmax(x, 1, out=y)], 2e-9 * x.nbytes)
 
 
 def attention(dtype: str, length: int, causal: bool) -> Job:

@@ -7,14 +7,12 @@ import numpy as np
 from harness import Job
 from kernels import gelu
 from kernels import gemm as gemm_kernel
-from kernels import softmax as softmax_kernel
 from operands import (
     attention_flops,
     extents,
     flops,
     integer_matrices,
     normal_heads,
-    normal_rows,
 )
 from scipy.special import erf
 
@@ -108,16 +106,6 @@ def _fused(dtype: str, shape: str, run: Product) -> Job:
     tolerance = 2.0**-7 if dtype == "bf16" else 1e-5
     np.testing.assert_allclose(C.astype(np.float32), expected, tolerance, tolerance)
     return Job([lambda: run(A, B, C, bias)], flops(shape))
-
-
-def softmax(rows: int, columns: int) -> Job:
-    """The kernel of the tutorial."""
-    x = normal_rows(rows, columns)
-    y = np.empty_like(x)
-    softmax_kernel(x, y, WIDTH=columns)
-    e = np.exp(x.astype(np.float64))
-    np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-5)
-    return Job([lambda: softmax_kernel(x, y, WIDTH=columns)], 2e-9 * x.nbytes)
 
 
 def attention(dtype: str, length: int, causal: bool) -> Job:

@@ -13,7 +13,7 @@ from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 QUICK = {
     "gemm": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=f32 512"],
-    "bench_softmax": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=256"],
+    "bench_rows": ["--rounds=1", "--seconds=0", "--threads", "1", "--only=4096 1024"],
     "bench_attention": [
         "--rounds=1",
         "--seconds=0",

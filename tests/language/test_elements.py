@@ -193,3 +193,41 @@ def test_lanes_of_one_subgroup_read_what_others_wrote(backend: str) -> None:
     np.testing.assert_array_equal(shared, expected)
     np.testing.assert_array_equal(memory, expected)
     np.testing.assert_array_equal(back, expected[:, 3:])
+
+
+@xetile.kernel(grid=lambda a: a.R.shape[0])
+def copies_rows(X, R, OUT, first: int, TAIL: xetile.constexpr):
+    i, cols = xetile.program_id(0), xetile.arange(40)
+    if TAIL:
+        OUT[i, cols] = X[R[i], cols + first]
+    else:
+        rows = xetile.load_tile(xetile.init_tile(R, [0], (4,)))
+        OUT[rows[:, None] * 0 + xetile.arange(4)[:, None], cols] = X[
+            rows[:, None], first + cols[None, :]
+        ]
+
+
+@ALL
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("first", [0, 3, -5, 60])
+@pytest.mark.parametrize("tail", [True, False])
+def test_neighbours(layout: str, first: int, tail: bool, backend: str) -> None:
+    """Elements beside one another: the columns of some rows, those outside are 0."""
+    x = LAYOUTS[layout](matrix("f32", (9, 37)))
+    rows = np.array([3, 8, 9, -1], np.int64)
+    out = np.full((4, 39), -7, np.float32)
+    copies_rows(x, rows, out, first, tail, backend=backend)
+    cols = np.arange(39) + first
+    inside = ((rows >= 0) & (rows < 9))[:, None] & ((cols >= 0) & (cols < 37))
+    np.testing.assert_array_equal(
+        out, np.where(inside, x[rows[:, None] % 9, cols % 37], 0)
+    )
+
+
+def test_neighbours_are_loaded_at_once_on_cpu() -> None:
+    types = "f32[M,N] i64[R] f32[R,N] i64"
+    for tail in (True, False):
+        text = copies_rows.ir("loops", types, target="avx2", TAIL=tail)
+        assert "vector.maskedload" in text
+        assert "vector.gather" not in text
+        assert "vector.scatter" not in text

@@ -24,6 +24,7 @@ from xetl.language.ops.moves import (
     slice_rows,
 )
 from xetl.language.ops.program import barrier
+from xetl.language.ops.reductions import min as reduce_min
 from xetl.language.ops.tiles import (
     atomic_rmw_tile,
     init_tile,
@@ -42,6 +43,10 @@ __all__ = [
     "sort",
     "topk",
 ]
+
+_LEAST = -(1 << 63)
+_MOST_PASSES = 32
+"""With more, sorting everything is faster."""
 
 
 @composite
@@ -129,9 +134,15 @@ def argsort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
     """
     static_assert(v.dtype.bits < 64, f"`argsort` takes at most 32 bits, not {v.dtype}")
     dim = dim_of(v, axis, "a vector of rank")
-    key = _key(as_matrix(v), descending).to(i64)
-    both = _sorted_keys(key * 4294967296 + along(key.shape[dim], dim).to(i64), dim)
+    both = _sorted_keys(_key_and_index(as_matrix(v), descending, dim), dim)
     return reshape((both & 0xFFFFFFFF).to(i32), v.shape)
+
+
+@composite
+def _key_and_index(v: Vector, descending: bool, dim: int) -> Vector:
+    """i64 in the order of elements and, where these are equal, of their indices."""
+    key = _key(v, descending).to(i64)
+    return key * 4294967296 + along(key.shape[dim], dim).to(i64)
 
 
 @composite
@@ -145,11 +156,30 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
     static_assert(
         0 < k <= wide.shape[dim], f"`topk`: {k} of {wide.shape[dim]} elements"
     )
-    order = slice_rows(as_matrix(argsort(v, axis, True)), 0, k, dim)
-    best = exchange(memory_for(wide), wide, order, dim)
+    static_assert(v.dtype.bits < 64, f"`topk` takes at most 32 bits, not {v.dtype}")
+    both = _key_and_index(wide, True, dim)
+    if k > _MOST_PASSES:
+        chosen = slice_rows(_sorted_keys(both, dim), 0, k, dim)
+    else:
+        chosen = _least(both, k, dim)
+    best = _element_of_key((chosen >> 32).to(_key(wide, True).dtype), v, True)
+    order = (chosen & 0xFFFFFFFF).to(i32)
     if v.ndim == 1:
         return reshape(best, k), reshape(order, k)
     return best, order
+
+
+@composite
+def _least(numbers: Vector, k: int, dim: int) -> Vector:
+    """The ``k`` least of different i64 along a dim, in order: one pass for each."""
+    at = along(k, dim)
+    chosen = zeros((numbers.shape[0], k) if dim else (k, numbers.shape[1]), i64)
+    bound = reduce_min(numbers * 0, dim, True) + _LEAST
+    for turn in range(k):
+        last = reduce_min(where(numbers >= bound, numbers, _most(64)), dim, True)
+        chosen = where(at == turn, last, chosen)
+        bound = last + 1
+    return chosen
 
 
 @composite

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 
-from xetl.dialects.reduction_kinds import atomic_name
+from xetl.dialects.reduction_kinds import atomic_name, operation_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
@@ -19,6 +21,7 @@ from xetl_cpu.lowering.loops.state import (
     shape_of,
 )
 from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.tiles import root
 
 
 def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
@@ -34,16 +37,33 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     active, base, indices = _target(state, ev, op, at)
     inside = inner.when(active)
     if expected is None:
-        kind = atomic_name(op.kind.data, element_of(op.value))
-        update = memref.AtomicRmwOp(value, base, indices, kind)
+        found = _update(inside, op.kind.data, value, base, indices)
     else:
-        update = CompareAndSwapOp(expected, value, base, indices)
-    found = inside.insert(update)
+        found = inside.insert(CompareAndSwapOp(expected, value, base, indices))
     if old is not None:
         where = [at.row] if old.is_column else [at.row, at.col]
         inside.add(memref.StoreOp(found, old.memref, [inside.index(i) for i in where]))
         state.buffers[op.result] = old
     nest.close()
+
+
+def _update(
+    build: Builder,
+    kind: str,
+    value: SSAValue,
+    base: SSAValue,
+    indices: Sequence[SSAValue],
+) -> SSAValue:
+    """Combine an element in memory with a value; returns what it was."""
+    if not isinstance(root(base).owner, memref.AllocaOp):
+        name = atomic_name(kind, value.type)
+        return build.insert(memref.AtomicRmwOp(value, base, indices, name))
+    # Scratch belongs to the thread: nobody else sees a step of it.
+    found = build.insert(memref.LoadOp(base, indices))
+    if kind != "assign":
+        value = build.insert(operation_of(kind, value.type)(found, value))
+    build.add(memref.StoreOp(value, base, indices))
+    return found
 
 
 def _zeroed(state: State, op: AtomicRmwTileOp) -> Buffer:

@@ -20,12 +20,13 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index, vector_type
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
-from xetl.dialects.upstream import arith, math, memref, vector
+from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.upstream import arith, math, memref, scf, vector
 from xetl.dialects.xetile import (
     LoadGatherOp,
     LoadTileOp,
@@ -36,6 +37,7 @@ from xetl.dialects.xetile import (
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, splat
+from xetl_cpu.lowering.loops.runs import find_run, limit_of_columns
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -239,6 +241,22 @@ class Evaluator:
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
 
+    def load_one(self, tile: TileAt, at: At, padding: SSAValue) -> SSAValue:
+        """One element of a tile in memory; ``padding`` outside of the matrix."""
+        matrix = tile.matrix
+        row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
+        build = self.nest.at(row, col)
+        fits = [
+            build.compare("ult", index, size)
+            for index, size in ((row, matrix.rows), (col, matrix.cols))
+        ]
+        load = memref.LoadOp(matrix.memref, [build.index(row), build.index(col)])
+        there = Block([load, scf.YieldOp(load.result)])
+        outside = Block([scf.YieldOp(padding)])
+        condition = build.insert(arith.AndiOp(*fits))
+        regions = Region(there), Region(outside)
+        return build.insert(scf.IfOp(condition, [padding.type], *regions))
+
     def _is_whole(self, tile: TileAt, at: At) -> bool:
         """True for a load along the inner loop of memory without gaps."""
         return (
@@ -286,6 +304,11 @@ def constant_op(element: Attribute, number: float, lanes: int) -> arith.Constant
 
 def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     """The same operation on fewer elements."""
+    if isinstance(op, arith.CmpiOp) and at.lanes > 1 and at.axis == COLUMNS:
+        limit = limit_of_columns(op)
+        if limit is not None:
+            build = ev.place(at)
+            return lane_mask(build, build.minus(limit, at.col), at.lanes)
     if (
         not op.name.startswith(("arith.", "math.", "vector.fma"))
         or len(op.results) != 1
@@ -383,12 +406,10 @@ def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     assert isinstance(tile, TileAt)
     type_ = op.results[0].type
     assert is_vector(type_)
-    wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
-    padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
-    loaded = ev.load(tile, type_.element_type, wide, padding)
-    return (
-        loaded if at.lanes > 1 else ev.place(at).insert(vector.ExtractOp(loaded, [0]))
-    )
+    padding = _padding(ev, op.padding, type_.element_type, at.lanes)
+    if at.lanes == 1:
+        return ev.load_one(tile, at, padding)
+    return ev.load(tile, type_.element_type, at, padding)
 
 
 def _padding(
@@ -407,14 +428,35 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     assert isinstance(tile, ScatterTile)
     type_ = op.results[0].type
     assert is_vector(type_)
-    wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
     build = ev.place(at)
+    run = run_lanes(ev, tile, op.mask, at)
+    if run is not None:
+        padding = _padding(ev, op.padding, type_.element_type, at.lanes)
+        return build.insert(vector.MaskedloadOp(tile.memref, [run[0]], run[1], padding))
+    wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
     indices, mask = scatter_lanes(ev, tile, op.mask, wide)
     padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
     loaded = build.insert(
         vector.GatherOp(tile.memref, [build.index(0)], indices, mask, padding)
     )
     return loaded if at.lanes > 1 else build.insert(vector.ExtractOp(loaded, [0]))
+
+
+def run_lanes(
+    ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
+) -> tuple[SSAValue, SSAValue] | None:
+    """Index of the first lane and mask, where the others follow it in memory."""
+    run = find_run(tile.indices)
+    strides = strides_of(memref_type(tile.memref))
+    if run is None or at.lanes == 1 or at.axis != COLUMNS or strides != [1]:
+        return None
+    first = ev.eval(run.numbers, At(at.row, at.col, COLUMNS, 1))
+    if run.inside is None:
+        return first, scatter_lanes(ev, tile, mask, at)[1]
+    inside = ev.eval(run.inside, at)
+    if mask is not None:
+        inside = ev.place(at).insert(arith.AndiOp(inside, ev.eval(mask, at)))
+    return first, inside
 
 
 def scatter_lanes(

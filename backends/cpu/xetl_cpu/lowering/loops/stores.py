@@ -16,6 +16,7 @@ from xetl_cpu.lowering.loops.evaluate import (
     COLUMNS,
     At,
     Evaluator,
+    run_lanes,
     scatter_lanes,
 )
 from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, open_nest
@@ -139,11 +140,16 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     nest = open_nest(op, rows, cols, state.lanes)
     ev, build = Evaluator(state, nest), nest.places[2]
     at = At(nest.outer, nest.inner, COLUMNS, state.lanes)
-    indices, mask = scatter_lanes(ev, tile, op.mask, at)
+    run = run_lanes(ev, tile, op.mask, at)
+    indices, mask = run or scatter_lanes(ev, tile, op.mask, at)
     tail = lane_mask(build, build.minus(cols, nest.inner), state.lanes)
     mask = build.insert(arith.AndiOp(mask, tail))
     value = ev.eval(op.value, at)
-    build.add(vector.ScatterOp(tile.memref, [build.index(0)], indices, mask, value))
+    if run is not None:
+        build.add(vector.MaskedstoreOp(tile.memref, [indices], mask, value))
+    else:
+        zero = build.index(0)
+        build.add(vector.ScatterOp(tile.memref, [zero], indices, mask, value))
     nest.close()
 
 

@@ -1,0 +1,93 @@
+"""Indices that count up along a row: such a gather is a load, such a scatter a store.
+
+``X[rows[:, None], arange(n)[None, :]]`` has the index ``rows * stride + column`` in
+each row, and -1 where it is outside of ``X``.  Loads of 16 neighbours are some ten
+times as fast as gathers of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.ir import SSAValue
+
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.xetile import TileBroadcastOp
+from xetl_cpu.lowering.loops.state import shape_of
+from xetl_cpu.lowering.tiles import is_non_negative
+
+
+class Run(NamedTuple):
+    """Indices of which each row is ``first, first + 1, ...``.
+
+    Attributes:
+        numbers: the indices, right where ``inside`` holds.
+        inside: which of them count; None: all.
+    """
+
+    numbers: SSAValue
+    inside: SSAValue | None
+
+
+def find_run(indices: SSAValue) -> Run | None:
+    """How indices count up along their rows; None: nobody knows that they do."""
+    inside = None
+    op = indices.owner
+    if isinstance(op, arith.SelectOp) and _number(op.false_value) == -1:
+        indices, inside = op.true_value, op.condition
+    return Run(indices, inside) if _counts(indices) else None
+
+
+def limit_of_columns(op: arith.CmpiOp) -> SSAValue | None:
+    """``n`` of ``column < n``; None: it is another comparison, or n may be negative."""
+    lhs, bound = op.lhs, op.rhs.owner
+    while isinstance(lhs.owner, vector.ShapeCastOp | TileBroadcastOp):
+        lhs = lhs.owner.operands[0]
+    if not isinstance(bound, vector.BroadcastOp) or is_vector(bound.source.type):
+        return None
+    counts = isinstance(lhs.owner, vector.StepOp) and _counts(op.lhs)
+    if not counts or op.predicate_name != "ult" or not is_non_negative(bound.source):
+        return None
+    return bound.source
+
+
+def _counts(value: SSAValue) -> bool:
+    """Whether each row is a number, the next one, and so on."""
+    while not isinstance(op := value.owner, vector.StepOp):
+        if isinstance(op, arith.AddiOp):
+            flat = [each for each in op.operands if _is_flat(each)]
+            if len(flat) != 1:
+                return False
+            value = op.lhs if flat[0] is op.rhs else op.rhs
+        elif isinstance(op, vector.ShapeCastOp | TileBroadcastOp):
+            (source,) = op.operands
+            if shape_of(source)[1] != shape_of(value)[1]:
+                return False
+            value = source
+        else:
+            return False
+    return True
+
+
+def _is_flat(value: SSAValue) -> bool:
+    """Whether all elements of a row are equal; False where that takes a longer look."""
+    op = value.owner
+    if isinstance(op, vector.BroadcastOp):
+        return not is_vector(op.operands[0].type)
+    if isinstance(op, TileBroadcastOp):
+        return shape_of(op.operands[0])[1] == 1
+    if isinstance(op, arith.AddiOp):
+        return all(
+            isinstance(each.owner, vector.BroadcastOp | TileBroadcastOp)
+            and _is_flat(each)
+            for each in op.operands
+        )
+    return _number(value) is not None
+
+
+def _number(value: SSAValue) -> float | None:
+    """The number that all elements of a constant are."""
+    op = value.owner
+    return splat_value(op.value) if isinstance(op, arith.ConstantOp) else None
