@@ -18,7 +18,10 @@ import pytest
 
 import xetl
 from xetl import xetile
+from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning
+from xetl.language import dtypes
+from xetl.runtime.tuning.copies import difference
 from xetl.xetile import cdiv, constexpr
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +83,7 @@ def test_the_best_is_remembered_in_a_file(folder: Path) -> None:
     (file,) = folder.glob("*.json")
     (entry,) = json.loads(file.read_text())["entries"]
     assert entry["config"] == {"BM": str(first.best_config.kwargs["BM"])}
-    assert (entry["timed"], entry["backend"]) == (2, "cpu")
+    assert (entry["timed"], entry["backend"]) == ("2 of 2", "cpu")
     other = "16" if entry["config"]["BM"] == "8" else "8"
     file.write_text(
         file.read_text().replace(f'"BM": "{entry["config"]["BM"]}"', f'"BM": "{other}"')
@@ -93,7 +96,12 @@ def test_the_best_is_remembered_in_a_file(folder: Path) -> None:
     third = add_one(BM=[8, 16])
     third(x)
     assert len(third.trials) == 2
-    assert (x == 3).all()
+    add_one(BM=[8, 16], budget_s=9)(x)  # what is tried is the same
+    fourth = add_one(BM=[8, 16, 32])
+    fourth(x)
+    assert len(fourth.trials) == 3
+    assert len(list(folder.glob("*.json"))) == 1
+    assert (x == 5).all()
 
 
 def test_nothing_is_written_without_cache_results(folder: Path) -> None:
@@ -387,6 +395,22 @@ def test_processes_at_once_and_one_that_is_killed(tmp_path: Path) -> None:
     assert all(words[:2] == ["begin", "done"] for words in said)
     (file,) = (tmp_path / "tuned").glob("*.json")
     (entry,) = json.loads(file.read_text())["entries"]
-    assert entry["configs"] == 6
+    assert entry["timed"] == "6 of 6"
     again = start(tmp_path)
     assert again.communicate(timeout=120)[0].split()[-1] == "0"
+
+
+def test_results_are_compared_by_their_largest_element() -> None:
+    expected = np.array([[1e3, 1e-3, np.inf, np.nan]], np.float32)
+    view = {"X": ArrayView(0, dtypes.f32, (1, 4), (4, 1), False, None)}
+
+    def compared(*row: float) -> str | None:
+        found = np.array([row], np.float32)
+        return difference({"X": found}, {"X": expected}, view)
+
+    assert compared(1e3 + 0.5, 0.4, np.inf, np.nan) is None
+    assert compared(1e3 + 5, 0, np.inf, np.nan) == (
+        "`X` differs by 5, where the largest element is 1e+03"
+    )
+    for wrong in ((1e3, 0, -np.inf, np.nan), (1e3, 0, np.inf, 0), (np.nan, 0, 0, 0)):
+        assert compared(*wrong) == "`X` differs in elements that are infinite or NaN"

@@ -25,7 +25,7 @@ from xetl.settings import config
 
 _FORMAT = 1
 _LOCK = ".lock"
-_FIXED = ("key", "arguments", "backend", "target", "machine")
+_FIXED = ("key", "arguments", "configs", "backend", "target", "machine")
 """Fields of an entry that say for which calls it holds."""
 
 Question = Mapping[str, Any]

@@ -192,7 +192,7 @@ class Trials:
                 self._drop(trial, error)
                 continue
             if expected is None:
-                expected = found
+                expected = {name: np.array(each) for name, each in found.items()}
             problem = difference(found, expected, views)
             if problem is not None:
                 self._drop(trial, f"its results are not those of the first: {problem}")

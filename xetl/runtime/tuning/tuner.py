@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
@@ -82,7 +83,11 @@ class Tuner:
         self._key = tuple(key)
         self._options = options
         self._prune = prune
-        self._file = TunedFile(fn.__qualname__, source_text(fn)) if remembers else None
+        self._file = (
+            TunedFile(fn.__qualname__, _plain_source(fn)) if remembers else None
+        )
+        texts = sorted(map(str, configs))
+        self._choice = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
         self._known: dict[object, Config] = {}
         self._state: object = None
         self._lock = ForkSafeLock()
@@ -140,8 +145,7 @@ class Tuner:
             facts = {
                 "config": best.config.texts,
                 "milliseconds": round(best.milliseconds or 0.0, 6),
-                "timed": timed,
-                "configs": len(self.configs),
+                "timed": f"{timed} of {len(self.configs)}",
             }
             self._file.add(self._question(call), facts)
         return best.config
@@ -179,6 +183,7 @@ class Tuner:
         return {
             "key": {name: _key_text(values.get(name)) for name in self._key},
             "arguments": {name: _kind(value) for name, value in values.items()},
+            "configs": self._choice,
             "backend": backend,
             "target": target,
             "machine": machine,
@@ -209,6 +214,13 @@ class Tuner:
             return model(**{**call.values, **each.kwargs})
 
         return sorted(listed, key=rank)[: max(1, most)]
+
+
+def _plain_source(fn: Callable[..., Any]) -> str:
+    """The text of a function from ``def`` on: its decorators only say what to try."""
+    lines = source_text(fn).splitlines(keepends=True)
+    starts = (i for i, line in enumerate(lines) if line.lstrip().startswith("def "))
+    return "".join(lines[next(starts, 0) :])
 
 
 def _forms(value: object) -> Iterator[object]:
