@@ -21,6 +21,7 @@ from xetl import xetile
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning
 from xetl.language import dtypes
+from xetl.runtime.tuning import trials
 from xetl.runtime.tuning.copies import difference
 from xetl.xetile import cdiv, constexpr
 
@@ -175,6 +176,24 @@ def test_the_budget_limits_what_is_timed() -> None:
     assert bump.best_config.kwargs == {"BM": 8}
     assert "budget" in bump.trials[2].problem
     assert not bump.trials[2].is_dropped
+
+
+def test_what_workers_made_in_time_is_timed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def one(jobs: Any, seconds: float) -> bool:
+        jobs[1]()
+        time.sleep(max(0.0, seconds))
+        return True
+
+    monkeypatch.setattr(trials, "run_in_workers", one)
+    monkeypatch.setattr(trials, "_WORTH_WORKERS", 0.0)
+    monkeypatch.setenv("XETL_CACHE_DIR", str(tmp_path))
+    bump = add_one(BM=[8, 16, 32], budget_s=3)
+    bump(np.zeros((32, 16), np.float32))
+    assert [t.milliseconds is None for t in bump.trials] == [False, True, False]
+    assert "before it was compiled" in bump.trials[1].problem
+    assert not bump.trials[1].is_dropped
 
 
 def test_hooks_are_called_and_values_restored() -> None:

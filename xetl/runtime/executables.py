@@ -59,6 +59,9 @@ def unchanged({}):
 """
 
 
+WOULD_COMPILE = "X0815"
+"""The error of a launch that `xetl.no_compile` stops."""
+
 _MOST_KEYS = 4096
 _MOST_QUESTIONS = 16
 """Sequences of questions kept for one base: what is read depends on what was read."""
@@ -165,7 +168,7 @@ class Executables:
             raise LaunchError(
                 f"`{self._fn.__name__}` would have to be compiled, "
                 "which `xetl.no_compile()` forbids",
-                code="X0815",
+                code=WOULD_COMPILE,
                 help="call `warmup` with these arguments first",
             )
         make = compiler().compile_kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -14,12 +15,13 @@ from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning, XetlError
 from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import warn_at_caller
-from xetl.runtime.executables import Prepared
+from xetl.runtime.executables import WOULD_COMPILE, Prepared
 from xetl.runtime.measure import time_calls
 from xetl.runtime.tuning.config import Config
 from xetl.runtime.tuning.copies import Copies, difference
 from xetl.runtime.tuning.progress import Progress
 from xetl.runtime.tuning.workers import run_in_workers
+from xetl.settings import no_compile
 
 _REP = 0.06
 """Seconds for which a config is timed, if the user does not say."""
@@ -35,6 +37,8 @@ _WORTH_WORKERS = 0.05
 
 _COMPILING = 0.6
 """The part of the budget in which configs are compiled."""
+
+_LATE = "the budget was over before it was compiled"
 
 _ESTIMATED = 3.0
 """Configs whose estimate is so many times the best are left out."""
@@ -147,22 +151,33 @@ class Trials:
     def _compiled(self, end: float, progress: Progress) -> list[_Ready]:
         """Those that compile, until the time is over; one at least."""
         ready: list[_Ready] = []
+        had_workers = False
         for index, trial in enumerate(self.trials):
-            if ready and perf_counter() >= end:
-                trial.problem = "the budget was over before it was compiled"
-                continue
             start = perf_counter()
-            try:
-                prepared = self.kernel.prepare_with(trial.config)
-                ready.append(_Ready(trial, prepared, _estimate(prepared)))
-            except XetlError as error:
-                self._drop(trial, error)
+            is_late = bool(ready) and start >= end
+            if is_late and not had_workers:
+                trial.problem = _LATE
+                continue
+            # What workers made in time is on the disk; nothing else runs beside them.
+            with no_compile() if is_late else nullcontext():
+                self._prepare(trial, ready)
             progress.advance("compiling")
             if index == 0 and perf_counter() - start > _WORTH_WORKERS:
                 rest = [each.config for each in self.trials[1:]]
                 jobs = [partial(self.kernel.prepare_with, each) for each in rest]
-                run_in_workers(jobs, end - perf_counter())
+                had_workers = run_in_workers(jobs, end - perf_counter())
         return ready
+
+    def _prepare(self, trial: Trial, ready: list[_Ready]) -> None:
+        try:
+            prepared = self.kernel.prepare_with(trial.config)
+        except XetlError as error:
+            if error.code == WOULD_COMPILE:
+                trial.problem = _LATE
+            else:
+                self._drop(trial, error)
+            return
+        ready.append(_Ready(trial, prepared, _estimate(prepared)))
 
     def _drop(self, trial: Trial, problem: XetlError | str) -> None:
         text = problem.message if isinstance(problem, XetlError) else problem

@@ -24,16 +24,19 @@ _MOST = 8192
 """More would not fit the pipe of their numbers, nor any budget."""
 
 
-def run_in_workers(jobs: Sequence[Callable[[], object]], seconds: float) -> None:
+def run_in_workers(jobs: Sequence[Callable[[], object]], seconds: float) -> bool:
     """Run jobs in as many processes as there are CPUs; what they give is dropped.
 
     Args:
         jobs: they leave something on the disk; one that fails does nothing.
         seconds: workers that take longer are killed.
+
+    Returns:
+        whether there were workers: not for a few jobs, or beside other threads.
     """
     count = min(len(os.sched_getaffinity(0)), len(jobs))
     if len(jobs) < _LEAST or count < 2 or threading.active_count() > 1:
-        return
+        return False
     reading, writing = os.pipe()
     for index in range(min(len(jobs), _MOST)):
         os.write(writing, index.to_bytes(2, "little"))
@@ -53,6 +56,7 @@ def run_in_workers(jobs: Sequence[Callable[[], object]], seconds: float) -> None
                 os.kill(worker, signal.SIGKILL)
             with suppress(ChildProcessError):
                 os.waitpid(worker, 0)
+    return True
 
 
 def _start(jobs: Sequence[Callable[[], object]], numbers: int) -> int:
