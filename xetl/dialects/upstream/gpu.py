@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import (
     Attribute,
     Dialect,
-    ParametrizedAttribute,
     Region,
     SpacedOpaqueSyntaxAttribute,
 )
@@ -34,7 +33,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     IsolatedFromAbove,
@@ -49,6 +48,7 @@ from xdsl.traits import (
 
 from ..base import Value, check
 from ..operation import Common, XetlOp, operations_of
+from ..words import WordAttr
 from . import func as syntax
 from .func import check_returns
 
@@ -232,33 +232,17 @@ class BarrierOp(XetlOp, name="gpu.barrier"):
 
 
 @irdl_attr_definition
-class DimensionAttr(ParametrizedAttribute, SpacedOpaqueSyntaxAttribute):
+class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#gpu<dim x>``."""
 
     name = "gpu.dim"
+    WORDS: ClassVar[tuple[str, ...]] = ("x", "y", "z")
+    PROBLEM: ClassVar[str] = "a dimension is x, y or z, found {word}"
 
     letter: StringAttr = param_def()
 
-    def __init__(self, letter: str) -> None:
-        super().__init__(StringAttr(letter))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``x``."""
-        position = parser.pos
-        letter = parser.parse_identifier()
-        if letter not in ("x", "y", "z"):
-            parser.raise_error(f"a dimension is x, y or z, found {letter}", position)
-        return [StringAttr(letter)]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``x``."""
-        printer.print_string(self.letter.data)
-
-    def verify(self) -> None:
-        """Check that the dimension is x, y or z."""
-        found = self.letter.data
-        check(found in ("x", "y", "z"), f"a dimension is x, y or z, found {found}")
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
 
 
 class DimensionOp(XetlOp):

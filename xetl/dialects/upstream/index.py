@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import ClassVar
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i1
 from xdsl.ir import (
-    Attribute,
     Dialect,
-    ParametrizedAttribute,
     SpacedOpaqueSyntaxAttribute,
 )
 from xdsl.irdl import (
@@ -20,15 +18,13 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from ..base import (
     Value,
-    check,
 )
 from ..operation import Common, XetlOp, operations_of
+from ..words import WordAttr
 from .elementwise import CastOp
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -158,32 +154,17 @@ class CastuOp(CastOp, name="index.castu"):
 
 
 @irdl_attr_definition
-class CmpPredicateAttr(ParametrizedAttribute, SpacedOpaqueSyntaxAttribute):
+class CmpPredicateAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#index<cmp_predicate slt>``."""
 
     name = "index.cmp_predicate"
+    WORDS: ClassVar[tuple[str, ...]] = PREDICATES
+    PROBLEM: ClassVar[str] = "unknown predicate {word}"
 
-    word: StringAttr = param_def()
+    text: StringAttr = param_def()
 
     def __init__(self, word: str) -> None:
-        super().__init__(StringAttr(word))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``slt``."""
-        position = parser.pos
-        word = parser.parse_identifier()
-        if word not in PREDICATES:
-            parser.raise_error(f"unknown predicate {word}", position)
-        return [StringAttr(word)]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``slt``."""
-        printer.print_string(self.word.data)
-
-    def verify(self) -> None:
-        """Check that there is such a predicate."""
-        check(self.word.data in PREDICATES, f"unknown predicate {self.word.data}")
+        super().__init__(word)
 
 
 class CmpOp(XetlOp, name="index.cmp"):
@@ -205,7 +186,7 @@ class CmpOp(XetlOp, name="index.cmp"):
     @property
     def predicate_name(self) -> str:
         """One of PREDICATES."""
-        return self.pred.word.data
+        return self.pred.word
 
 
 class SizeofOp(XetlOp, name="index.sizeof"):

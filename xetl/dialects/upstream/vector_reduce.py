@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     VectorType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
     IRDLOperation,
@@ -33,7 +33,7 @@ from xdsl.irdl.declarative_assembly_format import (
     PrintingState,
     irdl_custom_directive,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
@@ -51,6 +51,7 @@ from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
+from ..words import WordAttr
 from .elementwise import FastMathFlagsAttr, Flags
 
 
@@ -168,31 +169,18 @@ def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
 
 
 @irdl_attr_definition
-class IteratorTypeAttr(ParametrizedAttribute):
+class IteratorTypeAttr(WordAttr):
     """``#vector.iterator_type<parallel>``; in custom text just ``"parallel"``."""
 
     name = "vector.iterator_type"
+    WORDS: ClassVar[tuple[str, ...]] = ("parallel", "reduction")
+    PROBLEM: ClassVar[str] = "an iterator is parallel or reduction, found {word}"
+    IS_IN_BRACKETS: ClassVar[bool] = True
 
-    word: StringAttr = param_def()
+    text: StringAttr = param_def()
 
     def __init__(self, word: str) -> None:
-        super().__init__(StringAttr(word))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<parallel>``."""
-        with parser.in_angle_brackets():
-            return [StringAttr(parser.parse_identifier())]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<parallel>``."""
-        printer.print_string(f"<{self.word.data}>")
-
-    def verify(self) -> None:
-        """Check that it is parallel or reduction."""
-        found = self.word.data
-        known = found in ("parallel", "reduction")
-        check(known, f"an iterator is parallel or reduction, found {found}")
+        super().__init__(word)
 
 
 def _iterator(found: Attribute) -> Attribute:
@@ -247,7 +235,7 @@ class ContractOp(XetlOp, name="vector.contract"):
     def iterators(self) -> tuple[str, ...]:
         """`parallel` or `reduction` for each iterator."""
         found = (t for t in self.iterator_types if isinstance(t, IteratorTypeAttr))
-        return tuple(t.word.data for t in found)
+        return tuple(each.word for each in found)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -7,12 +7,10 @@ belongs to its backend.  Source: MLIR 22, `xegpu` dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Self, cast
+from typing import ClassVar
 
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr
 from xdsl.ir import (
-    Attribute,
     Dialect,
     ParametrizedAttribute,
     SpacedOpaqueSyntaxAttribute,
@@ -26,50 +24,10 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import check
 from ..operation import XetlOp, operations_of
-
-
-class WordAttr(ParametrizedAttribute):
-    """One word of a list; each class has its parameter, else all words are equal."""
-
-    WORDS: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(StringAttr(word))
-
-    @property
-    def word(self) -> str:
-        """One of WORDS."""
-        return cast(StringAttr, self.parameters[0]).data
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse the word."""
-        return cls.parse_word(parser).parameters
-
-    @classmethod
-    def parse_word(cls, parser: AttrParser) -> Self:
-        """The attribute of a word that stands alone."""
-        position = parser.pos
-        word = parser.parse_identifier()
-        if word not in cls.WORDS:
-            known = ", ".join(cls.WORDS)
-            parser.raise_error(f"`{word}` is not one of {known}", position)
-        return cls(word)
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print the word."""
-        printer.print_string(self.word)
-
-    def verify(self) -> None:
-        """Check that there is such a word."""
-        known = ", ".join(self.WORDS)
-        check(self.word in self.WORDS, f"`{self.word}` is not one of {known}")
+from ..words import WordAttr
 
 
 @irdl_attr_definition

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.language.distribution import Layout, problem_with
 
 from ..base import check
+from ..words import WordAttr
 
 IntList = ArrayAttr[IntAttr]
 AttrT = TypeVar("AttrT", bound=Attribute)
@@ -260,36 +261,18 @@ CACHE_HINTS = (
 
 
 @irdl_attr_definition
-class CacheHintAttr(ParametrizedAttribute):
+class CacheHintAttr(WordAttr):
     """``#xetile.cache_hint<cached>``: what one cache level should do.
 
     Source: the released XeTile dialect; a hint never changes a value.
     """
 
     name = "xetile.cache_hint"
+    WORDS: ClassVar[tuple[str, ...]] = CACHE_HINTS
+    PROBLEM: ClassVar[str] = "`{word}` is no cache hint"
+    IS_IN_BRACKETS: ClassVar[bool] = True
 
-    hint: IntAttr = param_def()
+    text: StringAttr = param_def()
 
-    def __init__(self, hint: str) -> None:
-        check(hint in CACHE_HINTS, f"`{hint}` is no cache hint; one of {CACHE_HINTS}")
-        super().__init__(IntAttr(CACHE_HINTS.index(hint)))
-
-    @property
-    def hint_name(self) -> str:
-        """One of CACHE_HINTS."""
-        return CACHE_HINTS[self.hint.data]
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<cached>``."""
-        with parser.in_angle_brackets():
-            position = parser.pos
-            name = parser.parse_identifier()
-            if name not in CACHE_HINTS:
-                parser.raise_error(f"`{name}` is no cache hint", position)
-        return [IntAttr(CACHE_HINTS.index(name))]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<cached>``."""
-        with printer.in_angle_brackets():
-            printer.print_string(self.hint_name)
+    def __init__(self, word: str) -> None:
+        super().__init__(word)

@@ -17,7 +17,8 @@ from xdsl.printer import Printer
 from xetl.dialects.base import check
 from xetl.dialects.kinds_of_types import is_integer_attr
 from xetl.dialects.operation import XetlOp
-from xetl.dialects.upstream.xegpu import MemorySpaceAttr, WordAttr
+from xetl.dialects.upstream.xegpu import MemorySpaceAttr
+from xetl.dialects.words import WordAttr
 from xetl.dialects.xetile.attributes import (
     CACHE_HINTS,
     IntList,
@@ -37,22 +38,12 @@ class CacheHintAttr(WordAttr):
 
     name = "xegpu.cache_hint"
     WORDS: ClassVar[tuple[str, ...]] = CACHE_HINTS
+    IS_IN_BRACKETS: ClassVar[bool] = True
 
     text: StringAttr = param_def()
 
     def __init__(self, word: str) -> None:
         super().__init__(word)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<cached>``."""
-        with parser.in_angle_brackets():
-            return super().parse_parameters(parser)
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<cached>``."""
-        with printer.in_angle_brackets():
-            super().print_parameters(printer)
 
 
 class _ListsAttr(ParametrizedAttribute):

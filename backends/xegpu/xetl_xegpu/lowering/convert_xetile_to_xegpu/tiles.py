@@ -165,10 +165,10 @@ def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
         hint = op.properties.get(name)
         if not isinstance(hint, CacheHintAttr):
             continue
-        if hint.hint_name in allowed:
-            found[name] = xegpu.CacheHintAttr(hint.hint_name)
+        if hint.word in allowed:
+            found[name] = xegpu.CacheHintAttr(hint.word)
         else:
-            said = f"`{hint.hint_name}` says nothing to `{op.name}`"
+            said = f"`{hint.word}` says nothing to `{op.name}`"
             remark(op, "caches", f"`{name}` is left out: {said}")
     return found
 
