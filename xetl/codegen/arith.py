@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from xetl.codegen import division
 from xetl.codegen.emitter import Emit, EmitTable, Emitter
@@ -87,8 +87,8 @@ def suffix(type_: Type) -> str:
 
 
 def _int(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
-        em.set(op.result, getattr(em.builder, name)(*em.all(op.operands)))
+    def emit(em: Emitter, op: Operation) -> None:
+        em.set(op.results[0], getattr(em.builder, name)(*em.all(op.operands)))
 
     return emit
 
@@ -162,15 +162,15 @@ def _round_to_odd(em: Emitter, value: Value) -> Value:
 
 
 def _float(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
-        type_ = op.result.type
+    def emit(em: Emitter, op: Operation) -> None:
+        type_ = op.results[0].type
         # A rounded f16 operation must not melt into its neighbour.
         flags = () if is_narrow_float(type_) else ("contract",)
 
         def compute(args: list[Value]) -> Value:
             return getattr(em.builder, name)(*args, flags=flags)
 
-        em.set(op.result, in_f32(em, type_, compute, *em.all(op.operands)))
+        em.set(op.results[0], in_f32(em, type_, compute, *em.all(op.operands)))
 
     return emit
 
@@ -183,16 +183,18 @@ UNSIGNED_ZERO = ("nsz",)
 
 
 def _minmax(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         def compute(args: list[Value]) -> Value:
             type_ = args[0].type
-            if name in CHOICES and is_narrow_float(op.result.type):
+            if name in CHOICES and is_narrow_float(op.results[0].type):
                 return chosen(em, CHOICES[name], *args)
             is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
             flags = UNSIGNED_ZERO if is_float else ()
             return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
 
-        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+        em.set(
+            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
+        )
 
     return emit
 
@@ -243,10 +245,10 @@ def _select(em: Emitter, op: arith.SelectOp) -> None:
 
 
 def _cast(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
-        to = llvm_type(op.result.type)
-        em.set(op.result, getattr(em.builder, name)(source, to))
+        to = llvm_type(op.results[0].type)
+        em.set(op.results[0], getattr(em.builder, name)(source, to))
 
     return emit
 
@@ -270,17 +272,17 @@ def _truncf(em: Emitter, op: arith.TruncfOp) -> None:
 
 
 def _int_to_float(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
-        type_ = op.result.type
+        type_ = op.results[0].type
         convert = getattr(em.builder, name)
         if is_narrow_float(type_):
             # Through f64, which holds every i32: one rounding in all.
             exact = _exact_in_f64(em, source, name == "uitofp")
             wide = _round_to_odd(em, convert(exact, like(source.type, F64)))
-            em.set(op.result, narrow(em, wide, type_))
+            em.set(op.results[0], narrow(em, wide, type_))
         else:
-            em.set(op.result, convert(source, llvm_type(type_)))
+            em.set(op.results[0], convert(source, llvm_type(type_)))
 
     return emit
 
@@ -308,33 +310,36 @@ def _exact_in_f64(em: Emitter, value: Value, is_unsigned: bool) -> Value:
 
 
 def _float_to_int(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
         if is_narrow_float(op.operands[0].type):
             source = widen(em, source)
-        em.set(op.result, getattr(em.builder, name)(source, llvm_type(op.result.type)))
+        em.set(
+            op.results[0],
+            getattr(em.builder, name)(source, llvm_type(op.results[0].type)),
+        )
 
     return emit
 
 
 def _index_cast(extend: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
-        to = llvm_type(op.result.type)
+        to = llvm_type(op.results[0].type)
         have = getattr(source.type, "element", source.type).width
         want = getattr(to, "element", to).width
         if have == want:
-            em.set(op.result, source)
+            em.set(op.results[0], source)
         else:
             cast = extend if have < want else "trunc"
-            em.set(op.result, getattr(em.builder, cast)(source, to))
+            em.set(op.results[0], getattr(em.builder, cast)(source, to))
 
     return emit
 
 
-def _bitcast(em: Emitter, op: Any) -> None:
+def _bitcast(em: Emitter, op: Operation) -> None:
     (source,) = em.all(op.operands)
-    em.set(op.result, em.builder.bitcast(source, llvm_type(op.result.type)))
+    em.set(op.results[0], em.builder.bitcast(source, llvm_type(op.results[0].type)))
 
 
 def _constant(em: Emitter, op: arith.ConstantOp) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.ir import Operation
+
 from xetl.codegen.emitter import Emit, EmitTable, Emitter
 from xetl.codegen.llvm import Builder, Module, Value, ll
 from xetl.codegen.types import repeated
@@ -82,7 +84,7 @@ class _Division:
     By 0 both are 0; by -1 the quotient is ``0 - left``.
     """
 
-    def __init__(self, em: Emitter, op: Any, *, is_signed: bool) -> None:
+    def __init__(self, em: Emitter, op: Operation, *, is_signed: bool) -> None:
         self.b = em.builder
         self.left, self.right = em.all(op.operands)
         self.is_signed = is_signed
@@ -119,22 +121,22 @@ class _Division:
 
 
 def _quotient(*, is_signed: bool) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         division = _Division(em, op, is_signed=is_signed)
-        em.set(op.result, division.finished(division.quotient()))
+        em.set(op.results[0], division.finished(division.quotient()))
 
     return emit
 
 
 def _remainder(*, is_signed: bool) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         division = _Division(em, op, is_signed=is_signed)
-        em.set(op.result, division.remainder(division.quotient()))
+        em.set(op.results[0], division.remainder(division.quotient()))
 
     return emit
 
 
-def _floordiv(em: Emitter, op: Any) -> None:
+def _floordiv(em: Emitter, op: Operation) -> None:
     """One less if something is left and the signs differ."""
     b, division = em.builder, _Division(em, op, is_signed=True)
     quotient = division.quotient()
@@ -142,13 +144,13 @@ def _floordiv(em: Emitter, op: Any) -> None:
     differs = b.icmp_signed("<", b.xor(rest, division.safe), division.zero)
     lower = b.and_(b.icmp_signed("!=", rest, division.zero), differs)
     less = b.sub(quotient, division.one)
-    em.set(op.result, division.finished(b.select(lower, less, quotient)))
+    em.set(op.results[0], division.finished(b.select(lower, less, quotient)))
 
 
 def _ceildiv(*, is_signed: bool) -> Emit:
     """One more if something is left and the signs agree."""
 
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         b, division = em.builder, _Division(em, op, is_signed=is_signed)
         quotient = division.quotient()
         rest = division.remainder(quotient)
@@ -157,7 +159,7 @@ def _ceildiv(*, is_signed: bool) -> Emit:
             signs = b.xor(rest, division.safe)
             higher = b.and_(higher, b.icmp_signed(">=", signs, division.zero))
         more = b.add(quotient, division.one)
-        em.set(op.result, division.finished(b.select(higher, more, quotient)))
+        em.set(op.results[0], division.finished(b.select(higher, more, quotient)))
 
     return emit
 

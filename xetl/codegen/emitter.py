@@ -17,7 +17,7 @@ from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import I64, llvm_type, memory_type
 from xetl.errors import InternalError
 
-Emit = Callable[["Emitter", Any], None]
+Emit: TypeAlias = Callable[..., None]
 EmitTable: TypeAlias = dict[type[Operation], Callable[..., None]]
 """For each operation class, the function that emits it."""
 
@@ -27,8 +27,8 @@ class Strided:
     """A memref: address of element 0, sizes and strides (elements) as LLVM values."""
 
     address: Value
-    sizes: tuple[Any, ...]
-    strides: tuple[Any, ...]
+    sizes: tuple[Value, ...]
+    strides: tuple[Value, ...]
     element: Attribute
 
 
@@ -47,7 +47,7 @@ class Emitter:
     module: Module
     builder: Builder
     table: EmitTable
-    math: Callable[[str, Any, int], Any]
+    math: Callable[[str, Any, int], Value]
     lower_bf16: bool = True
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
 
@@ -145,7 +145,7 @@ def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
     return builder.shuffle_vector(first, undefined, zeros)
 
 
-def vector_of(type_: Attribute) -> tuple[Any, int]:
+def vector_of(type_: Attribute) -> tuple[Type, int]:
     """The LLVM element type and the number of lanes (1 for a scalar)."""
     lowered = llvm_type(type_)
     if isinstance(lowered, ll.VectorType):

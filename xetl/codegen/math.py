@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.ir import Operation
+
 from xetl.codegen.arith import in_f32, suffix
 from xetl.codegen.emitter import Emit, EmitTable, Emitter
 from xetl.codegen.llvm import Value, ll
@@ -62,37 +64,43 @@ LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"
 
 
 def _intrinsic(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         def compute(args: Sequence[Value]) -> Value:
             type_ = args[0].type
             return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
 
-        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+        em.set(
+            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
+        )
 
     return emit
 
 
 def _function(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         def compute(args: Sequence[Value]) -> Value:
             type_ = args[0].type
             element = getattr(type_, "element", type_)
             function = em.math(name, element, getattr(type_, "count", 1))
             return em.builder.call(function, args)
 
-        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+        em.set(
+            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
+        )
 
     return emit
 
 
 def _library(name: str) -> Emit:
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         def compute(args: Sequence[Value]) -> Value:
             if not isinstance(args[0].type, ll.VectorType):
                 return em.builder.call(_c_function(em, name, args), args)
             return em.builder.call(_lane_by_lane(em, name, args), args)
 
-        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+        em.set(
+            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
+        )
 
     return emit
 
@@ -150,11 +158,11 @@ def _absi(em: Emitter, op: math.AbsiOp) -> None:
 def _zeros(name: str) -> Emit:
     """Leading or trailing zeros; all bits of a 0."""
 
-    def emit(em: Emitter, op: Any) -> None:
+    def emit(em: Emitter, op: Operation) -> None:
         (value,) = em.all(op.operands)
         full = f"llvm.{name}.{suffix(value.type)}"
         defined = ll.Constant(ll.IntType(1), 0)
-        em.set(op.result, em.intrinsic(full, value.type, [value, defined]))
+        em.set(op.results[0], em.intrinsic(full, value.type, [value, defined]))
 
     return emit
 

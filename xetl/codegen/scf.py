@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
 from xetl.codegen.llvm import Value, ll
 from xetl.codegen.memref import refine
+from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import scf
 
 
@@ -47,7 +48,7 @@ def _is_positive_constant(step: Value) -> bool:
     return isinstance(number, int) and number > 0
 
 
-def _phi(em: Emitter, init: Any, block: ll.Block) -> Value | Strided:
+def _phi(em: Emitter, init: Value | Strided, block: ll.Block) -> Value | Strided:
     """A phi that starts with ``init``; one for each part of a memref that varies."""
 
     def start(part: Value) -> Value:
@@ -68,10 +69,13 @@ def _close(phis: Any, values: list[Value], block: ll.Block) -> None:
             part.add_incoming(next_part, block)
 
 
-def _bind(em: Emitter, values: Any, emitted: Sequence[Value | Strided]) -> None:
+def _bind(
+    em: Emitter, values: Sequence[SSAValue], emitted: Sequence[Value | Strided]
+) -> None:
     for value, item in zip(values, emitted):
-        is_memref = isinstance(item, Strided)
-        em.set(value, refine(item, value.type) if is_memref else item)
+        if isinstance(item, Strided):
+            item = refine(item, memref_type(value))
+        em.set(value, item)
 
 
 def _if(em: Emitter, op: scf.IfOp) -> None:
@@ -81,7 +85,7 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
         return
     yes, no, after = (b.append_basic_block(f"if.{n}") for n in ("then", "else", "end"))
     b.cbranch(condition, yes, no)
-    ends: list[tuple[Any, list[Value]]] = []
+    ends: list[tuple[ll.Block, list[Value]]] = []
     for block, region in ((yes, op.then_region), (no, op.else_region)):
         b.position_at_end(block)
         results: list[Value] = []
@@ -127,11 +131,11 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     _bind(em, op.results, passed)
 
 
-def _nothing(em: Emitter, op: Any) -> None:
+def _nothing(em: Emitter, op: Operation) -> None:
     """Terminators: the parent operation reads their operands."""
 
 
-def captured(op: Any) -> list[SSAValue]:
+def captured(op: Operation) -> list[SSAValue]:
     """Values defined outside an operation that it or its regions use, each once."""
     inside = {id(r) for inner in op.walk() if inner is not op for r in inner.results}
     for inner in op.walk():

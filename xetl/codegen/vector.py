@@ -221,7 +221,12 @@ def _maskedstore(em: Emitter, op: vector.MaskedstoreOp) -> None:
 
 
 def masked_call(
-    em: Emitter, name: str, result: Any, operands: list[Value], pointer: int, align: int
+    em: Emitter,
+    name: str,
+    result: Type,
+    operands: list[Value],
+    pointer: int,
+    align: int,
 ) -> Value:
     """Call a masked intrinsic; LLVM 22 takes the alignment as an attribute."""
     call: Any = em.intrinsic(name, result, operands)
@@ -231,7 +236,9 @@ def masked_call(
     return call
 
 
-def _addresses(em: Emitter, base: Strided, op: Any, indices: Any) -> Value:
+def _addresses(
+    em: Emitter, base: Strided, op: vector.GatherOp | vector.ScatterOp, indices: Value
+) -> Value:
     start = em.element_address(base, em.all(op.indices))
     lanes = indices.type.count
     wide = ll.VectorType(I64, lanes)

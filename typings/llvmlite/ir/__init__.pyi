@@ -147,6 +147,8 @@ class Module:
     def add_metadata(self, operands: Sequence[Any]) -> Any: ...
 
 _Binary = Callable[..., Instruction]
+_Folding = Callable[..., Value]
+"""May give what is there already: of a builder that takes vectors apart, too."""
 
 class IRBuilder:
     block: Block
@@ -193,7 +195,7 @@ class IRBuilder:
     sext: _Binary
     fptrunc: _Binary
     fpext: _Binary
-    bitcast: _Binary
+    bitcast: _Folding
     addrspacecast: _Binary
     ptrtoint: _Binary
     inttoptr: _Binary
@@ -206,7 +208,7 @@ class IRBuilder:
     icmp_unsigned: _Binary
     fcmp_ordered: _Binary
     fcmp_unordered: _Binary
-    extract_element: _Binary
+    extract_element: _Folding
     insert_element: _Binary
     shuffle_vector: _Binary
     extract_value: _Binary

@@ -14,8 +14,6 @@ A switch saves the registers that the System V ABI (x86-64) wants kept.
 
 from __future__ import annotations
 
-from typing import Any
-
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, constant
@@ -100,9 +98,9 @@ def _stride(op: FibersOp) -> int:
 def _prepare(
     em: KernelEmitter,
     op: FibersOp,
-    places: tuple[Any, Any, Any],
-    body: Any,
-    number: Any,
+    places: tuple[Value, Value, Value],
+    body: Value,
+    number: Value,
 ) -> None:
     """A stack that looks as if the fiber had just been switched away from."""
     b, (context, board, buffers) = em.builder, places

@@ -178,7 +178,7 @@ def lines(count: int) -> int:
     return -(-count // _LINE) * _LINE
 
 
-def bytes_of(b: Builder, count: Any, width: int) -> Value:
+def bytes_of(b: Builder, count: Value | int, width: int) -> Value:
     """Of ``count`` elements (a value), up to the end of a cache line."""
     raw = b.mul(count, constant(width))
     return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))

@@ -234,7 +234,7 @@ def _take_ranges(
     inner: KernelEmitter,
     op: scf.ParallelOp,
     scratch: Value,
-    own: Any,
+    own: Value,
     words: Sequence[Value],
 ) -> None:
     """The thread's own range first, then what is left of the others'."""
@@ -250,7 +250,7 @@ def _take_ranges(
 
 
 def _take_trips(
-    inner: KernelEmitter, op: scf.ParallelOp, counter: Value, end: Any, step: Value
+    inner: KernelEmitter, op: scf.ParallelOp, counter: Value, end: Value, step: Value
 ) -> None:
     """``while (first = counter += step) < end``: run so many trips.
 
@@ -342,15 +342,16 @@ def set_up_tiles(em: Emitter, op: ThreadTilesOp) -> Value | None:
     return state
 
 
-def give_back_tiles(em: Emitter, op: ThreadTilesOp, state: Any) -> None:
+def give_back_tiles(em: Emitter, op: ThreadTilesOp, state: Value | None) -> None:
     """Behind a thread's last trip."""
     if op.library is None:
         emit_release(em.builder)
     else:
+        assert state is not None
         _invoke(em, em.get(op.reset), state)
 
 
-def _invoke(em: Emitter, kernel: Any, state: Any) -> None:
+def _invoke(em: Emitter, kernel: Value, state: Value) -> None:
     """A kernel of the library: it saves to the state, or restores from it."""
     function = declare(em.module, _INVOKE, VOID, [I64, I64, PTR, I64])
     data_type = constant(DATA_TYPES["bf16"])

@@ -10,7 +10,7 @@ for erf and pow; exp 3. Divisions and roots: see `quotient`.
 
 from __future__ import annotations
 
-from typing import Any
+from xdsl.ir import Operation
 
 from xetl.codegen import arith as core
 from xetl.codegen.arith import in_f32, narrow
@@ -44,17 +44,17 @@ def _is_bool(type_: Type) -> bool:
 
 
 def _combining(kind: str) -> Emit:
-    def emit(em: Any, op: Any) -> None:
+    def emit(em: KernelEmitter, op: Operation) -> None:
         left, right = em.all(op.operands)
         if kind == "sub":
             same = em.builder.xor if _is_bool(left.type) else em.builder.sub
-            em.set(op.result, same(left, right))
+            em.set(op.results[0], same(left, right))
             return
 
         def compute(args: list[Value]) -> Value:
             return combine(em, kind, *args)
 
-        em.set(op.result, in_f32(em, op.result.type, compute, left, right))
+        em.set(op.results[0], in_f32(em, op.results[0].type, compute, left, right))
 
     return emit
 
@@ -105,32 +105,32 @@ def _int_to_float(name: str) -> Emit:
     """To the narrow floats without f64, which not every device has."""
     plain = core.TABLE[{"sitofp": arith.SitofpOp, "uitofp": arith.UitofpOp}[name]]
 
-    def emit(em: Any, op: Any) -> None:
+    def emit(em: KernelEmitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
         width = getattr(source.type, "element", source.type).width
         if width == 1:
             _bool_to_float(em, op, -1.0 if name == "sitofp" else 1.0)
             return
-        if not is_narrow_float(op.result.type) or width > I32.width:
+        if not is_narrow_float(op.results[0].type) or width > I32.width:
             plain(em, op)
             return
         convert = getattr(em.builder, name)
         exact = _exact_in_f32(em, source, name == "uitofp")
         wide = convert(exact, like(source.type, F32))
-        em.set(op.result, narrow(em, wide, op.result.type))
+        em.set(op.results[0], narrow(em, wide, op.results[0].type))
 
     return emit
 
 
-def _bool_to_float(em: KernelEmitter, op: Any, one: float) -> None:
+def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> None:
     """By a choice: LLVM's backend stops at conversions of vectors of booleans."""
-    type_ = op.result.type
+    type_ = op.results[0].type
     lowered = llvm_type(type_)
     is_narrow = is_narrow_float(type_)
     wide = core.with_f32_type(lowered) if is_narrow else lowered
     numbers = (repeated(wide, one), repeated(wide, 0.0))
     chosen = em.builder.select(em.get(op.operands[0]), *numbers)
-    em.set(op.result, narrow(em, chosen, type_) if is_narrow else chosen)
+    em.set(op.results[0], narrow(em, chosen, type_) if is_narrow else chosen)
 
 
 def _exact_in_f32(em: KernelEmitter, value: Value, is_unsigned: bool) -> Value:
@@ -165,12 +165,14 @@ def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
 
 
 def _function(name: str) -> Emit:
-    def emit(em: Any, op: Any) -> None:
+    def emit(em: KernelEmitter, op: Operation) -> None:
         def compute(args: list[Value]) -> Value:
             type_ = opencl_type(args[0].type)
             return em.call(function(name, type_, *[type_] * len(args)), args)
 
-        em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+        em.set(
+            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
+        )
 
     return emit
 

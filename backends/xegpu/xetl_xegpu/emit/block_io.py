@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -158,7 +157,7 @@ class _Elements:
         """The first row or column of a block that lies inside, and how many do: i32."""
         b = self.em.builder
 
-        def limited(number: Any) -> Value:
+        def limited(number: Value) -> Value:
             positive = b.select(b.icmp_signed("<", number, I64(0)), I64(0), number)
             is_large = b.icmp_signed(">", positive, I64(_MANY))
             return b.trunc(b.select(is_large, I64(_MANY), positive), I32)

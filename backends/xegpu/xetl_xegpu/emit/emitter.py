@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
-from xetl.codegen.llvm import Module, Value, ll
+from xetl.codegen.llvm import Module, Type, Value, ll
 from xetl.codegen.types import I32, PTR
 from xetl.devices import Device
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
@@ -26,7 +26,7 @@ from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 LINE = 64
 """Bytes that private and local arrays are aligned to: a register's."""
 
-Table: TypeAlias = dict[Any, Callable[[Any, Any], None]]
+Table: TypeAlias = dict[type[Operation], Callable[..., None]]
 """What emits each operation, given a `KernelEmitter` and the operation."""
 
 _LOCAL_AND_GLOBAL = 3
@@ -70,7 +70,7 @@ class KernelEmitter(Emitter):
     slm: Value | None = None
     status: Value | None = None
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    named_barriers: dict[int, Any] = field(default_factory=dict[int, Any])
+    named_barriers: dict[int, Value] = field(default_factory=dict[int, Value])
     ending: Ending | None = None
     multiplies: bool = False
 
@@ -90,11 +90,11 @@ class KernelEmitter(Emitter):
             return b.each(partial(self._call, one), *operands)
         return self._call(builtin, *operands)
 
-    def _call(self, builtin: Builtin, *operands: Any) -> Value:
+    def _call(self, builtin: Builtin, *operands: Value) -> ll.Instruction:
         function = declare(self.module, builtin)
         return self.builder.call(function, list(operands), cconv="spir_func")
 
-    def private_array(self, element: Any, count: int) -> Value:
+    def private_array(self, element: Type, count: int) -> Value:
         """Memory of this lane, reserved on entry: SPIR-V has no other."""
         with self.builder.goto_block(self.entry):
             memory = self.builder.alloca(ll.ArrayType(element, count))

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from xetl.codegen.arith import round_to_bf16
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
@@ -208,7 +207,9 @@ class _Numbers:
 
     body: Body
     product: Product
-    asked: dict[tuple[int, int], Any] = field(default_factory=dict[Any, Any])
+    asked: dict[tuple[int, int], Value] = field(
+        default_factory=dict[tuple[int, int], Value]
+    )
 
     def left(self, m: int, k: int) -> Value:
         """A[m, k]; see `xetl_xegpu.simt.DpasOp` for the lane that holds it."""
@@ -265,7 +266,7 @@ class _Numbers:
         return together(b, sums)
 
 
-def _dword(b: Builder, items: Any, number: int) -> Value:
+def _dword(b: Builder, items: Value, number: int) -> Value:
     """32 bits of an operand: of a vector or a number, of 16 or 32 bits an item."""
     count = getattr(items.type, "count", 1)
     element = getattr(items.type, "element", items.type)

@@ -137,7 +137,7 @@ def _emit_kernel(
         builder.finish()
 
 
-def _no_function(name: str, element: Any, lanes: int) -> Value:
+def _no_function(name: str, element: object, lanes: int) -> Value:
     raise InternalError(f"`{name}` is no builtin")
 
 

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import I32
+
+ValueT = TypeVar("ValueT", bound=Value)
 
 _WORD = 32
 _PARTS = (8, 16)
 """Bits of a word, and of what words are taken apart to."""
 
-_PLAIN: Any = ll.IRBuilder
+_PLAIN = ll.IRBuilder
 """What writes one operation, whatever it is of."""
 
 _BINARY = (
@@ -40,18 +42,18 @@ _CASTS = (
 class ScalarBuilder(ll.IRBuilder):
     """Writes the operations of a kernel item by item; call `finish` at the end."""
 
-    def __init__(self, block: Any) -> None:
+    def __init__(self, block: ll.Block) -> None:
         _PLAIN.__init__(self, block)
-        self._known: dict[Any, list[Any]] = {}
+        self._known: dict[Value, list[Value]] = {}
         """The items of vectors, wherever the vector is."""
-        self._taken: dict[tuple[Any, Any], list[Any]] = {}
+        self._taken: dict[tuple[Value, Value], list[Value]] = {}
         """The items of vectors that came whole, in a block."""
-        self._spare: dict[Any, list[Any]] = {}
+        self._spare: dict[Value, list[Value]] = {}
         """What is left out if nobody asks for it; the items of vectors made of such."""
 
     # Items and vectors --------------------------------------------------------------
 
-    def items(self, value: Any) -> list[Any]:
+    def items(self, value: Value) -> list[Value]:
         """The items of a vector, as numbers."""
         if isinstance(value, ll.Constant):
             return _constant_items(value)
@@ -62,15 +64,15 @@ class ScalarBuilder(ll.IRBuilder):
             self._taken[value, self.block] = found
         return found
 
-    def _extracted(self, value: Any, number: int) -> Any:
+    def _extracted(self, value: Value, number: int) -> Value:
         return self._maybe(_PLAIN.extract_element(self, value, I32(number)))
 
-    def _maybe(self, value: Any) -> Any:
+    def _maybe(self, value: ValueT) -> ValueT:
         """Note that an instruction may be left out."""
         self._spare[value] = []
         return value
 
-    def together(self, items: Sequence[Any]) -> Any:
+    def together(self, items: Sequence[Value]) -> ll.Instruction:
         """A vector of numbers, which is put together if it is asked for."""
         type_ = ll.VectorType(items[0].type, len(items))
         undefined = ll.Constant(type_, ll.Undefined)
@@ -82,7 +84,9 @@ class ScalarBuilder(ll.IRBuilder):
 
     # Operations ---------------------------------------------------------------------
 
-    def each(self, make: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    def each(
+        self, make: Callable[..., ll.Instruction], *operands: Value, **options: Any
+    ) -> ll.Instruction:
         """An operation on each item; operands that are no vectors are for all."""
         lists = [
             self.items(each) if is_vector(each) else [each] * count_of(operands)
@@ -91,28 +95,38 @@ class ScalarBuilder(ll.IRBuilder):
         return self.together([make(*each, **options) for each in zip(*lists)])
 
     def select(
-        self, cond: Any, lhs: Any, rhs: Any, name: str = "", flags: Any = ()
-    ) -> Any:
+        self,
+        cond: Value,
+        lhs: Value,
+        rhs: Value,
+        name: str = "",
+        flags: Sequence[str] = (),
+    ) -> ll.Instruction:
         """A choice, of each item."""
         make = partial(_PLAIN.select, self)
         if not is_vector(lhs):
             return make(cond, lhs, rhs, name, flags)
         return self.each(make, cond, lhs, rhs, flags=flags)
 
-    def fneg(self, arg: Any, name: str = "", flags: Any = ()) -> Any:
+    def fneg(
+        self, arg: Value, name: str = "", flags: Sequence[str] = ()
+    ) -> ll.Instruction:
         """The negative of each item."""
         make = partial(_PLAIN.fneg, self)
         if not is_vector(arg):
             return make(arg, name, flags)
         return self.each(make, arg, flags=flags)
 
-    def extract_element(self, vector: Any, idx: Any, name: str = "") -> Any:
+    def extract_element(self, vector: Value, idx: Value, name: str = "") -> Value:
         """An item."""
         if isinstance(idx, ll.Constant):
-            return self.items(vector)[idx.constant]
+            number: int = idx.constant
+            return self.items(vector)[number]
         return _PLAIN.extract_element(self, vector, idx, name)
 
-    def insert_element(self, vector: Any, value: Any, idx: Any, name: str = "") -> Any:
+    def insert_element(
+        self, vector: Value, value: Value, idx: Value, name: str = ""
+    ) -> ll.Instruction:
         """A vector with another item."""
         if not isinstance(idx, ll.Constant):
             return _PLAIN.insert_element(self, vector, value, idx, name)
@@ -121,13 +135,14 @@ class ScalarBuilder(ll.IRBuilder):
         return self.together(items)
 
     def shuffle_vector(
-        self, vector1: Any, vector2: Any, mask: Any, name: str = ""
-    ) -> Any:
+        self, vector1: Value, vector2: Value, mask: Value, name: str = ""
+    ) -> ll.Instruction:
         """Items of two vectors."""
         both = [*self.items(vector1), *self.items(vector2)]
+        assert isinstance(mask, ll.Constant)
         return self.together([_picked(both, each) for each in _constant_items(mask)])
 
-    def bitcast(self, value: Any, typ: Any, name: str = "") -> Any:
+    def bitcast(self, value: Value, typ: Type, name: str = "") -> Value:
         """The same bits; of items that are known, item by item."""
         if value.type == typ:
             return value
@@ -139,7 +154,7 @@ class ScalarBuilder(ll.IRBuilder):
             self._known[self._maybe(whole)] = items
         return whole
 
-    def _recast(self, value: Any, typ: Any) -> list[Any] | None:
+    def _recast(self, value: Value, typ: Type) -> list[Value] | None:
         """The items of the result; of a word, which is no vector, the word.
 
         Words are taken apart and put together by shifts: the driver ends the process
@@ -161,16 +176,16 @@ class ScalarBuilder(ll.IRBuilder):
             return [self._as(word, element_of(typ)) for word in words]
         return None
 
-    def _as(self, item: Any, typ: Any) -> Any:
+    def _as(self, item: Value, typ: Type) -> Value:
         """The bits of a number as another type."""
         return item if item.type == typ else self._maybe(self.bitcast(item, typ))
 
-    def _parts(self, item: Any, bits: int) -> list[Any]:
+    def _parts(self, item: Value, bits: int) -> list[Value]:
         word = self._as(item, I32)
         shifted = [self._shifted(self.lshr, word, at) for at in range(0, _WORD, bits)]
         return [self._maybe(self.trunc(each, ll.IntType(bits))) for each in shifted]
 
-    def _word(self, parts: Sequence[Any], bits: int) -> Any:
+    def _word(self, parts: Sequence[Value], bits: int) -> Value:
         numbers = [self._as(each, ll.IntType(bits)) for each in parts]
         word, *others = [self._maybe(self.zext(each, I32)) for each in numbers]
         for place, each in enumerate(others, 1):
@@ -178,16 +193,21 @@ class ScalarBuilder(ll.IRBuilder):
             word = self._maybe(self.or_(word, above))
         return word
 
-    def _shifted(self, shift: Callable[..., Any], word: Any, bits: int) -> Any:
+    def _shifted(self, shift: Callable[..., Value], word: Value, bits: int) -> Value:
         return self._maybe(shift(word, I32(bits))) if bits else word
 
     # Memory and calls ---------------------------------------------------------------
 
     def load(
-        self, ptr: Any, name: str = "", align: int | None = None, typ: Any = None
-    ) -> Any:
+        self,
+        ptr: Value,
+        name: str = "",
+        align: int | None = None,
+        typ: Type | None = None,
+    ) -> ll.Instruction:
         """What memory holds; of private memory, item by item as well."""
         whole = _PLAIN.load(self, ptr, name, align, typ)
+        typ = whole.type
         if not (is_vector(whole) and _is_private(ptr) and bits_of(typ) >= _WORD):
             return whole
         self._known[self._maybe(whole)] = [
@@ -196,24 +216,28 @@ class ScalarBuilder(ll.IRBuilder):
         ]
         return whole
 
-    def store(self, value: Any, ptr: Any, align: int | None = None) -> Any:
+    def store(
+        self, value: Value, ptr: Value, align: int | None = None
+    ) -> ll.Instruction:
         """Write to memory, item by item what is known so."""
         items = self._known.get(value) if is_vector(value) else None
         if items is None or not _is_private(ptr) or bits_of(value.type) < _WORD:
             return _PLAIN.store(self, value, ptr, align)
         places = self._places(ptr, value.type)
-        for item, at in zip(items, places):
-            _PLAIN.store(self, item, at, bits_of(value.type) // 8)
-        return None
+        align = bits_of(value.type) // 8
+        pairs = zip(items, places)
+        return [_PLAIN.store(self, item, at, align) for item, at in pairs][-1]
 
-    def _places(self, ptr: Any, typ: Any) -> list[Any]:
+    def _places(self, ptr: Value, typ: Type) -> list[Value]:
         numbers = range(typ.count)
         return [
             self._maybe(self.gep(ptr, [I32(number)], source_etype=typ.element))
             for number in numbers
         ]
 
-    def call(self, fn: Any, args: Any, name: str = "", **options: Any) -> Any:
+    def call(
+        self, fn: ll.Function, args: Iterable[Value], name: str = "", **options: Any
+    ) -> ll.Instruction:
         """Call a function; one of LLVM's for each item."""
         make = partial(_PLAIN.call, self)
         arguments = list(args)
@@ -221,7 +245,7 @@ class ScalarBuilder(ll.IRBuilder):
             return make(fn, arguments, name, **options)
         scalar = _of_numbers(fn)
 
-        def one(*each: Any) -> Any:
+        def one(*each: Value) -> ll.Instruction:
             return make(scalar, each, **options)
 
         return self.each(one, *arguments)
@@ -233,7 +257,7 @@ class ScalarBuilder(ll.IRBuilder):
         blocks = self.function.blocks
         needed = self._needed(each for block in blocks for each in block.instructions)
         for block in blocks:
-            kept: list[Any] = []
+            kept: list[ll.Instruction] = []
             for each in block.instructions:
                 if each in self._spare:
                     if each not in needed:
@@ -242,8 +266,8 @@ class ScalarBuilder(ll.IRBuilder):
                 kept.append(each)
             block.instructions[:] = kept
 
-    def _needed(self, instructions: Iterable[Any]) -> set[Any]:
-        needed: set[Any] = set()
+    def _needed(self, instructions: Iterable[ll.Instruction]) -> set[Value]:
+        needed: set[Value] = set()
         waiting = [each for each in instructions if each not in self._spare]
         while waiting:
             for operand in _operands(waiting.pop(), self._spare):
@@ -253,16 +277,18 @@ class ScalarBuilder(ll.IRBuilder):
         return needed
 
 
-def _operands(instruction: Any, spare: dict[Any, list[Any]]) -> list[Any]:
+def _operands(
+    instruction: ll.Instruction, spare: dict[Value, list[Value]]
+) -> list[ll.Instruction]:
     """Instructions that one reads."""
     incoming = [value for value, _ in getattr(instruction, "incomings", ())]
     found = [*instruction.operands, *incoming, *spare.get(instruction, ())]
     return [each for each in found if isinstance(each, ll.Instruction)]
 
 
-def _put_together(last: Any, items: Sequence[Any]) -> list[Any]:
+def _put_together(last: ll.Instruction, items: Sequence[Value]) -> list[ll.Instruction]:
     """The instructions before the one that puts in the last item."""
-    made: list[Any] = []
+    made: list[ll.Instruction] = []
     for number, item in enumerate(items):
         vector = made[-1] if made else last.operands[0]
         insert = ll.instructions.InsertElement(last.parent, vector, item, I32(number))
@@ -272,33 +298,33 @@ def _put_together(last: Any, items: Sequence[Any]) -> list[Any]:
     return made
 
 
-def is_vector(value: Any) -> bool:
+def is_vector(value: Value) -> bool:
     """Whether a value has items."""
     return isinstance(value.type, ll.VectorType)
 
 
-def count_of(operands: Sequence[Any]) -> int:
+def count_of(operands: Sequence[Value]) -> int:
     """How many items the vectors among some operands have."""
     return next(each.type.count for each in operands if is_vector(each))
 
 
-def element_of(type_: Any) -> Any:
+def element_of(type_: Type) -> Type:
     """What a vector is of; a number is its own element."""
     return getattr(type_, "element", type_)
 
 
-def bits_of(type_: Any) -> int:
+def bits_of(type_: Type) -> int:
     """Bits of a number, or of an item of a vector; 0 of what is no number."""
     element = element_of(type_)
     widths = {"half": 16, "float": 32, "double": 64}
     return widths.get(str(element)) or getattr(element, "width", 0)
 
 
-def _is_private(pointer: Any) -> bool:
+def _is_private(pointer: Value) -> bool:
     return getattr(pointer.type, "addrspace", None) == 0
 
 
-def _constant_items(value: Any) -> list[Any]:
+def _constant_items(value: ll.Constant) -> list[Value]:
     element, content = value.type.element, value.constant
     if content is ll.Undefined:
         return [ll.Constant(element, ll.Undefined)] * value.type.count
@@ -310,13 +336,15 @@ def _constant_items(value: Any) -> list[Any]:
     ]
 
 
-def _picked(items: Sequence[Any], place: Any) -> Any:
-    if place.constant is ll.Undefined:
-        return ll.Constant(items[0].type, ll.Undefined)
-    return items[place.constant]
+def _picked(items: Sequence[Value], place: Value) -> Value:
+    assert isinstance(place, ll.Constant)
+    number: int | object = place.constant
+    if isinstance(number, int):
+        return items[number]
+    return ll.Constant(items[0].type, ll.Undefined)
 
 
-def _of_numbers(function: Any) -> Any:
+def _of_numbers(function: ll.Function) -> ll.Function:
     """LLVM's function for numbers, of that for vectors of them."""
     head, _, tail = function.name.rpartition(".v")
     name = f"{head}.{tail.lstrip('0123456789')}"
@@ -330,12 +358,16 @@ def _of_numbers(function: Any) -> Any:
     )
 
 
-def _each_of_two(name: str) -> Callable[..., Any]:
+def _each_of_two(name: str) -> Callable[..., ll.Instruction]:
     make = getattr(_PLAIN, name)
 
     def method(
-        self: ScalarBuilder, lhs: Any, rhs: Any, name: str = "", flags: Any = ()
-    ) -> Any:
+        self: ScalarBuilder,
+        lhs: Value,
+        rhs: Value,
+        name: str = "",
+        flags: Sequence[str] = (),
+    ) -> ll.Instruction:
         if not is_vector(lhs):
             return make(self, lhs, rhs, name, flags)
         return self.each(partial(make, self), lhs, rhs, flags=flags)
@@ -343,12 +375,17 @@ def _each_of_two(name: str) -> Callable[..., Any]:
     return method
 
 
-def _each_comparison(name: str) -> Callable[..., Any]:
+def _each_comparison(name: str) -> Callable[..., ll.Instruction]:
     make = getattr(_PLAIN, name)
 
     def method(
-        self: ScalarBuilder, cmpop: str, lhs: Any, rhs: Any, *rest: Any, **options: Any
-    ) -> Any:
+        self: ScalarBuilder,
+        cmpop: str,
+        lhs: Value,
+        rhs: Value,
+        *rest: Any,
+        **options: Any,
+    ) -> ll.Instruction:
         if not is_vector(lhs):
             return make(self, cmpop, lhs, rhs, *rest, **options)
         return self.each(partial(make, self, cmpop), lhs, rhs, **options)
@@ -356,10 +393,12 @@ def _each_comparison(name: str) -> Callable[..., Any]:
     return method
 
 
-def _each_cast(name: str) -> Callable[..., Any]:
+def _each_cast(name: str) -> Callable[..., ll.Instruction]:
     make = getattr(_PLAIN, name)
 
-    def method(self: ScalarBuilder, value: Any, typ: Any, name: str = "") -> Any:
+    def method(
+        self: ScalarBuilder, value: Value, typ: Type, name: str = ""
+    ) -> ll.Instruction:
         if not is_vector(value):
             return make(self, value, typ, name)
         return self.each(partial(make, self), value, typ=typ.element)

@@ -107,14 +107,14 @@ def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
     return em.builder.and_(lane, I32(SUBGROUP_SIZE - 1))
 
 
-def _over_lanes(fold: Callable[[KernelEmitter, str, Any], Any]) -> Emit:
+def _over_lanes(fold: Callable[[KernelEmitter, str, Value], Value]) -> Emit:
     """Fold over lanes, in f32 for the narrow floats."""
 
-    def emit(em: Any, op: Any) -> None:
+    def emit(em: KernelEmitter, op: simt.ReduceOp | simt.ScanOp) -> None:
         type_: Attribute = element_type(op.value.type)
         kind = op.kind.data
 
-        def of_number(part: Any) -> Value:
+        def of_number(part: Value) -> Value:
             if not is_narrow_float(type_):
                 return fold(em, kind, part)
             return narrow(em, fold(em, kind, widen(em, part)), type_)
@@ -292,7 +292,7 @@ def _order(em: KernelEmitter, scope: str, memory: int) -> None:
 
 
 def _of_dimension(name: str) -> Emit:
-    def emit(em: Any, op: Any) -> None:
+    def emit(em: KernelEmitter, op: simt.GroupIdOp | simt.NumGroupsOp) -> None:
         builtin = function(name, "ulong", "uint")
         em.set(op.result, em.call(builtin, [I32(op.axis)]))
 
