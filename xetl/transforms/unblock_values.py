@@ -78,8 +78,7 @@ def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
 
 def unblocked_tile(type_: TileType) -> TileType:
     """The same tile without ``inner_blocks``."""
-    encoding = type_.encoding.replace(wg_map=type_.encoding.wg_map, inner_blocks=())
-    return TileType(type_.shape, type_.element_type, encoding)
+    return type_.replace(inner_blocks=())
 
 
 def _values(op: Operation) -> list[SSAValue]:

@@ -7,6 +7,7 @@ XeTile extension" (wg_map); docs/xetile.md, sections 2 and 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -126,25 +127,18 @@ class TileAttr(ParametrizedAttribute):
         """Rows and columns of one memory access, None before blocking."""
         return int_tuple(self.blocks) or None
 
-    def replace(
-        self,
-        *,
-        wg_map: WorkgroupMap | None,
-        order: Sequence[int] | None = None,
-        inner_blocks: Sequence[int] | None = None,
-    ) -> TileAttr:
-        """The same with another map, and another order or blocks where given."""
-        return TileAttr(
-            sg_map=self.sg_map,
-            wg_map=wg_map,
-            order=self.order if order is None else order,
-            array_length=self.array_length,
-            memory_space=self.memory_space,
-            scattered=self.scattered,
-            inner_blocks=int_tuple(self.blocks)
-            if inner_blocks is None
-            else inner_blocks,
-        )
+    def replace(self, **changes: Any) -> TileAttr:
+        """The same but for some arguments of the constructor."""
+        usual: dict[str, Any] = {
+            "sg_map": self.sg_map,
+            "wg_map": self.wg_map,
+            "order": self.order,
+            "array_length": self.array_length,
+            "memory_space": self.memory_space,
+            "scattered": self.scattered,
+            "inner_blocks": self.inner_blocks or (),
+        }
+        return TileAttr(**(usual | changes))
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -261,6 +255,11 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         encoding: TileAttr | None = None,
     ) -> None:
         super().__init__(int_list(shape), element_type, encoding or TileAttr())
+
+    def replace(self, shape: Sequence[int] | None = None, **changes: Any) -> TileType:
+        """Another shape, and other arguments of the `TileAttr`."""
+        encoding = self.encoding.replace(**changes)
+        return TileType(self.shape if shape is None else shape, self.element, encoding)
 
     @property
     def shape(self) -> tuple[int, ...]:

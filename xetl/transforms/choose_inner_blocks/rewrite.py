@@ -188,8 +188,7 @@ def retype_tiles(plan: TilePlan) -> None:
 
 def _retype_tile(tile: SSAValue, block: Block | None) -> SSAValue:
     old = tile_type(tile)
-    encoding = old.encoding.replace(wg_map=old.wg_map, inner_blocks=block or ())
-    new = TileType(old.shape, old.element_type, encoding)
+    new = old.replace(inner_blocks=block or ())
     return tile if new == old else Rewriter.replace_value_with_new_type(tile, new)
 
 

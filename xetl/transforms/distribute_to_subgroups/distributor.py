@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import vector_type
-from xetl.dialects.xetile import TileAttr, TileType
+from xetl.dialects.xetile import TileType
 from xetl.ir.builder import OpT
 from xetl.ir.conversion import Carried
 from xetl.language.distribution import Layout, whole
@@ -238,14 +238,7 @@ class Distributor:
         shape = self.layout(value).sg_data
         if not isinstance(type_, TileType):
             return VectorType(vector_type(value).element_type, shape)
-        encoding = TileAttr(
-            sg_map=type_.sg_map,
-            order=type_.order,
-            memory_space=type_.memory_space,
-            scattered=type_.scattered,
-            inner_blocks=type_.inner_blocks or (),
-        )
-        return TileType(shape, type_.element_type, encoding)
+        return type_.replace(shape, wg_map=None, array_length=1)
 
 
 def _replace(old: SSAValue, new: Sequence[SSAValue]) -> None:

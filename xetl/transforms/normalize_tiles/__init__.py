@@ -29,7 +29,6 @@ from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.xetile import (
     LoadTileOp,
-    TileAttr,
     TileTransposeOp,
     TileType,
     UpdateTileOffsetOp,
@@ -86,7 +85,9 @@ def split_tile_arrays(operations: Sequence[Operation]) -> None:
         for value in list(values_of(op)):
             type_ = value.type
             if isinstance(type_, TileType) and type_.array_length > 1:
-                Rewriter.replace_value_with_new_type(value, _of_one_vector(type_))
+                Rewriter.replace_value_with_new_type(
+                    value, type_.replace(array_length=1)
+                )
 
 
 def _split(op: LoadTileOp) -> None:
@@ -113,20 +114,7 @@ def _split(op: LoadTileOp) -> None:
         # The tiles between are retyped with all others.
         for value in each.results:
             if isinstance(value.type, TileType):
-                new_type = _of_one_vector(value.type)
-                Rewriter.replace_value_with_new_type(value, new_type)
+                one = value.type.replace(array_length=1)
+                Rewriter.replace_value_with_new_type(value, one)
     Rewriter.insert_op(new, InsertPoint.before(op))
     Rewriter.replace_op(op, [], loads)
-
-
-def _of_one_vector(type_: TileType) -> TileType:
-    old = type_.encoding
-    new = TileAttr(
-        sg_map=old.sg_map,
-        wg_map=old.wg_map,
-        order=old.order,
-        memory_space=old.memory_space,
-        scattered=old.scattered,
-        inner_blocks=old.inner_blocks or (),
-    )
-    return TileType(type_.shape, type_.element_type, new)

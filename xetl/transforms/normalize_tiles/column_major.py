@@ -24,7 +24,6 @@ from xetl.dialects.xetile import (
     LoadTileOp,
     SgMapAttr,
     StoreTileOp,
-    TileAttr,
     TileTransposeOp,
     TileType,
     UpdateTileOffsetOp,
@@ -70,16 +69,14 @@ def _is_column_major(value: SSAValue) -> bool:
 
 def _turned_type(type_: TileType) -> TileType:
     """The tile of the transposed matrix: each subgroup owns what it did."""
-    old = type_.encoding
-    new = TileAttr(
-        sg_map=_turned_sg_map(old.sg_map),
-        wg_map=None
-        if old.wg_map is None
-        else attribute_of(turned(layout_of(old.wg_map))),
-        memory_space=old.memory_space,
-        inner_blocks=(old.inner_blocks or ())[::-1],
+    wg_map = type_.wg_map
+    return type_.replace(
+        type_.shape[::-1],
+        sg_map=_turned_sg_map(type_.sg_map),
+        wg_map=None if wg_map is None else attribute_of(turned(layout_of(wg_map))),
+        order=(1, 0),
+        inner_blocks=(type_.inner_blocks or ())[::-1],
     )
-    return TileType(type_.shape[::-1], type_.element_type, new)
 
 
 def turned(layout: Layout) -> Layout:

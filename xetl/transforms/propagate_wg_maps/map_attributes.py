@@ -97,8 +97,7 @@ def tile_map(value: SSAValue) -> Layout | None:
 def with_map(type_: TileType, layout: Layout | None) -> TileType:
     """The same type of a tile with another map."""
     new = None if layout is None else attribute_of(layout)
-    encoding = type_.encoding.replace(wg_map=new)
-    return TileType(type_.shape, type_.element_type, encoding)
+    return type_.replace(wg_map=new)
 
 
 def set_tile_map(tile: SSAValue, layout: Layout | None) -> SSAValue:

@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
+from xetl.transforms.normalize_tiles import split_tile_arrays
 from xetl.transforms.remarks import remark
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 from xetl_cpu.lowering.expand_text_forms import (
@@ -82,9 +83,9 @@ def _expand(kernel: gpu.FuncOp) -> None:
     # What may be forgotten goes first: the rules would take the rest for vectors.
     unblock(kernel, unblocked_tile)
     blocks.make_blocks(kernel)
+    split_tile_arrays(list(kernel.walk()))
     while _apply(kernel, rules):  # the rules make operations that have rules
         pass
-    memory.drop_array_lengths(kernel)
     scalars.make_total(block)
 
 

@@ -1,4 +1,4 @@
-"""Tiles of matrices of higher rank, and loads of several vectors."""
+"""Tiles of matrices of higher rank; memory of the workgroup."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import Index, memref_type
@@ -16,10 +16,6 @@ from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import (
     InitTileOp,
-    LoadTileOp,
-    TileType,
-    UpdateTileOffsetOp,
-    tile_type,
 )
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.expand_text_forms.writing import replace_by
@@ -49,25 +45,6 @@ def _init_tile(op: InitTileOp) -> None:
     replace_by(op, w.insert(tile))
 
 
-def _load_tile(op: LoadTileOp) -> None:
-    """One load for each of the vectors of an array."""
-    if len(op.results) < 2:
-        return
-    w, columns = Builder.before(op), tile_type(op.tile).shape[-1]
-    loads: list[SSAValue] = []
-    for number, result in enumerate(op.results):
-        tile = op.tile
-        if number:
-            tile = w.insert(UpdateTileOffsetOp(tile, [0, number * columns]))
-        load = LoadTileOp.create(
-            operands=[tile],
-            result_types=[result.type],
-            properties=dict(op.properties),
-        )
-        loads.append(w.insert(load))
-    replace_by(op, *loads)
-
-
 def shared_memory(block: Block) -> None:
     """Memory of the workgroup stands once, before everything that uses it.
 
@@ -89,29 +66,4 @@ def shared_memory(block: Block) -> None:
 
 RULES: dict[type[Operation], Callable[[Any], None]] = {
     InitTileOp: _init_tile,
-    LoadTileOp: _load_tile,
 }
-
-
-def drop_array_lengths(kernel: Operation) -> None:
-    """Tiles of a kernel whose loads are one vector each by now."""
-    for op in kernel.walk():
-        arguments = [a for r in op.regions for b in r.blocks for a in b.args]
-        for value in (*op.results, *arguments):
-            type_ = value.type
-            if isinstance(type_, TileType) and type_.array_length > 1:
-                Rewriter.replace_value_with_new_type(value, of_one_vector(type_))
-
-
-def of_one_vector(type_: TileType) -> TileType:
-    """The type of a tile without ``array_length``."""
-    old = type_.encoding
-    new = type(old)(
-        sg_map=old.sg_map,
-        wg_map=old.wg_map,
-        order=old.order,
-        memory_space=old.memory_space,
-        scattered=old.scattered,
-        inner_blocks=old.inner_blocks or (),
-    )
-    return TileType(type_.shape, type_.element_type, new)
