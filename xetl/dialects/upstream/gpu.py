@@ -46,9 +46,9 @@ from xdsl.traits import (
     SymbolTable,
 )
 
+from ..attributes import WordAttr
 from ..base import Value, check
 from ..operation import Common, XetlOp, operations_of
-from ..words import WordAttr
 from . import func as syntax
 from .func import check_returns
 

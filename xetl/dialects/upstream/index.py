@@ -20,11 +20,11 @@ from xdsl.irdl import (
 )
 from xdsl.traits import ConstantLike, Pure
 
+from ..attributes import WordAttr
 from ..base import (
     Value,
 )
 from ..operation import Common, XetlOp, operations_of
-from ..words import WordAttr
 from .elementwise import CastOp
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")

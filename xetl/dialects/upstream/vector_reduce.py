@@ -37,6 +37,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from ..attributes import WordAttr
 from ..base import (
     Value,
     check,
@@ -51,7 +52,6 @@ from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
-from ..words import WordAttr
 from .elementwise import FastMathFlagsAttr, Flags
 
 

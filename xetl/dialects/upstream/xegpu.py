@@ -26,8 +26,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
+from ..attributes import WordAttr
 from ..operation import XetlOp, operations_of
-from ..words import WordAttr
 
 
 @irdl_attr_definition

@@ -6,110 +6,36 @@ form is that of the last released dialect (docs/xetile.md, section 4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr
+from xdsl.dialects.builtin import NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.language.distribution import Layout, problem_with
 
+from ..attributes import (
+    Field,
+    IntList,
+    StructAttr,
+    WordAttr,
+    int_list,
+    int_tuple,
+    list_field,
+    parse_struct,
+)
 from ..base import check
-from ..words import WordAttr
-
-IntList = ArrayAttr[IntAttr]
-AttrT = TypeVar("AttrT", bound=Attribute)
 
 
-def int_list(values: Sequence[int]) -> IntList:
-    """A list of integers as an attribute."""
-    return ArrayAttr([IntAttr(value) for value in values])
+def _pair_of(*names: str) -> Mapping[str, Field]:
+    return {name: list_field(None) for name in names}
 
 
-def int_tuple(attribute: IntList) -> tuple[int, ...]:
-    """Undo ``int_list``."""
-    return tuple(value.data for value in attribute)
-
-
-def parse_int_list(parser: AttrParser) -> IntList:
-    """Parse ``[1, 2]`` or ``array<i64: 1, 2>``."""
-    if parser.parse_optional_keyword("array"):
-        parser.parse_punctuation("<")
-        parser.parse_type()
-        parser.parse_punctuation(":")
-        values = parser.parse_comma_separated_list(
-            parser.Delimiter.NONE, parser.parse_integer
-        )
-        parser.parse_punctuation(">")
-        return int_list(values)
-    return int_list(
-        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-    )
-
-
-def print_int_list(printer: Printer, name: str, values: Sequence[int]) -> None:
-    """Print ``name = [1, 2]``."""
-    printer.print_string(f"{name} = [{', '.join(map(str, values))}]")
-
-
-def parse_struct(
-    parser: AttrParser, fields: dict[str, Callable[[AttrParser], Attribute]]
-) -> dict[str, Attribute]:
-    """Parse ``<name = value, ...>`` with the names in any order."""
-    found: dict[str, Attribute] = {}
-
-    def parse_field() -> None:
-        position = parser.pos
-        name = parser.parse_identifier(" (name of a parameter)")
-        if name not in fields:
-            known = ", ".join(fields)
-            parser.raise_error(
-                f"unknown parameter `{name}`, expected one of {known}", position
-            )
-        if name in found:
-            parser.raise_error(f"parameter `{name}` is given twice", position)
-        parser.parse_punctuation("=")
-        found[name] = fields[name](parser)
-
-    parser.parse_optional_comma_separated_list(parser.Delimiter.ANGLE, parse_field)
-    return found
-
-
-def build_at(parser: AttrParser, position: int, build: Callable[[], AttrT]) -> AttrT:
-    """Build an attribute; what its verifier says is an error at ``position``."""
-    try:
-        return build()
-    except VerifyException as error:
-        parser.raise_error(str(error), position)
-
-
-class _PairOfPairs(ParametrizedAttribute):
+class _PairOfPairs(StructAttr):
     """Two lists of two positive integers."""
-
-    NAMES: ClassVar[tuple[str, str]] = ("", "")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<layout = [a, b], data = [c, d]>``."""
-        position = parser.pos
-        found = parse_struct(parser, {name: parse_int_list for name in cls.NAMES})
-        for name in cls.NAMES:
-            if name not in found:
-                parser.raise_error(f"{cls.name} needs `{name}`", position)
-        parameters = [found[name] for name in cls.NAMES]
-        build_at(parser, position, lambda: cls.new(parameters))
-        return parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<layout = [a, b], data = [c, d]>``."""
-        with printer.in_angle_brackets():
-            for index, values in enumerate(self.lists):
-                printer.print_string(", " if index else "")
-                print_int_list(printer, self.NAMES[index], values)
 
     @property
     def lists(self) -> list[tuple[int, ...]]:
@@ -118,7 +44,7 @@ class _PairOfPairs(ParametrizedAttribute):
 
     def verify(self) -> None:
         """Check that there are two positive numbers in each list."""
-        for name, values in zip(self.NAMES, self.lists):
+        for name, values in zip(self.FIELDS, self.lists):
             numbers = list(values)
             check(
                 len(numbers) == 2,
@@ -138,7 +64,7 @@ class WgMapAttr(_PairOfPairs):
     """
 
     name = "xetile.wg_map"
-    NAMES: ClassVar[tuple[str, str]] = ("sg_layout", "sg_data")
+    FIELDS: ClassVar[Mapping[str, Field]] = _pair_of("sg_layout", "sg_data")
 
     layout: IntList = param_def()
     data: IntList = param_def()
@@ -175,7 +101,7 @@ class SgMapAttr(_PairOfPairs):
     """
 
     name = "xetile.sg_map"
-    NAMES: ClassVar[tuple[str, str]] = ("wi_layout", "wi_data")
+    FIELDS: ClassVar[Mapping[str, Field]] = _pair_of("wi_layout", "wi_data")
 
     layout: IntList = param_def()
     data: IntList = param_def()

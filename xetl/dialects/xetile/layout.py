@@ -7,43 +7,35 @@ Source: the RFC on layouts that reach down to lanes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from xetl.language.distribution import Layout, problem_in, problem_with, row_major
 
+from ..attributes import Field, IntList, StructAttr, int_list, int_tuple, list_field
 from ..base import check
-from .attributes import (
-    IntList,
-    WgMapAttr,
-    XeMapAttr,
-    build_at,
-    int_list,
-    int_tuple,
-    nested_map,
-    parse_int_list,
-    parse_struct,
-    print_int_list,
-)
-
-_NAMES = (
-    *("sg_layout", "sg_data", "inst_data"),
-    *("lane_layout", "lane_data", "order"),
-)
-_OTHER_NAMES = {"wi_layout": "lane_layout", "wi_data": "lane_data"}
+from .attributes import WgMapAttr, XeMapAttr, nested_map
 
 
 @irdl_attr_definition
-class LayoutAttr(ParametrizedAttribute):
+class LayoutAttr(StructAttr):
     """``#xetile.layout``: how subgroups, instructions and lanes split a tile."""
 
     name = "xetile.layout"
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        **{name: list_field(None) for name in ("sg_layout", "sg_data")},
+        **{name: list_field() for name in ("inst_data", "lane_layout", "lane_data")},
+        "order": list_field(),
+    }
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        "wi_layout": "lane_layout",
+        "wi_data": "lane_data",
+    }
 
     subgroups: IntList = param_def()
     data: IntList = param_def()
@@ -101,37 +93,10 @@ class LayoutAttr(ParametrizedAttribute):
         return problem and f"layout: {problem}"
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<sg_layout = [a, b], ...>`` with the fields in any order."""
-        position = parser.pos
-        names = (*_NAMES, *_OTHER_NAMES)
-        found = parse_struct(parser, {name: parse_int_list for name in names})
-        for other, name in _OTHER_NAMES.items():
-            if other in found and name in found:
-                parser.raise_error(f"`{other}` and `{name}` are the same", position)
-            if other in found:
-                found[name] = found[other]
-        for name in ("sg_layout", "sg_data"):
-            if name not in found:
-                parser.raise_error(f"{cls.name} needs `{name}`", position)
-        if "order" not in found:
-            rank = len(cast(IntList, found["sg_layout"]))
-            found["order"] = int_list(row_major(rank))
-        parameters = [found.get(name, NoneAttr()) for name in _NAMES]
-        build_at(parser, position, lambda: cls.new(parameters))
-        return parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<sg_layout = [a, b], ...>``; an order only where it is not usual."""
-        layout = self.layout
-        with printer.in_angle_brackets():
-            print_int_list(printer, "sg_layout", layout.sg_layout)
-            for name in _NAMES[1:]:
-                values = getattr(layout, name)
-                usual = name == "order" and values == row_major(layout.rank)
-                if values is not None and not usual:
-                    printer.print_string(", ")
-                    print_int_list(printer, name, values)
+    def defaults(cls, given: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
+        """The order is row-major."""
+        rank = len(cast(IntList, given["sg_layout"]))
+        return {**super().defaults(given), "order": int_list(row_major(rank))}
 
     def verify(self) -> None:
         """Check the lists against each other."""

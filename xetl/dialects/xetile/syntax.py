@@ -27,6 +27,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from ..attributes import parse_int_list
 from ..base import (
     ParsedIndices,
     dense_i64,
@@ -38,7 +39,6 @@ from ..base import (
 )
 from ..combining import parse_kind
 from ..kinds_of_types import is_array, is_integer_attr
-from .attributes import parse_int_list
 from .types import TileType
 
 _NO_INDICES = ParsedIndices([], dense_i64(()))

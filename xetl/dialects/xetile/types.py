@@ -6,14 +6,13 @@ XeTile extension" (wg_map); docs/xetile.md, sections 2 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     IndexType,
     IntAttr,
-    IntegerAttr,
     IntegerType,
     NoneAttr,
     VectorType,
@@ -23,45 +22,46 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ..base import check
-from ..kinds_of_types import is_integer_attr
-from .attributes import (
+from ..attributes import (
+    Field,
     IntList,
-    SgMapAttr,
-    WgMapAttr,
-    XeMapAttr,
+    StructAttr,
     build_at,
+    int_field,
     int_list,
     int_tuple,
-    parse_int_list,
-    parse_sg_map,
-    parse_struct,
-    print_int_list,
+    list_field,
 )
+from ..base import check
+from .attributes import SgMapAttr, WgMapAttr, XeMapAttr, parse_sg_map
 from .layout import LayoutAttr, WorkgroupMap, parse_map
 
 GLOBAL = 0
 SHARED = 3
 
 
-def _parse_int(parser: AttrParser) -> Attribute:
-    """Parse ``3``, ``3 : i64`` or ``true``."""
-    position = parser.pos
-    found = parser.parse_attribute()
-    if not is_integer_attr(found):
-        parser.raise_error("expected an integer", position)
-    return IntAttr(abs(found.value.data) if _is_bool(found) else found.value.data)
-
-
-def _is_bool(attribute: IntegerAttr) -> bool:
-    return isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
+def _show_map(printer: Printer, value: Attribute) -> None:
+    if isinstance(value, WgMapAttr | SgMapAttr):
+        value.print_parameters(printer)
+    else:
+        printer.print_attribute(value)
 
 
 @irdl_attr_definition
-class TileAttr(ParametrizedAttribute):
+class TileAttr(StructAttr):
     """``#xetile.tile_attr``: all of a tile but its shape and element type."""
 
     name = "xetile.tile_attr"
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        "sg_map": Field(parse_sg_map, _show_map),
+        "wg_map": Field(parse_map, _show_map),
+        "order": list_field(int_list((1, 0))),
+        "array_length": int_field("{} : i64", 1),
+        "memory_space": int_field("{}", GLOBAL),
+        "scattered": int_field("true", 0),
+        "inner_blocks": list_field(int_list(())),
+    }
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {"sg": "sg_map", "wg": "wg_map"}
 
     sg: SgMapAttr | NoneAttr = param_def()
     wg: WgMapAttr | LayoutAttr | NoneAttr = param_def()
@@ -139,74 +139,6 @@ class TileAttr(ParametrizedAttribute):
             "inner_blocks": self.inner_blocks or (),
         }
         return TileAttr(**(usual | changes))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<order = [0, 1], ...>`` with the parameters in any order."""
-        position = parser.pos
-        found = parse_struct(
-            parser,
-            {
-                "sg_map": parse_sg_map,
-                "wg_map": parse_map,
-                "order": parse_int_list,
-                "array_length": _parse_int,
-                "memory_space": _parse_int,
-                "scattered": _parse_int,
-                "inner_blocks": parse_int_list,
-                "wg": parse_map,
-                "sg": parse_sg_map,
-            },
-        )
-        default = cls().parameters
-        names = (
-            *("sg_map", "wg_map", "order", "array_length"),
-            *("memory_space", "scattered", "inner_blocks"),
-        )
-        for short in ("sg", "wg"):
-            if short in found:
-                found[f"{short}_map"] = found[short]
-        parameters = [found.get(n, d) for n, d in zip(names, default)]
-        build_at(parser, position, lambda: cls.new(parameters))
-        return parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print what differs from the default."""
-        with printer.in_angle_brackets():
-            first = True
-            for name in self._set_parameters():
-                printer.print_string("" if first else ", ")
-                self._print_parameter(printer, name)
-                first = False
-
-    def _set_parameters(self) -> list[str]:
-        default = TileAttr()
-        names = (
-            *("sg_map", "wg_map", "order", "array_length"),
-            *("memory_space", "scattered", "inner_blocks"),
-        )
-        pairs = zip(names, self.parameters, default.parameters)
-        return [name for name, value, other in pairs if value != other]
-
-    def _print_parameter(self, printer: Printer, name: str) -> None:
-        if name in ("sg_map", "wg_map"):
-            part = self.sg_map if name == "sg_map" else self.wg_map
-            printer.print_string(f"{name} = ")
-            if isinstance(part, LayoutAttr):
-                printer.print_attribute(part)
-            elif part is not None:
-                part.print_parameters(printer)
-            return
-        if name in ("order", "inner_blocks"):
-            values = self.order if name == "order" else int_tuple(self.blocks)
-            print_int_list(printer, name, values)
-            return
-        text = {
-            "scattered": "true",
-            "memory_space": str(self.memory_space),
-            "array_length": f"{self.array_length} : i64",
-        }
-        printer.print_string(f"{name} = {text[name]}")
 
     def verify(self) -> None:
         """Check each parameter alone, and scattered against array_length."""

@@ -5,8 +5,8 @@ Source: MLIR 22, `xegpu` dialect; the text is what `mlir-opt` 22 prints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
@@ -14,22 +14,22 @@ from xdsl.irdl import irdl_attr_definition, opt_prop_def, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from xetl.dialects.base import check
-from xetl.dialects.kinds_of_types import is_integer_attr
-from xetl.dialects.operation import XetlOp
-from xetl.dialects.upstream.xegpu import MemorySpaceAttr
-from xetl.dialects.words import WordAttr
-from xetl.dialects.xetile.attributes import (
-    CACHE_HINTS,
+from xetl.dialects.attributes import (
+    Field,
     IntList,
+    StructAttr,
+    WordAttr,
     build_at,
+    int_field,
     int_list,
     int_tuple,
+    list_field,
     parse_int_list,
-    parse_struct,
 )
-
-Fields: TypeAlias = dict[str, Callable[[AttrParser], Attribute]]
+from xetl.dialects.base import check
+from xetl.dialects.operation import XetlOp
+from xetl.dialects.upstream.xegpu import MemorySpaceAttr
+from xetl.dialects.xetile.attributes import CACHE_HINTS
 
 
 @irdl_attr_definition
@@ -46,10 +46,8 @@ class CacheHintAttr(WordAttr):
         super().__init__(word)
 
 
-class _ListsAttr(ParametrizedAttribute):
+class _ListsAttr(StructAttr):
     """Lists of integers by name, each of them optional."""
-
-    NAMES: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *lists: Sequence[int] | None) -> None:
         super().__init__(*(_NONE if x is None else int_list(x) for x in lists))
@@ -57,26 +55,16 @@ class _ListsAttr(ParametrizedAttribute):
     @property
     def lists(self) -> dict[str, tuple[int, ...]]:
         """The lists that are given."""
-        pairs = zip(self.NAMES, self.parameters)
+        pairs = zip(self.FIELDS, self.parameters)
         given = {name: cast(IntList, value) for name, value in pairs if value != _NONE}
         return {name: int_tuple(value) for name, value in given.items()}
 
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<name = [1, 2], ...>`` with the lists in any order."""
-        position = parser.pos
-        found = parse_struct(parser, {name: parse_int_list for name in cls.NAMES})
-        parameters = [found.get(name, _NONE) for name in cls.NAMES]
-        build_at(parser, position, lambda: cls.new(parameters))
-        return parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<name = [1, 2], ...>``."""
-        parts = [f"{name} = {list(values)}" for name, values in self.lists.items()]
-        printer.print_string(f"<{', '.join(parts)}>")
-
 
 _NONE = NoneAttr()
+
+
+def _lists(*names: str) -> Mapping[str, Field]:
+    return {name: list_field() for name in names}
 
 
 @irdl_attr_definition
@@ -88,7 +76,7 @@ class LayoutAttr(_ListsAttr):
     """
 
     name = "xegpu.layout"
-    NAMES: ClassVar[tuple[str, ...]] = (
+    FIELDS: ClassVar[Mapping[str, Field]] = _lists(
         *("sg_layout", "sg_data", "inst_data"),
         *("lane_layout", "lane_data", "order"),
     )
@@ -174,7 +162,7 @@ class MemLayoutAttr(_ListsAttr):
     """``#xegpu.mem_layout``: strides in elements, and blocks that lie together."""
 
     name = "xegpu.mem_layout"
-    NAMES: ClassVar[tuple[str, ...]] = ("block", "stride")
+    FIELDS: ClassVar[Mapping[str, Field]] = _lists("block", "stride")
 
     block: IntList | NoneAttr = param_def()
     stride: IntList | NoneAttr = param_def()
@@ -192,52 +180,22 @@ class MemLayoutAttr(_ListsAttr):
         check(bool(self.lists), "a mem_layout has `block` or `stride`")
 
 
-class _TdescAttr(ParametrizedAttribute):
-    """What a descriptor says beside shape and element type; defaults are left out."""
-
-    FIELDS: ClassVar[Fields] = {}
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<name = value, ...>`` with the names in any order."""
-        found = parse_struct(parser, cls.FIELDS)
-        pairs = zip(cls.FIELDS, cls().parameters)
-        return [found.get(name, default) for name, default in pairs]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<name = value, ...>``, what differs from the default."""
-        named = zip(self.FIELDS, self.parameters, type(self)().parameters)
-        shown = [f"{n} = {_field_text(n, v)}" for n, v, usual in named if v != usual]
-        printer.print_string(f"<{', '.join(shown)}>")
+def _show_word(printer: Printer, value: Attribute) -> None:
+    printer.print_string(cast(WordAttr, value).word)
 
 
-def _field_text(name: str, value: Attribute) -> str:
-    if isinstance(value, MemorySpaceAttr):
-        return value.word
-    number = cast(IntAttr, value).data
-    if name == "boundary_check":
-        return "true" if number else "false"
-    return f"{number} : i64"
-
-
-def _parse_number(parser: AttrParser) -> Attribute:
-    """Parse ``2``, ``2 : i64`` or ``false``."""
-    position = parser.pos
-    found = parser.parse_attribute()
-    if not is_integer_attr(found):
-        parser.raise_error("expected an integer", position)
-    return IntAttr(abs(found.value.data))
+_SPACE = Field(MemorySpaceAttr.parse_word, _show_word, MemorySpaceAttr("global"))
 
 
 @irdl_attr_definition
-class BlockTdescAttr(_TdescAttr):
+class BlockTdescAttr(StructAttr):
     """``#xegpu.block_tdesc_attr``: ``array_length`` blocks side by side."""
 
     name = "xegpu.block_tdesc_attr"
-    FIELDS: ClassVar[Fields] = {
-        "memory_space": MemorySpaceAttr.parse_word,
-        "array_length": _parse_number,
-        "boundary_check": _parse_number,
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        "memory_space": _SPACE,
+        "array_length": int_field("{} : i64", 1),
+        "boundary_check": int_field("false", 1),
     }
 
     space: MemorySpaceAttr = param_def()
@@ -259,13 +217,13 @@ class BlockTdescAttr(_TdescAttr):
 
 
 @irdl_attr_definition
-class ScatterTdescAttr(_TdescAttr):
+class ScatterTdescAttr(StructAttr):
     """``#xegpu.scatter_tdesc_attr``: ``chunk_size`` elements at each offset."""
 
     name = "xegpu.scatter_tdesc_attr"
-    FIELDS: ClassVar[Fields] = {
-        "memory_space": MemorySpaceAttr.parse_word,
-        "chunk_size": _parse_number,
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        "memory_space": _SPACE,
+        "chunk_size": int_field("{} : i64", 1),
     }
 
     space: MemorySpaceAttr = param_def()

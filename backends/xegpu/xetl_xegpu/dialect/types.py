@@ -13,8 +13,8 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from xetl.dialects.attributes import IntList, build_at, int_list, int_tuple
 from xetl.dialects.base import check
-from xetl.dialects.xetile.attributes import IntList, build_at, int_list, int_tuple
 
 from .attributes import (
     BlockTdescAttr,

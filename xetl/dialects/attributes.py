@@ -1,0 +1,234 @@
+"""Attributes of two forms: one word of a list, and ``<name = value, ...>``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NamedTuple, Self, TypeVar, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from .base import check
+from .kinds_of_types import is_integer_attr
+
+IntList = ArrayAttr[IntAttr]
+AttrT = TypeVar("AttrT", bound=Attribute)
+
+
+def int_list(values: Sequence[int]) -> IntList:
+    """A list of integers as an attribute."""
+    return ArrayAttr([IntAttr(value) for value in values])
+
+
+def int_tuple(attribute: IntList) -> tuple[int, ...]:
+    """Undo ``int_list``."""
+    return tuple(value.data for value in attribute)
+
+
+def parse_int_list(parser: AttrParser) -> IntList:
+    """Parse ``[1, 2]`` or ``array<i64: 1, 2>``."""
+    if parser.parse_optional_keyword("array"):
+        parser.parse_punctuation("<")
+        parser.parse_type()
+        parser.parse_punctuation(":")
+        values = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, parser.parse_integer
+        )
+        parser.parse_punctuation(">")
+        return int_list(values)
+    return int_list(
+        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    )
+
+
+def parse_struct(
+    parser: AttrParser, fields: dict[str, Callable[[AttrParser], Attribute]]
+) -> dict[str, Attribute]:
+    """Parse ``<name = value, ...>`` with the names in any order."""
+    found: dict[str, Attribute] = {}
+
+    def parse_field() -> None:
+        position = parser.pos
+        name = parser.parse_identifier(" (name of a parameter)")
+        if name not in fields:
+            known = ", ".join(fields)
+            parser.raise_error(
+                f"unknown parameter `{name}`, expected one of {known}", position
+            )
+        if name in found:
+            parser.raise_error(f"parameter `{name}` is given twice", position)
+        parser.parse_punctuation("=")
+        found[name] = fields[name](parser)
+
+    parser.parse_optional_comma_separated_list(parser.Delimiter.ANGLE, parse_field)
+    return found
+
+
+def build_at(parser: AttrParser, position: int, build: Callable[[], AttrT]) -> AttrT:
+    """Build an attribute; what its verifier says is an error at ``position``."""
+    try:
+        return build()
+    except VerifyException as error:
+        parser.raise_error(str(error), position)
+
+
+def parse_int(parser: AttrParser) -> Attribute:
+    """Parse ``3``, ``3 : i64`` or ``true``."""
+    position = parser.pos
+    found = parser.parse_attribute()
+    if not is_integer_attr(found):
+        parser.raise_error("expected an integer", position)
+    return IntAttr(abs(found.value.data) if _is_bool(found) else found.value.data)
+
+
+def _is_bool(attribute: IntegerAttr) -> bool:
+    return isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
+
+
+# Words --------------------------------------------------------------------------------
+
+
+class WordAttr(ParametrizedAttribute):
+    """One word of a list; each class has its parameter, else all words are equal.
+
+    The text is ``#dialect<name word>``, with `IS_IN_BRACKETS` ``#dialect.name<word>``.
+    """
+
+    WORDS: ClassVar[tuple[str, ...]] = ()
+    PROBLEM: ClassVar[str] = "`{word}` is not one of {known}"
+    IS_IN_BRACKETS: ClassVar[bool] = False
+
+    def __init__(self, word: str) -> None:
+        super().__init__(StringAttr(word))
+
+    @property
+    def word(self) -> str:
+        """One of WORDS."""
+        return cast(StringAttr, self.parameters[0]).data
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse the word."""
+        if not cls.IS_IN_BRACKETS:
+            return cls.parse_word(parser).parameters
+        with parser.in_angle_brackets():
+            return cls.parse_word(parser).parameters
+
+    @classmethod
+    def parse_word(cls, parser: AttrParser) -> Self:
+        """The attribute of a word that stands alone."""
+        position = parser.pos
+        word = parser.parse_identifier()
+        if word not in cls.WORDS:
+            parser.raise_error(cls._problem_with(word), position)
+        return cls(word)
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print the word."""
+        text = f"<{self.word}>" if self.IS_IN_BRACKETS else self.word
+        printer.print_string(text)
+
+    def verify(self) -> None:
+        """Check that there is such a word."""
+        check(self.word in self.WORDS, self._problem_with(self.word))
+
+    @classmethod
+    def _problem_with(cls, word: str) -> str:
+        return cls.PROBLEM.format(word=word, known=", ".join(cls.WORDS))
+
+
+# Structs ------------------------------------------------------------------------------
+
+
+ABSENT = NoneAttr()
+
+
+class Field(NamedTuple):
+    """A parameter of a `StructAttr`.
+
+    Attributes:
+        parse: parses the value.
+        show: prints the value.
+        default: what is not printed; None: the text must give it.
+    """
+
+    parse: Callable[[AttrParser], Attribute]
+    show: Callable[[Printer, Attribute], None]
+    default: Attribute | None = ABSENT
+
+
+def list_field(default: Attribute | None = ABSENT) -> Field:
+    """``[1, 2]``."""
+
+    def show(printer: Printer, value: Attribute) -> None:
+        printer.print_string(str(list(int_tuple(cast(IntList, value)))))
+
+    return Field(parse_int_list, show, default)
+
+
+def int_field(text: str, default: int) -> Field:
+    """A number, printed as ``text`` says: with its ``{}`` filled in."""
+
+    def show(printer: Printer, value: Attribute) -> None:
+        printer.print_string(text.format(cast(IntAttr, value).data))
+
+    return Field(parse_int, show, IntAttr(default))
+
+
+class StructAttr(ParametrizedAttribute):
+    """``<name = value, ...>`` in any order; what has its default is not printed.
+
+    ``OTHER_NAMES`` are read, too.
+    """
+
+    FIELDS: ClassVar[Mapping[str, Field]] = {}
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<name = value, ...>``."""
+        position = parser.pos
+        known = {name: field.parse for name, field in cls.FIELDS.items()}
+        others = {other: known[name] for other, name in cls.OTHER_NAMES.items()}
+        found = parse_struct(parser, known | others)
+        for other, name in cls.OTHER_NAMES.items():
+            if other in found and name in found:
+                parser.raise_error(f"`{other}` and `{name}` are the same", position)
+            if other in found:
+                found[name] = found[other]
+        for name, field in cls.FIELDS.items():
+            if field.default is None and name not in found:
+                parser.raise_error(f"{cls.name} needs `{name}`", position)
+        defaults = cls.defaults(found)
+        parameters = [found.get(name, defaults[name]) for name in cls.FIELDS]
+        build_at(parser, position, lambda: cls.new(parameters))
+        return parameters
+
+    @classmethod
+    def defaults(cls, given: Mapping[str, Attribute]) -> Mapping[str, Attribute]:
+        """What stands for fields that are not given; `NoneAttr` where they must be."""
+        fields = cls.FIELDS.items()
+        return {n: ABSENT if f.default is None else f.default for n, f in fields}
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<name = value, ...>``."""
+        given = dict(zip(self.FIELDS, self.parameters))
+        usual = self.defaults(given)
+
+        def print_one(name: str) -> None:
+            printer.print_string(f"{name} = ")
+            self.FIELDS[name].show(printer, given[name])
+
+        with printer.in_angle_brackets():
+            shown = [name for name, value in given.items() if value != usual[name]]
+            printer.print_list(shown, print_one)
