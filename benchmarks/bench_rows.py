@@ -22,6 +22,7 @@ WHAT = {
     "dropout": ((4096, 1024),),
     "histogram": ((1024, 1024),),
     "embedding": ((4096, 512),),
+    "convolution": ((56 * 56, 64),),
 }
 CONTEST = Contest(
     "GB/s",

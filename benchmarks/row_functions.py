@@ -1,8 +1,9 @@
 """What `bench_rows.py` measures: the same function in xetl, NumPy and torch.
 
 Each function takes a matrix (for ``embedding`` the table it copies rows of, for
-``histogram`` numbers below 256) and writes a result that exists beforehand, where the
-library can.
+``histogram`` numbers below 256, for ``convolution`` the pixels of a square, which has
+3 x 3 taps and as many channels behind it) and writes a result that exists beforehand,
+where the library can.
 """
 
 from __future__ import annotations
@@ -41,6 +42,18 @@ def width(x: Matrix) -> int:
     return 1 << (x.shape[1] - 1).bit_length()
 
 
+def taps(x: Matrix) -> Matrix:
+    """The weights of the convolution."""
+    return np.random.default_rng(2).standard_normal((9, *x.shape[1:] * 2), np.float32)
+
+
+def _convolution(x: Matrix) -> Matrix:
+    side = round(len(x) ** 0.5)
+    wide = np.pad(x.reshape(side, side, -1), ((1, 1), (1, 1), (0, 0)))
+    parts = [wide[i : i + side, j : j + side] for i in range(3) for j in range(3)]
+    return sum(part.reshape(x.shape) @ w for part, w in zip(parts, taps(x)))
+
+
 def _normalised(x: Matrix) -> Matrix:
     x = x - x.mean(1, keepdims=True)
     return x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5)
@@ -62,6 +75,7 @@ NUMPY: dict[str, Function] = {
     "sort": lambda x: np.sort(x, 1),
     "histogram": lambda x: np.bincount(x.ravel(), minlength=BINS),
     "embedding": lambda x: x[places(x)],
+    "convolution": _convolution,
 }
 """Also what xetl's results are compared with, in f64."""
 
@@ -98,6 +112,12 @@ def in_torch(what: str, rows: int, columns: int) -> Job:
         "histogram": lambda: torch.bincount(x.ravel(), minlength=BINS),
         "embedding": lambda: torch.index_select(x, 0, chosen, out=out),
     }
+    if what == "convolution":
+        side = round(rows**0.5)
+        picture = x.reshape(1, side, side, columns).permute(0, 3, 1, 2)
+        w = torch.from_numpy(taps(array)).reshape(3, 3, columns, columns)
+        w = w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+        calls[what] = lambda: functional.conv2d(picture, w, padding=1)
     return Job([calls[what]], _work(array))
 
 
@@ -141,10 +161,13 @@ def in_xetl(what: str, rows: int, columns: int) -> Job:
         "histogram": histogram,
         "embedding": returning(kernels.embedding[rows], x, chosen, y, wide),
     }
+    if what == "convolution":
+        convolve = kernels.convolution[-(-rows // 64)]
+        calls[what] = returning(convolve, x, taps(x), y, round(rows**0.5), 64, columns)
     call = calls[what]
     if what in NUMPY:
         exact = x if what == "histogram" else x.astype(np.float64)
-        np.testing.assert_allclose(call(), NUMPY[what](exact), rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(call(), NUMPY[what](exact), rtol=1e-4, atol=5e-3)
     return Job([call], _work(x))
 
 

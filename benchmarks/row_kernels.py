@@ -98,3 +98,19 @@ def embedding(Table, Ids, Y, WIDTH: constexpr):
     """Rows of a table."""
     row, columns = xetile.program_id(0), xetile.arange(WIDTH)
     Y[row, columns] = Table[Ids[row], columns]
+
+
+@xetile.kernel
+def convolution(X, W, Y, SIDE: constexpr, PIXELS: constexpr, CHANNELS: constexpr):
+    """3 x 3, padded, as an implicit product: X (pixels, channels), W (9, ...)."""
+    pixel = xetile.program_id(0) * PIXELS + xetile.arange(PIXELS)
+    i, j = pixel // SIDE, pixel % SIDE
+    channels = xetile.arange(CHANNELS)[None, :]
+    acc = xetile.zeros((PIXELS, CHANNELS), f32)
+    for tap in range(9):
+        row, column = i + (tap // 3 - 1), j + (tap % 3 - 1)
+        # A column beside the picture is one of the next row: no pixel at all.
+        at = xetile.where((column >= 0) & (column < SIDE), row * SIDE + column, -1)
+        w = xetile.load_tile(xetile.init_tile(W[tap], [0, 0], (CHANNELS, CHANNELS)))
+        acc = xetile.tile_mma(X[at[:, None], channels], w, acc)
+    Y[pixel[:, None], channels] = acc
