@@ -33,7 +33,7 @@ _FINALISTS = 3
 """So many of the best are timed once more, in turns."""
 
 _WORTH_WORKERS = 0.05
-"""Seconds: where compiling the first config takes less, it was in the cache."""
+"""Seconds: a config that takes less was in the cache."""
 
 _COMPILING = 0.6
 """The part of the budget in which configs are compiled."""
@@ -162,8 +162,8 @@ class Trials:
             with no_compile() if is_late else nullcontext():
                 self._prepare(trial, ready)
             progress.advance("compiling")
-            if index == 0 and perf_counter() - start > _WORTH_WORKERS:
-                rest = [each.config for each in self.trials[1:]]
+            if not had_workers and perf_counter() - start > _WORTH_WORKERS:
+                rest = [each.config for each in self.trials[index + 1 :]]
                 jobs = [partial(self.kernel.prepare_with, each) for each in rest]
                 had_workers = run_in_workers(jobs, end - perf_counter())
         return ready
