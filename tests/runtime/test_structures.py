@@ -231,6 +231,57 @@ def test_tensors_of_torch_in_tuples() -> None:
     assert (y == 2).all()
 
 
+def test_calls_like_an_earlier_one_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, a, b, c = np.empty((ROWS, COLUMNS), np.float32), *map(numbers, range(3))
+
+    @xetile.kernel(grid=1)
+    def both(pair, layer, *more, Y=None, FACTOR: constexpr = 2.0):
+        v = load(pair[0]) * layer.scale + load(layer.weight) * FACTOR
+        for each in more:
+            v = v + load(each)
+        store(v, pair[1])
+
+    def launched(*args: Any) -> np.ndarray[Any, Any]:
+        args[0][1][:] = 0
+        both(*args)
+        return args[0][1].copy()
+
+    calls = [
+        (((a, y), Layer(b, 3.0)), a * 3 + b * 2),
+        (((a, y), Layer(b, 3.0), c), a * 3 + b * 2 + c),
+        (((a, y), Layer(b, 3.0), c, a), a * 4 + b * 2 + c),
+        (((b, y), Layer(c, 5.0), a, a), b * 5 + c * 2 + a * 2),
+        (([a, y], Layer(b, 3.0), c), a * 3 + b * 2 + c),
+        (((a, y), Options(3.0), c), None),
+    ]
+    for args, expected in calls[:5]:
+        assert np.allclose(launched(*args), expected, atol=1e-5)
+    with pytest.raises(NameLookupError, match="no attribute `scale`"):
+        launched(*calls[5][0])
+    monkeypatch.setattr(both, "launch_anew", None)  # from here on shortcuts do
+    for args, expected in calls[:5]:
+        assert np.allclose(launched(*args), expected, atol=1e-5)
+    add_all(y, a, b)
+    monkeypatch.setattr(add_all, "launch_anew", None)
+    add_all(y, b, c)
+    assert np.allclose(y, b + c)
+
+
+def test_torch_is_told_what_was_written() -> None:
+    torch: Any = pytest.importorskip("torch")
+
+    @xetile.kernel(grid=1)
+    def increase(factors, *arrays):
+        for array in arrays:
+            store(load(array) + 1.0, array)
+
+    x, y = torch.zeros(ROWS, COLUMNS), torch.zeros(ROWS, COLUMNS)
+    for count in (1, 2, 3):
+        increase([numbers()], x, y)
+        assert (x._version, y._version) == (count, count)
+        assert (y == count).all()
+
+
 def test_helpers_take_any_number_of_arguments() -> None:
     @xetile.function
     def largest(first, *others, least=0.0):

@@ -45,6 +45,7 @@ from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.signature_text import describe
 from xetl.runtime.specialize import Specialization, leaves_of, specialize
+from xetl.runtime.structured import flat_entry, places_of
 from xetl.runtime.tensors import (
     hide_from_dynamo,
     note_written,
@@ -271,11 +272,15 @@ class Kernel:
         event = run(loaded, grid, wanted.args, place, waits)
         stored = prepared.stored
         fast = shortcut_entry(loaded, wanted.values, stored, place, waits)
-        if fast is None or wanted.signature.tuples:  # it takes what is in tuples
+        tuples, params = wanted.signature.tuples, wanted.signature.params
+        if fast is None or (tuples and keywords):
             return event, None
-        rest = self._rest(wanted, len(args), bool(keywords))
+        if tuples:
+            values = self._parameters.bind(args, {})
+            fast = flat_entry(fast, self._parameters, tuples, values, len(args))
+        rest = () if tuples else self._rest(wanted, len(args), bool(keywords))
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
-        written = tuple((i, self._parameters.each[i].name) for i in stored)
+        written = tuple(places_of([params[i].name for i in stored], self._parameters))
         new = Shortcut(fast, len(args), known, rest, state, unchanged, written)
         return event, new
 

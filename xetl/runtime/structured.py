@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from xetl.errors import LaunchError
 from xetl.language.signature import TupleParam
 from xetl.language.structures import Record, fields_of, items_by_path, leaves
 from xetl.runtime.arrays import describe_if_array
+from xetl.runtime.parameters import Parameters
 from xetl.runtime.signature_text import Described
 
 _MOST = 256
@@ -73,3 +75,107 @@ def constant_record(value: object, constant: Callable[[Any], object]) -> Record 
         return None
     items = [constant(each) for each in fields.values()]
     return Record.make(type(value).__name__, list(fields), items)
+
+
+# Calls like an earlier one -----------------------------------------------------------
+
+
+class Form(NamedTuple):
+    """What a structure must be like to be taken apart as an earlier one was.
+
+    Attributes:
+        kind: its class.
+        names: of its fields; None: it has items.
+        items: the form of each item, None for those that are no structures.
+    """
+
+    kind: type
+    names: tuple[str, ...] | None
+    items: tuple[Form | None, ...]
+
+    def put(self, value: Any, found: list[Any]) -> bool:
+        """Append what is in ``value``; whether it has this form."""
+        if type(value) is not self.kind:
+            return False
+        if self.names is not None:
+            value = [getattr(value, name) for name in self.names]
+        if len(value) != len(self.items):
+            return False
+        for form, item in zip(self.items, value):
+            if form is None:
+                found.append(item)
+            elif not form.put(item, found):
+                return False
+        return True
+
+
+def form_of(value: Any) -> Form | None:
+    """The form of a structure; None of anything else."""
+    items = items_by_path("", value)
+    if items is None:
+        return None
+    fields = fields_of(value)
+    inner = tuple(form_of(item) for item in items.values())
+    return Form(type(value), None if fields is None else tuple(fields), inner)
+
+
+def flat_entry(
+    fast: Callable[..., Any],
+    parameters: Parameters,
+    tuples: Sequence[TupleParam],
+    values: Sequence[Any],
+    given: int,
+) -> Callable[..., Any]:
+    """The shortcut for calls like one with structures, all by position.
+
+    Args:
+        fast: the entry that takes what is in them (`xetl.backend.Executable.fast`).
+        parameters: of the kernel.
+        tuples: which of them are taken apart.
+        values: of the parameters in the earlier call.
+        given: how many arguments it had by position.
+    """
+    names = {each.name for each in tuples}
+    forms = [
+        form_of(value) if parameter.name in names else None
+        for parameter, value in zip(parameters.each, values)
+    ]
+    first = parameters.positional
+    has_rest = any(each.is_rest for each in parameters.each)
+    rest = slice(first, max(given, first)) if has_rest else None
+    tail = values[min(given, first) + (has_rest and given >= first) :]
+    return partial(_run_flat, fast, forms, rest, tail)
+
+
+def _run_flat(
+    fast: Callable[..., Any],
+    forms: Sequence[Form | None],
+    rest: slice | None,
+    tail: Sequence[Any],
+    *call: Any,
+) -> Any:
+    grid, objects = call[:3], call[3:]
+    if rest is not None and len(objects) >= rest.start:
+        objects = (*objects[: rest.start], objects[rest])
+    flat: list[Any] = []
+    for form, value in zip(forms, (*objects, *tail)):
+        if form is None:
+            flat.append(value)
+        elif not form.put(value, flat):
+            return 1
+    return fast(*grid, *flat)
+
+
+def places_of(names: Sequence[str], parameters: Parameters) -> list[tuple[int, str]]:
+    """Where a call has the arguments called so, of those that are in no structure.
+
+    Args:
+        names: such as ``Y`` or, of ``*rest``, ``rest[1]``.
+        parameters: of the kernel.
+    """
+    known = {each.name: i for i, each in enumerate(parameters.each) if not each.is_rest}
+    for each in parameters.each:
+        if each.is_rest:
+            many = range(parameters.positional, parameters.positional + _MOST)
+            known |= {f"{each.name}[{k}]": at for k, at in enumerate(many)}
+    return [(known[name], name) for name in names if name in known]
