@@ -322,6 +322,20 @@ def test_tensors_of_torch(dtype) -> None:
     assert (out.float() - expected.float()).abs().max() <= 1
 
 
+@xetile.kernel(grid=1)
+def prints(X):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (2, 4)))
+    xetile.device_print("{} and {}", v, X[0, 1])
+
+
+def test_prints_are_alike(capsys) -> None:
+    x = np.array([[0.5, 1, -2, 448], [np.nan, 2**-9, 3, -0.0]], SMALL[f8e4m3])
+    for backend in ("reference", "cpu", "xegpu"):
+        prints(x, backend=backend)
+    lines = capsys.readouterr().out
+    assert lines == f"{x.astype(np.float32)} and 1.0\n" * 3
+
+
 @BOTH
 def test_signatures_and_other_targets(dtype) -> None:
     for target in ("avx2", "amx", "pvc", "opencl"):

@@ -194,6 +194,15 @@ def test_permission_is_asked_for_tiles_alone(xetl: Any, tmp_path: Path) -> None:
     assert "XETL_NEEDS_TILES" not in header.split("typedef")[0]
 
 
+def test_small_floats_are_bytes(xetl: Any, tmp_path: Path) -> None:
+    words = (f"{FILE}:gemm", "f8e4m3[M,K] f8e5m2[K,N] f32[M,N]", "--target", "avx2")
+    facts = compiled(xetl, tmp_path, *words)
+    assert [each["dtype"] for each in facts["arguments"]] == ["f8e4m3", "f8e5m2", "f32"]
+    header = (tmp_path / "gemm.h").read_text()
+    assert "A is float8_e4m3fn, as bits" in header
+    assert "const uint8_t *B" in header
+
+
 def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:
     words = ("compile", f"{FILE}:gemm", GEMM, "--target", "avx2")
     out = tmp_path / "gemm.o"

@@ -126,12 +126,18 @@ _TYPES = {
     "f32": "float",
     "f16": "uint16_t",
     "bf16": "uint16_t",
+    **{"f8e4m3": "uint8_t", "f8e5m2": "uint8_t"},
     "i1": "uint8_t",
     **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
 }
 _SCALARS = {"i64": "int64_t", "f64": "double", "i1": "int"}
-_BITS = {"f16": "IEEE half precision, as bits", "bf16": "bfloat16, as bits"}
+_BITS = {
+    "f8e4m3": "float8_e4m3fn, as bits",
+    "f8e5m2": "float8_e5m2, as bits",
+    "f16": "IEEE half precision, as bits",
+    "bf16": "bfloat16, as bits",
+}
 
 _RESERVED = """
     auto bool break case char class const continue default delete do double else enum

@@ -15,10 +15,13 @@ from typing import Any
 
 from xetl.dialects.base import ints_of
 from xetl.errors import LaunchError
+from xetl_reference.floats import widen
 from xetl_reference.memory import View
 from xetl_reference.op_locations import at_operation, frames_of
 from xetl_reference.tiles import ScatteredTile, Tile
 from xetl_reference.values import (
+    F8E4M3,
+    F8E5M2,
     Array,
     Function,
     Meaning,
@@ -34,6 +37,8 @@ def _shown(type_: Any, is_unsigned: bool) -> Function:
     dtype = dtype_of(type_)
     if dtype.kind == "f" and not is_vector(type_):
         return float
+    if dtype in (F8E4M3, F8E5M2):  # compiled code has no such text
+        return widen
     if not is_unsigned:
         return _same
     mask = (1 << bits_of(dtype)) - 1
