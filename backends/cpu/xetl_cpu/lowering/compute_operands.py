@@ -225,8 +225,8 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
     extents[operand.k_dim] = build.times(steps, depth)
     rows, columns = (build.index(extent) for extent in extents)
     element = vector_type(operand.value).element_type
-    count = build.index(build.times(rows, columns))
-    flat = memref.AllocOp([count], (), MemRefType(element, [DYNAMIC_INDEX]))
+    size = build.index(build.times(rows, columns))
+    flat = memref.AllocOp([size], (), MemRefType(element, [DYNAMIC_INDEX]))
     flat.results[0].name_hint = "ahead"
     build.add(flat)
     layout = StridedLayoutAttr([None, 1], 0)
