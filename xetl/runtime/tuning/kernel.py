@@ -71,6 +71,9 @@ class CompletedKernel(Kernel):
             self.heuristics = {**kernel.heuristics, **self.heuristics}
         self._made = (kernel, tuner, heuristics, hooks)
         super().__init__(kernel.fn, kernel.grid, kernel.subgroups)
+        chosen = frozenset[str]() if self.tuner is None else self.tuner.chosen
+        self._computed = chosen | self.heuristics.keys()
+        self._names = tuple(self._parameters.names)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return reduced(self, self._made, self.fn)
@@ -227,28 +230,25 @@ class CompletedKernel(Kernel):
         self, args: Sequence[Any], keywords: Mapping[str, Any], grid: GridSpec
     ) -> Call | None:
         """A call by the names of its arguments; None if it is wrong."""
-        options = {n: v for n, v in keywords.items() if n in OPTIONS}
-        rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
-        by_position = set(self._parameters.names[: len(args)])
-        free = self._computed - rest.keys() - by_position
+        options: Mapping[str, Any] = {}
+        rest = keywords
+        if keywords:
+            options = {n: v for n, v in keywords.items() if n in OPTIONS}
+            rest = {n: v for n, v in keywords.items() if n not in OPTIONS}
+        free = self._computed.difference(self._names[: len(args)], rest)
         try:
             values = self._parameters.bind(args, {**dict.fromkeys(free), **rest})
         except LaunchError:
             return None
-        named = dict(zip(self._parameters.names, values))
+        named = dict(zip(self._names, values))
         for name in free:
             del named[name]
         return Call(self, named, options, grid)
 
-    @property
-    def _computed(self) -> set[str]:
-        chosen = set[str]() if self.tuner is None else set(self.tuner.chosen)
-        return chosen | self.heuristics.keys()
-
     def _refuse_given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
         assert self.tuner is not None
-        given = {*self._parameters.names[: len(args)], *keywords}
-        for name in sorted(self.tuner.chosen & given):
+        given = self.tuner.chosen.intersection((*self._names[: len(args)], *keywords))
+        for name in sorted(given):
             raise LaunchError(
                 f"`{name}` was given to `{self.fn.__name__}`, whose configs set it",
                 code="X0804",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.language.contents import source_text
-from xetl.language.structures import items_by_path, leaves
+from xetl.language.structures import items_by_path
 from xetl.locks import ForkSafeLock
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names
@@ -223,12 +223,15 @@ def _plain_source(fn: Callable[..., Any]) -> str:
     return "".join(lines[next(starts, 0) :])
 
 
-def _forms(value: object) -> Iterator[object]:
+def _forms(value: object) -> list[object]:
     """Dtypes and devices of arrays, also of those in structures; classes of others."""
-    for each in leaves([value]):
-        dtype: object = getattr(each, "dtype", None)
-        yield cast("object", type(each)) if dtype is None else dtype
-        yield getattr(each, "device", None)
+    dtype: object = getattr(value, "dtype", None)
+    if dtype is not None:
+        return [dtype, getattr(value, "device", None)]
+    items = items_by_path("", value)
+    if items is None:
+        return [cast("object", type(value))]
+    return [form for item in items.values() for form in _forms(item)]
 
 
 def _key_value(value: object) -> object:
