@@ -75,11 +75,22 @@ def test_explain_takes_a_signature_and_needs_no_grid() -> None:
     assert str(described) == str(gemm.explain(x(), x(), x(), BM=64))
 
 
+def test_explain_tells_of_loops_too() -> None:
+    found = shared.explain("f32[M,N]", target="avx2")
+    texts = {(r.topic, r.text) for r in found.remarks}
+    assert ("loop", "computed and stored in vectors of 8") in texts
+
+
+@kernel
+def single(A):
+    A[0, 0] = A[1, 1]
+
+
 def test_a_kernel_without_remarks_says_so() -> None:
-    found = shared.explain("f32[M,N]")
+    found = single.explain("f32[M,N]")
     assert found.remarks == ()
     assert (
-        str(found) == "shared, compiled by `cpu` for `host`: there is nothing to remark"
+        str(found) == "single, compiled by `cpu` for `host`: there is nothing to remark"
     )
     assert not gemm.explain(SIGNATURE, backend="reference").remarks
 

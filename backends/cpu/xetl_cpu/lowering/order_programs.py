@@ -28,6 +28,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, StoreTileOp, TileMmaOp, UpdateTileOffsetOp
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.packing.bounds import counters_of
 
@@ -46,6 +47,9 @@ class OrderProgramsPass(ModulePass):
                 order = _order(loop)
                 if order != sorted(order):
                     loop.attributes[_ORDER] = DenseArrayBase.from_list(i64, order)
+                    store = next(o for o in loop.walk() if isinstance(o, StoreTileOp))
+                    text = f"program_id({order[0]}) runs fastest, along the rows"
+                    remark(store, "programs", text)
 
 
 def order_of(loop: scf.ParallelOp) -> Sequence[int]:

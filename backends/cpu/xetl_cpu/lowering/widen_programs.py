@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 from xetl.analysis.effects import is_pure
 from xetl.dialects.upstream import memref, scf
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of
 
@@ -56,6 +57,7 @@ class WidenProgramsPass(ModulePass):
             moved = _dependent(loop, loop.body.block.args[axis])
             if rows in moved and _bounds_are_free(rows, moved):
                 moved.remove(rows)
+                remark(rows, "programs", "neighbours run as one, row by row")
                 _widen(loop, axis, rows, moved)
 
 

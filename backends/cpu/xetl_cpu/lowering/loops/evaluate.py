@@ -36,6 +36,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, splat
 from xetl_cpu.lowering.loops.runs import find_run, limit_of_columns
 from xetl_cpu.lowering.loops.state import (
@@ -431,8 +432,10 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     build = ev.place(at)
     run = run_lanes(ev, tile, op.mask, at)
     if run is not None:
+        remark(op, "loop", f"neighbours by index: loaded {at.lanes} at a time")
         padding = _padding(ev, op.padding, type_.element_type, at.lanes)
         return build.insert(vector.MaskedloadOp(tile.memref, [run[0]], run[1], padding))
+    remark(op, "loop", "gathered: each element has an index of its own")
     wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
     indices, mask = scatter_lanes(ev, tile, op.mask, wide)
     padding = _padding(ev, op.padding, type_.element_type, wide.lanes)

@@ -14,6 +14,7 @@ from xetl.dialects.xetile import (
     TileReduceOp,
     TileTransposeOp,
 )
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.reductions import reduce_rows
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
@@ -98,6 +99,9 @@ def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:
         return found
     buffer = state.allocate(shape_of(value), element_of(value))
     owner = value.owner
+    if isinstance(owner, Operation):
+        rows, cols = shape_of(value)
+        remark(owner, "memory", f"its {rows} x {cols} elements are kept in scratch")
     if isinstance(owner, Operation) and owner.parent is not op.parent:
         write(state, value, buffer, op)
         return buffer

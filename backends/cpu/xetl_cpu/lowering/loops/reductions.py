@@ -17,6 +17,7 @@ from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileReduceOp
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import Nest, lane_mask
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
@@ -46,6 +47,7 @@ def _stand_in(state: State, op: TileReduceOp, columns: Buffer) -> SSAValue:
 
 def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffer:
     rows, cols = shape_of(source)
+    remark(op, "loop", f"a pass over {rows} x {cols} elements")
     shape = (rows, 1) if dim == 1 else (1, cols)
     to = state.allocate(shape, element_of(op.results[0]))
     if shape_of(source)[dim] == 1:

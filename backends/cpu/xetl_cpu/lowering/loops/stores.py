@@ -12,6 +12,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.evaluate import (
     COLUMNS,
     At,
@@ -94,9 +95,16 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         _store_lanes(ev, value, target, at, inner, col_from)
         return []
 
+    _tell(op, state.lanes, target)
     nest = over_chunks(state, op, (outer, inner), body, limit=inner)
     if nest.outer_loop is not None and row_from != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(row_from)
+
+
+def _tell(op: StoreTileOp, lanes: int, tile: TileAt) -> None:
+    how = "" if tile.matrix.is_contiguous() else ", each element by itself"
+    rest = "" if tile.non_negative else "; masked, for its offset may be negative"
+    remark(op, "loop", f"computed and stored in vectors of {lanes}{how}{rest}")
 
 
 def _inside(
