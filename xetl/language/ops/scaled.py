@@ -69,6 +69,10 @@ def scaled_product(
     c: Vector | None = None,
 ) -> Vector:
     """What `dot_scaled` computes of operands that were checked."""
+    if a_format == "e2m1" and b_format == "e2m1":
+        # Any order along K will do: first all numbers in low bits, then all others.
+        low = _product_of_e2m1(a, a_scale, b, b_scale, c)
+        return _product_of_e2m1(a >> 4, a_scale, b >> 4, b_scale, low)
     wide = f32 if "f16" in (a_format, b_format) else bf16
     left = _scaled(_numbers(a, a_format), a_scale).to(wide)
     right = b
@@ -76,6 +80,20 @@ def scaled_product(
         right = _numbers(b, b_format).to(wide)
     else:
         right = _scaled(_numbers(b.T, b_format), b_scale).to(wide).T
+    return tile_mma(left, right, c)
+
+
+@composite
+def _product_of_e2m1(
+    a: Vector,
+    a_scale: Vector | None,
+    b: Vector,
+    b_scale: Vector | None,
+    c: Vector | None,
+) -> Vector:
+    """A product of codes, one in each element."""
+    left = _scaled(_of_e2m1((a & 15).to(i32)), a_scale).to(bf16)
+    right = _scaled(_of_e2m1((b.T & 15).to(i32)), b_scale).to(bf16).T
     return tile_mma(left, right, c)
 
 
@@ -102,7 +120,7 @@ def _of_e2m1(code: Vector) -> Vector:
 
 @composite
 def _scaled(v: Vector, scale: Vector | None) -> Vector:
-    """The rows of ``v``, each block of 32 by its scale; in f32 if there is one."""
+    """The rows of ``v``, each block by its scale; in f32 if there is one."""
     if scale is None:
         return v
     exponent = scale.to(u8, bitcast=True).to(i32)
@@ -113,5 +131,6 @@ def _scaled(v: Vector, scale: Vector | None) -> Vector:
     if scale.shape[1] == 1:
         return wide * factor
     blocks = v.shape[0] * scale.shape[1]
-    product = reshape(wide, (blocks, 32)) * reshape(factor, (blocks, 1))
+    length = v.shape[1] // scale.shape[1]
+    product = reshape(wide, (blocks, length)) * reshape(factor, (blocks, 1))
     return reshape(product, v.shape)
