@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl.dialects.base import ints_of
+from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.errors import InternalError
 from xetl_reference import (
@@ -204,12 +205,8 @@ def subgroups_of(function: Operation) -> Grid:
     level = attributes.get("xetile.level")
     if level is not None and getattr(level, "data", None) != "subgroup":
         return 1, 1, 1
-    layout = ints_of(attributes.get("xetile.subgroups"))
-    if len(layout) == 3:  # of a text: x, y, z as launched
-        return layout[0], layout[1], layout[2]
-    if layout:
-        rows, columns = layout
-        return columns, rows, 1
+    if "xetile.subgroups" in function.attributes:
+        return subgroups_along_axes(function)
     known = attributes.get("known_block_size", attributes.get("gpu.known_block_size"))
     if known is not None and not _has_maps(function):
         x, y, z = (*ints_of(known), 1, 1)[:3]

@@ -21,14 +21,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import ints_of, memref_type
+from xetl.dialects.base import memref_type
+from xetl.dialects.kernel_attributes import SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.lowering.named_barriers import NAMED, lower_named_barriers
 
-SUBGROUPS = "xetile.subgroups"
 _SHARED = 3
 
 
@@ -42,16 +42,9 @@ class MaterializeSubgroupsPass(ModulePass):
         for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
             if SUBGROUPS not in function.attributes:
                 continue
-            counts = _along_axes(ints_of(function.attributes[SUBGROUPS]))
+            counts = subgroups_along_axes(function)
             for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
                 _run_all(loop, counts)
-
-
-def _along_axes(counts: tuple[int, ...]) -> tuple[int, int, int]:
-    """Subgroups along x, y and z; of a Python kernel rows and columns are known."""
-    if len(counts) == 3:
-        return counts[0], counts[1], counts[2]
-    return counts[-1], counts[0], 1
 
 
 def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:

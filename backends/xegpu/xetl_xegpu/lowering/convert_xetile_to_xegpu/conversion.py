@@ -21,8 +21,8 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.ranges import Ranges
 from xetl.devices import Device
-from xetl.dialects.base import Index, ints_of, vector_type
-from xetl.dialects.kernel_attributes import SUBGROUPS
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
 from xetl.dialects.literals import make_splat
 from xetl.dialects.memref_layout import constant_index
@@ -385,11 +385,8 @@ class Converter:
 
     @property
     def along_axes(self) -> tuple[int, int, int]:
-        """Subgroups along x, y and z; of a Python kernel rows and columns are said."""
-        counts = ints_of(self.kernel.attributes.get(SUBGROUPS)) or (1, 1)
-        if len(counts) == 3:
-            return counts[0], counts[1], counts[2]
-        return counts[-1], counts[0], 1
+        """Subgroups along x, y and z."""
+        return subgroups_along_axes(self.kernel)
 
     @property
     def subgroups(self) -> int:
