@@ -231,3 +231,35 @@ def test_neighbours_are_loaded_at_once_on_cpu() -> None:
         assert "vector.maskedload" in text
         assert "vector.gather" not in text
         assert "vector.scatter" not in text
+
+
+BOUNDS = [(1, 4), (-3, -1), (0, 99), (3, 2), (-99, 2)]
+
+
+@xetile.kernel(grid=1)
+def parts(X, Y, Z, first: int, last: int, A: xetile.constexpr, B: xetile.constexpr):
+    whole = xetile.init_tile(X[first:last, A:B], [0, 0], (8, 8))
+    xetile.store_tile(xetile.load_tile(whole), xetile.init_tile(Y, [0, 0], (8, 8)))
+    back = xetile.init_tile(X[last:first:-2, 1:], [0, 0], (8, 8))
+    xetile.store_tile(xetile.load_tile(back), xetile.init_tile(Y, [8, 0], (8, 8)))
+    Z[2:, 1:, 3][0, 0] = X[A:B][1:, :][0, 2]
+
+
+def padded(part: np.ndarray) -> np.ndarray:
+    out = np.zeros((8, 8), np.float32)
+    out[: part.shape[0], : part.shape[1]] = part[:8, :8]
+    return out
+
+
+@ALL
+@pytest.mark.parametrize(("first", "last"), BOUNDS)
+@pytest.mark.parametrize(("a", "b"), BOUNDS)
+def test_slices_of_arrays(first: int, last: int, a: int, b: int, backend: str) -> None:
+    x, y = matrix("f32", (6, 7)), np.empty((16, 8), np.float32)
+    z = np.zeros((4, 5, 6), np.float32)
+    parts(x, y, z, first, last, a, b, backend=backend)
+    np.testing.assert_array_equal(y[:8], padded(x[first:last, a:b]))
+    np.testing.assert_array_equal(y[8:], padded(x[last:first:-2, 1:]))
+    rest = x[a:b][1:]
+    assert z[2, 1, 3] == (rest[0, 2] if len(rest) else 0)
+    assert np.count_nonzero(z) == (z[2, 1, 3] != 0)

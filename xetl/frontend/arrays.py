@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import (
@@ -75,17 +75,25 @@ def transpose(array: Array) -> Array:
 # Indexing ---------------------------------------------------------------------------
 
 
-def index_array(ctx: Context, array: Array, indices: Sequence[Arg]) -> Value:
+def index_array(
+    ctx: Context, array: Array, indices: Sequence[Arg], dims: Sequence[int] = ()
+) -> Value:
     """``X[i, ...]``: a view of the dims left, or a scalar.
 
     An index outside selects an empty view; a scalar reads 0 there.
+
+    Args:
+        ctx: where it is built.
+        array: what is indexed.
+        indices: numbers.
+        dims: which dims they are for; the first ones if none are given.
     """
     _check_indices(ctx, array, indices)
-    values = [arg.value for arg in indices]
-    inside = _inside(ctx, array, values)
-    if len(values) == array.rank:
-        return _load_scalar(ctx, array, values, inside)
-    return _select_view(ctx, array, values, inside)
+    places = dict(zip(dims or range(len(indices)), (arg.value for arg in indices)))
+    inside = _inside(ctx, array, places)
+    if len(places) == array.rank:
+        return _load_scalar(ctx, array, [*places.values()], inside)
+    return _select_view(ctx, array, places, inside)
 
 
 def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
@@ -128,7 +136,7 @@ def store_scalar(
         )
     check_element(ctx, array.dtype, value)
     positions = [arg.value for arg in indices]
-    inside = _inside(ctx, array, positions)
+    inside = _inside(ctx, array, dict(enumerate(positions)))
     element = to_element(ctx, value.value, array.dtype)
     view = as_memref(ctx, array)
     with ctx.into() as block:
@@ -170,11 +178,12 @@ def mark_bounds(compared: arith.CmpiOp, array: Array, dim: int) -> None:
     compared.attributes["xetile.dim"] = IntegerAttr.from_index_int_value(dim)
 
 
-def _inside(ctx: Context, array: Array, indices: Sequence[Value]) -> SSAValue:
-    """Whether all indices are inside; negative ones are huge as unsigned."""
+def _inside(ctx: Context, array: Array, indices: Mapping[int, Value]) -> SSAValue:
+    """Whether all indices, by dim, are inside; negative ones are huge as unsigned."""
     found: SSAValue | None = None
-    for dim, (index, size) in enumerate(zip(indices, array.sizes, strict=False)):
-        compared = arith.CmpiOp("ult", to_int(ctx, index), extent_value(ctx, size))
+    for dim, index in indices.items():
+        size = extent_value(ctx, array.sizes[dim])
+        compared = arith.CmpiOp("ult", to_int(ctx, index), size)
         mark_bounds(compared, array, dim)
         here = ctx.emit(compared)
         found = here if found is None else ctx.emit(arith.AndiOp(found, here))
@@ -182,16 +191,18 @@ def _inside(ctx: Context, array: Array, indices: Sequence[Value]) -> SSAValue:
 
 
 def _select_view(
-    ctx: Context, array: Array, indices: Sequence[Value], inside: SSAValue
+    ctx: Context, array: Array, indices: Mapping[int, Value], inside: SSAValue
 ) -> Array:
     zero = index_constant(ctx, 0)
     offset = Scalar(extent_value(ctx, array.offset), "int") if array.offset else 0
-    for index, stride in zip(indices, array.strides, strict=False):
-        distance = arithmetic.binary_scalars(ctx, MUL, index, _scalar(stride))
+    for dim, index in indices.items():
+        stride = _scalar(array.strides[dim])
+        distance = arithmetic.binary_scalars(ctx, MUL, index, stride)
         offset = arithmetic.binary_scalars(ctx, ADD, offset, distance)
+    kept = [dim for dim in range(array.rank) if dim not in indices]
     sizes = [
-        ctx.emit(arith.SelectOp(inside, extent_value(ctx, size), zero))
-        for size in array.sizes[len(indices) :]
+        ctx.emit(arith.SelectOp(inside, extent_value(ctx, array.sizes[dim]), zero))
+        for dim in kept
     ]
     unit = array.unit_dim
     return replace(
@@ -200,8 +211,8 @@ def _select_view(
         # The base stays in the array even where the view is empty.
         offset=ctx.emit(arith.SelectOp(inside, to_int(ctx, offset), zero)),
         sizes=tuple(sizes),
-        strides=array.strides[len(indices) :],
-        unit_dim=None if unit is None or unit < len(indices) else unit - len(indices),
+        strides=tuple(array.strides[dim] for dim in kept),
+        unit_dim=kept.index(unit) if unit in kept else None,
         plain=False,
     )
 

@@ -17,7 +17,7 @@ from xetl.frontend.arguments import Arg
 from xetl.frontend.arrays import index_array, size_of, transpose
 from xetl.frontend.calls import inline_operation
 from xetl.frontend.casts import shape_cast, transpose_vector
-from xetl.frontend.context import Context, unsupported_expression
+from xetl.frontend.context import Context
 from xetl.frontend.expressions import argument, expression, plain
 from xetl.frontend.gathers import load_elements
 from xetl.frontend.reading import read
@@ -36,6 +36,7 @@ from xetl.frontend.types import (
     scalar_kind,
     show_shape,
 )
+from xetl.frontend.views import slice_array
 from xetl.language import ops, values
 from xetl.language.operation import body_of
 from xetl.language.ops import moves, reductions
@@ -154,12 +155,11 @@ def _subscript(ctx: Context, node: ast.Subscript) -> Value:
 
 def _index_array(ctx: Context, owner: Array, index: ast.expr) -> Value:
     items = index.elts if isinstance(index, ast.Tuple) else [index]
-    for item in items:
-        if isinstance(item, ast.Slice):
-            raise unsupported_expression(ctx, item)
     # `X[b, ...]` is what `X[b]` is.
     if isinstance(items[-1], ast.Constant) and items[-1].value is Ellipsis:
         items = items[:-1]
+    if any(isinstance(item, ast.Slice) for item in items):
+        return slice_array(ctx, owner, items)
     indices = [argument(ctx, item) for item in items]
     if any(isinstance(arg.value, Vector) for arg in indices):
         return load_elements(ctx, owner, indices)

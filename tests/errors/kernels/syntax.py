@@ -72,10 +72,6 @@ def wrong_loop_else(X: "f32 2"):
         v = 3  # ERROR: X0402 `else` of a loop is not part of the kernel language
 
 
-def wrong_slice_of_array(X: "f32 2"):
-    v = X[0:4]  # ERROR: X0402 slices are not part of the kernel language
-
-
 def wrong_class(X: "f32 2"):
     class Inner:  # ERROR: X0402 `class` statements are not part of the kernel language
         pass

@@ -214,3 +214,19 @@ def wrong_star(X: "f32 2"):
 def wrong_tf32_vector(X: "f32 2"):
     # CHECK: = help: say `precision="tf32"` at tile_mma
     v = xetile.zeros((4, 4), xetile.tf32)  # ERROR: X0313 tf32 is not a dtype of vectors
+
+
+def wrong_bound_of_a_slice(X: "f32 2"):
+    v = X[0:1.5]  # ERROR: X0305 a bound of a slice must be an int
+
+
+def wrong_step_of_a_slice(X: "f32 2", n: "i64"):
+    v = X[::n]  # ERROR: X0305 the step of a slice is a number known when compiling
+
+
+def wrong_step_along_the_contiguous_dim(X: "f32 2"):
+    v = X[:, ::2]  # ERROR: X0305 `X` is contiguous along this dim: it takes no step
+
+
+def wrong_count_of_slices(X: "f32 2"):
+    v = X[1:, 2:, 3:]  # ERROR: X0206 `X` has rank 2, but 3 indices are given
