@@ -21,7 +21,7 @@ from xetl import xetile
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning
 from xetl.language import dtypes
-from xetl.runtime.tuning import trials
+from xetl.runtime.tuning import progress, trials
 from xetl.runtime.tuning.copies import difference
 from xetl.xetile import cdiv, constexpr
 
@@ -366,6 +366,40 @@ def test_tensors_of_torch() -> None:
     x = torch.zeros(32, 16, dtype=torch.bfloat16)
     bump(x)
     assert (x == 1).all()
+
+
+@pytest.mark.parametrize("backend", ["reference", "xegpu"])
+def test_other_backends(backend: str) -> None:
+    if backend == "xegpu":
+        pytest.importorskip("dpctl")
+    bump = add_one(BM=[8, 16])
+    x = np.zeros((32, 16), np.float32)
+    bump(x, backend=backend)
+    bump(x)
+    assert (x == 2).all()
+    assert len(bump.trials) == 2
+
+
+def test_a_progress_bar_on_a_terminal_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.Progress(4) as bar:
+        bar.advance("compiling")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "_LONG", 0.0)
+    with progress.Progress(4) as bar:  # nobody looks
+        bar.advance("compiling")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.Progress(4) as bar:
+        bar.advance("compiling")
+        bar.advance("timing")
+    assert "timing" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with progress.Progress(4) as bar:  # it is no requirement
+        bar.advance("compiling")
 
 
 PROGRAM = """
