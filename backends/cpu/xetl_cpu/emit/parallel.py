@@ -240,8 +240,9 @@ def _take_ranges(
     """The thread's own range first, then what is left of the others'."""
     b, (trips, threads) = inner.builder, words
     some = or_one(b, threads)
-    fewest = b.udiv(b.udiv(trips, some), constant(_TAKES))
-    step = or_one(b, fewest)
+    most = max(1, _TAKE // max(1, nanoseconds(op.body.block)))
+    part = b.udiv(b.udiv(trips, some), constant(_TAKES))
+    step = or_one(b, minimum(b, part, constant(most)))
     with counted_loop(b, threads, name="range") as turn:
         turned = b.add(own, turn.index)
         whose = b.urem(turned, some)
@@ -359,7 +360,10 @@ def _invoke(em: Emitter, kernel: Value, state: Value) -> None:
 
 
 _TAKES = 32
-"""In so many parts a thread takes its range: the others take what it has not begun."""
+"""In so many parts at least a thread takes its range, for others to take some."""
+
+_TAKE = 5_000
+"""Nanoseconds of work in a part: enough for the atomic step not to count."""
 
 SMALL = 20_000
 """Nanoseconds of work that one thread does alone."""
