@@ -269,3 +269,20 @@ def test_cumulative_sums(shape: Any, axis: int) -> None:
     x = small_integers(np.random.default_rng(0), *shape)
     out = agree(running_sum, 1, x, 0 * x, R=shape[0], C=shape[1], AXIS=axis)
     same(out[1], np.cumsum(x, axis))
+
+
+@xetile.kernel
+def triangles(Y):
+    i, j = xetile.program_id(0), xetile.program_id(1)
+    for row in range(j):
+        tile = xetile.init_tile(Y, [i * 128 + row, j * 16], (1, 16))
+        xetile.store_tile(xetile.full((1, 16), 1.0, xetile.f32), tile)
+
+
+def test_as_many_rows_as_the_number_of_the_program() -> None:
+    """Enough programs for neighbours to be made one, which have other rows here."""
+    y = np.zeros((128 * 64, 128 * 16), np.float32)
+    triangles[64, 128](y, backend="cpu")
+    blocks = y.reshape(64, 128, 128, 16)
+    expected = np.tri(128, k=-1, dtype=np.float32).T
+    assert (blocks == expected[None, :, :, None]).all()

@@ -54,8 +54,9 @@ class WidenProgramsPass(ModulePass):
             rows = _loop_over_rows(loop)
             if rows is None:
                 continue
-            moved = _dependent(loop, loop.body.block.args[axis])
-            if rows in moved and _bounds_are_free(rows, moved):
+            number = loop.body.block.args[axis]
+            moved = _dependent(loop, number)
+            if rows in moved and _bounds_are_free(rows, number, moved):
                 moved.remove(rows)
                 remark(rows, "programs", "neighbours run as one, row by row")
                 _widen(loop, axis, rows, moved)
@@ -88,9 +89,12 @@ def _dependent(loop: scf.ParallelOp, number: SSAValue) -> list[Operation]:
     return found
 
 
-def _bounds_are_free(rows: scf.ForOp, moved: list[Operation]) -> bool:
+def _bounds_are_free(
+    rows: scf.ForOp, number: SSAValue, moved: list[Operation]
+) -> bool:
+    """Whether the rows are the same for all programs that become one."""
     bounds = (rows.lower_bound, rows.upper_bound, rows.step)
-    return not any(each.owner in moved for each in bounds)
+    return not any(each is number or each.owner in moved for each in bounds)
 
 
 def _widen(

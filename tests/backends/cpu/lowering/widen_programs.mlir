@@ -2,7 +2,7 @@
 
 // Programs beside one another become one, which goes on along each row.
 // CHECK-LABEL: @beside
-// CHECK:       %[[THREADS:.*]] = cpu.thread_count
+// CHECK:       "cpu.thread_count"()
 // CHECK:       scf.parallel (%[[I:.*]], %[[J:.*]]) = {{.*}} to (%m, %{{.*}})
 // CHECK:         scf.for %[[ROW:.*]] =
 // CHECK:           scf.for %[[PROGRAM:.*]] =
