@@ -282,7 +282,7 @@ def triangles(Y):
 def test_as_many_rows_as_the_number_of_the_program() -> None:
     """Enough programs for neighbours to be made one, which have other rows here."""
     y = np.zeros((128 * 64, 128 * 16), np.float32)
-    triangles[64, 128](y, backend="cpu")
+    (y,) = launch(triangles, (64, 128), y)
     blocks = y.reshape(64, 128, 128, 16)
     expected = np.tri(128, k=-1, dtype=np.float32).T
     assert (blocks == expected[None, :, :, None]).all()
