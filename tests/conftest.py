@@ -6,6 +6,7 @@ import gc
 from collections import Counter
 
 import pytest
+from hypothesis import settings
 
 from tests.backends.xegpu import device
 from xetl_xegpu.launch import devices
@@ -28,6 +29,9 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 6, "avx2": 6, "opencl": 3}
 """How many of a test's random kernels are quick; others are slow tests."""
 
+SETTINGS = "_hypothesis_internal_use_settings"
+"""Where hypothesis keeps the settings of a test: a profile cannot override them."""
+
 CHEAP_CASES = {"test_lit", "test_layout", "test_error_pages", "test_wrong_modules"}
 """Files whose cases are cheap and have little in common."""
 
@@ -41,7 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--one-of-each",
         action="store_true",
-        help="run one case of each test, of the lit tests and a few others all",
+        help="run one case of each test, of the lit tests and a few others all; "
+        "of tests by hypothesis a quarter of their examples",
     )
 
 
@@ -132,6 +137,15 @@ def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
     return is_first
 
 
+def take_few_examples(item: pytest.Item) -> None:
+    """A quarter of the examples of a test by hypothesis, three at least."""
+    function = getattr(item, "obj", None)
+    given = getattr(function, SETTINGS, None)
+    if isinstance(given, settings):
+        few = max(3, given.max_examples // 4)
+        setattr(function, SETTINGS, settings(given, max_examples=few))
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -145,6 +159,9 @@ def pytest_collection_modifyitems(
             items=[each for each in items if each in left_out]
         )
         items[:] = kept
+    if config.getoption("--one-of-each"):
+        for item in kept:
+            take_few_examples(item)
 
 
 def pytest_collection_finish() -> None:
