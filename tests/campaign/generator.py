@@ -24,6 +24,7 @@ STATEMENTS = [
     *(["direct"] * 5),
     *(["nested", "prefetch", "gemm"] * 2),
     *("far", "scalars", "carries"),
+    *(["collective", "neighbours"] * 2),
 ]
 CONTROL = ("loop", "branch", "repeat")
 

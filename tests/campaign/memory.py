@@ -199,6 +199,18 @@ class Memory(Values):
         else:
             self.define(text, a.shape, found)
 
+    def neighbours(self) -> None:
+        """Elements of a matrix by vectors of indices, and parts of arrays."""
+        r, c = self.random.choice(self.shapes)
+        rows, cols = f"xetile.arange({r})[:, None]", f"xetile.arange({c})[None, :]"
+        first = self.random.choice(("", " + n", " - 2", " * 2"))
+        base = self.random.choice(("X", "Y"))
+        text = f"{base}[{rows}{self.random.choice(('', ' + n'))}, {cols}{first}]"
+        if self.random.random() < 0.4:
+            part = self.random.choice(("[1:]", "[:n, 1:]", "[n:, :-1]", "[::-1]"))
+            text = f"xetile.load_tile(xetile.init_tile({base}{part}, [0, 0], {(r, c)}))"
+        self.define(text, (r, c), self.dtypes[base])
+
     def scatter(self) -> None:
         if self.mode != "one":
             return

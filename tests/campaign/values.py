@@ -311,6 +311,51 @@ class Values(Writer):
             kind = self.random.choice(("argmax", "argmin"))
             self.define(f"{a.name}.{kind}({dim})", (a.shape[1 - dim],), "i32")
 
+    def collective(self) -> None:
+        """What goes through shared memory: all subgroups of a program reach it."""
+        a = self.number()
+        if self.indent > 1 or self.mode == "subgroups" or np.prod(a.shape) > 400:
+            return
+        dim = self.random.randrange(len(a.shape))
+        b = self.any_value(a.shape, a.dtype)
+        extent, name, kind = a.shape[dim], a.name, self.random.randrange(9)
+        if kind == 0 and a.dtype not in ("f64", "i64", "u64"):
+            count = self.random.randrange(1, extent + 1)
+            shape = tuple(count if d == dim else n for d, n in enumerate(a.shape))
+            best = self.define(
+                f"xetile.topk({name}, {count}, {dim})[0]", shape, a.dtype
+            )
+            self.define(
+                f"xetile.topk({best.name}, 1, {dim})[1]", self.one(shape, dim), "i32"
+            )
+        elif kind == 1:
+            shape = tuple(2 * n if d == dim else n for d, n in enumerate(a.shape))
+            self.define(f"xetile.cat({name}, {b.name}, {dim})", shape, a.dtype)
+        elif kind == 2:
+            index = f"{self.converted(b, 'i32')} % {extent}"
+            self.define(f"xetile.gather({name}, {index}, {dim})", a.shape, a.dtype)
+        elif kind == 3:
+            word = self.random.choice(("reduce", "associative_scan"))
+            text = f"xetile.{word}({name}, {dim}, lambda p, q: xetile.maximum(p, q))"
+            left = tuple(n for d, n in enumerate(a.shape) if d != dim)
+            whole = word == "associative_scan" or not left
+            if whole and word == "reduce":
+                return
+            self.define(text, a.shape if whole else left, a.dtype)
+        else:
+            scan = self.random.choice(("cummax", "cummin", "cumsum"))
+            texts = (
+                f"xetile.flip({name}, {dim})",
+                f"xetile.sort({name}, {dim}, {self.random.random() < 0.5})",
+                f"xetile.{scan}({name}, {dim}, reverse=True)",
+            )
+            self.result(self.random.choice(texts), a.shape, a.dtype)
+
+    @staticmethod
+    def one(shape: Shape, dim: int) -> Shape:
+        """The shape with one element along a dim."""
+        return tuple(1 if d == dim else n for d, n in enumerate(shape))
+
     def used_up(self) -> None:
         """A scalar of a whole value, in the next one."""
         a = self.number()
