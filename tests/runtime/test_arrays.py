@@ -139,7 +139,7 @@ BAD = [
     (np.zeros(3, object), "dtype object"),
     (np.zeros(3, "U5"), "dtype str"),
     (np.zeros(3, np.longdouble), "dtype (longdouble|float128)"),
-    (np.zeros(3, ml_dtypes.float8_e4m3fn), "dtype float8_e4m3fn"),
+    (np.zeros(3, ml_dtypes.float8_e3m4), "dtype float8_e3m4"),
     (np.zeros(()), "without dimensions"),
     (np.ma.zeros(3), "masked array"),
     (np.zeros(3, [("a", "i1"), ("b", "<i4")])["b"], "stride of 5 bytes"),
