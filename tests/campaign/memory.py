@@ -207,7 +207,7 @@ class Memory(Values):
         base = self.random.choice(("X", "Y"))
         text = f"{base}[{rows}{self.random.choice(('', ' + n'))}, {cols}{first}]"
         if self.random.random() < 0.4:
-            part = self.random.choice(("[1:]", "[:n, 1:]", "[n:, :-1]", "[::-1]"))
+            part = self.random.choice(("[1:]", "[:n, 1:]", "[n:, :-1]"))
             text = f"xetile.load_tile(xetile.init_tile({base}{part}, [0, 0], {(r, c)}))"
         self.define(text, (r, c), self.dtypes[base])
 
