@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from xetl.language.dtypes import DType
-from xetl.ops.batches import View
+from xetl.ops.batches import View, itself
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.rules import Shape
 from xetl.runtime.grid import Grid
@@ -75,12 +75,17 @@ class Launch:
     constants: tuple[Any, ...]
     shortcuts: tuple[Shortcut, ...] = ()
 
+    def __post_init__(self) -> None:
+        self._as_they_are = all(view in (None, itself) for view in self.views)
+
     def run(self, arrays: Sequence[Numbers | None], *numbers: float) -> None:
         """Launch the kernel for each index of the loops."""
         self.run_seen(self.seen(arrays), *numbers)
 
     def seen(self, arrays: Sequence[Numbers | None]) -> list[Any]:
         """The arrays as the kernel takes them."""
+        if self._as_they_are:
+            return list(arrays)
         pairs = zip(self.views, arrays, strict=True)
         return [x if view is None or x is None else view(x) for view, x in pairs]
 
