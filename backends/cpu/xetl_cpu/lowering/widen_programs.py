@@ -89,9 +89,7 @@ def _dependent(loop: scf.ParallelOp, number: SSAValue) -> list[Operation]:
     return found
 
 
-def _bounds_are_free(
-    rows: scf.ForOp, number: SSAValue, moved: list[Operation]
-) -> bool:
+def _bounds_are_free(rows: scf.ForOp, number: SSAValue, moved: list[Operation]) -> bool:
     """Whether the rows are the same for all programs that become one."""
     bounds = (rows.lower_bound, rows.upper_bound, rows.step)
     return not any(each is number or each.owner in moved for each in bounds)
