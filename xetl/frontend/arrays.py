@@ -107,12 +107,16 @@ def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
                 label=f"is {describe(arg.value)}",
                 help="tiles reach memory: xetile.init_tile(array, offsets, shape)",
             )
-    if len(indices) > array.rank:
+    check_count(ctx, array, len(indices))
+
+
+def check_count(ctx: Context, array: Array, count: int) -> None:
+    """Refuse more indices than an array has dims."""
+    if count > array.rank:
         raise ctx.error(
             TileShapeError,
             "X0206",
-            f"`{array.name}` has rank {array.rank}, but {len(indices)} indices are"
-            " given",
+            f"`{array.name}` has rank {array.rank}, but {count} indices are given",
         )
 
 

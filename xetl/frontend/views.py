@@ -9,9 +9,9 @@ from dataclasses import replace
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import Index
-from xetl.errors import TileShapeError, TileTypeError
+from xetl.errors import TileTypeError
 from xetl.frontend.arguments import Arg
-from xetl.frontend.arrays import index_array
+from xetl.frontend.arrays import check_count, index_array
 from xetl.frontend.casts import to_int
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import argument
@@ -33,12 +33,7 @@ def slice_array(ctx: Context, array: Array, items: Sequence[ast.expr]) -> Value:
         TileShapeError: more items than the array has dims.
         TileTypeError: a bound is no int, a step not known when compiling or 0.
     """
-    if len(items) > array.rank:
-        raise ctx.error(
-            TileShapeError,
-            "X0206",
-            f"`{array.name}` has rank {array.rank}, but {len(items)} indices are given",
-        )
+    check_count(ctx, array, len(items))
     offset, sizes, strides = array.offset, [*array.sizes], [*array.strides]
     numbers: dict[int, Arg] = {}
     for dim, item in enumerate(items):

@@ -12,7 +12,7 @@ from xetl.language.ops import cdiv
 from xetl.ops.attention_kernel import attention
 from xetl.ops.batches import split_batch
 from xetl.ops.calls import Launch, Plan, Plans, kind
-from xetl.ops.functions import SUMS, check_place, common_dtype, public, wrong_shape
+from xetl.ops.functions import SUMS, checked_place, common_dtype, public, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.rules import Shape
 from xetl.runtime.arrays import describe
@@ -117,11 +117,10 @@ def _plan(
     """Check a call, and decide how calls of its kind are done."""
     shape = _result_shape(*(x.shape for x in operands))
     dtype = common_dtype(_NAME, dict(zip("qkv", operands)))
-    check_place(_NAME, to, shape)
+    place = checked_place(_NAME, to, shape, dtype)
     keys, width = operands[2].shape[-2:]
     if not prod(shape) or keys == 0:
         return Plan(shape, dtype, None)
-    place = np.empty(shape, dtype.numpy) if to is None else to
     views, loops, matrices = split_batch((*operands, place))
     rows = _first(_QUERIES, shape[-2])
     sums = SUMS[dtype]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+import numpy as np
+
 from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import DType, bf16, f16, f32, f64
 from xetl.ops.operands import Numbers, dtype_of
@@ -58,19 +60,22 @@ def wrong_shape(function: str, problem: str, help_: str) -> LaunchError:
     return LaunchError(f"`{function}`: {problem}", code="X0827", help=help_)
 
 
-def check_place(function: str, to: Numbers | None, shape: Shape) -> None:
-    """Refuse a place for the result that does not fit.
+def checked_place(
+    function: str, to: Numbers | None, shape: Shape, dtype: DType
+) -> Numbers:
+    """The place for the result, or an array as the new one will be.
 
     Args:
         function: what an error calls it.
         to: the place; None: a new array will be.
         shape: of the result.
+        dtype: of a new array.
 
     Raises:
-        LaunchError: it has another shape, or no float dtype.
+        LaunchError: the place has another shape, or no float dtype.
     """
     if to is None:
-        return
+        return np.empty(shape, dtype.numpy)
     if to.shape != shape:
         problem = f"`out` is {to.shape}, but the result is {shape}"
         raise wrong_shape(function, problem, "pass an array of that shape")
@@ -80,3 +85,4 @@ def check_place(function: str, to: Numbers | None, shape: Shape) -> None:
             code="X0828",
             help=f"the dtypes of `out` are {', '.join(map(str, SUMS))}",
         )
+    return to

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from xetl import xetile
 from xetl.ops.batches import as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch, Plan, Plans, kind
-from xetl.ops.functions import SUMS, check_place, common_dtype, public, wrong_shape
+from xetl.ops.functions import SUMS, checked_place, common_dtype, public, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of
 from xetl.ops.product import matrix
 from xetl.runtime.kernel import Kernel
@@ -162,10 +160,9 @@ def _plan(
         rows: how many rows the kernel takes.
     """
     dtype = common_dtype(function, {"x": x})
-    check_place(function, to, x.shape)
+    place = checked_place(function, to, x.shape, dtype)
     if x.size == 0:
         return Plan(x.shape, dtype, None)
-    place = np.empty(x.shape, dtype.numpy) if to is None else to
     matrix = as_row if x.ndim == 1 else itself
     (view, last), loops, matrices = split_batch((matrix(x), matrix(place)))
     views = (chain(matrix, view), *[None] * rows, chain(matrix, last))

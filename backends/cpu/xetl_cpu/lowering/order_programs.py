@@ -27,10 +27,11 @@ from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import InitTileOp, StoreTileOp, TileMmaOp, UpdateTileOffsetOp
+from xetl.dialects.xetile import StoreTileOp, TileMmaOp
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.packing.bounds import counters_of
+from xetl_cpu.lowering.tiles import origin
 
 _ORDER = "xetl.order"
 
@@ -71,10 +72,8 @@ def _order(loop: scf.ParallelOp) -> list[int]:
 
 def _contiguous_offsets(tile: SSAValue) -> list[Index]:
     """What moves a tile along the dimension of stride 1; none if it is not known."""
-    while isinstance(tile.owner, UpdateTileOffsetOp):
-        tile = tile.owner.tile
-    init = tile.owner
-    if not isinstance(init, InitTileOp):
+    init = origin(tile)
+    if init is None:
         return []
     strides: Sequence[Index | None] = init.mixed_strides
     if is_memref(init.source.type):
