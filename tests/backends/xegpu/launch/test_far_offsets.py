@@ -47,6 +47,25 @@ def test_far_offsets() -> None:
             assert np.array_equal(one, other), (row, col)
 
 
+@xetile.kernel
+def fixed(A, B):
+    left = xetile.init_tile(A, [0, -64], (2, 16))
+    xetile.store_tile(xetile.load_tile(left), xetile.init_tile(B[0], [0, 0], (2, 16)))
+    before = xetile.init_tile(B[-1], [0, 0], (2, 16))
+    xetile.store_tile(xetile.load_tile(before), xetile.init_tile(A, [0, 0], (2, 16)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32])
+def test_blocks_known_to_lie_outside_are_zero(dtype: type) -> None:
+    """The driver for CPUs knew that all is zero, and wrote something else."""
+    device.require()
+    a, b = np.ones((2, 64), dtype), np.ones((1, 2, 64), dtype)
+    fixed[1](a, b, backend="xegpu")
+    for array in (a, b[0]):
+        assert not array[:, :16].any()
+        assert array[:, 16:].all()
+
+
 def test_many_programs_take_the_kernel_without_messages(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
