@@ -94,7 +94,7 @@ def test_wrong_command_lines(xetl: Any, folder: Path) -> None:
     assert result.exit_code == 2
     assert "it must be a number of bytes, such as 500M" in result.stderr
     result = xetl("cache", "ls", XETL_CACHE="0")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "switched off by XETL_CACHE" in result.stderr
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from xetl.tools.cli import command
+from xetl.tools.output import write_files
 
 
 def test_help_lists_the_commands(shell: Any) -> None:
     done = shell("--help")
     assert done.returncode == 0
-    for name in ("doctor", "explain"):
+    for name in command.list_commands(None):
         assert f"\n  {name} " in done.stdout
 
 
@@ -54,9 +57,56 @@ def test_help_loads_no_compiler() -> None:
         "import sys; from xetl.tools.cli import command\n"
         "try: command(['--help'])\n"
         "except SystemExit: pass\n"
-        "print({'xdsl', 'llvmlite', 'torch'} & set(sys.modules) or 'light')"
+        "print({'xdsl', 'llvmlite', 'torch', 'numpy'} & set(sys.modules) or 'light')"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.endswith("light\n")
+
+
+def test_what_is_wrong_is_said_in_a_line(xetl: Any) -> None:
+    for words in (["ir"], ["ir", "x.py:k"], ["cache", "prune", "--to", "much"]):
+        result = xetl(*words)
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("error: ")
+        assert line.endswith(f"(see xetl {words[0]}{_sub(words)} --help)")
+
+
+def _sub(words: list[str]) -> str:
+    return " prune" if words[0] == "cache" else ""
+
+
+def test_an_interrupted_command(xetl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("xetl.tools.commands.doctor.sections", interrupted)
+    result = xetl("doctor")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "interrupted" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("xetl ex", "explain"), ("xetl ir f.py:k --target avx", "avx2")],
+)
+def test_completion(shell: Any, typed: str, answer: str) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = shell(_XETL_COMPLETE="bash_complete", **words)
+    assert f"plain,{answer}" in done.stdout.splitlines()
+
+
+def test_files_are_written_all_or_none(tmp_path: Path) -> None:
+    first, folder = tmp_path / "a.o", tmp_path / "b.h"
+    folder.mkdir()
+    first.write_text("before")
+    with pytest.raises(click.BadParameter, match=r"`.*b.h` cannot be written: it is a"):
+        write_files({first: b"after", folder: "text"})
+    with pytest.raises(click.BadParameter, match="there is no folder"):
+        write_files({first: b"after", tmp_path / "nowhere" / "c": "text"})
+    assert first.read_text() == "before"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.o", "b.h"]
+    write_files({first: b"after"})
+    assert first.read_text() == "after"

@@ -216,14 +216,14 @@ def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "answer"),
     [
-        ([f"{FILE}:printing", "f32[1,16]"], 1, "`printing` prints or asserts"),
+        ([f"{FILE}:printing", "f32[1,16]"], 2, "`printing` prints or asserts"),
         (
             [f"{FILE}:gemm", GEMM, "--backend", "reference"],
-            1,
+            2,
             "backend `reference` makes no files",
         ),
         ([f"{FILE}:gemm", GEMM, "--name", "a-b"], 2, "`a-b` is no name in C"),
-        ([f"{FILE}:gemm", "f32[M,K]"], 1, "called without `B`, `C`"),
+        ([f"{FILE}:gemm", "f32[M,K]"], 2, "called without `B`, `C`"),
     ],
 )
 def test_wrong_command_lines(

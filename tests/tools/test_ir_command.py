@@ -63,14 +63,14 @@ def test_an_error_in_a_text_names_the_file(xetl: Any, tmp_path: Path) -> None:
     file = tmp_path / "wrong.mlir"
     file.write_text(TEXT.replace("arith.constant 0 : index", "arith.constant 0 : indx"))
     result = xetl("ir", str(file))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "error[X07" in result.stderr
     assert "wrong.mlir:4:" in result.stderr
 
 
 def test_errors_of_kernels_are_on_their_line(xetl: Any) -> None:
     result = xetl("ir", f"{FILE}:gemm", "f32[M,K] bf16[K,N] f32[M,N]")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "error[X0314]: `tile_mma` cannot multiply f32 by bf16" in result.stderr
     assert "kernels_for_commands.py:19:" in result.stderr
     assert "more: xetl explain X0314" in result.stderr
@@ -87,10 +87,10 @@ def test_errors_of_kernels_are_on_their_line(xetl: Any) -> None:
         ([f"{FILE}:gemm", GEMM, "BM=fast"], 2, "a text has quotes: 'fast'"),
         ([f"{FILE}:gemm", GEMM, "BM=1/0"], 2, "cannot be read: ZeroDivisionError"),
         ([f"{FILE}:gemm", GEMM, GEMM], 2, "is no constant; write NAME=VALUE"),
-        ([f"{FILE}:gemm", "f32[M"], 1, 'the signature "f32[M" is wrong'),
-        ([f"{FILE}:gemm", GEMM, "--stage", "asn"], 1, "did you mean `asm`?"),
-        ([f"{FILE}:gemm", GEMM, "--target", "avx21"], 1, "did you mean `avx2`?"),
-        ([f"{FILE}:gemm", GEMM, "--backend", "gpu"], 1, "no backend called `gpu`"),
+        ([f"{FILE}:gemm", "f32[M"], 2, 'the signature "f32[M" is wrong'),
+        ([f"{FILE}:gemm", GEMM, "--stage", "asn"], 2, "did you mean `asm`?"),
+        ([f"{FILE}:gemm", GEMM, "--target", "avx21"], 2, "did you mean `avx2`?"),
+        ([f"{FILE}:gemm", GEMM, "--backend", "gpu"], 2, "no backend called `gpu`"),
     ],
 )
 def test_wrong_command_lines(
@@ -108,7 +108,7 @@ def test_a_file_that_fails_is_shown_from_its_own_line(
     file = tmp_path / "broken.py"
     file.write_text("def f():\n    return 1 / 0\n\nf()\n")
     result = xetl("ir", f"{file}:k")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     lines = result.stderr.splitlines()
     assert "cannot be imported" in lines[0]
     assert lines[2].endswith('broken.py", line 4, in <module>')

@@ -1,10 +1,11 @@
 """The command ``xetl``: finds subcommands and turns errors into exit codes.
 
 A subcommand is a file of `xetl.tools.commands`, called as the subcommand is, with a
-``click.Command`` named ``command`` in it. That file is imported when it is asked for.
+``click.Command`` named ``command`` in it. That file is imported when it is used; its
+first line says in ``xetl --help`` what it does.
 
-Exit codes: 0 done; 1 the kernel, the machine or a setting is wrong; 2 the command line
-is.
+Exit codes: 0 done; 2 something that was given is wrong: the command line, a file, a
+kernel, a setting; 1 xetl itself is wrong, or `xetl doctor` found a problem.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from typing import Any
 import click
 
 from xetl import __version__
-from xetl.errors import XetlError, did_you_mean
+from xetl.errors import InternalError, XetlError, did_you_mean
 from xetl.tools import commands
 
 _CLICK = str(Path(click.__file__).parent)
+_WRONG = 2
 
 
 class Commands(click.Group):
@@ -38,9 +40,16 @@ class Commands(click.Group):
             return None
         module: Any = importlib.import_module(f"{commands.__name__}.{cmd_name}")
         command: click.Command = module.command
-        # Raw docstrings spell out what click looks for: a paragraph left as it is.
-        command.help = (command.help or "").replace("\\b\n", "\b\n")
-        return command
+        command.short_help = _headline(cmd_name)
+        return _unspelled(command)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            names = self.list_commands(ctx)
+            formatter.write_dl([(name, _headline(name)) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -59,7 +68,44 @@ class Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except XetlError as error:
-                raise click.exceptions.Exit(_report(error)) from None
+                code = _report(error)
+            except click.exceptions.NoArgsIsHelpError:
+                raise
+            except click.ClickException as error:
+                code = _say(f"{error.format_message()}{_see(error)}")
+            except KeyboardInterrupt:
+                code = _say("interrupted: nothing was written; start it again")
+            except OSError as error:
+                if error.filename is None:  # such as a pipe that nobody reads
+                    raise
+                code = _say(f"`{error.filename}`: {error.strerror}; name another place")
+            raise click.exceptions.Exit(code)
+
+
+def _unspelled(command: click.Command) -> click.Command:
+    """Raw docstrings spell out what click looks for: a paragraph left as it is."""
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
+    return command
+
+
+def _headline(name: str) -> str:
+    """What a command does, as the first line of its file says."""
+    file = Path(next(iter(commands.__path__)), f"{name}.py")
+    with file.open(encoding="utf-8") as lines:
+        text = lines.readline().strip().strip('"').partition(": ")[2]
+    return text[:1].upper() + text[1:]
+
+
+def _say(text: str) -> int:
+    click.echo(f"error: {text}", err=True)
+    return _WRONG
+
+
+def _see(error: click.ClickException) -> str:
+    """Where more is said about a command that was used wrongly."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    return f" (see {error.ctx.command_path} --help)"
 
 
 def _report(error: XetlError) -> int:
@@ -68,7 +114,7 @@ def _report(error: XetlError) -> int:
         error.file = None
     click.echo(str(error), err=True)
     click.echo(f"   = more: xetl explain {error.code}", err=True)
-    return 1
+    return 1 if isinstance(error, InternalError) else _WRONG
 
 
 def _show_warning(
@@ -77,19 +123,30 @@ def _show_warning(
     click.echo(f"warning: {message}", err=True)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "xetl", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="xetl", message="%(prog)s %(version)s")
 def command() -> None:
-    """xetl: tile kernels in Python, compiled for CPUs and Intel GPUs.
+    r"""xetl: tile kernels in Python, compiled for CPUs and Intel GPUs.
 
-    Exit codes: 0 done; 1 the kernel, the machine or a setting is wrong; 2 the command
-    line is.
+    \b
+    FILE:KERNEL is a kernel of a Python file, of a module or of a text (.mlir).
+    SIGNATURE says its arguments: "bf16[M,K] bf16[K,N]^T f32[M,N] i64".
+    Each command shows examples: xetl COMMAND --help.
+
+    Exit codes: 0 done; 2 what was given is wrong, and a line says what to do; 1 xetl
+    itself is wrong, or `xetl doctor` found a problem.
+
+    \b
+    Completion: put into ~/.bashrc the line (zsh and fish likewise)
+    eval "$(_XETL_COMPLETE=bash_source xetl)"
     """
 
 
 def main() -> int:
     """Entry point of the command; returns its exit code."""
-    command.main(prog_name="xetl")
+    _unspelled(command).main(prog_name="xetl")
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -51,11 +51,27 @@ def tune(
     kernel.tuner.tunes_anew = True
     computed = kernel.tuner.chosen | kernel.heuristics.keys()
     known = {*computed, *found.constants}
-    described = describe(found.signature, Parameters.of(kernel.fn), known)
-    random = np.random.default_rng(0)
-    arrays = {n: _array(n, d, sizes, random) for n, d in described.items()}
+    arrays = random_arguments(found, sizes, known)
     kernel.bind(grid=grid, backend=found.backend, **arrays, **found.constants)
     return list(_table(kernel.trials))
+
+
+def random_arguments(
+    found: Asked, sizes: Mapping[str, int], known: Collection[str]
+) -> dict[str, Any]:
+    """Make arrays of random numbers for a signature, by the names of the arguments.
+
+    Args:
+        found: the kernel and its signature.
+        sizes: of the names in the signature.
+        known: parameters that get their values in another way.
+
+    Raises:
+        UsageError: a size or a number is missing on the command line.
+    """
+    described = describe(found.signature, Parameters.of(found.kernel.fn), known)
+    random = np.random.default_rng(0)
+    return {n: _array(n, d, sizes, random) for n, d in described.items()}
 
 
 def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) -> Any:

@@ -22,11 +22,14 @@ _PREFIX = "xetl_file_"
 """Of the module a file becomes: it may be called like one that is there already."""
 
 
-def find_kernel(place: str) -> tuple[Any, Mapping[str, Any]]:
+def find_kernel(
+    place: str, also: tuple[type, ...] = ()
+) -> tuple[Any, Mapping[str, Any]]:
     """The kernel that ``FILE:KERNEL`` names, and the names its file knows.
 
     FILE is a Python file, a text of XeTile IR (``.mlir``) or a module such as
-    ``package.module``. ``:KERNEL`` may be left out where there is only one.
+    ``package.module``. ``:KERNEL`` may be left out where there is only one. Objects of
+    the types ``also`` are found as kernels are.
 
     Raises:
         BadParameter: there is no such file or kernel.
@@ -38,7 +41,7 @@ def find_kernel(place: str) -> tuple[Any, Mapping[str, Any]]:
         kernels, names = _of_text(file), {}
     else:
         names = vars(_module(file))
-        kernels = _kernels_among(names)
+        kernels = _kernels_among(names, also)
     return _choose(kernels, name, file), names
 
 
@@ -108,9 +111,12 @@ def _is_of(file: str, code_file: str) -> bool:
     return Path(code_file).stem == Path(file).stem.rpartition(".")[2]
 
 
-def _kernels_among(names: Mapping[str, Any]) -> Mapping[str, Any]:
+def _kernels_among(
+    names: Mapping[str, Any], also: tuple[type, ...]
+) -> Mapping[str, Any]:
     kernel: Any = importlib.import_module("xetl.runtime.kernel").Kernel
-    return {name: each for name, each in names.items() if isinstance(each, kernel)}
+    kinds = (kernel, *also)
+    return {name: each for name, each in names.items() if isinstance(each, kinds)}
 
 
 def _choose(kernels: Mapping[str, Any], name: str, file: str) -> Any:

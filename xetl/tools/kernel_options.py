@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from xetl.backend import backend_names, find_backend
 from xetl.runtime.select_backend import choose_backend
 from xetl.tools.kernel_files import constants, find_kernel, split_words
 
@@ -46,14 +48,35 @@ class Asked:
 def about_a_kernel(command: F) -> F:
     """Give a command the parameters ``place``, ``words``, ``target``, ``backend``."""
     decorate = (
-        click.argument("place", metavar="FILE:KERNEL"),
+        click.argument("place", metavar="FILE:KERNEL", shell_complete=_files),
         click.argument("words", nargs=-1, metavar="[SIGNATURE] [NAME=VALUE]..."),
-        click.option("--target", help="The machine, such as avx512, amx, pvc."),
-        click.option("--backend", help="By default the one that has the target."),
+        click.option(
+            "--target",
+            help="The machine, such as avx512, amx, pvc.",
+            shell_complete=_targets,
+        ),
+        click.option(
+            "--backend",
+            help="By default the one that has the target.",
+            shell_complete=_backends,
+        ),
     )
     for each in reversed(decorate):
         command = each(command)
     return command
+
+
+def _files(*_: Any) -> list[CompletionItem]:
+    return [CompletionItem(None, type="file")]  # the shell lists them
+
+
+def _targets(_: object, __: object, typed: str) -> list[str]:
+    names = (name for each in backend_names() for name in find_backend(each).targets)
+    return [name for name in names if name.startswith(typed)]
+
+
+def _backends(_: object, __: object, typed: str) -> list[str]:
+    return [name for name in backend_names() if name.startswith(typed)]
 
 
 def asked(

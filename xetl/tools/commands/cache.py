@@ -1,7 +1,8 @@
-"""``xetl cache``: what is kept on disk, and how to make room."""
+"""``xetl cache``: what is kept on disk: list it, make room."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from os import stat_result
@@ -18,19 +19,23 @@ _HEAD = ("KERNEL", "BACKEND", "TARGET", "KB", "LAST USED")
 _UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
-@click.group(short_help="What is kept on disk: list it, make room.")
+@click.group()
 def command() -> None:
     """Look at the compiled kernels that are kept on disk, or remove some."""
 
 
-@command.command("ls", short_help="The compiled kernels, the one used last first.")
+@command.command("ls")
 @click.option("--all", "every", is_flag=True, help=f"Not only the {_SHOWN} used last.")
-def list_kernels(every: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print all as JSON.")
+def list_kernels(every: bool, as_json: bool) -> None:
     """List the compiled kernels, the one used last first."""
     cache = _cache()
     entries = cache.entries()[::-1]
     kernels = [(path, status, cache.peek(path)) for path, status in entries]
     named = [each for each in kernels if "kernel" in each[2]]
+    if as_json:
+        click.echo(json.dumps([_facts(*each) for each in named], indent=1))
+        return
     _print_table([_HEAD, *map(_row, named if every else named[:_SHOWN])])
     if len(named) > _SHOWN and not every:
         click.echo(f"... and {len(named) - _SHOWN} more: xetl cache ls --all")
@@ -41,7 +46,7 @@ def list_kernels(every: bool) -> None:
     )
 
 
-@command.command(short_help="Remove what was used least recently.")
+@command.command()
 @click.option("--to", "size", metavar="SIZE", help="Leave at most SIZE, such as 100M.")
 @click.option("--unused-for", "days", metavar="DAYS", type=click.FloatRange(min=0))
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
@@ -62,7 +67,7 @@ def prune(size: str | None, days: float | None, everything: bool) -> None:
 def _cache() -> DiskCache:
     cache = disk_cache()
     if cache is None:
-        raise click.ClickException("the cache is switched off by XETL_CACHE")
+        raise click.UsageError("the cache is switched off by XETL_CACHE: unset it")
     return cache
 
 
@@ -88,6 +93,12 @@ def _row(entry: tuple[Path, stat_result, Any]) -> tuple[str, ...]:
         str(-(-status.st_size // 1024)),
         _age(time.time() - status.st_mtime),
     )
+
+
+def _facts(path: Path, status: stat_result, facts: Any) -> dict[str, Any]:
+    named = {name: facts[name] for name in ("kernel", "backend", "target")}
+    used = {"bytes": status.st_size, "last_used": status.st_mtime}
+    return {**named, **used, "file": str(path)}
 
 
 def _age(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""``xetl compile``: a kernel as files that C, C++ or a driver can use."""
+"""``xetl compile``: a kernel as object, library, SPIR-V or Python wheel; no device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from xetl import __version__
 from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
+from xetl.tools.output import write_files
 
 
-@click.command(short_help="A kernel as an object file, a C header and JSON; no device.")
+@click.command()
 @about_a_kernel
 @click.option(
     "-o",
@@ -49,9 +50,6 @@ def command(
     if not re.fullmatch(r"[A-Za-z_]\w*", called, re.ASCII):
         why = f"`{called}` is no name in C; give another with --name"
         raise click.BadParameter(why, param_hint="--name")
-    if not output.parent.is_dir():
-        why = f"there is no folder `{output.parent}`"
-        raise click.BadParameter(why, param_hint="--output")
     runtime: Any = importlib.import_module("xetl.runtime.export")
     export, signature, machine = runtime.export(
         found.kernel,
@@ -62,8 +60,9 @@ def command(
         target=found.target,
     )
     facts = _facts(found, signature, export, called, machine)
-    for path, content in _files(output, export, facts).items():
-        path.write_bytes(content)
+    files = _files(output, export, facts)
+    write_files(files)
+    for path in files:
         click.echo(f"wrote {path}")
 
 

@@ -1,4 +1,4 @@
-"""``xetl doctor``: what of this machine xetl can use, and how to mend the rest."""
+"""``xetl doctor``: what of this machine xetl can use; how to mend the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xetl.tools.machine import sections
 _COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
 
 
-@click.command(short_help="What of this machine xetl can use; how to mend the rest.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def command(as_json: bool) -> None:
     """Say what xetl finds on this machine: versions, devices, threads, settings.

@@ -1,4 +1,4 @@
-"""``xetl explain X0201``: what an error means and what to do about it."""
+"""``xetl explain``: what became of a kernel, or what an error code means."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _folder() -> Path:
     return next((each for each in _FOLDERS if each.is_dir()), _FOLDERS[0])
 
 
-@click.command(short_help="What an error code means and what to do about it.")
+@click.command()
 @click.argument("code", required=False)
 def command(code: str | None) -> None:
     """Print the page of an error CODE, such as X0201; without one, list them all."""

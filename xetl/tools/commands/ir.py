@@ -1,4 +1,4 @@
-"""``xetl ir``: the text of a kernel at a stage, after a pass, or as machine code."""
+"""``xetl ir``: the IR of a kernel at a stage or after a pass; no device."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from xetl.tools.kernel_options import about_a_kernel, asked
+from xetl.tools.output import write_files
 
 
-@click.command(short_help="The IR of a kernel at a stage or after a pass; no device.")
+@click.command()
 @about_a_kernel
 @click.option(
     "--stage",
@@ -42,4 +43,4 @@ def command(
     if output is None:
         click.echo(text)
     else:
-        output.write_text(text + "\n")
+        write_files({output: text + "\n"})

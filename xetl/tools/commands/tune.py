@@ -1,4 +1,4 @@
-"""``xetl tune``: which of several values of a kernel's constants is best."""
+"""``xetl tune``: find the best values of a kernel's constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = (
 )
 
 
-@click.command(short_help="Find the best values of a kernel's constants.")
+@click.command()
 @about_a_kernel
 @click.option(
     "--try",

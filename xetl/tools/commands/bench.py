@@ -1,0 +1,125 @@
+"""``xetl bench``: how long a launch of a kernel takes, or a report of benchmarks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from xetl.runtime.measure import do_bench
+from xetl.settings import config
+from xetl.tools.host_tuning import random_arguments, read_sizes
+from xetl.tools.kernel_files import constants, find_kernel
+from xetl.tools.kernel_options import Asked, about_a_kernel, asked
+from xetl.tools.performance.report import Report
+
+_QUANTILES = (0.5, 0.2, 0.8)
+
+
+@click.command()
+@about_a_kernel
+@click.option(
+    "--size",
+    "sizes",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="How large the arrays are: `--size M=1024`.",
+)
+@click.option("--grid", help="Of the launch, in Python; by default the declared one.")
+@click.option(
+    "--cache",
+    type=click.Choice(["warm", "cold"]),
+    default="warm",
+    show_default=True,
+    help="Whether the caches still hold what the launch before left there.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=0.5,
+    show_default=True,
+    help="For how long it is timed.",
+)
+@click.option("--csv", help="For a report: a file for the values.")
+@click.option("--png", help="For a report: a file for the plot.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def command(
+    place: str,
+    words: tuple[str, ...],
+    target: str | None,
+    backend: str | None,
+    sizes: tuple[str, ...],
+    grid: str | None,
+    cache: Any,
+    seconds: float,
+    csv: str | None,
+    png: str | None,
+    as_json: bool,
+) -> None:
+    r"""Time a kernel on arrays of random numbers, or run a `@xetl.perf_report`.
+
+    \b
+    xetl bench gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --size M=512 --size K=512 \
+        --size N=512 BM=64
+    xetl bench benchmarks.py:report --csv gemm.csv --png gemm.png
+
+    The first number is the median; 20 and 80 of 100 launches are below the others.
+    """
+    named, names = find_kernel(place, also=(Report,))
+    if isinstance(named, Report):
+        rows = named.run(csv=csv, png=png, print_data=not as_json)
+        if as_json:
+            plain = [[{"point": r.point, "values": r.values} for r in b] for b in rows]
+            click.echo(json.dumps(plain, indent=1, default=str))
+        return
+    found = asked(place, words, target, backend)
+    if found.is_text:
+        raise click.BadParameter(
+            "a kernel of a text has no signature to make arrays of"
+        )
+    launched = None if grid is None else constants([f"grid={grid}"], names)["grid"]
+    before = config.assigned
+    try:
+        config.target = target or config.target
+        measured = _measured(found, read_sizes(sizes), launched, cache, seconds)
+    finally:
+        config.assigned = before
+    _print(measured, as_json)
+
+
+def _measured(
+    found: Asked, sizes: dict[str, int], grid: Any, cache: Any, seconds: float
+) -> dict[str, Any]:
+    """Times in milliseconds, and bytes of the arrays."""
+    arrays = random_arguments(found, sizes, found.constants)
+    plan = found.kernel.bind(
+        grid=grid, backend=found.backend, **arrays, **found.constants
+    )
+    quantiles: Any = do_bench(
+        plan, rep=1e3 * seconds, quantiles=_QUANTILES, cache=cache
+    )
+    size = sum(getattr(each, "nbytes", 0) for each in arrays.values())
+    return {
+        "kernel": found.kernel.fn.__name__,
+        "backend": found.backend,
+        "cache": cache,
+        "ms": quantiles[0],
+        "ms_20": quantiles[1],
+        "ms_80": quantiles[2],
+        "bytes_of_arguments": size,
+        "gb_per_s_if_touched_once": size / quantiles[0] / 1e6,
+    }
+
+
+def _print(measured: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(measured, indent=1))
+        return
+    low, high = measured["ms_20"], measured["ms_80"]
+    click.echo(
+        f"{measured['kernel']} on `{measured['backend']}`, caches {measured['cache']}: "
+        f"{measured['ms']:.4g} ms ({low:.4g} to {high:.4g}); arguments of "
+        f"{measured['bytes_of_arguments'] / 1e6:.4g} MB, "
+        f"{measured['gb_per_s_if_touched_once']:.4g} GB/s if each is touched once"
+    )
