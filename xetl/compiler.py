@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.xetile import AssertOp
 from xetl.errors import LaunchError
 from xetl.frontend import build_module
 from xetl.language.reads import Reads
@@ -81,6 +82,7 @@ def _compile(
         pipeline = pipeline_of(backend, target)
         dump = Dump(backend.name, pipeline.names())
         module = make()
+        asserts = any(isinstance(op, AssertOp) for op in module.walk())
         for step in lower(module, backend, target, pipeline):
             dump.show(step.name, step.stage, step.module)
             if step.stage == FIRST_STAGE:
@@ -88,6 +90,7 @@ def _compile(
         artifact = backend.build(module, signature, target)
     facts = {"kernel": kernel, "backend": backend.name, "target": target}
     facts |= {"compile_ms": (perf_counter() - start) * 1e3, **facts_of(remarks, file)}
+    facts["names_lines"] = asserts or bool(facts["warnings"])
     return Artifact(artifact.payload, {**artifact.meta, **facts})
 
 

@@ -105,6 +105,7 @@ def write(path: Path, lines_before: int) -> Kernel:
 
     @xetile.kernel
     def k(A, C):
+        xetile.device_assert(A.shape[0] > 1, "small")
         a = xetile.load_tile(xetile.init_tile(A, [0, 0], (16, 16)))
         xetile.store_tile(product(a, a), xetile.init_tile(C, [0, 0], (16, 16)))
     """
@@ -123,6 +124,16 @@ def test_lines_of_helpers_and_of_code_that_moved(tmp_path: Path) -> None:
         assert remarks
         for remark in remarks:
             assert remark.source.strip() == "return xetile.tile_mma(a, b)"
+
+
+def test_lines_of_assertions_in_code_that_moved(tmp_path: Path) -> None:
+    """Code from the disk named the line at which the kernel was compiled."""
+    for before in (0, 10, 0):
+        k = write(tmp_path / "user.py", before)
+        for _ in range(2):
+            with pytest.raises(LaunchError, match="assertion failed: small") as error:
+                k[1](*np.zeros((2, 1, 16), np.float32))
+            assert (error.value.line, error.value.column) == (before + 10, 5)
 
 
 def test_a_helper_of_another_file(tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ def _of_array(owner: Array, node: ast.Attribute) -> Value:
         return tuple(size_of(owner, dim) for dim in range(owner.rank))
     if node.attr == "T":
         return transpose(owner)
-    if node.attr == "stride":
-        return BoundMethod(owner, node.value, "stride")
+    if node.attr in ("stride", "reshape"):
+        return BoundMethod(owner, node.value, node.attr)
     return owner.dtype if node.attr == "dtype" else owner.rank
 
 

@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
 from xetl.errors import TileShapeError, TileTypeError
-from xetl.frontend.arguments import Call
+from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.arrays import stride_of
 from xetl.frontend.casts import (
     convert,
@@ -23,6 +23,7 @@ from xetl.frontend.context import Context, builds
 from xetl.frontend.map_attributes import mapped, maps_of
 from xetl.frontend.types import (
     INDEX,
+    Array,
     Scalar,
     Shape,
     Value,
@@ -34,6 +35,7 @@ from xetl.frontend.types import (
     show_shape,
     vector_type,
 )
+from xetl.frontend.views import reshape_array
 from xetl.language.dtypes import DType, i32, index
 
 
@@ -125,7 +127,10 @@ def _stride(call: Call) -> Value:
 
 
 @builds("reshape")
-def _reshape(call: Call) -> Vector:
+def _reshape(call: Call) -> Vector | Array:
+    array = call.value("v")
+    if isinstance(array, Array):
+        return reshape_array(call, array, _given_sizes(call))
     value = call.vector("v")
     shape = _new_shape(call)
     if len(shape) not in (1, 2) or count(shape) != count(value.shape):
@@ -140,12 +145,17 @@ def _reshape(call: Call) -> Vector:
     return _with_map(call, result)
 
 
+def _given_sizes(call: Call) -> list[Arg]:
+    """`reshape(v, (2, 3))`, `v.reshape(2, 3)` or `v.reshape((2, 3))`."""
+    given = [call.args["shape"]] if "shape" in call.args else call.rest
+    items = items_of(given[0].value) if len(given) == 1 else None
+    return given if items is None else [Arg(item, given[0].node) for item in items]
+
+
 def _new_shape(call: Call) -> Shape:
     if "shape" in call.args:
         return tuple(call.int_list("shape"))
-    values = [arg.value for arg in call.rest]
-    if len(values) == 1:
-        values = items_of(values[0]) or values
+    values = [arg.value for arg in _given_sizes(call)]
     for value in values:
         if not is_constant(value) or not isinstance(value, int):
             raise call.error(

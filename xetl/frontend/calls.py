@@ -45,6 +45,7 @@ from xetl.frontend.reading import check_readable, read
 from xetl.frontend.scope import MISSING, Environment, Scope
 from xetl.frontend.source import FunctionNode, SourceFile, find_source
 from xetl.frontend.types import (
+    Array,
     BoundMethod,
     LocalFunction,
     Scalar,
@@ -59,7 +60,7 @@ from xetl.language.dtypes import DType
 from xetl.language.maps import sg_map, wg_map, xe_map
 from xetl.language.operation import Function, body_of, operation_name
 from xetl.language.other_names import advice_on
-from xetl.language.values import Array
+from xetl.language.values import Array as ArrayOfUser
 from xetl.language.values import Vector as VectorOfUser
 
 
@@ -319,7 +320,7 @@ def _call_method(
     ctx: Context, method: BoundMethod, given: Given, node: ast.Call
 ) -> Value:
     """``v.sum(0)``: the operation of that name with the owner as first argument."""
-    owner = Array if method.name == "stride" else VectorOfUser
+    owner = ArrayOfUser if isinstance(method.owner, Array) else VectorOfUser
     declaration = getattr(owner, method.name)
     receiver = Given([Arg(method.owner, method.owner_node), *given.positional], {})
     receiver.keywords = given.keywords

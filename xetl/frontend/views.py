@@ -1,16 +1,20 @@
-"""Parts of arrays: ``X[2:5, ::2]`` is a view, with NumPy's rules for slices."""
+"""Views of arrays with NumPy's rules: ``X[2:5, ::2]`` and ``X.reshape(-1, n)``."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index
-from xetl.errors import TileTypeError
-from xetl.frontend.arguments import Arg
+from xetl.dialects.upstream import arith
+from xetl.errors import TileShapeError, TileTypeError
+from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import check_count, index_array
 from xetl.frontend.casts import to_int
 from xetl.frontend.context import Context
@@ -123,3 +127,98 @@ def _clamped(b: Builder, bound: Index, size: Extent, low: Index, high: Index) ->
         from_end = b.plus(bound, size)
         bound = b.select(b.compare("slt", bound, 0), from_end, bound)
     return b.maximum(b.minimum(bound, high), low)
+
+
+# Reshape ----------------------------------------------------------------------------
+
+
+def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
+    """The view of a contiguous array with other extents; one may be -1.
+
+    Whether the elements lie row by row, and are as many, is known when the kernel runs:
+    where not, the view is empty and a `device_assert` fails.
+
+    Raises:
+        TileShapeError: no extents, a negative one, two of -1, or an array whose last
+            dim is known to have a step.
+        TileTypeError: an extent is no int.
+    """
+    ctx = call.ctx
+    sizes = [_size(call, arg) for arg in given]
+    if sum(isinstance(each, int) and each == -1 for each in sizes) > 1:
+        raise call.error(TileShapeError, "X0203", "one extent at most can be -1")
+    if not sizes or array.rank == 0 or (array.rank == 2 and array.unit_dim == 0):
+        raise call.error(
+            TileShapeError,
+            "X0209",
+            f"`{array.name}` of rank {array.rank} cannot be reshaped to rank"
+            f" {len(sizes)}",
+            help="the elements must lie row by row: reshape before the launch, or"
+            " gather with vectors of indices",
+        )
+    build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
+    old, holds = _row_by_row(build, array)
+    known = _product(build, [_unless_rest(build, each, 1) for each in sizes])
+    rest = build.divided(old, build.maximum(known, 1))
+    sizes = [_unless_rest(build, each, rest) for each in sizes]
+    holds.append(build.compare("eq", _product(build, sizes), old))
+    holds += [build.compare("sge", n, 0) for n in sizes if not isinstance(n, int)]
+    is_view = reduce(partial(build.pure, arith.AndiOp), holds)
+    text = f"{array.name}.reshape: another number of elements, or not contiguous"
+    build.add(xetile.AssertOp(is_view, [], template=text))
+    sizes = [build.select(is_view, each, 0) for each in sizes]
+    return replace(
+        array,
+        name=f"{array.name}.reshape(...)",
+        sizes=tuple(sizes),
+        strides=tuple(_steps(build, sizes, array.strides[-1])),
+        unit_dim=len(sizes) - 1 if array.unit_dim == array.rank - 1 else None,
+        plain=False,
+    )
+
+
+def _size(call: Call, arg: Arg) -> Index:
+    size = arg.value
+    if isinstance(size, int) and size < -1:
+        raise call.error(
+            TileShapeError,
+            "X0203",
+            f"an extent cannot be {size}",
+            help="-1 is the rest",
+        )
+    if not is_scalar(size) or scalar_kind(size) != "int":
+        raise wrong_kind(call.ctx, "an extent", "an int", arg)
+    return size if isinstance(size, int) else to_int(call.ctx, size)
+
+
+def _product(build: Builder, sizes: Sequence[Index]) -> Index:
+    return reduce(build.times, sizes, 1)
+
+
+def _steps(build: Builder, sizes: Sequence[Extent], last: Extent) -> list[Index]:
+    """The strides of an array whose elements lie row by row."""
+    found: list[Index] = [last]
+    for size in reversed(sizes[1:]):
+        found.insert(0, build.times(found[0], size))
+    return found
+
+
+def _row_by_row(build: Builder, array: Array) -> tuple[Index, list[SSAValue]]:
+    """How many elements there are, and what holds if they lie row by row."""
+    holds: list[SSAValue] = []
+    count = _product(build, array.sizes)
+    is_empty = build.compare("eq", count, 0)
+    steps = _steps(build, array.sizes, array.strides[-1])
+    for size, stride, step in [*zip(array.sizes, array.strides, steps)][:-1]:
+        same = build.compare("eq", stride, step)
+        # A dim of one element has any stride, and so have all of an empty array.
+        free = build.compare("sle", build.select(is_empty, 0, size), 1)
+        holds.append(build.pure(arith.OriOp, same, free))
+    return count, holds
+
+
+def _unless_rest(build: Builder, size: Index, rest: Index) -> Index:
+    """The size, but for -1 the rest."""
+    if isinstance(size, int):
+        return rest if size == -1 else size
+    return build.select(build.compare("eq", size, -1), rest, size)

@@ -28,6 +28,14 @@ class Array:
         """Distance of neighbours along ``dim``, in elements."""
         ...
 
+    def reshape(self, *shape: int | Sequence[int]) -> Array:
+        """A view with other extents, of which one may be -1; they need no constants.
+
+        The elements must lie row by row, which is checked when the kernel runs as
+        `xetile.device_assert` does: the view is empty where they do not.
+        """
+        ...
+
     def __getitem__(self, index: int | tuple[int, ...]) -> Any:
         """The view at an index; outside, an empty one.  All dims: a scalar.
 

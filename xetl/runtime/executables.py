@@ -127,6 +127,12 @@ class Prepared(NamedTuple):
         return self.wanted.positions(self.found.loaded.stored)
 
 
+def _names_right_lines(artifact: Artifact, asked: Fingerprint) -> bool:
+    """Whether what a failed assertion or a warning says of lines is still so."""
+    meta = artifact.meta
+    return not meta.get("names_lines") or meta.get("positions") == asked.positions
+
+
 class Executables:
     """All executables of one kernel; several threads may ask at once."""
 
@@ -217,14 +223,15 @@ class Executables:
     def _existing(
         self, asked: Fingerprint, wanted: Specialization, backend: BackendBase
     ) -> Loaded | None:
-        """From memory or disk."""
-        if asked.digest in self._by_digest:
-            return self._by_digest[asked.digest]
-        cache = disk_cache() if backend.cacheable and not config.dump else None
-        artifact = None if cache is None else cache.load(asked.digest)
-        if artifact is None:
-            return None
-        return Loaded(artifact, backend, wanted.signature)
+        """From memory or disk; not where it names lines that are others now."""
+        loaded = self._by_digest.get(asked.digest)
+        if loaded is None:
+            cache = disk_cache() if backend.cacheable and not config.dump else None
+            artifact = None if cache is None else cache.load(asked.digest)
+            if artifact is None or not _names_right_lines(artifact, asked):
+                return None
+            return Loaded(artifact, backend, wanted.signature)
+        return loaded if _names_right_lines(loaded.artifact, asked) else None
 
     def _remember(self, found: Fingerprint, loaded: Loaded) -> None:
         self._by_digest[found.digest] = loaded
