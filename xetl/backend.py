@@ -176,6 +176,8 @@ class BackendBase(ABC):
     """Names of the machines it can make code for; the first is the default."""
     stages: Sequence[str] = ()
     """Names `kernel.ir` accepts, besides those of the passes."""
+    slow_stages: Sequence[str] = ()
+    """Those of ``stages`` that other programs make, left out where all are shown."""
     cacheable: bool = True
     """Whether artifacts may be kept on disk."""
     stops_at_breakpoints: bool = False

@@ -217,8 +217,9 @@ class Kernel:
             keywords: arguments by name, and ``backend=``.
         """
         try:
-            found = self._found(args, keywords, target, with_lines=True)
-            return report.explain(self.fn, *found)
+            return report.explain(
+                self.fn, *self._found(args, keywords, target, with_lines=True)
+            )
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -227,7 +228,7 @@ class Kernel:
     ) -> report.Stats:
         """Time to compile and sizes; arguments as for `explain`."""
         try:
-            return report.stats(self.fn, *self._found(args, keywords, target))
+            return report.stats(self.fn, *self._found(args, keywords, target)[:3])
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -397,8 +398,8 @@ class Kernel:
         keywords: Mapping[str, Any],
         target: str | None,
         with_lines: bool = False,
-    ) -> tuple[str, str, Artifact]:
-        """The names of backend and target, and the code for them: not loaded.
+    ) -> tuple[str, str, Artifact, Signature]:
+        """Backend and target by name, code for them that is not loaded, what it takes.
 
         ``with_lines`` asks for the lines as they are now: code from the disk may have
         been made when the kernel stood elsewhere in its file.
@@ -410,7 +411,7 @@ class Kernel:
         artifact = found.loaded.artifact
         if with_lines and artifact.meta.get("positions") != found.positions:
             artifact = self._executables.compile(wanted, backend, machine)
-        return backend.name, machine, artifact
+        return backend.name, machine, artifact, wanted.signature
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
         return LaunchError(

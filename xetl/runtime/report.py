@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import linecache
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
 from itertools import groupby
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from xetl.backend import Artifact, find_backend
+from xetl.imports import import_whole
+from xetl.language.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +45,53 @@ class Explanation:
         backend: who compiled it.
         target: the machine it was compiled for.
         remarks: what was decided, in the order of the lines.
+        file: where the kernel is.
+        figures: sizes and times by their names in `Stats`.
+        draw: makes the page; given whether to measure the machine's limits.
     """
 
     kernel: str
     backend: str
     target: str
     remarks: tuple[Remark, ...]
+    file: str = ""
+    figures: Mapping[str, object] = field(
+        default_factory=dict[str, object], compare=False
+    )
+    draw: Callable[[Explanation, bool], str] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def json(self) -> str:
+        """The report as JSON: kernel, backend, target, file, figures, remarks."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        remarks = [asdict(each) for each in self.remarks]
+        return json.dumps({**plain, "remarks": remarks}, indent=1, default=str)
+
+    def html(
+        self, path: str | PathLike[str] | None = None, *, roofline: bool = False
+    ) -> str:
+        """One HTML page: the source beside the IR of each stage, and pictures.
+
+        It compiles the kernel once more, as it is now.
+
+        Args:
+            path: a file to write it to.
+            roofline: whether to measure what this machine can do, which takes a second,
+                and to draw where the kernel's products stand.
+
+        Returns:
+            The text of the page.
+        """
+        text = "" if self.draw is None else self.draw(self, roofline)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks: its style and script stay inside."""
+        text = escape(self.html())
+        return f'<iframe srcdoc="{text}" style="{_FRAME}" title="xetl"></iframe>'
 
     def __str__(self) -> str:
         head = f"{self.kernel}, compiled by `{self.backend}` for `{self.target}`"
@@ -106,6 +153,9 @@ class Stats:
         return "\n".join(lines)
 
 
+_PLAIN = ("kernel", "backend", "target", "file", "figures")
+_FRAME = "width: 100%; height: 40rem; border: 0"
+
 MEASURES = (
     "compile_ms",
     "code_bytes",
@@ -120,13 +170,26 @@ MEASURES = (
 
 
 def explain(
-    fn: Callable[..., Any], backend: str, target: str, artifact: Artifact
+    fn: Callable[..., Any],
+    backend: str,
+    target: str,
+    artifact: Artifact,
+    signature: Signature,
 ) -> Explanation:
     """The remarks that the passes left, with the lines they are about."""
     file = fn.__code__.co_filename
     found = [_remark(file, *each) for each in artifact.meta.get("remarks", ())]
     found.sort(key=lambda remark: (remark.file != file, remark.file, remark.line))
-    return Explanation(fn.__name__, backend, target, tuple(_unique(found)))
+    known = {name: artifact.meta.get(name) for name in MEASURES}
+    figures = {name: value for name, value in known.items() if value is not None}
+
+    def draw(said: Explanation, measures: bool) -> str:
+        # Imported late: few explanations are looked at as pages.
+        pages = import_whole("xetl.tools.page.explained")
+        return pages.explained(said, fn, signature, measures)
+
+    remarks = tuple(_unique(found))
+    return Explanation(fn.__name__, backend, target, remarks, file, figures, draw)
 
 
 def stats(

@@ -47,9 +47,14 @@ class Asked:
 
 def about_a_kernel(command: F) -> F:
     """Give a command the parameters ``place``, ``words``, ``target``, ``backend``."""
+    words = click.argument("words", nargs=-1, metavar="[SIGNATURE] [NAME=VALUE]...")
+    place = click.argument("place", metavar="FILE:KERNEL", shell_complete=_files)
+    return place(words(about_a_machine(command)))
+
+
+def about_a_machine(command: F) -> F:
+    """Give a command the options ``target`` and ``backend``."""
     decorate = (
-        click.argument("place", metavar="FILE:KERNEL", shell_complete=_files),
-        click.argument("words", nargs=-1, metavar="[SIGNATURE] [NAME=VALUE]..."),
         click.option(
             "--target",
             help="The machine, such as avx512, amx, pvc.",

@@ -43,6 +43,7 @@ class XegpuBackend(BackendBase):
     name = "xegpu"
     targets: Sequence[str] = tuple(DEVICES)
     stages: Sequence[str] = ("llvm", "spirv", "asm")
+    slow_stages: Sequence[str] = ("asm",)
     exports = True
 
     def default_target(self) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import click
 
 from xetl.errors import did_you_mean
+from xetl.runtime.report import Explanation
+from xetl.tools.kernel_files import PLACE
+from xetl.tools.kernel_options import about_a_machine, asked
+from xetl.tools.output import write_files
 
+_CODE = re.compile(r"[xX]?\d+|[xX]\w{1,4}")
 _PACKAGE = Path(__file__).parents[2]
 
 _FOLDERS = (_PACKAGE / "error_pages", _PACKAGE.parent / "docs" / "errors")
@@ -35,13 +42,63 @@ def _folder() -> Path:
 
 
 @click.command()
-@click.argument("code", required=False)
-def command(code: str | None) -> None:
-    """Print the page of an error CODE, such as X0201; without one, list them all."""
-    if code is None:
-        for each in codes():
-            click.echo(f"{each}  {headline(each)}")
+@click.argument("what", required=False, metavar="[CODE | FILE:KERNEL]")
+@click.argument("words", nargs=-1, metavar="[SIGNATURE] [NAME=VALUE]...")
+@about_a_machine
+@click.option("--html", type=Path, metavar="OUT", help="Write one HTML page instead.")
+@click.option(
+    "--roofline",
+    is_flag=True,
+    help="On the page: measure this machine's limits, and draw the products below.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def command(
+    what: str | None,
+    words: tuple[str, ...],
+    target: str | None,
+    backend: str | None,
+    html: Path | None,
+    roofline: bool,
+    as_json: bool,
+) -> None:
+    r"""Say what became of each line of a kernel, or what an error CODE means.
+
+    \b
+    xetl explain gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --target avx512
+    xetl explain gemm.py:gemm "bf16[M,K] bf16[K,N] f32[M,N]" --html gemm.html
+    xetl explain X0201
+    xetl explain
+
+    Without anything, list the codes. The page has the source beside the IR at each
+    stage, lines linked; gemm.html#l19 opens it at line 19.
+    """
+    if what is None:
+        _list(as_json)
+    elif _CODE.fullmatch(what):
+        _print_page(what, as_json)
+    else:
+        found = asked(what, words, target, backend)
+        if found.is_text:
+            why = "a kernel of a text is shown by `xetl ir`: nothing is explained of it"
+            raise click.BadParameter(why, param_hint=PLACE)
+        options = {"target": found.target, "backend": found.backend, **found.constants}
+        said: Explanation = found.kernel.explain(*found.arguments, **options)
+        if html is not None:
+            write_files({html: said.html(roofline=roofline)})
+            click.echo(f"wrote {html}")
+        else:
+            click.echo(said.json() if as_json else str(said))
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({each: headline(each) for each in codes()}, indent=1))
         return
+    for each in codes():
+        click.echo(f"{each}  {headline(each)}")
+
+
+def _print_page(code: str, as_json: bool) -> None:
     wanted = code.upper() if code[:1] in "xX" else f"X{code}"
     text = page(wanted)
     if text is None:
@@ -50,4 +107,8 @@ def command(code: str | None) -> None:
             f"no error has the code `{code}`; {hint or '`xetl explain` lists them'}",
             param_hint="CODE",
         )
-    click.echo(text.rstrip())
+    if as_json:
+        facts = {"code": wanted, "headline": headline(wanted), "text": text}
+        click.echo(json.dumps(facts, indent=1))
+    else:
+        click.echo(text.rstrip())
