@@ -37,6 +37,42 @@ def test_reductions_of_either_dim(shape: Any, dim: int) -> None:
         same(out, expected)
 
 
+@xetile.kernel
+def reduced_in_part(
+    X, Rows, Columns, All, R: constexpr, C: constexpr, KIND: constexpr, PAD: constexpr
+):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)), padding=PAD)
+    v = v * v if KIND == "mul" else v
+    kind = "add" if KIND == "mul" else KIND
+    rows = xetile.tile_reduce(kind, v, [1])
+    xetile.store_tile(rows, xetile.init_tile(Rows, [0, 0], (R, 1)))
+    columns = xetile.tile_reduce(kind, v, [0])
+    xetile.store_tile(columns, xetile.init_tile(Columns, [0, 0], (1, C)))
+    both = xetile.tile_reduce(kind, v, [0, 1])
+    xetile.store_tile(both, xetile.init_tile(All, [0, 0], (1, 1)))
+
+
+@pytest.mark.parametrize("rows", [1, 4, 6])
+def test_a_reduction_ends_where_its_load_does(rows: int) -> None:
+    """Of 1 to 130 columns, in tiles that are wider: padding counts as it always did."""
+    rng = np.random.default_rng(0)
+    width = 272  # of a tile whose rows are reduced before its columns
+    for columns in range(131):
+        for kind, pad in (("add", 0.0), ("mul", 0.0), ("max", -np.inf), ("max", 1.0)):
+            x = small_integers(rng, rows - (columns % 3 == 0 and rows > 1), columns)
+            whole = np.full((rows, width), pad, np.float32)
+            whole[: len(x), :columns] = x
+            if kind == "mul":
+                whole *= whole
+            function = KINDS["add" if kind == "mul" else kind].reduce
+            out = [np.ones(s, np.float32) for s in ((rows, 1), (1, width), (1, 1))]
+            given = {"R": rows, "C": width, "KIND": kind, "PAD": pad}
+            _, *out = launch(reduced_in_part, 1, x, *out, **given)
+            same(out[0], function(whole, axis=1, keepdims=True))
+            same(out[1], function(whole, axis=0, keepdims=True))
+            same(out[2], function(whole, axis=None, keepdims=True))
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float64])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_reductions_of_other_types(dtype: Any, dim: int) -> None:

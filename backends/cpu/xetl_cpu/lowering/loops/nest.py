@@ -27,6 +27,7 @@ class Nest:
         inner: the inner coordinate.
         loop: the inner loop, without terminator until `close`.
         outer_loop: the outer loop, if there is one.
+        before: the nest whose inner loop this one's goes on from.
     """
 
     outer: Index
@@ -35,6 +36,7 @@ class Nest:
     outer_loop: scf.ForOp | None
     places: tuple[Builder, Builder, Builder]
     levels: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    before: Nest | None = None
 
     def level(self, *coordinates: Index) -> int:
         """The shallowest place where all coordinates exist."""
@@ -60,6 +62,12 @@ class Nest:
         """The values the inner loop carries."""
         return self.loop.body.block.args[1:]
 
+    @property
+    def results(self) -> Sequence[SSAValue]:
+        """What the inner loops leave: a rest may have gone on with the first ones."""
+        before = () if self.before is None else self.before.results
+        return (*self.loop.results, *before[len(self.loop.results) :])
+
     def end_inner(self, values: Sequence[SSAValue]) -> None:
         """End the inner loop with what its next trip carries."""
         self.loop.body.block.add_op(scf.YieldOp(*values))
@@ -79,15 +87,18 @@ class Nest:
         if self.outer_loop is not None:
             self.outer_loop.body.block.add_op(scf.YieldOp())
 
-    def rest(self, start: SSAValue, end: Index, step: int) -> Nest:
-        """A second inner loop, behind this one, that goes on from ``start``."""
+    def rest(self, start: SSAValue, end: Index, step: int, carried: int) -> Nest:
+        """A second inner loop, behind this one, that goes on from ``start``.
+
+        ``carried``: it goes on with so many of the results, the first ones.
+        """
         build = self.after()
-        loop = build.for_loop(start, end, step, self.loop.results)
+        loop = build.for_loop(start, end, step, self.loop.results[:carried])
         places = (self.places[0], Builder.before(loop), Builder.at_end(loop.body.block))
         column = loop.body.block.args[0]
         levels = {k: v for k, v in self.levels.items() if v < 2}
         levels[column] = 2
-        return Nest(self.outer, column, loop, self.outer_loop, places, levels)
+        return Nest(self.outer, column, loop, self.outer_loop, places, levels, self)
 
 
 def open_nest(
@@ -96,22 +107,24 @@ def open_nest(
     inner: Index,
     step: int,
     inits: Sequence[SSAValue] = (),
+    rows_at_once: int = 1,
 ) -> Nest:
     """Loops over outer x inner in front of ``op``; the inner one moves by ``step``.
 
     ``inits``: what the inner loop carries; started anew in each outer trip.
+    ``rows_at_once``: the step of the outer loop.
     """
     start = Builder.before(op)
     first, end, by = (start.index(v) for v in (0, inner, step))
     levels = dict[SSAValue, int]()
-    if isinstance(outer, int) and outer == 1:
+    if outer == rows_at_once:
         loop = start.for_loop(first, end, by, inits)
         outside = Builder.before(loop)
         # No outer loop: what belongs there stands before the inner one.
         places = (outside, outside, Builder.at_end(loop.body.block))
         outer_loop, row = None, 0
     else:
-        outer_loop = start.for_loop(0, outer, 1)
+        outer_loop = start.for_loop(0, outer, rows_at_once)
         row = outer_loop.body.block.args[0]
         levels[row] = 1
         loop = Builder.at_end(outer_loop.body.block).for_loop(first, end, by, inits)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
+    FloatAttr,
+    IntegerAttr,
     VectorType,
     f32,
 )
@@ -15,13 +17,16 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import TileReduceOp
+from xetl.dialects.xetile import LoadTileOp, TileReduceOp
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import Nest, lane_mask
-from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+from xetl_cpu.lowering.loops.state import UNROLL, Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
+
+_LONG = 16
+"""Vectors of a row that outweigh the reduction across the lanes at its end."""
 
 
 def reduce_tile(state: State, op: TileReduceOp) -> None:
@@ -29,20 +34,31 @@ def reduce_tile(state: State, op: TileReduceOp) -> None:
     result = op.results[0]
     if result in state.buffers:
         return  # done while its source was computed
-    if op.dims == (0, 1):
-        columns = _reduce(state, op, op.source, 0)
-        state.buffers[result] = _reduce(state, op, _stand_in(state, op, columns), 1)
-    else:
-        state.buffers[result] = _reduce(state, op, op.source, op.dims[0])
+    source, dims = op.source, op.dims
+    if dims == (0, 1):
+        # Long rows first: their partial results stay in registers.
+        dims = (1, 0) if shape_of(source)[1] >= _LONG * state.lanes else dims
+        first = _reduce(state, op, source, dims[0])
+        source = _stand_in(state, op, first)
+    state.buffers[result] = _reduce(state, op, source, dims[-1])
 
 
-def _stand_in(state: State, op: TileReduceOp, columns: Buffer) -> SSAValue:
+def _stand_in(state: State, op: TileReduceOp, partial: Buffer) -> SSAValue:
     """A value that means a buffer: the partial result of a reduction to one element."""
     element = element_of(op.source)
     zero = Builder.before(op).insert(constant_op(element, 0, 1))
-    value = vector.BroadcastOp(zero, VectorType(element, list(columns.shape)))
-    state.buffers[value.result] = columns
+    value = vector.BroadcastOp(zero, VectorType(element, list(partial.shape)))
+    state.buffers[value.result] = partial
     return value.result
+
+
+def _as_row(state: State, op: TileReduceOp, column: SSAValue) -> SSAValue:
+    """A column's elements as a row."""
+    shape = [1, shape_of(column)[0]]
+    row = vector.ShapeCastOp(column, VectorType(element_of(column), shape))
+    Builder.before(op).add(row)
+    state.dead.append(row)
+    return row.result
 
 
 def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffer:
@@ -54,6 +70,8 @@ def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffe
         write(state, source, to, op)
     elif dim == 1:
         reduce_rows(state, op, source, to, op)
+    elif cols == 1:
+        reduce_rows(state, op, _as_row(state, op, source), to, op)
     else:
         _reduce_columns(state, op, source, to)
     return to
@@ -76,7 +94,7 @@ def reduce_rows(
     lanes = state.lanes
     combine = Combine(op.kind.data, element_of(source))
     ways = state.vectors_per_trip(cols)
-    is_ragged = cols % (lanes * ways) != 0
+    is_ragged = cols % lanes != 0
     first = constant_op(combine.element, combine.identity(), lanes)
     identity = Builder.before(place).insert(first)
 
@@ -96,10 +114,30 @@ def reduce_rows(
             partial.append(combine.apply(build, have, value))
         return partial
 
-    limit = cols if is_ragged else None
-    inits, step = [identity] * ways, lanes * ways
-    nest = over_chunks(state, place, (rows, cols), body, limit, inits, step)
-    _finish_row(nest, combine, list(nest.loop.results), to)
+    limit = cols if cols % (lanes * ways) else None
+    ends = keep is None and _ends_with_its_load(source, combine.identity())
+    inits = [identity] * ways
+    nest = over_chunks(state, place, (rows, cols), body, limit, inits, ends=ends)
+    _finish_row(nest, combine, list(nest.results), to)
+
+
+def _ends_with_its_load(value: SSAValue, identity: float) -> bool:
+    """Whether elements are ``identity`` where the one load behind them is outside."""
+    op = _made_by(value)
+    while not isinstance(op, LoadTileOp):
+        is_square = isinstance(op, arith.MulfOp) and op.lhs is op.rhs and identity == 0
+        if op is None or not (is_square or isinstance(op, arith.ExtfOp)):
+            return False
+        op = _made_by(op.operands[0])
+    padding = op.padding
+    if isinstance(padding, FloatAttr | IntegerAttr):
+        return padding.value.data == identity
+    return identity == 0
+
+
+def _made_by(value: SSAValue) -> Operation | None:
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else None
 
 
 def _finish_row(
@@ -107,10 +145,8 @@ def _finish_row(
 ) -> None:
     """Behind the inner loop: fold the partial vectors, then the lanes."""
     build = nest.after()
-    while len(partial) > 1:
-        left, right, *rest = partial
-        partial = [*rest, combine.apply(build, left, right)]
-    scalar = build.insert(vector.ReductionOp(partial[0], kind=combine.kind))
+    total = combine.all(build, partial)
+    scalar = build.insert(vector.ReductionOp(total, kind=combine.kind))
     scalar = combine.narrow_back(build, scalar)
     build.add(memref.StoreOp(scalar, to.memref, [build.index(nest.outer)]))
 
@@ -118,7 +154,7 @@ def _finish_row(
 def _reduce_columns(
     state: State, op: TileReduceOp, source: SSAValue, to: Buffer
 ) -> None:
-    """Row by row into a row of partial results, which stays in the first cache."""
+    """Some rows at a time into a row of partial results, which stays in L1."""
     rows, cols = shape_of(source)
     combine = Combine(op.kind.data, element_of(source))
     # A column of one element has room for a whole vector, as any buffer.
@@ -129,11 +165,16 @@ def _reduce_columns(
         put(ev, value, partial, _row(partial, ev))
         return []
 
+    at_once = UNROLL if rows % UNROLL == 0 else 1
+
     def add(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         build, at = ev.nest.places[2], _row(partial, ev)
-        value = combine.widen(build, ev.eval(source, chunk_at(ev)))
-        have = _get(ev, partial, combine.element, at)
-        put(ev, combine.apply(build, have, value), partial, at)
+        values = [_get(ev, partial, combine.element, at)]
+        for row in range(at_once):
+            chunk = chunk_at(ev)
+            chunk = chunk.moved(ev.nest.plus(ev.nest.outer, row), chunk.col)
+            values.append(combine.widen(build, ev.eval(source, chunk)))
+        put(ev, combine.all(build, values), partial, at)
         return []
 
     def finish(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
@@ -142,7 +183,8 @@ def _reduce_columns(
         return []
 
     over_chunks(state, op, (1, cols), fill)
-    over_chunks(state, op, (rows, cols), add)
+    ends = _ends_with_its_load(source, combine.identity())
+    over_chunks(state, op, (rows, cols), add, rows_at_once=at_once, ends=ends)
     if partial is not to:
         over_chunks(state, op, (1, cols), finish)
 
@@ -194,6 +236,14 @@ class Combine:
     def apply(self, build: Builder, left: SSAValue, right: SSAValue) -> SSAValue:
         """Left combined with right."""
         return build.insert(operation_of(self.kind, self.element)(left, right))
+
+    def all(self, build: Builder, values: Sequence[SSAValue]) -> SSAValue:
+        """All of them combined, in pairs."""
+        waiting = list(values)
+        while len(waiting) > 1:
+            left, right, *rest = waiting
+            waiting = [*rest, self.apply(build, left, right)]
+        return waiting[0]
 
     def identity(self) -> float:
         """The value that changes nothing."""

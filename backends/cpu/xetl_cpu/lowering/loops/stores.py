@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -65,10 +66,9 @@ def store_tile(state: State, op: StoreTileOp) -> None:
     tile = state.tiles[op.tile]
     assert isinstance(tile, TileAt)
     rows, cols = tile.shape
-    down = cols == 1 or (
-        rows > 1
-        and not tile.matrix.is_contiguous()
-        and tile.transposed().matrix.is_contiguous()
+    one, along = rows == cols == 1, tile.matrix.is_contiguous()
+    down = (cols == 1 and not (one and along)) or (
+        rows > 1 and not along and tile.transposed().matrix.is_contiguous()
     )
     target = tile.transposed() if down else tile
     start = Builder.before(op)
@@ -172,32 +172,36 @@ def over_chunks(
     body: Body,
     limit: Index | None = None,
     inits: Sequence[SSAValue] = (),
-    step: int = 0,
+    rows_at_once: int = 1,
+    ends: bool = False,
 ) -> Nest:
     """Run ``body`` for all rows and chunks of columns, in front of ``op``.
 
     Where every access is inside its matrix the inner loop runs without masks; a
-    second loop with masks does the rest of the row. ``limit``: how far the body
-    itself may go without masks. ``inits``: what the inner loop carries.
-    Returns the nest of the last inner loop, with both loops ended.
+    second loop with masks does the rest of the row, one chunk a trip. ``limit``: how
+    far the body itself may go without masks. ``inits``: what the inner loop carries,
+    one value for each chunk of a trip. ``rows_at_once``: how many rows a trip of the
+    outer loop does. ``ends``: nothing is to be done where the body's only load is
+    outside of its matrix. Returns the nest of the last inner loop, both loops ended.
     """
-    step = step or state.lanes
+    step = state.lanes * max(1, len(inits))
     outer, inner = extents
-    nest = open_nest(op, outer, inner, step, inits)
+    nest = open_nest(op, outer, inner, step, inits, rows_at_once)
     ev = Evaluator(state, nest, whole=True)
     if limit is not None:
         ev.limits["body"] = limit
     nest.end_inner(body(ev, nest.carried))
     if ev.limits:
-        nest = _mask_the_rest(state, nest, ev, inner, step, body)
+        nest = _mask_the_rest(state, nest, ev, (inner, step, ends), body)
     nest.end_outer()
     return nest
 
 
 def _mask_the_rest(
-    state: State, nest: Nest, ev: Evaluator, inner: Index, step: int, body: Body
+    state: State, nest: Nest, ev: Evaluator, how: tuple[Index, int, bool], body: Body
 ) -> Nest:
     """Cut the first loop where a limit ends it; go on with masks from there."""
+    inner, step, ends = how
     build = Builder.before(nest.loop)
     full = inner
     for limit in ev.limits.values():
@@ -206,7 +210,11 @@ def _mask_the_rest(
     steps = build.insert(arith.DivuiOp(build.index(full), build.index(step)))
     cut = build.index(build.times(steps, step))
     nest.loop.operands[1] = cut
-    rest = nest.rest(cut, inner, step)
+    loads = [limit for key, limit in ev.limits.items() if key != "body"]
+    end = inner
+    if ends and loads:
+        end = build.minimum(inner, build.maximum(cut, reduce(build.maximum, loads)))
+    rest = nest.rest(cut, end, state.lanes, min(1, len(nest.carried)))
     rest.end_inner(body(Evaluator(state, rest), rest.carried))
     return rest
 
