@@ -18,6 +18,10 @@ class Export:
         facts: what the code is and needs; JSON only.
         assumptions: what it takes for granted, a sentence each.
         others: more code, by what takes the place of the suffix, such as ``.any.spv``.
+        stored: indices of the arguments it writes, constants left out.
+        variant: for a wheel: what its ``_runtime.py`` must know of this code, with the
+            name of its ``file``; empty if there are no wheels of it.
+        wheel_files: that file, ``_runtime.py`` and what this needs.
     """
 
     code: bytes
@@ -26,3 +30,6 @@ class Export:
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     assumptions: Sequence[str] = ()
     others: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    stored: Sequence[int] = ()
+    variant: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    wheel_files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 FILE = str(HERE / "kernels_for_commands.py")
 GEMM = "f32[M,K] f32[K,N]^T f32[M,N]"
+SCALE = "f32[R,16] f64 i64 i1 f32[R,16]"
 STRICT = ("-O1", "-Wall", "-Wextra", "-Werror", "-pedantic")
 
 PRODUCT = """
@@ -80,6 +82,18 @@ int main(void)
 }
 """
 
+CMAKE = """
+cmake_minimum_required(VERSION 3.13)
+project(program C)
+find_package(OpenMP)
+set(gemm_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+set(scale_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+find_package(gemm REQUIRED)
+find_package(scale REQUIRED)
+add_executable(program main.c)
+target_link_libraries(program PRIVATE gemm::gemm scale::scale)
+"""
+
 
 def compiler(name: str) -> str:
     found = shutil.which(name)
@@ -109,8 +123,7 @@ def test_a_program_without_python(
 ) -> None:
     compile_ = compiler(language)
     compiled(xetl, tmp_path, f"{FILE}:gemm", GEMM, "--target", "avx2")
-    signature = "f32[R,16] f64 i64 i1 f32[R,16]"
-    compiled(xetl, tmp_path, f"{FILE}:scale", signature, "--target", "avx2")
+    compiled(xetl, tmp_path, f"{FILE}:scale", SCALE, "--target", "avx2")
     (tmp_path / "main.c").write_text(PRODUCT)
     objects = ["-x", "none", "gemm.o", "scale.o", "-lm", "-o", "program"]
     command = [compile_, *STRICT, *options, "main.c", *objects]
@@ -120,13 +133,54 @@ def test_a_program_without_python(
     assert ran.stdout == "0\n"
 
 
+def test_a_shared_library_by_pkg_config_and_cmake(xetl: Any, tmp_path: Path) -> None:
+    compiler("cc")
+    for words in ((f"{FILE}:gemm", GEMM), (f"{FILE}:scale", SCALE)):
+        name = words[0].rpartition(":")[2]
+        out = tmp_path / f"lib{name}.so"
+        result = xetl("compile", *words, "--target", "avx2", "-o", str(out))
+        assert result.exit_code == 0, result.output
+        (tmp_path / f"lib{name}.h").rename(tmp_path / f"{name}.h")
+        assert "shared" in json.loads(out.with_suffix(".json").read_text())["format"]
+    (tmp_path / "main.c").write_text(PRODUCT)
+    env = {**os.environ, "PKG_CONFIG_PATH": str(tmp_path)}
+    command = f"cc main.c $({compiler('pkg-config')} --cflags --libs gemm scale) -o by"
+    for line in (command, "./by"):
+        subprocess.run(line, shell=True, cwd=tmp_path, env=env, check=True)
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    cmake = compiler("cmake")
+    for line in ([cmake, "-S", ".", "-B", "build"], [cmake, "--build", "build"]):
+        subprocess.run(line, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([str(tmp_path / "build" / "program")], check=True)
+
+
+def test_without_a_linker_a_library_is_refused(
+    xetl: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    out = tmp_path / "k.so"
+    words = (f"{FILE}:scale", SCALE, "--target", "avx2")
+    result = xetl("compile", *words, "-o", str(out))
+    assert result.exit_code == 2
+    assert "write an object: -o k.o" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_gpus_need_no_device(xetl: Any, tmp_path: Path, target: str) -> None:
+    words = (f"{FILE}:gemm", "bf16[M,K] bf16[K,N] f32[M,N]", "--target", target)
+    result = xetl("compile", *words, "-o", str(tmp_path / "gemm.spv"))
+    assert result.exit_code == 0, result.output
+    facts = json.loads((tmp_path / "gemm.json").read_text())
+    assert [each["stored"] for each in facts["arguments"]] == [False, False, True]
+
+
 def test_a_process_of_its_own(shell: Any, tmp_path: Path) -> None:
     out = tmp_path / "gemm.o"
     done = shell("compile", f"{FILE}:gemm", GEMM, "-o", str(out))
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
-        f"wrote {out.with_suffix(suffix)}" for suffix in (".o", ".h", ".json")
-    ]
+    names = ("gemm.o", "gemm.h", "gemm.json", "gemm-config.cmake", "gemm.pc")
+    assert done.stdout.splitlines() == [f"wrote {tmp_path / name}" for name in names]
     assert out.read_bytes().startswith(b"\x7fELF")
 
 
@@ -143,7 +197,9 @@ def test_what_the_json_says(xetl: Any, tmp_path: Path) -> None:
         "dtype": "bf16",
         "rank": 2,
         "dimension_of_stride_1": 1,
+        "stored": False,
     }
+    assert facts["arguments"][2]["stored"]
     assert facts["constants"]["BM"] == "64"
     assert facts["slots"] == {"A": 10, "B": 15, "C": 20}
     assert facts["needs"] == []
@@ -224,6 +280,8 @@ def test_calls_of_a_library_are_listed(xetl: Any, tmp_path: Path) -> None:
         ),
         ([f"{FILE}:gemm", GEMM, "--name", "a-b"], 2, "`a-b` is no name in C"),
         ([f"{FILE}:gemm", "f32[M,K]"], 2, "called without `B`, `C`"),
+        ([f"{FILE}:gemm", GEMM, "--also", "x"], 2, "are for wheels: add --wheel"),
+        ([f"{FILE}:gemm", GEMM, "--target", "avx3"], 2, "did you mean `avx2`?"),
     ],
 )
 def test_wrong_command_lines(

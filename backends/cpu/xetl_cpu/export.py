@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl import __version__
-from xetl.errors import LaunchError
+from xetl.errors import InternalError, LaunchError
 from xetl.export import Export
 from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
@@ -49,7 +49,8 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     text = llvm_text(module, machine)
     uses_tiles = "@llvm.x86.ldtilecfg" in text.replace('"', "")
     code = _object(text, machine, symbol)
-    needed = sorted(build_image(code, [symbol], IMPORTS).imports)
+    image = build_image(code, [symbol], IMPORTS)
+    needed = sorted(image.imports)
     stored = stored_arguments(module)
     facts = {
         "format": "ELF relocatable object, position-independent",
@@ -61,9 +62,43 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
         **_processor(machine),
     }
     header = c_header(name, signature, stored, uses_tiles=uses_tiles)
+    assumptions = [*_ASSUMPTIONS, *_of_target(machine, uses_tiles)]
+    file = f"{name}.{machine.name}.img"
+    variant = {
+        "file": file,
+        "target": machine.name,
+        "features": _processor(machine)["features"],
+        "tiles": uses_tiles,
+    }
     return Export(
-        code, ".o", header, facts, [*_ASSUMPTIONS, *_of_target(machine, uses_tiles)]
+        code,
+        ".o",
+        header,
+        facts,
+        assumptions,
+        stored=stored,
+        variant={} if _calls_xsmm(needed) else variant,
+        wheel_files={file: image.to_bytes(), **_runtime()},
     )
+
+
+def _runtime() -> dict[str, bytes]:
+    """What a wheel launches code with: two files of ours that import no others."""
+    found: dict[str, bytes] = {}
+    for name, line, instead in _COPIED:
+        text = files("xetl_cpu").joinpath(f"{name}.py").read_text("utf-8")
+        if text.count(line) != 1:
+            raise InternalError(f"`{name}.py` does not import what it did: {line}")
+        found[f"_{name}.py"] = text.replace(line, instead).encode()
+    found["_runtime.py"] = found.pop("_shipped.py")
+    return found
+
+
+_COPIED = (
+    ("image", "from xetl.errors import InternalError", "InternalError = RuntimeError"),
+    ("shipped", "from xetl_cpu.image import", "from ._image import"),
+)
+"""Files without the folders, and the line that would need xetl."""
 
 
 def _check(module: ModuleOp, name: str) -> None:

@@ -67,7 +67,8 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
         "device_needs": sorted(facts.needs),
     }
     others = dict(zip(endings[1:], codes[1:]))
-    return Export(codes[0], _SUFFIX, "", described, _ASSUMPTIONS, others)
+    stored = artifact.meta.get("stored", ())
+    return Export(codes[0], _SUFFIX, "", described, _ASSUMPTIONS, others, stored=stored)
 
 
 def _kernel(

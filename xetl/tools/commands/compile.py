@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import re
-from collections.abc import Mapping
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
-from xetl import __version__
-from xetl.export import Export
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 from xetl.tools.output import write_files
+from xetl.tools.shipping.compiled_files import compiled_files
+from xetl.tools.shipping.wheel_files import wheel_files
 
 
 @click.command()
@@ -24,43 +21,66 @@ from xetl.tools.output import write_files
     "-o",
     "--output",
     type=Path,
-    required=True,
-    help="The file for the code; header and JSON are put beside it.",
+    help="The file for the code; the others are put beside it. Of a wheel: a folder.",
 )
-@click.option("--name", help="Of the function; by default the kernel's.")
+@click.option("--name", help="Of the function, by default the kernel's; of a wheel.")
+@click.option("--wheel", "is_wheel", is_flag=True, help="Make a Python wheel instead.")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="'FILE:KERNEL SIGNATURE ...'",
+    help="Of a wheel: one more kernel, in quotes; its signature in quotes within.",
+)
+@click.option(
+    "--grid", help="Of a wheel: the grid, in Python, such as `lambda m: ...`."
+)
+@click.option("--version", default="0.1.0", show_default=True, help="Of a wheel.")
 def command(
     place: str,
     words: tuple[str, ...],
     target: str | None,
     backend: str | None,
-    output: Path,
+    output: Path | None,
     name: str | None,
+    is_wheel: bool,
+    also: tuple[str, ...],
+    grid: str | None,
+    version: str,
 ) -> None:
-    r"""Compile a kernel into files, for programs without Python.
+    r"""Compile a kernel into files, for programs without a compiler or without Python.
 
     \b
     xetl compile gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --target avx2 -o gemm.o
     cc -O2 -fopenmp main.c gemm.o -lm          # main.c includes gemm.h
 
-    For CPUs: a relocatable object, a header with a function that takes the kernel's
-    arguments, and JSON that says all they rely on. For GPUs: SPIR-V and JSON.
+    For CPUs (avx2, avx512, avx512_bf16, amx): a relocatable object, or a shared library
+    if the file ends in .so; a header with a function that takes the kernel's arguments;
+    JSON that says all they rely on; files for CMake and pkg-config. For GPUs (pvc,
+    bmg): SPIR-V, a header and JSON. No device is needed, nor a processor of that kind.
+
+    \b
+    xetl compile gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --wheel -o dist
+    pip install dist/gemm-0.1.0-*.whl
+    python -c "import gemm; gemm.gemm(A, B, C)"
+
+    A wheel needs NumPy alone. Without --target it has code for each kind of CPU, and
+    the best that runs is taken.
     """
     found = asked(place, words, target, backend)
     called = name or _own_name(found.kernel)
     if not re.fullmatch(r"[A-Za-z_]\w*", called, re.ASCII):
         why = f"`{called}` is no name in C; give another with --name"
         raise click.BadParameter(why, param_hint="--name")
-    runtime: Any = importlib.import_module("xetl.runtime.export")
-    export, signature, machine = runtime.export(
-        found.kernel,
-        found.signature,
-        found.constants,
-        name=called,
-        backend=found.backend,
-        target=found.target,
-    )
-    facts = _facts(found, signature, export, called, machine)
-    files = _files(output, export, facts)
+    if is_wheel:
+        kernels = [found, *(_read(each, target, backend) for each in also)]
+        files = wheel_files(kernels, called, version, grid, output or Path())
+    elif also or grid:
+        raise click.UsageError("`--also` and `--grid` are for wheels: add --wheel")
+    elif output is None:
+        why = f"say where the code goes: -o {called}.o, or --wheel for Python"
+        raise click.UsageError(why)
+    else:
+        files = compiled_files(found, output, called)
     write_files(files)
     for path in files:
         click.echo(f"wrote {path}")
@@ -70,52 +90,11 @@ def _own_name(kernel: Any) -> str:
     return getattr(kernel, "name", None) or kernel.__name__
 
 
-def _files(output: Path, export: Export, facts: Mapping[str, Any]) -> dict[Path, bytes]:
-    """What is written where."""
-    output = output if output.suffix else output.with_suffix(export.suffix)
-    text = json.dumps(facts, indent=1) + "\n"
-    found = {output: export.code}
-    for ending, code in export.others.items():
-        found[output.with_suffix(ending)] = code
-    if export.header:
-        found[output.with_suffix(".h")] = export.header.encode()
-    return {**found, output.with_suffix(".json"): text.encode()}
-
-
-def _facts(
-    found: Asked, signature: Signature, export: Export, name: str, target: str
-) -> dict[str, Any]:
-    """Everything the files rely on."""
-    params = signature.params
-    return {
-        "kernel": name,
-        "source": _source(found.kernel),
-        "xetl": __version__,
-        "backend": found.backend,
-        "target": target,
-        "arguments": [_argument(p) for p in params if not isinstance(p, ConstParam)],
-        "constants": {
-            p.name: repr(p.value) for p in params if isinstance(p, ConstParam)
-        },
-        **export.facts,
-        "assumptions": list(export.assumptions),
-    }
-
-
-def _source(kernel: Any) -> str:
-    code = getattr(getattr(kernel, "fn", None), "__code__", None)
-    if code is None:
-        return f"XeTile IR, kernel {kernel.qualified_name}"
-    return f"{code.co_filename}:{code.co_firstlineno}"
-
-
-def _argument(param: ArrayParam | ScalarParam) -> dict[str, Any]:
-    if isinstance(param, ScalarParam):
-        return {"name": param.name, "kind": param.kind}
-    return {
-        "name": param.name,
-        "kind": "array",
-        "dtype": param.dtype.name,
-        "rank": param.rank,
-        "dimension_of_stride_1": param.unit_dim,
-    }
+def _read(words: str, target: str | None, backend: str | None) -> Asked:
+    """A kernel that `--also` names."""
+    try:
+        place, *rest = shlex.split(words)
+    except ValueError as error:  # a quote is open, or there is nothing
+        why = f"`{words}` is not FILE:KERNEL SIGNATURE: {error}"
+        raise click.BadParameter(why, param_hint="--also") from None
+    return asked(place, tuple(rest), target, backend)

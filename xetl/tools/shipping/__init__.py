@@ -1,0 +1,1 @@
+"""What `xetl compile` makes of an export: libraries, build files, Python wheels."""
