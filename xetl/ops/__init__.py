@@ -1,14 +1,31 @@
 """Functions like torch's, on any array a kernel takes, written in the language."""
 
+import sys
+
+from xetl.imports import import_whole
+from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.matrix_product import matmul
-from xetl.ops.normalization import layer_norm, softmax
+from xetl.ops.normalization import layer_norm, rms_norm
 from xetl.ops.prepacking import prepack
+from xetl.ops.softmaxes import log_softmax, softmax
 
 __all__ = [
+    "geglu",
+    "gelu",
     "layer_norm",
+    "log_softmax",
     "matmul",
     "prepack",
+    "relu",
+    "rms_norm",
     "scaled_dot_product_attention",
+    "sigmoid",
+    "silu",
     "softmax",
+    "swiglu",
+    "tanh",
 ]
+
+if "torch" in sys.modules:  # else with the first call that torch must know of
+    import_whole("xetl.ops.torch_library").register()

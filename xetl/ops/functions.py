@@ -43,7 +43,17 @@ def common_dtype(function: str, operands: Mapping[str, Numbers]) -> DType:
     Raises:
         LaunchError: they differ, or are no floats.
     """
-    dtypes = {name: dtype_of(x, name) for name, x in operands.items()}
+    return common_dtype_of(
+        function, {name: dtype_of(x, name) for name, x in operands.items()}
+    )
+
+
+def common_dtype_of(function: str, dtypes: Mapping[str, DType]) -> DType:
+    """The same for dtypes.
+
+    Raises:
+        LaunchError: they differ, or are no floats.
+    """
     first = next(iter(dtypes.values()))
     if first not in SUMS or any(dtype != first for dtype in dtypes.values()):
         given = ", ".join(f"{name} of {dtype}" for name, dtype in dtypes.items())

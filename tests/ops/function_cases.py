@@ -1,0 +1,83 @@
+"""The functions that are tested against torch, with arguments for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from xetl import ops
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function and arguments.
+
+    Attributes:
+        name: of the operator, and of the test.
+        make: gives tensors of a dtype; those that require a gradient first.
+        options: the other arguments of both.
+        like: torch's function; None: the one of that name.
+        smooth: how many of the tensors have derivatives.
+    """
+
+    name: str
+    make: Callable[[Any], tuple[Any, ...]]
+    options: tuple[Any, ...] = ()
+    like: Callable[..., Any] | None = None
+    smooth: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.options or ''}"
+
+    @property
+    def ours(self) -> Callable[..., Any]:
+        """The function of `xetl.ops`."""
+        function = getattr(ops, self.name)
+        return lambda *tensors: function(*tensors, *self.options)
+
+    @property
+    def theirs(self) -> Callable[..., Any]:
+        """That of torch."""
+        like = self.like or getattr(F, self.name, None) or getattr(torch, self.name)
+        return lambda *tensors: like(*tensors, *self.options)
+
+
+def normal(*shape: int, seed: int = 0) -> Callable[[Any], Any]:
+    """Gives a tensor of a dtype."""
+    values = torch.randn(
+        shape, generator=torch.Generator().manual_seed(seed + sum(shape))
+    )
+    return lambda dtype: values.to(dtype, copy=True)
+
+
+def tensors(*makers: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Gives them all."""
+    return lambda dtype: tuple(make(dtype) for make in makers)
+
+
+X, Y = normal(4, 6, 18), normal(4, 6, 18, seed=1)
+ROW, SHIFT = normal(18), normal(18, seed=1)
+
+
+def _layer_norm(x: Any, w: Any, b: Any, *rest: Any) -> Any:
+    return F.layer_norm(x, (18,), w, b, *rest)
+
+
+CASES = [
+    *(Case(name, tensors(X)) for name in ("relu", "gelu", "silu", "sigmoid", "tanh")),
+    Case("gelu", tensors(X), ("tanh",), lambda x, how: F.gelu(x, approximate=how)),
+    Case("swiglu", tensors(X, Y), (), lambda x, y: F.silu(x) * y, 2),
+    Case("geglu", tensors(X, Y), (), lambda x, y: F.gelu(x) * y, 2),
+    *(Case("softmax", tensors(X), (dim,)) for dim in (-1, 1)),
+    Case("log_softmax", tensors(X), (0,)),
+    Case("log_softmax", tensors(normal(18)), (-1,)),
+    Case("layer_norm", tensors(X), ((18,),)),
+    Case("layer_norm", tensors(X), ((6, 18),)),
+    Case("layer_norm", tensors(X, ROW, SHIFT), (), _layer_norm, 3),
+    Case("rms_norm", tensors(X), ((18,),)),
+    Case("rms_norm", tensors(X), ((6, 18), None, 1e-3)),
+]

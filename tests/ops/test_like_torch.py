@@ -1,0 +1,204 @@
+"""Functions of `xetl.ops` against torch's of the same name: values and derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.ops.function_cases import CASES, Case  # noqa: E402
+from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
+
+BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2.0**-6}
+each_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def close(found: Any, wanted: Any, bound: float) -> None:
+    assert found.shape == wanted.shape
+    assert found.dtype == wanted.dtype
+    if found.dtype.is_floating_point:
+        scale = max(1.0, wanted.detach().abs().max().item()) if wanted.numel() else 1.0
+        torch.testing.assert_close(found, wanted, rtol=bound, atol=bound * scale)
+    else:
+        assert torch.equal(found, wanted)
+
+
+def as_tuple(found: Any) -> tuple[Any, ...]:
+    return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+
+
+@each_case
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_values_and_derivatives(case: Case, dtype: Any) -> None:
+    ours, theirs = case.make(dtype), case.make(dtype)
+    for each in (*ours[: case.smooth], *theirs[: case.smooth]):
+        each.requires_grad_()
+    found, wanted = as_tuple(case.ours(*ours)), as_tuple(case.theirs(*theirs))
+    assert len(found) == len(wanted)
+    for one, two in zip(found, wanted):
+        close(one, two, BOUNDS[dtype])
+    if not case.smooth:
+        return
+    weights = torch.randn(found[0].shape, generator=torch.Generator().manual_seed(1))
+    found[0].backward(weights.to(dtype))
+    wanted[0].backward(weights.to(dtype))
+    for one, two in zip(ours[: case.smooth], theirs):
+        close(one.grad, two.grad, 4 * BOUNDS[dtype])
+
+
+@each_case
+def test_arrays_of_numpy_and_out(case: Case) -> None:
+    given = case.make(torch.float32)
+    wanted = as_tuple(case.theirs(*given))
+    arrays = [each.numpy() for each in given]
+    function = getattr(ops, case.name)
+    found = function(*arrays, *case.options)
+    for one, two in zip(found if len(wanted) > 1 else (found,), wanted):
+        assert isinstance(one, np.ndarray)
+        close(torch.from_numpy(one), two, 1e-5)
+    places = [torch.empty_like(each) for each in wanted]
+    out = places[0] if len(wanted) == 1 else tuple(places)
+    given_back = function(*given, *case.options, out=out)
+    assert given_back is out or tuple(given_back) == out
+    for one, two in zip(places, wanted):
+        close(one, two, 1e-5)
+        assert one._version == 1
+
+
+@each_case
+def test_strided_operands(case: Case) -> None:
+    """Every second element, and dimensions in another order."""
+    plain = case.make(torch.float32)
+    wanted = as_tuple(case.theirs(*plain))
+    for strided in (_every_second, _turned):
+        found = as_tuple(case.ours(*map(strided, plain)))
+        for one, two in zip(found, wanted):
+            close(one, two, 1e-5)
+
+
+def _every_second(x: Any) -> Any:
+    return torch.stack([x, x + 1], -1).flatten(-2)[..., ::2] if x.ndim else x
+
+
+def _turned(x: Any) -> Any:
+    dims = tuple(reversed(range(x.ndim)))
+    return x.permute(dims).contiguous().permute(dims)
+
+
+@each_case
+def test_gradcheck(case: Case) -> None:
+    if not case.smooth:
+        return
+    given = case.make(torch.float64)
+    for each in given[: case.smooth]:
+        each.requires_grad_()
+    assert torch.autograd.gradcheck(case.ours, given, fast_mode=True)
+
+
+@each_case
+def test_opcheck(case: Case) -> None:
+    given = case.make(torch.float32)
+    for each in given[: case.smooth]:
+        each.requires_grad_()
+    torch._dynamo.reset()
+
+    def called(*tensors: Any) -> Any:
+        return case.ours(*tensors)
+
+    compiled = torch.compile(called, fullgraph=True, backend="aot_eager")
+    for one, two in zip(as_tuple(compiled(*given)), as_tuple(case.ours(*given))):
+        close(one, two, 1e-6)
+    for operator, args in _operators(case, given):
+        torch.library.opcheck(operator, args)
+
+
+def _operators(case: Case, given: Any) -> list[Any]:
+    """The operator of torch, where a call is a call of it."""
+    operator = getattr(torch.ops.xetl, case.name, None)
+    if operator is None or case.like is not None:
+        return []
+    return [(operator.default, (*given, *case.options))]
+
+
+def test_a_second_derivative_is_refused_by_name() -> None:
+    x = torch.randn(3, 16, requires_grad=True)
+    (first,) = torch.autograd.grad(ops.silu(x).sum(), x, create_graph=True)
+    with pytest.raises(LaunchError, match="`silu` twice") as caught:
+        first.sum().backward()
+    assert caught.value.code == "X0838"
+
+
+def test_out_with_a_gradient_is_refused() -> None:
+    x = torch.randn(3, 16, requires_grad=True)
+    with pytest.raises(LaunchError) as caught:
+        ops.softmax(x, out=torch.empty(3, 16))
+    assert caught.value.code == "X0838"
+    assert caught.value.file == __file__
+    with torch.no_grad():
+        ops.softmax(x, out=torch.empty(3, 16))
+
+
+def test_older_forms_of_calls() -> None:
+    x, w, b = torch.randn(3, 18), torch.randn(18), torch.randn(18)
+    out = torch.empty(3, 18)
+    assert ops.softmax(x, out) is out
+    assert torch.equal(ops.softmax(x=x), out)
+    wanted = torch.nn.functional.layer_norm(x, (18,), w, b, 1e-3)
+    for found in (
+        ops.layer_norm(x, w, b, 1e-3),
+        ops.layer_norm(x, w, bias=b, eps=1e-3),
+        ops.layer_norm(x, weight=w, bias=b, eps=1e-3),
+        ops.layer_norm(x, 18, w, b, 1e-3),
+    ):
+        close(found, wanted, 1e-5)
+    close(
+        ops.layer_norm(x, None, b),
+        torch.nn.functional.layer_norm(x, (18,), None, b),
+        1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda x: ops.softmax(x, 2), "X0827"),
+        (lambda x: ops.relu(x.int()), "X0828"),
+        (lambda x: ops.gelu(x, "erf"), "X0829"),
+        (lambda x: ops.swiglu(x, x[:2]), "X0827"),
+        (lambda x: ops.swiglu(x, x.double()), "X0828"),
+        (lambda x: ops.layer_norm(x, (17,)), "X0827"),
+        (lambda x: ops.relu(x, out=torch.empty(3, 17)), "X0827"),
+        (lambda x: ops.relu(x.to("meta")), "X0813"),
+    ],
+)
+def test_wrong_calls(call: Any, code: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        call(torch.ones(3, 18))
+    assert caught.value.code == code
+    assert caught.value.file == __file__
+
+
+def test_calls_that_python_would_refuse() -> None:
+    x = np.ones((3, 4), np.float32)
+    for wrong in (
+        lambda: ops.relu(),
+        lambda: ops.relu(x, 1, 2),
+        lambda: ops.softmax(x, dims=1),
+        lambda: ops.relu(x, input=x),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_numbers_of_no_dimension_and_no_elements() -> None:
+    assert ops.relu(torch.tensor(-2.0)).item() == 0
+    assert ops.relu(np.array(2.0, np.float32)).shape == ()
+    assert ops.gelu(torch.empty(0, 3)).shape == (0, 3)
+    x = torch.empty(0, 18, requires_grad=True)
+    w = torch.ones(18, requires_grad=True)
+    ops.layer_norm(x, (18,), w).sum().backward()
+    assert torch.equal(w.grad, torch.zeros(18))

@@ -1,0 +1,269 @@
+"""Activations and gated products, element by element.
+
+Source: torch.nn.functional; Shazeer, "GLU Variants Improve Transformer",
+arXiv 2002.05202.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.ops.declare import ArrayLike, Call, Context, Operand, function, result
+from xetl.ops.product import ACTIVATIONS, matrix
+from xetl.ops.product import gelu as exact_gelu
+from xetl.ops.product import silu as silu_of
+from xetl.ops.views import elements, floats, same_shapes, sums_of
+from xetl.xetile import Array, Vector, constexpr
+
+_SQRT_2_PI = 0.7978845608028654
+_SQRT_HALF = 0.7071067811865476
+_DENSITY = 0.3989422804014327
+
+
+@xetile.kernel
+def each_element(
+    x: Array,
+    y: Array | None,
+    z: Array | None,
+    out: Array,
+    other: Array | None,
+    F: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = F(x)``, ``F(x, y)``, or of three for ``out`` and ``other``."""
+    first, row = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    number = xetile.program_id(2)
+
+    def load(array: Array) -> Vector:
+        tile = xetile.init_tile(matrix(array, number), [row, first], (1, WIDTH))
+        return xetile.load_tile(tile).to(ACC)
+
+    def store(value: Vector, array: Array) -> None:
+        tile = xetile.init_tile(matrix(array, number), [row, first], (1, WIDTH))
+        xetile.store_tile(value.to(array.dtype), tile)
+
+    if y is None:
+        store(F(load(x)), out)
+    elif z is None:
+        store(F(load(x), load(y)), out)
+    elif other is None:
+        store(F(load(x), load(y), load(z)), out)
+    else:
+        one, two = F(load(x), load(y), load(z))
+        store(one, out)
+        store(two, other)
+
+
+@xetile.function
+def tanh_gelu(v: Vector) -> Vector:
+    """The approximation with tanh."""
+    return 0.5 * v * (1.0 + xetile.tanh(_SQRT_2_PI * (v + 0.044715 * v * v * v)))
+
+
+@xetile.function
+def swish_product(a: Vector, b: Vector) -> Vector:
+    """``silu(a) * b``."""
+    return silu_of(a) * b
+
+
+@xetile.function
+def gelu_product(a: Vector, b: Vector) -> Vector:
+    """``gelu(a) * b``."""
+    return exact_gelu(a) * b
+
+
+@xetile.function
+def relu_slope(grad: Vector, v: Vector) -> Vector:
+    """0 below 0 and at 0."""
+    return xetile.where(v > 0, grad, 0.0)
+
+
+@xetile.function
+def sigmoid_slope(grad: Vector, y: Vector) -> Vector:
+    """Of the result: ``y * (1 - y)``."""
+    return grad * y * (1.0 - y)
+
+
+@xetile.function
+def tanh_slope(grad: Vector, y: Vector) -> Vector:
+    """Of the result: ``1 - y * y``."""
+    return grad * (1.0 - y * y)
+
+
+@xetile.function
+def silu_slope(grad: Vector, v: Vector) -> Vector:
+    """``s + v * s * (1 - s)`` with ``s = sigmoid(v)``."""
+    s = xetile.sigmoid(v)
+    return grad * (s + v * s * (1.0 - s))
+
+
+@xetile.function
+def gelu_slope(grad: Vector, v: Vector) -> Vector:
+    """The normal distribution, and v times its density."""
+    below = 0.5 * (1.0 + xetile.erf(_SQRT_HALF * v))
+    return grad * (below + v * _DENSITY * xetile.exp(-0.5 * v * v))
+
+
+@xetile.function
+def tanh_gelu_slope(grad: Vector, v: Vector) -> Vector:
+    """Of `tanh_gelu`."""
+    t = xetile.tanh(_SQRT_2_PI * (v + 0.044715 * v * v * v))
+    inner = _SQRT_2_PI * (1.0 + 0.134145 * v * v)
+    return grad * (0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * inner)
+
+
+@xetile.function
+def swish_product_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    return silu_slope(grad * b, a), grad * silu_of(a)
+
+
+@xetile.function
+def gelu_product_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    return gelu_slope(grad * b, a), grad * exact_gelu(a)
+
+
+_SLOPES = {
+    "relu": relu_slope,
+    "gelu": gelu_slope,
+    "gelu_tanh": tanh_gelu_slope,
+    "silu": silu_slope,
+    "sigmoid": sigmoid_slope,
+    "tanh": tanh_slope,
+    "swiglu": swish_product_slopes,
+    "geglu": gelu_product_slopes,
+}
+"""Derivatives times the gradient that comes in."""
+
+
+def _each(name: str, f: object, *operands: Operand) -> Call:
+    same_shapes(name, *operands)
+    dtype = floats(name, *operands)
+    inputs = (*operands, None, None)[:3]
+    constants = (f, sums_of(dtype))
+    return Call(
+        (result(operands[0].shape, dtype),),
+        lambda made: [elements(each_element, (*inputs, *made, None), constants)],
+    )
+
+
+@function()
+def activation_backward(grad: ArrayLike, input: ArrayLike, which: str) -> Any:
+    """The gradient by the input; ``input`` is the result for sigmoid and tanh."""
+    return _each(which, _SLOPES[which], grad, input)
+
+
+@function(results=2)
+def gated_backward(
+    grad: ArrayLike, input: ArrayLike, other: ArrayLike, which: str
+) -> Any:
+    """The gradients by both factors."""
+    same_shapes(which, grad, input, other)
+    dtype = floats(which, grad, input, other)
+    constants = (_SLOPES[which], sums_of(dtype))
+    operands = (grad, input, other)
+    return Call(
+        (result(input.shape, dtype), result(input.shape, dtype)),
+        lambda made: [elements(each_element, (*operands, *made), constants)],
+    )
+
+
+def _slope(which: str) -> Any:
+    def backward(context: Context, grad: Any) -> Mapping[str, Any]:
+        return {"input": activation_backward(grad, context.saved[0], which)}
+
+    return backward
+
+
+@function(backward=_slope("relu"), saves=["result"])
+def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
+    """``max(input, 0)``, element by element; NaN stays.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+            memory of a device (USM), anything with ``__dlpack__``.
+        out: where the result goes: shape of ``input``, any float dtype. It may be
+            ``input``, but not share memory with it otherwise.
+
+    Returns:
+        ``out``, or a new array of the library and the dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    return _each("relu", ACTIVATIONS["relu"], input)
+
+
+def _gelu_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    which = "gelu" if context.options["approximate"] == "none" else "gelu_tanh"
+    return {"input": activation_backward(grad, context.saved[0], which)}
+
+
+@function(backward=_gelu_backward, saves=["input"])
+def gelu(input: ArrayLike, approximate: str = "none", *, out: ArrayLike = None) -> Any:
+    """``0.5 * x * (1 + erf(x / sqrt(2)))``; shapes, dtypes and errors as `relu`.
+
+    Args:
+        input: any shape.
+        approximate: ``"none"``, or ``"tanh"`` for
+            ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+        out: see `relu`.
+    """
+    if approximate not in ("none", "tanh"):
+        raise LaunchError(
+            f"`gelu` knows no approximation {approximate!r}",
+            code="X0829",
+            help='`approximate` is "none" or "tanh"',
+        )
+    return _each("gelu", exact_gelu if approximate == "none" else tanh_gelu, input)
+
+
+@function(backward=_slope("silu"), saves=["input"])
+def silu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
+    """``x * sigmoid(x)``; shapes, dtypes and errors as `relu`."""
+    return _each("silu", ACTIVATIONS["silu"], input)
+
+
+@function(backward=_slope("sigmoid"), saves=["result"])
+def sigmoid(input: ArrayLike, *, out: ArrayLike = None) -> Any:
+    """``1 / (1 + exp(-x))``; shapes, dtypes and errors as `relu`."""
+    return _each("sigmoid", ACTIVATIONS["sigmoid"], input)
+
+
+@function(backward=_slope("tanh"), saves=["result"])
+def tanh(input: ArrayLike, *, out: ArrayLike = None) -> Any:
+    """The hyperbolic tangent; shapes, dtypes and errors as `relu`."""
+    return _each("tanh", ACTIVATIONS["tanh"], input)
+
+
+def _gated(which: str) -> Any:
+    def backward(context: Context, grad: Any) -> Mapping[str, Any]:
+        a, b = context.saved
+        by_input, by_other = gated_backward(grad, a, b, which)
+        return {"input": by_input, "other": by_other}
+
+    return backward
+
+
+@function(backward=_gated("swiglu"), saves=["input", "other"])
+def swiglu(input: ArrayLike, other: ArrayLike, *, out: ArrayLike = None) -> Any:
+    """``silu(input) * other``; shapes, dtypes and errors as `relu`.
+
+    Args:
+        input: the gate, of any shape.
+        other: shape and dtype of ``input``; for one array with both halves pass
+            ``*x.chunk(2, -1)``.
+        out: see `relu`.
+    """
+    return _each("swiglu", swish_product, input, other)
+
+
+@function(backward=_gated("geglu"), saves=["input", "other"])
+def geglu(input: ArrayLike, other: ArrayLike, *, out: ArrayLike = None) -> Any:
+    """``gelu(input) * other`` with the exact gelu; arguments as of `swiglu`."""
+    return _each("geglu", gelu_product, input, other)

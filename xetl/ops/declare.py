@@ -1,0 +1,404 @@
+"""One declaration for each function of `xetl.ops`.
+
+A *rule* is a Python function with the signature of torch's function. It sees operands
+(shape and dtype), refuses what does not fit, and says which results there are and which
+launches compute them. `function` makes the public function of it: any array in, the
+same kind out, ``out=``, derivatives, and an operator of torch (`torch_library`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, cast
+
+import numpy as np
+
+from xetl.errors import LaunchError, XetlError
+from xetl.language.dtypes import DType
+from xetl.ops.calls import Launch, Plans, kind
+from xetl.ops.functions import SUMS, wrong_shape
+from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.rules import Shape
+from xetl.runtime.call_site import at_caller
+from xetl.runtime.tensors import note_written
+
+P = ParamSpec("P")
+
+ArrayLike: TypeAlias = Any
+"""An array of any library; the annotation tells arrays from options."""
+Number: TypeAlias = float
+"""A number that kernels get when they run, so that any is computed by the same code."""
+DTypeLike: TypeAlias = Any
+"""A dtype of NumPy, torch or xetl, or its name."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array as a rule sees it.
+
+    Attributes:
+        name: what an error calls it.
+        shape: its extents; symbols of torch where torch asks for shapes.
+        dtype: of its elements.
+        array: the elements, of rank 1 at least; None where torch asks for shapes.
+        is_new: whether the function makes it, so that it is contiguous.
+    """
+
+    name: str
+    shape: Shape
+    dtype: DType
+    array: Numbers | None = None
+    is_new: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A launch of a function.
+
+    Attributes:
+        launch: of the arrays.
+        operands: inputs, results and temporary arrays in the order of the launch.
+        numbers: what the kernel takes behind them.
+    """
+
+    launch: Launch
+    operands: Sequence[Operand | None]
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a rule gives.
+
+    Attributes:
+        results: shape and dtype of each.
+        steps: gives the launches (None: nothing is to be done); is asked where the
+            elements are there.
+        temporary: what steps hand to one another.
+    """
+
+    results: tuple[Operand, ...]
+    steps: Callable[[Sequence[Operand]], Sequence[Step | None]]
+    temporary: tuple[Operand, ...] = ()
+
+
+def temporary(shape: Shape, dtype: DType) -> Operand:
+    """What one launch hands to the next."""
+    return Operand("temporary", shape, dtype, np.empty(shape, dtype.numpy), True)
+
+
+def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
+    """A result that does not exist yet."""
+    return Operand(name, shape, dtype)
+
+
+@dataclass
+class _Plan:
+    """How calls of one kind are done: launches, and which of the arrays each takes."""
+
+    results: tuple[Operand, ...]
+    temporary: tuple[Operand, ...]
+    steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
+
+
+@dataclass
+class Context:
+    """What a derivative is computed from.
+
+    Attributes:
+        saved: the inputs and results that the declaration names.
+        options: the other arguments by name.
+        needs: whether the derivative by an argument is wanted, by name.
+        dtypes: of the arrays, as torch names them, by name.
+        shapes: of the arrays, by name.
+    """
+
+    saved: tuple[Any, ...]
+    options: Mapping[str, Any]
+    needs: Mapping[str, bool]
+    dtypes: Mapping[str, Any]
+    shapes: Mapping[str, Any]
+
+
+Backward: TypeAlias = Callable[..., Mapping[str, Any]]
+"""``backward(context, *gradients)`` gives the derivative by each argument it names."""
+
+FUNCTIONS: dict[str, Function] = {}
+"""All that are declared, by name."""
+
+
+@dataclass
+class Function:
+    """A declared function.
+
+    Attributes:
+        name: also of the operator of torch, ``xetl::name``.
+        rule: see the module.
+        results: how many there are.
+        backward: its derivative; None: torch is told by name that there is none.
+        saves: names of the inputs, and ``result``, that the derivative needs.
+        aliases: older names of arguments.
+        adapt: puts arguments of older calls in their places.
+    """
+
+    name: str
+    rule: Callable[..., Call]
+    results: int = 1
+    backward: Backward | None = None
+    saves: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    adapt: Callable[[list[Any]], None] | None = None
+
+    def __post_init__(self) -> None:
+        parameters = dict(inspect.signature(self.rule).parameters)
+        self.parameters = [p for name, p in parameters.items() if name != "out"]
+        self.names = [p.name for p in self.parameters]
+        kinds = [str(p.annotation).partition(" |")[0] for p in self.parameters]
+        self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
+        self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
+        self.lists = [i for i, each in enumerate(kinds) if each == "Dims"]
+        varying = {*self.arrays, *self.numbers}
+        self.options = [i for i in range(len(kinds)) if i not in varying]
+        self.places = {name: i for i, name in enumerate([*self.names, "out"])}
+        self.places |= {old: self.places[new] for old, new in self.aliases.items()}
+        missing = inspect.Parameter.empty
+        self.defaults = [p.default for p in self.parameters]
+        self.needed = sum(each is missing for each in self.defaults)
+        self.plans = Plans[_Plan]()
+
+    def complete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """All arguments in order, ``out`` last.
+
+        Raises:
+            TypeError: as Python does for a call that does not fit.
+        """
+        count = len(args)
+        if count > len(self.names) + 1:
+            raise TypeError(f"`{self.name}` takes at most {len(self.names)} arguments")
+        values = [*args, *self.defaults[count:]]
+        if count <= len(self.names):
+            values.append(None)
+        for name, value in kwargs.items():
+            place = self.places.get(name)
+            if place is None or place < count:
+                problem = "has no argument" if place is None else "was given twice"
+                raise TypeError(f"`{self.name}` {problem} `{name}`")
+            values[place] = value
+        for i in self.lists:
+            if isinstance(values[i], list):
+                values[i] = tuple(values[i])
+        for i in range(count, self.needed):
+            if values[i] is inspect.Parameter.empty:
+                raise TypeError(f"`{self.name}` needs the argument `{self.names[i]}`")
+        if self.adapt is not None:
+            self.adapt(values)
+        return values
+
+    def call(self, values: list[Any]) -> Any:
+        """Compute the function.
+
+        Args:
+            values: all arguments in order, ``out`` last.
+
+        Raises:
+            LaunchError: they do not fit.
+        """
+        if "torch" in sys.modules:
+            from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
+
+            if torch_calls.is_recorded(self, values):
+                return torch_calls.recorded(self, values)
+        return self.compute(values)
+
+    def compute(self, values: list[Any]) -> Any:
+        """The same without a trace for derivatives."""
+        outs = self._outs(values[-1])
+        given = [values[i] for i in self.arrays]
+        arrays = [
+            None if each is None else _elements(each, self.names[i])
+            for i, each in zip(self.arrays, given)
+        ]
+        places = [None if each is None else _elements(each, "out") for each in outs]
+        options = [values[i] for i in self.options]
+        shapes = [getattr(each, "shape", None) == () for each in (*given, *outs)]
+        key = (*map(kind, arrays), *map(kind, places), *shapes, *options)
+        plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
+        made = [
+            new_result(given[0], spec.shape or (1,), spec.dtype) if out is None else out
+            for spec, out in zip(plan.results, outs)
+        ]
+        if plan.steps:
+            self._launch(plan, values, arrays, made, places)
+        found = tuple(
+            each.reshape(()) if out is None and not spec.shape else each
+            for each, out, spec in zip(made, outs, plan.results)
+        )
+        note_written([out for out in outs if out is not None])
+        return found[0] if self.results == 1 else found
+
+    def _launch(
+        self,
+        plan: _Plan,
+        values: Sequence[Any],
+        arrays: Sequence[Numbers | None],
+        made: Sequence[Any],
+        places: Sequence[Numbers | None],
+    ) -> None:
+        like = values[self.arrays[0]]
+        memory = [
+            *arrays,
+            *(as_numpy(m, "out") if p is None else p for m, p in zip(made, places)),
+        ]
+        for spec in plan.temporary:
+            memory.append(as_numpy(new_result(like, spec.shape, spec.dtype), "out"))
+        numbers = [float(values[i]) for i in self.numbers]
+        for launch, where, fixed in plan.steps:
+            taken = [None if i is None else memory[i] for i in where]
+            launch.run(taken, *fixed, *numbers)
+
+    def _outs(self, out: Any) -> tuple[Any, ...]:
+        if out is None:
+            return (None,) * self.results
+        outs: tuple[Any, ...] = tuple(out) if self.results > 1 else (out,)
+        if len(outs) != self.results:
+            problem = f"`out` has {len(outs)} arrays, but there are {self.results}"
+            raise wrong_shape(self.name, problem, "pass one array for each result")
+        return outs
+
+    def _plan(
+        self,
+        values: Sequence[Any],
+        arrays: Sequence[Numbers | None],
+        places: Sequence[Numbers | None],
+    ) -> _Plan:
+        inputs: list[Operand | None] = []
+        filled = list(values[:-1])
+        for i, array in zip(self.arrays, arrays):
+            filled[i] = None if array is None else self._operand(i, values[i], array)
+            inputs.append(filled[i])
+        call = self.rule(*filled)
+        results = [
+            self._place(spec, place, out)
+            for spec, place, out in zip(call.results, places, self._outs(values[-1]))
+        ]
+        if all(0 in spec.shape for spec in results):
+            return _Plan(call.results, (), [])
+        known = [*inputs, *results]
+        fixed = len(known)
+        steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]] = []
+        for step in call.steps(results):
+            if step is not None:
+                where = tuple(_position(each, known) for each in step.operands)
+                steps.append((step.launch, where, step.numbers))
+        return _Plan(call.results, tuple(cast("list[Operand]", known[fixed:])), steps)
+
+    def _operand(self, i: int, given: Any, array: Numbers) -> Operand:
+        shape = tuple(given.shape) if hasattr(given, "shape") else array.shape
+        name = self.names[i]
+        return Operand(name, shape, dtype_of(array, name), array)
+
+    def _place(self, spec: Operand, place: Numbers | None, out: Any) -> Operand:
+        """The result as steps see it.
+
+        Raises:
+            LaunchError: the place that the user gave does not fit.
+        """
+        if place is None:
+            empty = np.empty(spec.shape or (1,), spec.dtype.numpy)
+            return Operand(spec.name, spec.shape, spec.dtype, empty, True)
+        if tuple(out.shape) != spec.shape:
+            problem = f"`out` is {tuple(out.shape)}, but the result is {spec.shape}"
+            raise wrong_shape(self.name, problem, "pass an array of that shape")
+        dtype = dtype_of(place, "out")
+        if dtype != spec.dtype and not (dtype in SUMS and spec.dtype in SUMS):
+            allowed = ", ".join(map(str, SUMS if spec.dtype in SUMS else [spec.dtype]))
+            raise LaunchError(
+                f"`{self.name}` cannot give its result as {dtype}",
+                code="X0828",
+                help=f"the dtypes of `out` are {allowed}",
+            )
+        return Operand("out", spec.shape, dtype, place)
+
+
+def function(
+    results: int = 1,
+    backward: Backward | None = None,
+    saves: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    adapt: Callable[[list[Any]], None] | None = None,
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """Declare a function by its rule; see `Function` for the arguments."""
+
+    def declare(rule: Callable[P, Any]) -> Callable[P, Any]:
+        declared = Function(
+            rule.__name__.lstrip("_"),
+            rule,
+            results,
+            backward,
+            tuple(saves),
+            aliases or {},
+            adapt,
+        )
+        FUNCTIONS[declared.name] = declared
+
+        @wraps(rule)
+        def called(*args: P.args, **kwargs: P.kwargs) -> Any:
+            values = declared.complete(args, kwargs)
+            if is_traced():
+                from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
+
+                return torch_calls.traced(declared, values)
+            try:
+                return declared.call(values)
+            except XetlError as error:
+                raise at_caller(error) from None
+
+        return called
+
+    return declare
+
+
+def is_traced() -> bool:
+    """Whether torch.compile reads the code of the caller, which must not be computed.
+
+    The attribute lets torch ask while it reads, and takes the answer as a constant.
+    """
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if torch._guards.TracingContext.try_get() is None:
+        return False
+    from xetl.ops import torch_library  # noqa: PLC0415 - only with torch
+
+    torch_library.register()
+    return True
+
+
+is_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _elements(given: Any, name: str) -> Numbers:
+    """The elements of an array, of rank 1 at least."""
+    if getattr(given, "shape", None) == ():
+        given = given.reshape(1)
+    return as_numpy(given, name)
+
+
+def _position(operand: Operand | None, known: list[Operand | None]) -> int | None:
+    """Where an operand is among all; what is not known yet is put behind them."""
+    if operand is None:
+        return None
+    for i, each in enumerate(known):
+        if each is operand:
+            return i
+    known.append(operand)
+    return len(known) - 1

@@ -1,0 +1,178 @@
+"""``xetl.ops.softmax`` and ``xetl.ops.log_softmax``: one row to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xetl import xetile
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    function,
+    result,
+)
+from xetl.ops.product import matrix
+from xetl.ops.views import (
+    as_dtype,
+    columns_of,
+    find_dim,
+    floats,
+    row_view,
+    rows,
+    same_shapes,
+    sums_of,
+    width_of,
+)
+from xetl.runtime.kernel import Kernel
+from xetl.xetile import Array, constexpr
+
+
+@xetile.kernel
+def softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None:
+    """``out = exp(x - max(x)) / sum(exp(x - max(x)))`` in each row.
+
+    Args:
+        x: (..., m, n).
+        out: as ``x``.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a tile, n or more.
+    """
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
+    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    e = xetile.exp(v - v.max(1, keepdims=True))
+    y = e / e.sum(1, keepdims=True)
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
+    xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def log_softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None:
+    """``out = x - max(x) - log(sum(exp(x - max(x))))`` in each row."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
+    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    v = v - v.max(1, keepdims=True)
+    y = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
+    xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def softmax_backward_rows(
+    grad: Array,
+    y: Array,
+    out: Array,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``y * (grad - sum(grad * y))``; of log_softmax ``grad - exp(y) * sum(grad)``."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    tile = xetile.init_tile(matrix(grad, number), [row, 0], (1, WIDTH))
+    g = xetile.load_tile(tile).to(ACC)
+    tile = xetile.init_tile(matrix(y, number), [row, 0], (1, WIDTH))
+    p = xetile.load_tile(tile).to(ACC)
+    if IS_LOG:
+        d = g - xetile.exp(p) * g.sum(1, keepdims=True)
+    else:
+        d = p * (g - (g * p).sum(1, keepdims=True))
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
+    xetile.store_tile(d.to(out.dtype), to)
+
+
+def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
+    known = floats(name, x)
+    wanted = as_dtype(dtype, known)
+    dim = find_dim(name, x, dim)
+    view = row_view(x.ndim, dim)
+
+    def steps(made: Any) -> Any:
+        constants = (sums_of(known, wanted), width_of(columns_of(x.shape, dim)))
+        return [rows(kernel, (x, *made), (view, view), constants)]
+
+    return Call((result(x.shape, wanted),), steps)
+
+
+@function()
+def softmax_backward(
+    grad: ArrayLike, input: ArrayLike, dim: int, is_log: bool, dtype: DTypeLike
+) -> Any:
+    """The gradient by the input, in ``dtype``; ``input`` is the result."""
+    same_shapes("softmax", input, grad)
+    dim = find_dim("softmax", input, dim)
+    view = row_view(input.ndim, dim)
+    wanted = as_dtype(dtype, input.dtype)
+
+    def steps(made: Any) -> Any:
+        width = width_of(columns_of(input.shape, dim))
+        constants = (is_log, sums_of(input.dtype, wanted), width)
+        operands = (grad, input, *made)
+        return [rows(softmax_backward_rows, operands, (view,) * 3, constants)]
+
+    return Call((result(input.shape, wanted),), steps)
+
+
+def _backward(is_log: bool) -> Any:
+    def backward(context: Context, grad: Any) -> Mapping[str, Any]:
+        y, dim = context.saved[0], context.options["dim"]
+        return {
+            "input": softmax_backward(grad, y, dim, is_log, context.dtypes["input"])
+        }
+
+    return backward
+
+
+def _out_second(values: list[Any]) -> None:
+    """``softmax(x, out)`` was how it could be called."""
+    if hasattr(values[1], "shape"):
+        values[1], values[-1] = -1, values[1]
+
+
+@function(
+    backward=_backward(False),
+    saves=["result"],
+    aliases={"x": "input"},
+    adapt=_out_second,
+)
+def softmax(
+    input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
+) -> Any:
+    """``exp(x) / sum(exp(x))`` along a dimension, without overflow.
+
+    Computed in f32 (f64 for f64) and rounded once.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+            memory of a device (USM), anything with ``__dlpack__``.
+        dim: the dimension.
+        dtype: of the result; None: that of ``input``.
+        out: where the result goes: shape of ``input``, any float dtype. It may be
+            ``input``, but not share memory with it otherwise.
+
+    Returns:
+        ``out``, or a new array of the library of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` overlaps
+            ``input`` (X0807), is read-only (X0806), or a gradient is required (X0838).
+
+    >>> softmax(np.zeros((1, 4), np.float32)).tolist()
+    [[0.25, 0.25, 0.25, 0.25]]
+    """
+    return _along("softmax", softmax_rows, input, dim, dtype)
+
+
+@function(backward=_backward(True), saves=["result"])
+def log_softmax(
+    input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
+) -> Any:
+    """``log(softmax(x))`` along a dimension, exact where softmax is 0.
+
+    Arguments and errors are those of `softmax`.
+    """
+    return _along("log_softmax", log_softmax_rows, input, dim, dtype)

@@ -1,0 +1,65 @@
+"""Calls of functions with tensors: which of them torch must know of, and how it does.
+
+To be imported only where torch is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from xetl.errors import LaunchError
+from xetl.imports import import_whole
+from xetl.ops import torch_library
+from xetl.ops.declare import Function
+
+torch: Any = import_whole("torch")
+
+
+def is_recorded(declared: Function, values: list[Any]) -> bool:
+    """Whether torch must know of a call: for a derivative, a transform or a mode."""
+    hooks = torch._C
+    if hooks._len_torch_dispatch_stack() or hooks._functorch.peek_interpreter_stack():
+        return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
+    records = torch.is_grad_enabled()
+    for i in declared.arrays:
+        x = values[i]
+        if isinstance(x, torch.Tensor):
+            if records and x.requires_grad:
+                return True
+            if type(x) is not torch.Tensor and type(x) is not torch.nn.Parameter:
+                kind = cast("Any", type(x))
+                return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    return False
+
+
+def recorded(declared: Function, values: list[Any]) -> Any:
+    """Call the operator of torch.
+
+    Raises:
+        LaunchError: ``out`` is given, of which torch can keep no history.
+    """
+    if values[-1] is not None and torch.is_grad_enabled():
+        raise LaunchError(
+            f"`{declared.name}` was given `out=`, and an argument requires a gradient",
+            code="X0838",
+            help="leave out `out=`, or call it inside of `with torch.no_grad():`",
+        )
+    torch_library.register()
+    return traced(declared, values)
+
+
+def traced(declared: Function, values: list[Any]) -> Any:
+    """The same; also what torch.compile reads."""
+    *arguments, out = values
+    operator = getattr(torch.ops.xetl, declared.name).default
+    for i in declared.options:
+        if declared.names[i] == "dtype":
+            arguments[i] = torch_library.as_torch(arguments[i])
+    found = operator(*arguments)
+    if out is None:
+        return found
+    if declared.results == 1:
+        return out.copy_(found)
+    for to, each in zip(out, found):
+        to.copy_(each)
+    return out

@@ -1,0 +1,187 @@
+"""Functions of `xetl.ops` as operators of torch: ``torch.ops.xetl.softmax``.
+
+Each has a schema made of its signature, a kernel for the CPU and for xpu, an answer for
+tensors without elements, and a derivative. To be imported only where torch is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xetl.errors import LaunchError
+from xetl.imports import import_whole
+from xetl.language.dtypes import DType
+from xetl.ops.declare import FUNCTIONS, Context, Function, Operand
+
+torch: Any = import_whole("torch")
+
+_SCHEMA = {
+    "ArrayLike": "Tensor",
+    "Number": "float",
+    "float": "float",
+    "int": "int",
+    "bool": "bool",
+    "str": "str",
+    "DTypeLike": "ScalarType?",
+    "Dims": "int[1]",
+}
+_library: Any = torch.library.Library("xetl", "FRAGMENT")
+_lock = threading.RLock()
+_registered: set[str] = set()
+
+
+def register() -> None:
+    """Make known to torch what is declared; what is known already is left alone."""
+    if len(_registered) == len(FUNCTIONS):
+        return
+    with _lock:
+        for name, declared in list(FUNCTIONS.items()):
+            if name not in _registered:
+                _registered.add(name)
+                _register(declared)
+
+
+def schema_of(function: Function) -> str:
+    """``softmax(Tensor input, int dim=-1) -> Tensor``."""
+    parts: list[str] = []
+    for parameter in function.parameters:
+        name, _, rest = str(parameter.annotation).partition(" |")
+        text = f"{_SCHEMA[name]}{'?' if rest else ''} {parameter.name}"
+        if parameter.default is not parameter.empty:
+            value = parameter.default
+            value = f'"{value}"' if isinstance(value, str) else value
+            text += f"={[] if value == () else value}"
+        parts.append(text)
+    results = ", ".join(["Tensor"] * function.results)
+    results = results if function.results == 1 else f"({results})"
+    return f"{function.name}({', '.join(parts)}) -> {results}"
+
+
+def _register(declared: Function) -> None:
+    name = declared.name
+    _library.define(schema_of(declared))
+    for key in ("CPU", "XPU"):
+        _library.impl(name, _implementation(declared), key)
+    _library.impl(name, _fake(declared), "Meta")
+    operator = getattr(torch.ops.xetl, name).default
+    _library.impl(name, _recording(declared, operator), "Autograd", with_keyset=True)
+
+
+def _implementation(declared: Function) -> Callable[..., Any]:
+    return lambda *args, **kwargs: declared.compute(declared.complete(args, kwargs))
+
+
+def _fake(declared: Function) -> Callable[..., Any]:
+    """Results without elements, from the rule."""
+
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        values = declared.complete(args, kwargs)[:-1]
+        first = values[declared.arrays[0]]
+        for i in declared.arrays:
+            if values[i] is not None:
+                dtype = DType.of(str(values[i].dtype))
+                shape = tuple(values[i].shape)
+                values[i] = Operand(declared.names[i], shape, dtype)
+        made = tuple(
+            torch.empty(spec.shape, dtype=as_torch(spec.dtype), device=first.device)
+            for spec in declared.rule(*values).results
+        )
+        return made[0] if declared.results == 1 else made
+
+    return fake
+
+
+class _Recorded(torch.autograd.Function):
+    """The step of a graph that calls an operator."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, declared: Function, below: Callable[..., Any], *args: Any
+    ) -> Any:
+        """Compute, and save what the derivative needs."""
+        found = below(*args)
+        ctx.declared = declared
+        keep(declared, ctx, args, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """The derivatives by all arguments."""
+        return (None, None, *differentiate(ctx.declared, ctx, gradients))
+
+
+def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
+    """What the operator does where torch records."""
+
+    def called(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        values = declared.complete(args, kwargs)[:-1]
+
+        def below(*args: Any) -> Any:
+            with torch._C._AutoDispatchBelowAutograd():
+                keys = keyset & torch._C._after_autograd_keyset
+                return operator.redispatch(keys, *args)
+
+        given = [values[i] for i in declared.arrays if values[i] is not None]
+        if torch.is_grad_enabled() and any(each.requires_grad for each in given):
+            return _Recorded.apply(declared, below, *values)
+        return below(*values)
+
+    return called
+
+
+def as_torch(dtype: Any) -> Any:
+    """The dtype of torch."""
+    if isinstance(dtype, torch.dtype) or dtype is None:
+        return dtype
+    name = DType.of(dtype).numpy
+    return getattr(torch, {"bool": "bool"}.get(str(name), str(name)))
+
+
+def keep(declared: Function, ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    """Save what the derivative needs."""
+    results = (output,) if declared.results == 1 else output
+    kept: list[Any] = []
+    for name in declared.saves:
+        which = name.removeprefix("result")
+        is_result = name.startswith("result")
+        chosen = results[int(which or 0)] if is_result else None
+        kept.append(chosen if is_result else inputs[declared.places[name]])
+    ctx.save_for_backward(*kept)
+    floats = [each for each in results if not each.dtype.is_floating_point]
+    if floats:
+        ctx.mark_non_differentiable(*floats)
+    arrays = set(declared.arrays)
+    given = {declared.names[i]: inputs[i] for i in arrays if inputs[i] is not None}
+    ctx.dtypes = {name: each.dtype for name, each in given.items()}
+    ctx.shapes = {name: each.shape for name, each in given.items()}
+    ctx.options = {
+        name: None if i in arrays else inputs[i]
+        for i, name in enumerate(declared.names)
+    }
+
+
+def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any:
+    """The derivatives by all arguments.
+
+    Raises:
+        LaunchError: the function has none.
+    """
+    if declared.backward is None:
+        name = declared.name
+        is_first = not name.endswith("_backward")
+        name = str(ctx.options.get("which", name.removesuffix("_backward")))
+        what = f"`{name}`" if is_first else f"`{name}` twice"
+        raise LaunchError(
+            f"{what} cannot be differentiated",
+            code="X0838",
+            help="pass `.detach()` of what needs no gradient"
+            if is_first
+            else "leave out `create_graph=True`, or use torch's function there",
+        )
+    needs = dict(zip(declared.names, ctx.needs_input_grad[2:]))
+    kept = (ctx.saved_tensors, ctx.options, needs, ctx.dtypes, ctx.shapes)
+    context = Context(*kept)
+    found = declared.backward(context, *gradients)
+    return tuple(found.get(name) for name in declared.names)

@@ -1,0 +1,200 @@
+"""Operands as kernels take them: rows along a dimension, or elements in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xetl.language.dtypes import DType, f32, f64
+from xetl.language.ops import cdiv
+from xetl.ops.batches import View, as_row, chain, itself, split_batch
+from xetl.ops.calls import Launch
+from xetl.ops.declare import Operand, Step
+from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
+from xetl.ops.operands import Numbers
+from xetl.ops.rules import Shape
+from xetl.runtime.kernel import Kernel
+
+_LEAST = 16
+_ELEMENTS = 4096
+"""Of a program that goes through elements: 16 KB of f32, so all stays in L1."""
+
+
+class Shared(NamedTuple):
+    """How an operand is seen that is the same for all rows."""
+
+    view: View
+
+
+def find_dim(function: str, operand: Operand, dim: int) -> int:
+    """A dimension counted from 0.
+
+    Raises:
+        LaunchError: there is none of that number.
+    """
+    rank = max(operand.ndim, 1)
+    if not -rank <= dim < rank:
+        problem = f"`{operand.name}` is {operand.shape}, which has no dimension {dim}"
+        raise wrong_shape(function, problem, f"`dim` is {-rank} to {rank - 1}")
+    return dim % rank
+
+
+def width_of(columns: int) -> int:
+    """A tile's: an eighth of a power of two apart, so that there are few kernels."""
+    step = max(_LEAST, (1 << (columns - 1).bit_length()) // 8)
+    return -(-columns // step) * step
+
+
+def sums_of(*dtypes: DType) -> DType:
+    """The dtype that computes for these: f64 if one of them is."""
+    return f64 if any(SUMS[each] is f64 for each in dtypes) else f32
+
+
+def floats(function: str, *operands: Operand | None) -> DType:
+    """The float dtype that all operands have.
+
+    Raises:
+        LaunchError: they differ, or are no floats.
+    """
+    return common_dtype_of(
+        function, {x.name: x.dtype for x in operands if x is not None}
+    )
+
+
+def same_shapes(function: str, first: Operand, *others: Operand | None) -> None:
+    """Refuse operands of another shape than the first.
+
+    Raises:
+        LaunchError: one differs.
+    """
+    for other in others:
+        if other is not None and tuple(other.shape) != tuple(first.shape):
+            problem = f"`{other.name}` is {other.shape}, `{first.name}` {first.shape}"
+            raise wrong_shape(function, problem, "both need the same shape")
+
+
+def row_view(rank: int, dim: int) -> View:
+    """(..., m, n) with the dimension ``dim`` last."""
+    if rank <= 1:
+        return as_row
+    if dim == rank - 1:
+        return itself
+    return lambda x: x.swapaxes(dim, -1)
+
+
+def dropped_view(dim: int) -> View:
+    """What has lost the dimension ``dim``, with it again, of extent 1."""
+    return lambda x: np.expand_dims(x, dim)
+
+
+def flat_view(x: Numbers) -> Numbers:
+    """A row of all elements."""
+    return x.reshape(1, -1)
+
+
+def rows(
+    kernel: Kernel,
+    operands: Sequence[Operand | None],
+    views: Sequence[View | Shared | None],
+    constants: Sequence[Any],
+    numbers: tuple[float, ...] = (),
+) -> Step | None:
+    """A launch with a program for each row: grid (rows of a matrix, matrices).
+
+    Args:
+        kernel: takes the operands, numbers, constants.
+        operands: inputs, then results.
+        views: how each is seen as (..., m, n), or `Shared`; None for no operand.
+        constants: the compile-time arguments.
+        numbers: what the kernel takes behind the operands.
+    """
+    matrices = [
+        (i, view, view(_array(operands[i])))
+        for i, view in enumerate(views)
+        if view is not None and not isinstance(view, Shared)
+    ]
+    # The batch of the last operand is what those of the others broadcast to.
+    ordered = sorted(matrices, key=lambda each: each[2].size)
+    batches = split_batch([array for _, _, array in ordered])
+    found: list[View | None] = [None] * len(operands)
+    for (i, first, _), view in zip(ordered, batches.views):
+        found[i] = chain(first, view)
+    for i, view in enumerate(views):
+        if isinstance(view, Shared) and operands[i] is not None:
+            found[i] = _repeated(view.view, batches.loops)
+    grid = (matrices[0][2].shape[-2], batches.matrices, 1)
+    if 0 in grid:
+        return None
+    launch = Launch(kernel, found, batches.loops, grid, tuple(constants))
+    return Step(launch, operands, numbers)
+
+
+def elements(
+    kernel: Kernel,
+    operands: Sequence[Operand | None],
+    constants: Sequence[Any],
+) -> Step:
+    """A launch with a program for each piece of a row: grid (pieces, rows, matrices).
+
+    Args:
+        kernel: takes the operands, numbers, constants, and the width of a piece.
+        operands: inputs, then results, all of one shape.
+        constants: the compile-time arguments without the width.
+    """
+    there = [x for x in operands if x is not None]
+    arrays = [_array(x) for x in there]
+    if all(x.flags.c_contiguous for x in arrays):
+        count = arrays[0].size
+        views = [None if x is None else flat_view for x in operands]
+        width = min(width_of(count), _ELEMENTS)
+        grid = (cdiv(count, width), 1, 1)
+        launch = Launch(kernel, views, (), grid, (*constants, width))
+        return Step(launch, operands)
+    first = row_view(there[0].ndim, there[0].ndim - 1)
+    batches = split_batch([first(x) for x in arrays])
+    of = iter(batches.views)
+    seen = [None if x is None else chain(first, next(of)) for x in operands]
+    m, n = first(arrays[0]).shape[-2:]
+    width = min(width_of(n), _ELEMENTS)
+    grid = (cdiv(n, width), m, batches.matrices)
+    return Step(
+        Launch(kernel, seen, batches.loops, grid, (*constants, width)), operands
+    )
+
+
+def _repeated(view: View, loops: Shape) -> View | None:
+    """The view for each index of the loops of the host."""
+    if loops:
+        return lambda x: np.broadcast_to(view(x), (*loops, *view(x).shape), subok=True)
+    return None if view is itself else view
+
+
+def _array(operand: Operand | None) -> Numbers:
+    assert operand is not None
+    assert operand.array is not None
+    return operand.array
+
+
+def columns_of(shape: Shape, dim: int) -> int:
+    """The extent of a dimension; of a number, 1."""
+    return shape[dim] if shape else 1
+
+
+def size_of(shape: Shape) -> int:
+    """How many elements."""
+    return prod(shape)
+
+
+def as_dtype(dtype: Any, default: DType) -> DType:
+    """The dtype that a caller names as NumPy's, torch's or ours; None: the default.
+
+    Raises:
+        TileTypeError: there is none.
+    """
+    if dtype is None:
+        return default
+    is_torch = type(dtype).__module__ == "torch"
+    return DType.of(str(dtype) if is_torch else dtype)
