@@ -45,6 +45,7 @@ from xetl.dialects.kinds_of_types import is_integer_attr
 from xetl.dialects.xetile.access_ops import StoreScatterOp
 from xetl.dialects.xetile.syntax import MAP_SPELLINGS
 from xetl.dialects.xetile.types import TileType
+from xetl.imports import import_whole
 from xetl.settings import config
 
 from .host_code import HostCodeParser
@@ -109,7 +110,24 @@ def make_context(extra: Iterable[Dialect] = ()) -> Context:
     context = XetlContext()
     for dialect in chosen.values():
         context.load_dialect(dialect)
+    for name, load in _RARE.items():
+        if name not in chosen:
+            context.register_dialect(name, load)
     return context
+
+
+def _xsmm() -> Dialect:
+    return import_whole("xetl.dialects.xsmm").Xsmm
+
+
+def _llvm() -> Dialect:
+    """Of LLVM, the addresses that calls of C functions take."""
+    llvm = import_whole("xdsl.dialects.llvm")
+    return Dialect("llvm", [llvm.IntToPtrOp], [llvm.LLVMPointerType])
+
+
+_RARE = {"xsmm": _xsmm, "llvm": _llvm}
+"""Dialects that few texts have: loaded when the first name of theirs is read."""
 
 
 class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
@@ -257,6 +275,11 @@ class XetlParser(HostCodeParser, MemRefTextParser):
             self._consume_token()
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
+        if name.startswith("transform."):
+            text = (
+                "scripts of `transform` are not read: backends choose tiles and loops"
+            )
+            self.raise_error(f"{text} themselves; leave the script's module out")
         return super()._get_op_by_name(OTHER_SPELLINGS.get(name, name))
 
     def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:

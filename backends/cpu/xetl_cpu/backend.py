@@ -99,10 +99,8 @@ class CpuBackend(BackendBase):
         return _pipeline().opt_passes()
 
     def opt_dialects(self) -> Sequence[Dialect]:
-        """``xsmm``, ``cpu`` and, for texts such as seed 003's, xDSL's ``linalg``."""
-        # Only here: importing it takes as long as a small compilation.
-        linalg = import_whole("xdsl.dialects.linalg")
-        return (*_pipeline().DIALECTS, linalg.Linalg)
+        """``xsmm`` and ``cpu``."""
+        return _pipeline().DIALECTS
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Machine code of a module at the ``loops`` stage."""

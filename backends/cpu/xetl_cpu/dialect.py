@@ -41,8 +41,8 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
+from xetl.dialects.xsmm import Xsmm
 from xetl.errors import InternalError
-from xetl_cpu import xsmm
 from xetl_cpu.cpu_ops import CPU as CPU
 from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
 from xetl_cpu.cpu_ops import CompareAndSwapOp as CompareAndSwapOp
@@ -350,4 +350,4 @@ class SkinnyGemmOp(_BlockOp, name="xsmm.skinny_gemm"):
     c = operand_def(MemRefType)
 
 
-XSMM = Dialect("xsmm", [*xsmm.OPERATIONS, *operations_of(__name__)], [PlanAttr])
+XSMM = Dialect("xsmm", [*Xsmm.operations, *operations_of(__name__)], [PlanAttr])

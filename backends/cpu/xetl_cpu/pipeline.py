@@ -25,14 +25,12 @@ from xetl_cpu.emit.kernel import KERNEL, kernel_of
 from xetl_cpu.emit.log import entry_of, log_operations
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.library.functions import FUNCTIONS
-from xetl_cpu.lowering.block_registers import BlockRegistersPass
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.compute_operands import ComputeOperandsPass
 from xetl_cpu.lowering.convert_block_gemm_to_brgemm import (
     ConvertBlockGemmToBrgemmPass,
 )
-from xetl_cpu.lowering.convert_forall_to_parallel import ConvertForallToParallelPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.convert_xsmm_to_calls import (
     ConvertXsmmToCallsPass,
@@ -51,7 +49,6 @@ from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.plan_gemm import PlanGemmPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
-from xetl_cpu.lowering.tile_parallel_loops import TileParallelLoopsPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
 
@@ -66,17 +63,12 @@ IMPORTS = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
 
 DIALECTS = (XSMM, CPU)
 
-_SEED_PASSES: tuple[type[ModulePass], ...] = (
-    ConvertForallToParallelPass,
-    TileParallelLoopsPass,
+_OF_SOME_TARGETS: tuple[type[ModulePass], ...] = (
     InsertAmxConfigPass,
-    HoistDispatchPass,
-    HoistAmxConfigPass,
     ConvertBlockGemmToBrgemmPass,
     ConvertXsmmToCallsPass,
-    BlockRegistersPass,
 )
-"""The roads of seeds 003 and 004, for what is written on memrefs."""
+"""Passes for tiles, and for products as calls of a library."""
 
 STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
 
@@ -130,7 +122,7 @@ def _calls(target: str) -> list[ModulePass]:
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option: ``{target=avx2}``."""
     known = {each.name: type(each) for each in passes("host")}
-    return known | {each.name: each for each in _SEED_PASSES}
+    return known | {each.name: each for each in _OF_SOME_TARGETS}
 
 
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:

@@ -82,7 +82,10 @@ def meanings():
         "cpu.thread_count": lambda op: lambda: np.int64(1),
         "cpu.thread_number": lambda op: lambda: np.int64(0),
         "cpu.is_new": lambda op: lambda value: True,
-        **CALLS,
+        "xsmm.brgemm.dispatch": _dispatch,
+        "xsmm.brgemm": _dispatched_brgemm,
+        "xsmm.IntelAMXtileConfig.dispatch": _dispatch,
+        "xsmm.IntelAMXtileConfig": _configure,
     }
 
 
@@ -118,39 +121,6 @@ def _dispatched_brgemm(op):
         to[...] = total.astype(to.dtype)
 
     return run
-
-
-def _copy(op):
-    def run(source, to):
-        to.whole()[...] = source.whole()
-
-    return run
-
-
-def _transpose(op):
-    order = op.permutation.get_values()
-
-    def run(source, to):
-        to.whole()[...] = source.whole().transpose(order)
-
-    return run
-
-
-def _apply(op):
-    map_ = op.map.data
-    return lambda *dims: map_.eval([int(dim) for dim in dims], [])[0]
-
-
-CALLS = {
-    "xsmm.brgemm.dispatch": _dispatch,
-    "xsmm.brgemm": _dispatched_brgemm,
-    "xsmm.IntelAMXtileConfig.dispatch": _dispatch,
-    "xsmm.IntelAMXtileConfig": _configure,
-    "affine.apply": _apply,
-    "linalg.copy": _copy,
-    "linalg.transpose": _transpose,
-}
-"""What seed 003's road is made of."""
 
 
 def packed_memory(op):

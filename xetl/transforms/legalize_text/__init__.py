@@ -3,8 +3,9 @@
 Why: texts may have any operation of MLIR; each that is a short word for others would
 otherwise be one more case in every backend.  Loops in any order, switches and regions
 that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`;
-products, copies and fills of `linalg` become loops over tiles (products.py); a constant
-of the module becomes memory of the program, filled at the start.
+products, copies and fills of `linalg` (products.py, batches.py) and calls of
+micro-kernels (micro_kernels.py) become loops over tiles; a constant of the module
+becomes memory of the program, filled at the start.
 
 Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
 After:  ``arith.cmpf uno, %v, %v``, ``arith.muli %i, %c4``
@@ -19,6 +20,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, ModuleOp, VectorType
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import memref_type
@@ -28,8 +30,17 @@ from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.upstream.memref import GlobalOp
 from xetl.dialects.xetile import LoadTileOp, TileTransposeOp
 from xetl.ir.builder import Builder
-from xetl.transforms.legalize_text import indices, numbers, products, vectors
+from xetl.transforms.legalize_text import (
+    batches,
+    indices,
+    micro_kernels,
+    numbers,
+    products,
+    vectors,
+)
+from xetl.transforms.legalize_text.batches import legalize_contractions
 from xetl.transforms.legalize_text.control import legalize_control_flow
+from xetl.transforms.legalize_text.micro_kernels import is_unread
 from xetl.transforms.rewriting import Rule, Values, apply_rules
 
 
@@ -73,8 +84,10 @@ RULES: dict[type[Operation], Rule] = {
 
 
 _RULES: dict[type[Operation], Rule] = {
+    **batches.RULES,
     **indices.RULES,
     **RULES,
+    **micro_kernels.RULES,
     **numbers.RULES,
     **products.RULES,
     **vectors.RULES,
@@ -89,7 +102,8 @@ class LegalizeTextPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         legalize_control_flow(op)
+        legalize_contractions(op)
         apply_rules(op, _RULES)
-        for unread in [each for each in op.walk() if isinstance(each, GlobalOp)]:
-            unread.detach()
-            unread.erase()
+        for each in [*op.walk(reverse=True)]:
+            if isinstance(each, GlobalOp) or is_unread(each):
+                Rewriter.erase_op(each)

@@ -4,113 +4,48 @@
     ->
     scf.for %m, %n by tiles { acc = load c; scf.for %k { acc += a @ b }; store acc }
 
-A product is added up in f32 (f64, i32) and rounded once. A `linalg.generic` is taken
-where it reduces a batch of blocks, those of b as they lie or in pairs of k (seed 003).
+A product is added up in f32 (f64, i32) and rounded once; batches.py has those that
+reduce a batch of blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-    StringAttr,
-    VectorType,
-    f32,
-    f64,
-    i32,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.dialects.builtin import VectorType, i32
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import Index, ints_of, memref_type, vector_type
-from xetl.dialects.memref_layout import has_static_layout, strides_of
-from xetl.dialects.upstream import arith, linalg, memref, scf, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileMmaOp,
-    TileTransposeOp,
-    TileType,
-)
+from xetl.dialects.base import ints_of, memref_type
+from xetl.dialects.upstream import linalg, scf, vector
+from xetl.dialects.xetile import LoadTileOp, StoreTileOp, TileMmaOp, TileTransposeOp
 from xetl.ir.builder import Builder
+from xetl.transforms.legalize_text.matrices import (
+    COLUMNS,
+    DEPTH,
+    PAIR,
+    ROWS,
+    SUMS,
+    Matrix,
+    converted,
+    loops,
+    part,
+    rows_of_pairs,
+)
 from xetl.transforms.rewriting import Rule, Values
-
-_ROWS, _COLUMNS, _DEPTH = 128, 256, 32
-"""Of a tile of C, and how much of k a step has; smaller matrices are one tile."""
-
-_PAIR = 2
-"""Consecutive k that lie together for bf16 (VNNI)."""
-
-_SUMS: dict[str, Attribute] = {
-    **{"f32": f32, "bf16": f32, "f16": f32},
-    **{"f64": f64, "i8": i32},
-}
-"""What products of elements are added up in."""
-
-
-class _Matrix:
-    """A memref to make tiles of."""
-
-    def __init__(self, build: Builder, source: SSAValue) -> None:
-        type_ = memref_type(source)
-        if type_.get_num_dims() != 2:
-            raise VerifyException(f"it takes matrices, not {type_}")
-        self.source, self.element = source, type_.element_type
-        self.given: list[Index] = []
-        self.strides: list[Index] = []
-        self.sizes: list[Index] = [*type_.get_shape()]
-        if not has_static_layout(type_):
-            meta = build.add(memref.ExtractStridedMetadataOp(source)).results
-            self.sizes = self.given = [*meta[2:4]]
-            self.strides = [*meta[4:]]
-
-    def tile(
-        self, build: Builder, at: Sequence[SSAValue], shape: Sequence[int]
-    ) -> SSAValue:
-        """The tile of ``shape`` at ``at``."""
-        type_ = TileType(list(shape), self.element)
-        init = InitTileOp(self.source, at, type_, self.given, self.strides)
-        return build.insert(init)
-
-    def tile_shape(self, most: Sequence[int]) -> list[int]:
-        """``most``, or less where the matrix is known to be smaller."""
-        sizes = zip(self.sizes, most)
-        return [min(s, m) if isinstance(s, int) else m for s, m in sizes]
-
-
-def _loops(
-    build: Builder, sizes: Sequence[Index], shape: Sequence[int]
-) -> tuple[Builder, list[SSAValue]]:
-    """Serial loops over tiles: a builder inside, and where the tile starts."""
-    at: list[SSAValue] = []
-    for size, step in zip(sizes, shape):
-        loop = build.for_loop(0, size, step)
-        end = scf.YieldOp()
-        loop.body.block.add_op(end)
-        build = Builder.before(end)
-        at.append(loop.body.block.args[0])
-    return build, at
 
 
 def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
-    left, right, to = (_Matrix(b, each) for each in (op.a, op.b, op.c))
-    if left.element != right.element or str(left.element) not in _SUMS:
+    left, right, to = (Matrix(b, each) for each in (op.a, op.b, op.c))
+    if left.element != right.element or str(left.element) not in SUMS:
         found = f"{left.element} by {right.element}"
         raise VerifyException(f"there are no products of {found}")
-    sums = _SUMS[str(left.element)]
+    sums = SUMS[str(left.element)]
     if to.element not in (sums, left.element) or (sums == i32 != to.element):
         raise VerifyException(f"{left.element} is added up in {sums}, not {to.element}")
-    shape = to.tile_shape((_ROWS, _COLUMNS))
-    depth = left.tile_shape((_ROWS, _DEPTH))[1]
-    build, (row, column) = _loops(b, to.sizes, shape)
+    shape = to.tile_shape((ROWS, COLUMNS))
+    depth = left.tile_shape((ROWS, DEPTH))[1]
+    build, (row, column) = loops(b, to.sizes, shape)
     place = to.tile(build, [row, column], shape)
-    start = _converted(build, build.insert(LoadTileOp(place)), sums)
+    start = converted(build, build.insert(LoadTileOp(place)), sums)
     loop = build.for_loop(0, left.sizes[1], depth, [start])
     inner = Builder.at_end(loop.body.block)
     k, total = loop.body.block.args
@@ -118,34 +53,25 @@ def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
     other = right.tile(inner, [k, column], [depth, shape[1]])
     one, other = (inner.insert(LoadTileOp(each)) for each in (one, other))
     inner.add(scf.YieldOp(inner.insert(TileMmaOp(one, other, total))))
-    build.add(StoreTileOp(_converted(build, loop.results[0], to.element), place))
+    build.add(StoreTileOp(converted(build, loop.results[0], to.element), place))
     return []
 
 
-def _converted(build: Builder, value: SSAValue, element: Attribute) -> SSAValue:
-    """A vector of floats in another type."""
-    type_ = vector_type(value)
-    if type_.element_type == element:
-        return value
-    cast = arith.ExtfOp if element == f32 else arith.TruncfOp
-    return build.insert(cast(value, VectorType(element, type_.get_shape())))
-
-
 def _copy(b: Builder, op: linalg.CopyOp) -> Values:
-    source, to = _Matrix(b, op.source), _Matrix(b, op.to)
-    shape = to.tile_shape((_DEPTH, _COLUMNS))
-    build, at = _loops(b, to.sizes, shape)
+    source, to = Matrix(b, op.source), Matrix(b, op.to)
+    shape = to.tile_shape((DEPTH, COLUMNS))
+    build, at = loops(b, to.sizes, shape)
     value = build.insert(LoadTileOp(source.tile(build, at, shape)))
     build.add(StoreTileOp(value, to.tile(build, at, shape)))
     return []
 
 
 def _fill(b: Builder, op: linalg.FillOp) -> Values:
-    to = _Matrix(b, op.to)
+    to = Matrix(b, op.to)
     if op.value.type != to.element:
         raise VerifyException(f"{op.value.type} cannot fill {to.element}")
-    shape = to.tile_shape((_DEPTH, _COLUMNS))
-    build, at = _loops(b, to.sizes, shape)
+    shape = to.tile_shape((DEPTH, COLUMNS))
+    build, at = loops(b, to.sizes, shape)
     value = build.insert(vector.BroadcastOp(op.value, VectorType(to.element, shape)))
     build.add(StoreTileOp(value, to.tile(build, at, shape)))
     return []
@@ -154,9 +80,9 @@ def _fill(b: Builder, op: linalg.FillOp) -> Values:
 def _transpose(b: Builder, op: linalg.TransposeOp) -> Values:
     order, shape = [*ints_of(op.permutation)], memref_type(op.source).get_shape()
     if order == [1, 0]:
-        _transpose_matrix(b, _Matrix(b, op.source), _Matrix(b, op.to))
-    elif order == [0, 2, 1] and shape[1] == _PAIR:
-        _pack_pairs(b, op.source, _Matrix(b, _rows_of_pairs(b, op.to)))
+        _transpose_matrix(b, Matrix(b, op.source), Matrix(b, op.to))
+    elif order == [0, 2, 1] and shape[1] == PAIR:
+        _pack_pairs(b, op.source, Matrix(b, rows_of_pairs(b, op.to)))
     else:
         text = (
             "it transposes matrices, or puts rows in pairs: (k / 2, 2, n) to [0, 2, 1]"
@@ -165,21 +91,21 @@ def _transpose(b: Builder, op: linalg.TransposeOp) -> Values:
     return []
 
 
-def _transpose_matrix(build: Builder, source: _Matrix, to: _Matrix) -> None:
-    shape = to.tile_shape((_DEPTH, _DEPTH))
-    inner, (row, column) = _loops(build, to.sizes, shape)
+def _transpose_matrix(build: Builder, source: Matrix, to: Matrix) -> None:
+    shape = to.tile_shape((DEPTH, DEPTH))
+    inner, (row, column) = loops(build, to.sizes, shape)
     value = LoadTileOp(source.tile(inner, [column, row], shape[::-1]))
     turned = inner.insert(TileTransposeOp(inner.insert(value)))
     inner.add(StoreTileOp(turned, to.tile(inner, [row, column], shape)))
 
 
-def _pack_pairs(build: Builder, source: SSAValue, to: _Matrix) -> None:
+def _pack_pairs(build: Builder, source: SSAValue, to: Matrix) -> None:
     """Rows (k / 2, 2, n) to (k / 2, n, 2), which is the matrix (k / 2, 2 n)."""
     pairs, _, columns = memref_type(source).get_shape()
     zero = build.index(0)
     halves = [
-        _Matrix(build, _part(build, source, [0, half, 0], [pairs, 1, columns], 1))
-        for half in range(_PAIR)
+        Matrix(build, part(build, source, [0, half, 0], [pairs, 1, columns], 1))
+        for half in range(PAIR)
     ]
     tiles = [each.tile(build, [zero, zero], [pairs, columns]) for each in halves]
     even, odd = (build.insert(LoadTileOp(tile)) for tile in tiles)
@@ -187,130 +113,9 @@ def _pack_pairs(build: Builder, source: SSAValue, to: _Matrix) -> None:
     build.add(StoreTileOp(woven, to.tile(build, [zero, zero], [pairs, 2 * columns])))
 
 
-def _rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
-    """(k / 2, n, 2) as the matrix (k / 2, 2 n)."""
-    type_, (row, *pair) = memref_type(source), _strides(source)
-    if pair != [_PAIR, 1]:
-        raise VerifyException("the pairs are torn apart")
-    rows, columns, _ = type_.get_shape()
-    layout = StridedLayoutAttr([row, 1], NoneAttr())
-    result = MemRefType(type_.element_type, [rows, _PAIR * columns], layout)
-    return build.insert(memref.CollapseShapeOp(source, result, [[0], [1, 2]]))
-
-
-def _strides(source: SSAValue) -> list[int]:
-    type_ = memref_type(source)
-    strides = strides_of(type_)
-    if strides is None or not has_static_layout(type_):
-        raise VerifyException(f"a shape or stride is not known from {type_}")
-    return [each or 0 for each in strides]
-
-
-def _part(
-    build: Builder,
-    source: SSAValue,
-    at: Sequence[Index],
-    sizes: Sequence[int],
-    dropped: int,
-) -> SSAValue:
-    """A box of a memref without dimension ``dropped``, which has one element."""
-    strides = _strides(source)
-    kept = [dim for dim in range(len(sizes)) if dim != dropped]
-    layout = StridedLayoutAttr([strides[dim] for dim in kept], NoneAttr())
-    shape = [sizes[dim] for dim in kept]
-    result = MemRefType(memref_type(source).element_type, shape, layout)
-    ones = [1] * len(sizes)
-    return build.insert(memref.SubviewOp(source, at, sizes, ones, result))
-
-
-def _batch_maps(in_pairs: bool) -> list[AffineMap]:
-    """Of ``c[m, n] += a[batch, m, k] * b[batch, k, n]``, b in pairs of k or not."""
-    count = 5 if in_pairs else 4
-    batch, m, n, k, *pair = (AffineExpr.dimension(dim) for dim in range(count))
-    of_b = (batch, k // 2, n, *pair) if in_pairs else (batch, k, n)
-    return [AffineMap(count, 0, one) for one in ((batch, m, k), of_b, (m, n))]
-
-
-def _generic(b: Builder, op: linalg.GenericOp) -> Values:
-    in_pairs = memref_type(op.b).get_num_dims() == 4
-    maps = [each.data for each in op.indexing_maps if isinstance(each, AffineMapAttr)]
-    kinds = [each.data for each in op.iterator_types if isinstance(each, StringAttr)]
-    is_known = maps == _batch_maps(in_pairs) and kinds == _KINDS[: len(kinds)]
-    if not is_known or not _adds_products(op):
-        raise VerifyException("it is no batch-reduce product, (batch, m, k) by (k, n)")
-    to = _Matrix(b, op.c)
-    elements = {memref_type(each).element_type for each in op.operands}
-    if len(elements) > 1 or str(to.element) not in _SUMS:
-        raise VerifyException("a batch-reduce product has operands of one float type")
-    shape = to.tile_shape((_ROWS, _COLUMNS))
-    build, at = _loops(b, to.sizes, shape)
-    place = to.tile(build, at, shape)
-    sums = _SUMS[str(to.element)]
-    start = _converted(build, build.insert(LoadTileOp(place)), sums)
-    loop = build.for_loop(0, memref_type(op.a).get_shape()[0], 1, [start])
-    inner = Builder.at_end(loop.body.block)
-    number, total = loop.body.block.args
-    for left, right in _blocks(inner, op, number, at, shape):
-        total = inner.insert(TileMmaOp(left, right, total))
-    inner.add(scf.YieldOp(total))
-    build.add(StoreTileOp(_converted(build, loop.results[0], to.element), place))
-    return []
-
-
-def _blocks(
-    build: Builder,
-    op: linalg.GenericOp,
-    number: SSAValue,
-    at: Sequence[SSAValue],
-    shape: Sequence[int],
-) -> list[tuple[SSAValue, SSAValue]]:
-    """What block ``number`` of the batch adds to the tile of C at ``at``: products.
-
-    In pairs there are two, of even k and of odd k.
-    """
-    (row, column), zero = at, build.index(0)
-    _, *of_a = memref_type(op.a).get_shape()
-    _, *of_b = memref_type(op.b).get_shape()
-    a = _Matrix(build, _part(build, op.a, [number, 0, 0], [1, *of_a], 0))
-    left = LoadTileOp(a.tile(build, [row, zero], [shape[0], of_a[1]]))
-    b = _part(build, op.b, [number, *[0] * len(of_b)], [1, *of_b], 0)
-    depth, width = of_b[0], shape[1]
-    in_pairs = len(of_b) == 3
-    if in_pairs:
-        b, width = _rows_of_pairs(build, b), _PAIR * width
-        column = build.index(build.times(column, _PAIR))
-    right = LoadTileOp(_Matrix(build, b).tile(build, [zero, column], [depth, width]))
-    factors = [build.insert(left), build.insert(right)]
-    if not in_pairs:
-        return [(factors[0], factors[1])]
-    lefts, rights = (build.add(vector.DeinterleaveOp(each)) for each in factors)
-    return [*zip(lefts.results, rights.results)]
-
-
-_KINDS = ["reduction", "parallel", "parallel", "reduction", "reduction"]
-"""Of the dimensions batch, m, n, k and, in pairs, the place in one."""
-
-
-def _adds_products(op: linalg.GenericOp) -> bool:
-    """Whether an element of the output becomes ``out + a * b``."""
-    block = op.body.block
-    ops = [*block.ops]
-    kinds = (arith.MulfOp, arith.AddfOp, linalg.YieldOp)
-    if len(ops) != 3 or not all(map(isinstance, ops, kinds)):
-        return False
-    one, other, out = block.args
-    product, total, end = ops
-    return (
-        {*product.operands} == {one, other}
-        and {*total.operands} == {out, product.results[0]}
-        and end.operands[0] is total.results[0]
-    )
-
-
 RULES: dict[type[Operation], Rule] = {
     linalg.MatmulOp: _matmul,
     linalg.CopyOp: _copy,
     linalg.FillOp: _fill,
     linalg.TransposeOp: _transpose,
-    linalg.GenericOp: _generic,
 }

@@ -25,6 +25,7 @@ from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, scf
+from xetl.dialects.xsmm import DATA_TYPES
 from xetl_cpu.dialect import (
     BlockGemmOp,
     IsNewOp,
@@ -50,7 +51,6 @@ from xetl_cpu.llvm import (
 from xetl_cpu.lowering.order_programs import order_of
 from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
-from xetl_cpu.xsmm import DATA_TYPES
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
 _HEADER = 64

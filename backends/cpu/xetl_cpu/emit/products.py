@@ -10,6 +10,7 @@ from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import I1, PTR, memory_type
 from xetl.dialects.base import memref_type
+from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl_cpu.dialect import (
     BlockGemmOp,
     Output,
@@ -29,7 +30,6 @@ from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
-from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
 
 def _source_name(value: SSAValue, is_unsigned: bool) -> str:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from xetl_cpu.xsmm import DATA_TYPES, gemm_flags_in_calls
+from xetl.dialects.xsmm import DATA_TYPES, gemm_flags_in_calls
 
 RECORDING = "recording"
 """The library that is ours, as `config.xsmm` names it."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xetl.dialects.xsmm import DATA_TYPES, GEMM_FLAGS
 from xetl_cpu.library.functions import (
     FUNCTIONS,
     INVOKE_TYPE,
@@ -23,7 +24,6 @@ from xetl_cpu.library.functions import (
     Library,
     dispatch_type,
 )
-from xetl_cpu.xsmm import DATA_TYPES, GEMM_FLAGS
 
 __all__ = ["Call", "library", "recording"]
 

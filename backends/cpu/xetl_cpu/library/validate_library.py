@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from struct import pack
 
+from xetl.dialects.xsmm import DATA_TYPES, gemm_flags_in_calls
 from xetl_cpu import amx
 from xetl_cpu.library import products as xsmm_products
 from xetl_cpu.library.functions import Library
 from xetl_cpu.library.products import Product
-from xetl_cpu.xsmm import DATA_TYPES, gemm_flags_in_calls
 
 _SECONDS = 30
 """How long a library may take: nothing it is asked for takes a millisecond."""

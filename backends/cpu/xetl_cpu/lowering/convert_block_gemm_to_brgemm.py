@@ -36,6 +36,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
@@ -45,7 +46,6 @@ from xetl_cpu.library.serve import find_library
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.microkernels import CALLED_K, Blocking
 from xetl_cpu.targets import INLINE, Target, find_target
-from xetl_cpu.xsmm import BrgemmDispatchOp, BrgemmOp
 
 _PAIR = 2
 """Consecutive k that lie together in a panel of bf16."""

@@ -29,9 +29,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
-from xetl.ir.builder import Builder
-from xetl_cpu.dialect import ThreadTilesOp
-from xetl_cpu.xsmm import (
+from xetl.dialects.xsmm import (
     BINARY_FLAGS,
     BINARY_KINDS,
     DATA_TYPES,
@@ -54,6 +52,8 @@ from xetl_cpu.xsmm import (
     gemm_flags_in_calls,
     number,
 )
+from xetl.ir.builder import Builder
+from xetl_cpu.dialect import ThreadTilesOp
 
 
 class ConvertXsmmToCallsPass(ModulePass):

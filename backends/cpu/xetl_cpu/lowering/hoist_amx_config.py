@@ -23,9 +23,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref, scf
+from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.insert_amx_config import SETUP
-from xetl_cpu.xsmm import TileConfigDispatchOp, TileConfigOp
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, func
-from xetl_cpu.xsmm import DispatchOp
+from xetl.dialects.xsmm import DispatchOp
 
 Key = tuple[str, tuple[tuple[str, Attribute], ...]]
 

@@ -27,9 +27,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref
-from xetl.ir.builder import Builder
-from xetl_cpu.dialect import BlockGemmOp
-from xetl_cpu.xsmm import (
+from xetl.dialects.xsmm import (
     BrgemmDispatchOp,
     BrgemmOp,
     FusedBrgemmDispatchOp,
@@ -37,6 +35,8 @@ from xetl_cpu.xsmm import (
     TileConfigDispatchOp,
     TileConfigOp,
 )
+from xetl.ir.builder import Builder
+from xetl_cpu.dialect import BlockGemmOp
 
 SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"
 """A kernel that does not reset sets up, and the other way round."""

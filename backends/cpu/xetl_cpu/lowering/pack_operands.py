@@ -23,9 +23,6 @@ packed in parallel, then its programs run, and what was packed is still in the c
 Left alone: operands that the kernel writes or computes, whose offset along n is not a
 number times the tile, or that no two programs share; those are packed chunk by chunk in
 each program.
-
-On memrefs, both operands of a `linalg.matmul` are packed into ``blocks`` of m, n and k:
-linalg_blocking.py.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.xetile import InitTileOp, TileType
-from xetl.imports import import_whole
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -67,7 +63,6 @@ class PackOperandsPass(ModulePass):
     """See the module docstring; ``target``: in whose caches packed operands lie."""
 
     target: str = "host"
-    blocks: tuple[int, ...] = (32, 32, 32)
 
     name = "pack-operands"
 
@@ -76,10 +71,6 @@ class PackOperandsPass(ModulePass):
         machine = find_target(self.target).machine
         for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
             _pack_for_programs(function, machine)
-        for matmul in [o for o in op.walk() if o.name == "linalg.matmul"]:
-            # Only then: importing `linalg` takes as long as a small compilation.
-            linalg = import_whole("xetl_cpu.lowering.linalg_blocking")
-            linalg.pack_matmul(matmul, self.blocks)
 
 
 def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:

@@ -20,8 +20,6 @@ one, becomes as many BRGEMMs; what else the loop does stays in it.
 Left alone: element types without a micro-kernel, operands that are computed in the
 loop or may be written there, accumulators that are used between the steps, tiles whose
 offset may be negative, other padding than 0.
-
-On memrefs, a batch-reduce `linalg.generic` becomes ``xsmm.brgemm``: linalg_raising.py.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ from xetl_cpu.lowering.accumulations import (
     chain_of,
 )
 from xetl_cpu.lowering.demand import Demand, demanded_extent
-from xetl_cpu.lowering.linalg_raising import GENERIC, raise_generic
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import is_streamable, loads_zero_padded, writes_between
 
@@ -74,8 +71,6 @@ class RaiseToBrgemmPass(ModulePass):
                 element = element_of(mma.a)
                 text = f"vectors of C: there is no micro-kernel for {element}"
                 remark(mma, "brgemm", text)
-        for generic in [o for o in op.walk() if o.name == GENERIC]:
-            raise_generic(generic)
 
 
 def _has_micro_kernel(mma: TileMmaOp) -> bool:

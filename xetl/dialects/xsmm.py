@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType, StringAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     operand_def,
     prop_def,
@@ -30,7 +30,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import ints_of
-from xetl.dialects.operation import XetlOp
+from xetl.dialects.operation import XetlOp, operations_of
 
 # Names and numbers --------------------------------------------------------------------
 
@@ -84,6 +84,16 @@ def gemm_flags_in_calls(names: Iterable[str]) -> int:
     2112
     """
     return number(GEMM_FLAGS, (_SWAPPED.get(name, name) for name in names))
+
+
+def gemm_flags_of_calls(flags: int) -> list[str]:
+    """The names of what `gemm_flags_in_calls` puts in a number.
+
+    >>> gemm_flags_of_calls(2112)
+    ['no_reset_tileconfig', 'vnni_b']
+    """
+    names = [name for name, bit in GEMM_FLAGS.items() if bit & flags]
+    return [_SWAPPED.get(name, name) for name in names] or ["none"]
 
 
 # Dispatches ---------------------------------------------------------------------------
@@ -332,8 +342,4 @@ class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig"):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-OPERATIONS = (
-    *(GemmDispatchOp, BrgemmDispatchOp, FusedBrgemmDispatchOp),
-    *(UnaryDispatchOp, BinaryDispatchOp, TileConfigDispatchOp),
-    *(GemmOp, BrgemmOp, FusedBrgemmOp, UnaryOp, BinaryOp, TileConfigOp),
-)
+Xsmm = Dialect("xsmm", operations_of(__name__))

@@ -1,0 +1,267 @@
+"""Batch-reduce products on memrefs as loops over tiles.
+
+    linalg.generic ins(%a, %b) outs(%c)    // c[m, n] += a[batch, m, k] * b[batch, k, n]
+    ->
+    scf.for %m, %n by tiles { acc = load c; scf.for %batch { acc += a @ b }; store acc }
+
+Blocks of b lie as they are, (k, n), or in pairs of k, (k / 2, n, 2), as VNNI wants
+them. The same is meant by a `vector.contract` between vectors that are read whole from
+memory and written back whole. Source: seeds 003 and 004; libxsmm, BRGEMM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AffineMapAttr, StringAttr, VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.memref_layout import constant_index, has_static_layout
+from xetl.dialects.upstream import arith, linalg, scf, vector
+from xetl.dialects.verify import LocatedVerifyException
+from xetl.dialects.xetile import LoadTileOp, StoreTileOp, TileMmaOp
+from xetl.ir.builder import Builder
+from xetl.transforms.legalize_text.matrices import (
+    COLUMNS,
+    PAIR,
+    ROWS,
+    SUMS,
+    Matrix,
+    converted,
+    loops,
+    part,
+    rows_of_pairs,
+)
+from xetl.transforms.rewriting import Rule, Values
+
+
+@dataclass(frozen=True)
+class Batch:
+    """``c += sum of a[i] @ b[i]``, or, unless it ``adds``, ``c = ...``.
+
+    Attributes:
+        a: blocks, (batch, m, k).
+        b: blocks, (batch, k, n) or (batch, k / 2, n, 2).
+        c: a matrix.
+        count: how many blocks are multiplied.
+        adds: whether to what is in ``c``.
+    """
+
+    a: SSAValue
+    b: SSAValue
+    c: SSAValue
+    count: int
+    adds: bool = True
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether consecutive k of b lie side by side."""
+        return memref_type(self.b).get_num_dims() == 4
+
+    def problem(self) -> str | None:
+        """What makes it no product of batches of blocks; None: it is one."""
+        types = [memref_type(each) for each in (self.a, self.b, self.c)]
+        if [type_.get_num_dims() for type_ in types] != [3, 3 + self.in_pairs, 2]:
+            return "it takes two batches of blocks, and a matrix"
+        if not all(has_static_layout(type_) for type_ in types):
+            return "a shape or stride is not known from the types"
+        of_a, of_b, of_c = (type_.get_shape() for type_ in types)
+        (batch, m, k), n = of_a, of_c[1]
+        inner = (k // PAIR, n, PAIR) if self.in_pairs else (k, n)
+        if of_b != (batch, *inner) or of_c[0] != m or (self.in_pairs and k % PAIR):
+            return "the extents of its operands do not agree"
+        if not 0 <= self.count <= batch:
+            return f"there are {batch} blocks, not {self.count}"
+        a, b, c = (type_.element_type for type_ in types)
+        if a != b or str(a) not in SUMS or c not in (a, SUMS[str(a)]):
+            return f"there are no sums in {c} of products of {a} by {b}"
+        return None
+
+
+def multiply(b: Builder, product: Batch) -> None:
+    """Insert the loops.
+
+    Raises:
+        VerifyException: it is no product of batches.
+    """
+    problem = product.problem()
+    if problem is not None:
+        raise VerifyException(problem)
+    to = Matrix(b, product.c)
+    sums = SUMS[str(memref_type(product.a).element_type)]
+    shape = to.tile_shape((ROWS, COLUMNS))
+    build, at = loops(b, to.sizes, shape)
+    place = to.tile(build, at, shape)
+    if product.adds:
+        start = converted(build, build.insert(LoadTileOp(place)), sums)
+    else:
+        start = build.constant(0, VectorType(sums, shape))
+    loop = build.for_loop(0, product.count, 1, [start])
+    inner = Builder.at_end(loop.body.block)
+    number, total = loop.body.block.args
+    for left, right in _blocks(inner, product, number, at, shape):
+        total = inner.insert(TileMmaOp(left, right, total))
+    inner.add(scf.YieldOp(total))
+    build.add(StoreTileOp(converted(build, loop.results[0], to.element), place))
+
+
+def _blocks(
+    build: Builder,
+    product: Batch,
+    number: SSAValue,
+    at: Sequence[SSAValue],
+    shape: Sequence[int],
+) -> list[tuple[SSAValue, SSAValue]]:
+    """What block ``number`` of the batch adds to the tile of C at ``at``: products.
+
+    In pairs there are two, of even k and of odd k.
+    """
+    (row, column), zero = at, build.index(0)
+    _, *of_a = memref_type(product.a).get_shape()
+    _, *of_b = memref_type(product.b).get_shape()
+    a = Matrix(build, part(build, product.a, [number, 0, 0], [1, *of_a], 0))
+    left = LoadTileOp(a.tile(build, [row, zero], [shape[0], of_a[1]]))
+    start = [number, *[0] * len(of_b)]
+    b = part(build, product.b, start, [1, *of_b], 0)
+    depth, width = of_b[0], shape[1]
+    if product.in_pairs:
+        b, width = rows_of_pairs(build, b), PAIR * width
+        column = build.index(build.times(column, PAIR))
+    right = LoadTileOp(Matrix(build, b).tile(build, [zero, column], [depth, width]))
+    factors = [build.insert(left), build.insert(right)]
+    if not product.in_pairs:
+        return [(factors[0], factors[1])]
+    lefts, rights = (build.add(vector.DeinterleaveOp(each)) for each in factors)
+    return [*zip(lefts.results, rights.results)]
+
+
+# linalg.generic -----------------------------------------------------------------------
+
+
+_KINDS = ["reduction", "parallel", "parallel", "reduction", "reduction"]
+"""Of the dimensions batch, m, n, k and, in pairs, the place in one."""
+
+
+def _batch_maps(in_pairs: bool) -> list[AffineMap]:
+    """Of ``c[m, n] += a[batch, m, k] * b[batch, k, n]``, b in pairs of k or not."""
+    count = 5 if in_pairs else 4
+    batch, m, n, k, *pair = (AffineExpr.dimension(dim) for dim in range(count))
+    of_b = (batch, k // PAIR, n, *pair) if in_pairs else (batch, k, n)
+    return [AffineMap(count, 0, one) for one in ((batch, m, k), of_b, (m, n))]
+
+
+def _generic(b: Builder, op: linalg.GenericOp) -> Values:
+    product = Batch(op.a, op.b, op.c, memref_type(op.a).get_shape()[0])
+    maps = [each.data for each in op.indexing_maps if isinstance(each, AffineMapAttr)]
+    kinds = [each.data for each in op.iterator_types if isinstance(each, StringAttr)]
+    is_known = maps == _batch_maps(product.in_pairs) and kinds == _KINDS[: len(kinds)]
+    if not is_known or not _adds_products(op):
+        raise VerifyException("it is no batch-reduce product, (batch, m, k) by (k, n)")
+    multiply(b, product)
+    return []
+
+
+def _adds_products(op: linalg.GenericOp) -> bool:
+    """Whether an element of the output becomes ``out + a * b``."""
+    block = op.body.block
+    ops = [*block.ops]
+    kinds = (arith.MulfOp, arith.AddfOp, linalg.YieldOp)
+    if len(ops) != 3 or not all(map(isinstance, ops, kinds)):
+        return False
+    one, other, out = block.args
+    product, total, end = ops
+    return (
+        {*product.operands} == {one, other}
+        and {*total.operands} == {out, product.results[0]}
+        and end.operands[0] is total.results[0]
+    )
+
+
+RULES: dict[type[Operation], Rule] = {linalg.GenericOp: _generic}
+
+
+# vector.contract ----------------------------------------------------------------------
+
+
+_CONTRACTED = ((0, 1, 3), (0, 3, 2), (1, 2))
+"""Which of (batch, m, n, k) index the sides of a contraction."""
+
+
+def legalize_contractions(op: Operation) -> None:
+    """Replace contractions of batches between memory and memory inside ``op``.
+
+    Raises:
+        LocatedVerifyException: what is contracted has no products.
+    """
+    for each in [o for o in op.walk() if isinstance(o, vector.ContractOp)]:
+        write = _written(each)
+        reads = [value.owner for value in each.operands]
+        found = [o for o in reads if isinstance(o, vector.TransferReadOp)]
+        if write is None or len(found) != 3 or not _is_batch(each, found, write):
+            continue
+        a, b, c = (read.base for read in found)
+        try:
+            count = memref_type(a).get_shape()[0]
+            multiply(Builder.before(write), Batch(a, b, c, count))
+        except VerifyException as error:
+            raise LocatedVerifyException(each, str(error)) from None
+        for dead in (write, each, *found):
+            if not any(result.uses.get_length() for result in dead.results):
+                Rewriter.erase_op(dead)
+
+
+def _written(op: vector.ContractOp) -> vector.TransferWriteOp | None:
+    """The only user of a contraction, if that is a write."""
+    users = [use.operation for use in op.result.uses]
+    only = users[0] if len(users) == 1 else None
+    return only if isinstance(only, vector.TransferWriteOp) else None
+
+
+def _is_batch(
+    op: vector.ContractOp,
+    reads: Sequence[vector.TransferReadOp],
+    write: vector.TransferWriteOp,
+) -> bool:
+    """Whether a contraction adds products of whole batches to what is in C."""
+    a, b, c = (read.base for read in reads)
+    return (
+        op.kind.kind == "add"
+        and op.maps == _CONTRACTED
+        and write.base is c
+        and c not in (a, b)
+        and all(map(_is_whole, [*reads, write]))
+        and _is_quiet(reads, write)
+    )
+
+
+def _is_whole(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
+    """Whether a transfer is of all of its memref, element by element."""
+    value = op.result if isinstance(op, vector.TransferReadOp) else op.value
+    type_ = op.base.type
+    return (
+        is_memref(type_)
+        and op.mask is None
+        and type_.get_shape() == vector_type(value).get_shape()
+        and all(constant_index(index) == 0 for index in op.indices)
+        and op.permutation_map.data == AffineMap.identity(type_.get_num_dims())
+    )
+
+
+def _is_quiet(
+    reads: Sequence[vector.TransferReadOp], write: vector.TransferWriteOp
+) -> bool:
+    """Whether reading late reads the same: nobody writes memory in between."""
+    block = write.parent
+    if block is None or any(read.parent is not block for read in reads):
+        return False
+    ops = [*block.ops]
+    first = min(ops.index(read) for read in reads)
+    between = ops[first : ops.index(write)]
+    quiet = (vector.TransferReadOp, vector.ContractOp)
+    return all(isinstance(o, quiet) or o.name.startswith("arith.") for o in between)
