@@ -29,6 +29,9 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 6, "avx2": 6, "opencl": 3}
 """How many of a test's random kernels are quick; others are slow tests."""
 
+QUICK_CELLS = 4
+"""How many cells of a test are quick on a device, which builds each for a second."""
+
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
 
@@ -123,6 +126,18 @@ def mark_later_seeds(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def mark_later_cells(items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    for item in items:
+        if not hasattr(item, "callspec") or target_of(item) != "opencl":
+            continue
+        if not item.get_closest_marker("slow"):
+            function = item.nodeid.partition("[")[0]
+            seen[function] += 1
+            if seen[function] > QUICK_CELLS:
+                item.add_marker(pytest.mark.slow)
+
+
 def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
     """Whether the options say to run a test; what was seen of each is noted."""
     if target_of(item) not in wanted_targets(item.config):
@@ -151,6 +166,7 @@ def pytest_collection_modifyitems(
 ) -> None:
     mark_repeated_cells(items)
     mark_later_seeds(items)
+    mark_later_cells(items)
     seen: set[str] = set()
     kept = [item for item in items if is_asked_for(item, seen)]
     if len(kept) < len(items):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DEMO = Path(__file__).parents[1] / "tutorials" / "demo_digits.py"
 
 

@@ -39,7 +39,11 @@ def test_none_is_forgotten():
     assert {path.name for path in TUTORIALS.glob("[0-9]*.py")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+FIRST, *OTHERS = EXPECTED
+EACH = [FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_tutorial_runs(name, tmp_path):
     done = run(name, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -56,10 +60,8 @@ def test_tutorial_runs_on_a_device(name, tmp_path):
     assert EXPECTED[name] in done.stdout
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["01_vector_add.py", pytest.param("02_softmax.py", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["01_vector_add.py", "02_softmax.py"])
 def test_plot_is_drawn_when_asked_for(name, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra `demo` is not installed")
     done = run(name, tmp_path, "--plot")

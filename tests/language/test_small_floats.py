@@ -266,6 +266,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     formats=st.tuples(st.sampled_from(list(SMALL)), st.sampled_from(list(SMALL))),

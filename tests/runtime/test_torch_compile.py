@@ -12,11 +12,10 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("compiled_by_torch.py")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-BACKENDS = ("eager", "inductor")
 WAYS = [
-    ("xetl", "eager"),
     # Importing torch takes seconds, and Inductor calls a C++ compiler.
-    *(pytest.param("torch", each, marks=pytest.mark.slow) for each in BACKENDS),
+    pytest.param(*each, marks=pytest.mark.slow)
+    for each in (("xetl", "eager"), ("torch", "eager"), ("torch", "inductor"))
 ]
 
 

@@ -19,6 +19,7 @@ needs_ocloc = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_ocloc
 def test_values_are_ranked(xetl: Any) -> None:
     words = ("--offline", "--target", "pvc", "--try", "BM=16,32", "--try", "BN=16,32")
