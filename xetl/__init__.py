@@ -17,6 +17,7 @@ __all__ = [
     "heuristics",
     "load_mlir",
     "no_compile",
+    "op",
     "perf_report",
 ]
 
@@ -29,6 +30,7 @@ _HOMES = {
     "heuristics": "xetl.runtime.tuning.decorators",
     "load_mlir": "xetl.runtime.library",
     "no_compile": "xetl.settings",
+    "op": "xetl.ops.custom",
     "perf_report": "xetl.tools.performance.report",
 }
 
@@ -38,6 +40,7 @@ opencl_driver.make_known()
 
 if TYPE_CHECKING:
     from xetl import ops as ops
+    from xetl.ops.custom import op
     from xetl.runtime.library import load_mlir
     from xetl.runtime.measure import do_bench
     from xetl.runtime.tuning.config import Config

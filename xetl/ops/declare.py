@@ -148,6 +148,10 @@ class Function:
         saves: names of the inputs, and ``result``, that the derivative needs.
         aliases: older names of arguments.
         adapt: puts arguments of older calls in their places.
+        namespace: of the operator of torch.
+        kinds: of the parameters, as annotations name them; (): the annotations.
+        plain: computes the function, in place of plans; gets all arguments.
+        fake: gives tensors without elements, in place of the rule.
     """
 
     name: str
@@ -157,12 +161,17 @@ class Function:
     saves: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     adapt: Callable[[list[Any]], None] | None = None
+    namespace: str = "xetl"
+    kinds: Sequence[str] = ()
+    plain: Callable[[list[Any]], Any] | None = None
+    fake: Callable[[list[Any]], Any] | None = None
 
     def __post_init__(self) -> None:
         parameters = dict(inspect.signature(self.rule).parameters)
         self.parameters = [p for name, p in parameters.items() if name != "out"]
         self.names = [p.name for p in self.parameters]
-        kinds = [str(p.annotation).partition(" |")[0] for p in self.parameters]
+        self.kinds = self.kinds or [str(p.annotation) for p in self.parameters]
+        kinds = [each.partition(" |")[0] for each in self.kinds]
         self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
         self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
         self.lists = [i for i, each in enumerate(kinds) if each == "Dims"]
@@ -221,6 +230,8 @@ class Function:
 
     def compute(self, values: list[Any]) -> Any:
         """The same without a trace for derivatives."""
+        if self.plain is not None:
+            return self.plain(values)
         outs = self._outs(values[-1])
         given = [values[i] for i in self.arrays]
         arrays = [
@@ -348,23 +359,28 @@ def function(
             aliases or {},
             adapt,
         )
-        FUNCTIONS[declared.name] = declared
-
-        @wraps(rule)
-        def called(*args: P.args, **kwargs: P.kwargs) -> Any:
-            values = declared.complete(args, kwargs)
-            if is_traced():
-                from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
-
-                return torch_calls.traced(declared, values)
-            try:
-                return declared.call(values)
-            except XetlError as error:
-                raise at_caller(error) from None
-
-        return called
+        return cast("Callable[P, Any]", public_function(declared))
 
     return declare
+
+
+def public_function(declared: Function) -> Callable[..., Any]:
+    """What users call."""
+    FUNCTIONS[f"{declared.namespace}::{declared.name}"] = declared
+
+    @wraps(declared.rule)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        values = declared.complete(args, kwargs)
+        if is_traced():
+            from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
+
+            return torch_calls.traced(declared, values)
+        try:
+            return declared.call(values)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    return called
 
 
 def is_traced() -> bool:

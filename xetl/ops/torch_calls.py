@@ -51,7 +51,7 @@ def recorded(declared: Function, values: list[Any]) -> Any:
 def traced(declared: Function, values: list[Any]) -> Any:
     """The same; also what torch.compile reads."""
     *arguments, out = values
-    operator = getattr(torch.ops.xetl, declared.name).default
+    operator = torch_library.operator_of(declared)
     for i in declared.options:
         if declared.names[i] == "dtype":
             arguments[i] = torch_library.as_torch(arguments[i])

@@ -27,7 +27,7 @@ _SCHEMA = {
     "DTypeLike": "ScalarType?",
     "Dims": "int[1]",
 }
-_library: Any = torch.library.Library("xetl", "FRAGMENT")
+_libraries: dict[str, Any] = {}
 _lock = threading.RLock()
 _registered: set[str] = set()
 
@@ -46,8 +46,8 @@ def register() -> None:
 def schema_of(function: Function) -> str:
     """``softmax(Tensor input, int dim=-1) -> Tensor``."""
     parts: list[str] = []
-    for parameter in function.parameters:
-        name, _, rest = str(parameter.annotation).partition(" |")
+    for parameter, kind in zip(function.parameters, function.kinds):
+        name, _, rest = kind.partition(" |")
         text = f"{_SCHEMA[name]}{'?' if rest else ''} {parameter.name}"
         if parameter.default is not parameter.empty:
             value = parameter.default
@@ -60,13 +60,22 @@ def schema_of(function: Function) -> str:
 
 
 def _register(declared: Function) -> None:
-    name = declared.name
-    _library.define(schema_of(declared))
+    name, namespace = declared.name, declared.namespace
+    library = _libraries.get(namespace)
+    if library is None:
+        library = torch.library.Library(namespace, "FRAGMENT")
+        _libraries[namespace] = library
+    library.define(schema_of(declared))
     for key in ("CPU", "XPU"):
-        _library.impl(name, _implementation(declared), key)
-    _library.impl(name, _fake(declared), "Meta")
-    operator = getattr(torch.ops.xetl, name).default
-    _library.impl(name, _recording(declared, operator), "Autograd", with_keyset=True)
+        library.impl(name, _implementation(declared), key)
+    library.impl(name, _fake(declared), "Meta")
+    recording = _recording(declared, operator_of(declared))
+    library.impl(name, recording, "Autograd", with_keyset=True)
+
+
+def operator_of(declared: Function) -> Any:
+    """The operator of torch."""
+    return getattr(getattr(torch.ops, declared.namespace), declared.name).default
 
 
 def _implementation(declared: Function) -> Callable[..., Any]:
@@ -78,6 +87,8 @@ def _fake(declared: Function) -> Callable[..., Any]:
 
     def fake(*args: Any, **kwargs: Any) -> Any:
         values = declared.complete(args, kwargs)[:-1]
+        if declared.fake is not None:
+            return declared.fake(values)
         first = values[declared.arrays[0]]
         for i in declared.arrays:
             if values[i] is not None:
