@@ -11,8 +11,15 @@ from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import CompareAndSwapOp
-from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, scatter_lanes
-from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.evaluate import (
+    Evaluator,
+    scatter_lanes,
+)
+from xetl_cpu.lowering.loops.nest import (
+    COLUMNS,
+    At,
+    open_nest,
+)
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,

@@ -37,7 +37,14 @@ from xetl.dialects.xetile import (
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
-from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, splat
+from xetl_cpu.lowering.loops.nest import (
+    COLUMNS,
+    At,
+    Nest,
+    lane_mask,
+    lane_numbers,
+    splat,
+)
 from xetl_cpu.lowering.loops.runs import find_run, limit_of_columns
 from xetl_cpu.lowering.loops.state import (
     Buffer,
@@ -48,43 +55,7 @@ from xetl_cpu.lowering.loops.state import (
     shape_of,
     transposed_view,
 )
-
-COLUMNS = 1
-"""The axis along which consecutive lanes lie in a row."""
-
-
-@dataclass
-class At:
-    """Elements from (row, col) on, along ``axis``; ``lanes`` of them."""
-
-    row: Index
-    col: Index
-    axis: int
-    lanes: int
-
-    @property
-    def along(self) -> Index:
-        """The coordinate that grows with the lane."""
-        return self.col if self.axis == COLUMNS else self.row
-
-    @property
-    def across(self) -> Index:
-        """The coordinate that all lanes share."""
-        return self.row if self.axis == COLUMNS else self.col
-
-    def moved(self, row: Index, col: Index) -> At:
-        """The same lanes from elsewhere."""
-        return At(row, col, self.axis, self.lanes)
-
-    def transposed(self) -> At:
-        """Where these elements are in the transposed value."""
-        return At(self.col, self.row, 1 - self.axis, self.lanes)
-
-    def key(self) -> tuple[object, ...]:
-        """Equal for equal elements."""
-        row = self.row if isinstance(self.row, int) else id(self.row)
-        col = self.col if isinstance(self.col, int) else id(self.col)
-        return (row, col, self.axis, self.lanes)
+from xetl_cpu.lowering.loops.transposes import lies_across, transposed_rows
 
 
 @dataclass
@@ -183,6 +154,12 @@ class Evaluator:
         if (cols if at.axis == COLUMNS else rows) == 1:
             one = self.read(buffer, element, At(at.row, at.col, COLUMNS, 1))
             return splat(build, one, at.lanes)
+        if at.block is not None and rows % at.lanes == 0:
+
+            def row_of_block(row: Index, col: Index) -> SSAValue:
+                return self.read(buffer, element, At(row, col, COLUMNS, at.lanes))
+
+            return self.block_row(id(buffer.memref), at.transposed(), row_of_block)
         view = Matrix(transposed_view(buffer.memref, rows, cols), cols, rows)
         mask = lane_mask(build, build.minus(rows, at.row), at.lanes)
         return self.gather(view.memref, [at.col, at.row], mask, element, at)
@@ -223,6 +200,14 @@ class Evaluator:
         if at.axis != COLUMNS:
             return self.load(tile.transposed(), element, at.transposed(), padding)
         matrix, lanes = tile.matrix, at.lanes
+        if at.block is not None and lies_across(matrix):
+
+            def row_of_block(row: Index, col: Index) -> SSAValue:
+                there = At(row, col, COLUMNS, lanes)
+                return self.load(tile.transposed(), element, there, padding)
+
+            where = (id(matrix.memref), _key(tile.row), _key(tile.col), id(padding))
+            return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         limit = self.row_limit(matrix, row)
         build = self.nest.at(row, col)
@@ -241,6 +226,19 @@ class Evaluator:
             return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
+
+    def block_row(
+        self, key: object, at: At, load: Callable[[Index, Index], SSAValue]
+    ) -> SSAValue:
+        """A row of a block whose columns are adjacent in memory: all are transposed."""
+        assert at.block is not None
+        row, col = at.block
+        known = (key, "block", _key(row), _key(col), at.lanes)
+        if (*known, at.nth) not in self.memo:
+            columns = [load(self.nest.plus(col, n), row) for n in range(at.lanes)]
+            rows = transposed_rows(self.nest.places[2], columns)
+            self.memo |= {(*known, n): vector for n, vector in enumerate(rows)}
+        return self.memo[(*known, at.nth)]
 
     def load_one(self, tile: TileAt, at: At, padding: SSAValue) -> SSAValue:
         """One element of a tile in memory; ``padding`` outside of the matrix."""

@@ -17,6 +17,50 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import scf, vector
 from xetl.ir.builder import Builder
 
+COLUMNS = 1
+"""The axis along which consecutive lanes lie in a row."""
+
+
+@dataclass
+class At:
+    """Elements from (row, col) on, along ``axis``; ``lanes`` of them.
+
+    ``block``: where the first row of a block of ``lanes`` rows starts that this one is
+    the ``nth`` of, if all of them are evaluated, in this nest.
+    """
+
+    row: Index
+    col: Index
+    axis: int
+    lanes: int
+    block: tuple[Index, Index] | None = None
+    nth: int = 0
+
+    @property
+    def along(self) -> Index:
+        """The coordinate that grows with the lane."""
+        return self.col if self.axis == COLUMNS else self.row
+
+    @property
+    def across(self) -> Index:
+        """The coordinate that all lanes share."""
+        return self.row if self.axis == COLUMNS else self.col
+
+    def moved(self, row: Index, col: Index) -> At:
+        """The same lanes from elsewhere."""
+        return At(row, col, self.axis, self.lanes)
+
+    def transposed(self) -> At:
+        """Where these elements are in the transposed value."""
+        block = self.block and (self.block[1], self.block[0])
+        return At(self.col, self.row, 1 - self.axis, self.lanes, block, self.nth)
+
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal elements."""
+        row = self.row if isinstance(self.row, int) else id(self.row)
+        col = self.col if isinstance(self.col, int) else id(self.col)
+        return (row, col, self.axis, self.lanes)
+
 
 @dataclass
 class Nest:

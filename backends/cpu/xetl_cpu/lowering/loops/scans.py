@@ -10,42 +10,60 @@ from xdsl.ir import SSAValue
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.loops.evaluate import COLUMNS, At, Evaluator, constant_op
+from xetl_cpu.lowering.loops.evaluate import (
+    Evaluator,
+    constant_op,
+)
 from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.nest import open_nest
+from xetl_cpu.lowering.loops.nest import (
+    COLUMNS,
+    At,
+)
 from xetl_cpu.lowering.loops.reductions import Combine
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
-from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put
+from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
 
 
 def scan_tile(state: State, op: TileScanOp) -> None:
-    """Down the columns a row at a time; along a row element by element."""
+    """Down the columns a row at a time; along a row a vector at a time."""
     result = state.allocate(shape_of(op.source), element_of(op.result))
-    source = materialize(state, op.source, op)
     combine = Combine(op.kind.data, element_of(op.source))
-    if op.dim == 1:
-        _along_rows(state, op, source, result, combine)
+    if op.dim == 1 and result.is_column:
+        write(state, op.source, result, op)
+    elif op.dim == 1:
+        _along_rows(state, op, result, combine)
     else:
+        materialize(state, op.source, op)
         _down_columns(state, op, result, combine)
     state.buffers[op.result] = result
 
 
-def _along_rows(
-    state: State, op: TileScanOp, source: Buffer, to: Buffer, combine: Combine
-) -> None:
-    rows, cols = shape_of(op.source)
-    first = Builder.before(op).insert(
-        constant_op(combine.element, combine.identity(), 1)
-    )
-    nest = open_nest(op, rows, cols, 1, [first])
-    ev, build = Evaluator(state, nest), nest.places[2]
-    at = At(nest.outer, nest.inner, COLUMNS, 1)
-    value = combine.widen(build, ev.read(source, element_of(op.source), at))
-    total = combine.apply(build, nest.carried[0], value)
-    where = [at.row] if to.is_column else [at.row, at.col]
-    rounded = combine.narrow_back(build, total)
-    build.add(memref.StoreOp(rounded, to.memref, [build.index(i) for i in where]))
-    nest.close(total)
+def _along_rows(state: State, op: TileScanOp, to: Buffer, combine: Combine) -> None:
+    """Each vector by itself, then what all before it came to.
+
+    What is carried waits for one operation a vector only: the total of a vector does
+    not depend on those before it. Source: W. D. Hillis, G. L. Steele, Data Parallel
+    Algorithms, CACM 29(12), 1986.
+    """
+    lanes = state.lanes
+    neutral = constant_op(combine.element, combine.identity(), lanes)
+    first = Builder.before(op).insert(neutral)
+
+    def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        build, at = ev.nest.places[2], chunk_at(ev)
+        value = combine.widen(build, ev.eval(op.source, at))
+        step = 1
+        while step < lanes:
+            before = [n if n < step else lanes + n - step for n in range(lanes)]
+            shifted = build.insert(vector.ShuffleOp(first, value, mask=before))
+            value = combine.apply(build, shifted, value)
+            step *= 2
+        total = build.insert(vector.ShuffleOp(value, value, mask=[lanes - 1] * lanes))
+        result = combine.apply(build, carried[0], value)
+        put(ev, combine.narrow_back(build, result), to, at)
+        return [combine.apply(build, carried[0], total)]
+
+    over_chunks(state, op, shape_of(op.source), body, inits=[first])
 
 
 def _down_columns(state: State, op: TileScanOp, to: Buffer, combine: Combine) -> None:

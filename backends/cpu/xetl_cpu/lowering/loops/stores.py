@@ -15,19 +15,25 @@ from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.evaluate import (
-    COLUMNS,
-    At,
     Evaluator,
     run_lanes,
     scatter_lanes,
 )
-from xetl_cpu.lowering.loops.nest import Nest, lane_mask, lane_numbers, open_nest
+from xetl_cpu.lowering.loops.nest import (
+    COLUMNS,
+    At,
+    Nest,
+    lane_mask,
+    lane_numbers,
+    open_nest,
+)
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
     State,
     TileAt,
 )
+from xetl_cpu.lowering.loops.transposes import reads_across
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -45,7 +51,15 @@ def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
         put(ev, ev.eval(value, at), to, at)
         return []
 
+    def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        for at in block_at(ev):
+            put(ev, ev.eval(value, at), to, at)
+        return []
+
     rows, cols = to.shape
+    if rows % state.lanes == 0 and cols > 1 and reads_across(state, value):
+        over_chunks(state, op, (rows, cols), block, rows_at_once=state.lanes)
+        return
     over_chunks(state, op, (1, rows) if to.is_column else (rows, cols), body)
 
 
@@ -95,10 +109,29 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         _store_lanes(ev, value, target, at, inner, col_from)
         return []
 
+    def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        for at in block_at(ev):
+            value = ev.eval(op.value, at.transposed() if down else at)
+            _store_lanes(ev, value, target, at, inner, col_from)
+        return []
+
     _tell(op, state.lanes, target)
+    first: Index = row_from
+    if _in_blocks(state, op.value, target, down):
+        lanes = state.lanes
+        whole = start.index(start.maximum(outer, 0))
+        blocks = start.insert(arith.DivuiOp(whole, start.index(lanes)))
+        first = start.times(blocks, lanes)
+        over_chunks(state, op, (first, inner), block, inner, rows_at_once=lanes)
     nest = over_chunks(state, op, (outer, inner), body, limit=inner)
-    if nest.outer_loop is not None and row_from != 0:
-        nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(row_from)
+    if nest.outer_loop is not None and first != 0:
+        nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
+
+
+def _in_blocks(state: State, value: SSAValue, to: TileAt, down: bool) -> bool:
+    """Whether rows are stored some at a time, for they are transposed in registers."""
+    fits = min(to.shape) >= state.lanes and to.non_negative and not down
+    return fits and to.matrix.is_contiguous() and reads_across(state, value)
 
 
 def _tell(op: StoreTileOp, lanes: int, tile: TileAt) -> None:
@@ -222,6 +255,16 @@ def _mask_the_rest(
 def chunk_at(ev: Evaluator) -> At:
     """The chunk of the current trip."""
     return At(ev.nest.outer, ev.nest.inner, COLUMNS, ev.state.lanes)
+
+
+def block_at(ev: Evaluator) -> list[At]:
+    """The chunks of the current trip in each row of a block of ``lanes`` rows."""
+    nest, lanes = ev.nest, ev.state.lanes
+    where = nest.outer, nest.inner
+    return [
+        At(nest.plus(nest.outer, n), nest.inner, COLUMNS, lanes, where, n)
+        for n in range(lanes)
+    ]
 
 
 def put(ev: Evaluator, value: SSAValue, to: Buffer, at: At) -> None:

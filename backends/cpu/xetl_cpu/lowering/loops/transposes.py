@@ -1,0 +1,80 @@
+"""Blocks that are transposed in registers: as many vectors as a vector has lanes.
+
+Elements that are neighbours in memory along the other dimension than the loop goes
+would be gathered one by one. Instead a block of ``lanes`` x ``lanes`` is loaded as
+its vectors lie, and lanes and vectors change places in log2(lanes) steps of shuffles.
+
+Before: ``for row { for column chunk { gather } }``
+After:  ``for row block { for column chunk { lanes loads; shuffles; lanes uses } }``
+
+Source: S. G. Eklundh, A Fast Computer Method for Matrix Transposing, IEEE Transactions
+on Computers C-21(7), 1972.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.codegen.memref import static_strides
+from xetl.dialects.base import memref_type
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.xetile import LoadTileOp, TileConvLayoutOp, TileTransposeOp
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.loops.state import Matrix, State, TileAt, shape_of
+
+_ELEMENTWISE = ("arith.", "math.")
+
+
+def transposed_rows(build: Builder, vectors: Sequence[SSAValue]) -> list[SSAValue]:
+    """Vector i of the result has lane i of each: as many vectors as lanes, 2^n."""
+    count, rows, step = len(vectors), list(vectors), 1
+    while step < count:
+        upper = [count + n - step if n & step else n for n in range(count)]
+        lower = [count + n if n & step else n + step for n in range(count)]
+        for index in [n for n in range(count) if not n & step]:
+            pair = rows[index], rows[index + step]
+            rows[index] = build.insert(vector.ShuffleOp(*pair, mask=upper))
+            rows[index + step] = build.insert(vector.ShuffleOp(*pair, mask=lower))
+        step *= 2
+    return rows
+
+
+def lies_across(matrix: Matrix) -> bool:
+    """True when elements of a column, and not of a row, are known to be adjacent."""
+    down, right = static_strides(memref_type(matrix.memref))
+    return down == 1 and right != 1
+
+
+def reads_across(state: State, value: SSAValue) -> bool:
+    """Whether a row of the value is computed from elements that lie in a column."""
+    waiting, seen = [(value, False)], set[tuple[SSAValue, bool]]()
+    while waiting:
+        each, flipped = waiting.pop()
+        op = each.owner
+        if (each, flipped) in seen or not isinstance(op, Operation):
+            continue
+        seen.add((each, flipped))
+        buffer = state.buffers.get(each)
+        if buffer is not None:
+            if flipped and not buffer.is_column and shape_of(each)[0] > 1:
+                return shape_of(each)[0] % state.lanes == 0
+        elif isinstance(op, LoadTileOp):
+            tile = state.tiles[op.tile]
+            if isinstance(tile, TileAt) and _is_across(tile, flipped):
+                return True
+        elif isinstance(op, TileTransposeOp | TileConvLayoutOp):
+            turned = isinstance(op, TileTransposeOp)
+            waiting.append((op.operands[0], flipped != turned))
+        elif op.name.startswith(_ELEMENTWISE) and not isinstance(op, arith.ConstantOp):
+            waiting += [(v, flipped) for v in op.operands if is_vector(v.type)]
+    return False
+
+
+def _is_across(tile: TileAt, flipped: bool) -> bool:
+    down, right = static_strides(memref_type(tile.matrix.memref))
+    if flipped:
+        down, right = right, down
+    return down == 1 and right != 1

@@ -1,0 +1,68 @@
+"""Tiles whose rows are columns in memory: transposed in registers, block by block."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from launching import launch, same, small_integers
+
+from xetl import xetile
+from xetl.xetile import constexpr
+
+pytestmark = pytest.mark.usefixtures("anywhere")
+R, C = 35, 70
+"""A tile: blocks, and a rest in both directions."""
+
+
+@xetile.kernel
+def transposed(X, Y, R: constexpr, C: constexpr):
+    i, j = xetile.program_id(0) * R, xetile.program_id(1) * C
+    v = xetile.load_tile(xetile.init_tile(X, [i, j], (R, C)), padding=3)
+    xetile.store_tile(v.T * 2, xetile.init_tile(Y, [j, i], (C, R)))
+
+
+@xetile.kernel
+def symmetric(X, Y, SIDE: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (SIDE, SIDE)))
+    kept = v * v + xetile.sqrt(xetile.abs(v))  # read twice: it stands in memory
+    xetile.store_tile(kept + kept.T, xetile.init_tile(Y, [0, 0], (SIDE, SIDE)))
+
+
+def test_transposes_of_any_extent() -> None:
+    rng = np.random.default_rng(0)
+    for columns in range(1, 131):
+        rows = (7 * columns) % 83 + 1
+        x = small_integers(rng, rows, columns)
+        grid = -(-rows // R), -(-columns // C)
+        _, y = launch(
+            transposed, grid, x, np.ones((columns, rows), np.float32), R=R, C=C
+        )
+        same(y, 2 * x.T)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.int64, np.float64, np.float16, ml_dtypes.bfloat16]
+)
+def test_transposes_of_other_types(dtype: Any) -> None:
+    x = small_integers(np.random.default_rng(0), 33, 90, dtype=dtype)
+    _, y = launch(transposed, (1, 2), x, np.ones((90, 33), dtype), R=R, C=C)
+    same(y, 2 * x.T)
+
+
+def test_what_lies_outside_is_padding() -> None:
+    """The result is larger than what is loaded."""
+    x = small_integers(np.random.default_rng(0), 20, 17)
+    _, y = launch(transposed, 1, x, np.ones((C, R), np.float32), R=R, C=C)
+    whole = np.full((R, C), 3, np.float32)
+    whole[:20, :17] = x
+    same(y, 2 * whole.T)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_both_orders_at_once(order: Any) -> None:
+    x = small_integers(np.random.default_rng(0), 48, 48)
+    kept = x * x + np.sqrt(abs(x))
+    given = np.asarray(x, order=order)
+    _, y = launch(symmetric, 1, given, np.empty((48, 48), np.float32), SIDE=48)
+    np.testing.assert_allclose(y, kept + kept.T, rtol=1e-6)
