@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from xetl.errors import InternalError, LaunchError
-from xetl.findings import Finding
+from xetl.findings import Finding, TestDevice
 from xetl.imports import import_whole
 
 if TYPE_CHECKING:
@@ -241,6 +241,14 @@ class BackendBase(ABC):
     def doctor(self) -> Sequence[Finding]:
         """What `xetl doctor` prints about it."""
         return [Finding("targets", ", ".join(self.targets))]
+
+    def test_devices(self) -> Sequence[TestDevice]:
+        """The devices that `xetl doctor --gpu` tests.
+
+        Raises:
+            LaunchError: there is no driver; its help says how to get one.
+        """
+        return ()
 
     def export(
         self, module: ModuleOp, signature: Signature, target: str, name: str

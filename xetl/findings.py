@@ -5,8 +5,8 @@ This module imports nothing but the standard library: every other one may use it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 State = Literal["ok", "note", "problem"]
 """``ok``: as it should be. ``note``: optional and not there, or worth knowing.
@@ -28,3 +28,26 @@ class Finding:
     text: str
     state: State = "ok"
     fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestDevice:
+    """A device that `xetl doctor --gpu` tests.
+
+    Attributes:
+        name: as its driver filters it, such as ``level_zero:gpu:0``.
+        text: what it is; one line.
+        target: what is compiled for it.
+        is_gpu: whether it is one, or emulates one.
+        lacks: dtypes it has no arithmetic for.
+        queue: where kernels are launched.
+    """
+
+    __test__ = False  # pytest would take it for a test
+
+    name: str
+    text: str
+    target: str
+    is_gpu: bool
+    lacks: frozenset[str]
+    queue: Any = field(repr=False)

@@ -19,7 +19,7 @@ from xetl.backend import (
 )
 from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
-from xetl.findings import Finding
+from xetl.findings import Finding, TestDevice
 from xetl.imports import import_whole
 from xetl.language.signature import Signature
 from xetl.settings import config
@@ -82,6 +82,10 @@ class XegpuBackend(BackendBase):
     def doctor(self) -> Sequence[Finding]:
         """For `xetl doctor`: devices, drivers, the offline compiler."""
         return import_whole(f"{_PACKAGE}.doctor").examine()
+
+    def test_devices(self) -> Sequence[TestDevice]:
+        """The devices that SYCL finds."""
+        return import_whole(f"{_PACKAGE}.doctor").test_devices()
 
     def opt_passes(self) -> dict[str, type[ModulePass]]:
         """The passes by name, for ``xetl-opt``."""

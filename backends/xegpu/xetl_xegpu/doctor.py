@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from xetl.errors import LaunchError
-from xetl.findings import Finding
+from xetl.findings import Finding, TestDevice
 from xetl_xegpu.launch import devices, failures
 from xetl_xegpu.offline import ocloc
 
@@ -52,6 +52,23 @@ def _devices() -> Iterator[Finding]:
         yield Finding("device", text, "note", failures.INSTALL)
     for index, device in enumerate(usable):
         yield Finding("device", _described(device, is_default=index == 0))
+
+
+def test_devices() -> list[TestDevice]:
+    """A queue on each device that can run kernels.
+
+    Raises:
+        LaunchError: there is no driver.
+    """
+    found: list[TestDevice] = []
+    for index, device in enumerate(devices.usable_devices()):
+        facts = devices.facts_of(device)
+        queue = devices.dpctl().SyclQueue(device, property="in_order")
+        text = _described(device, is_default=index == 0)
+        found.append(
+            TestDevice(facts.name, text, facts.target, facts.is_gpu, facts.lacks, queue)
+        )
+    return found
 
 
 def _described(device: Any, *, is_default: bool) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,12 +20,37 @@ _COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-def command(as_json: bool) -> None:
-    """Say what xetl finds on this machine: versions, devices, threads, settings.
+@click.option("--gpu", is_flag=True, help="Test each GPU: a minute for each.")
+@click.option("--only", metavar="REGEX", help="With --gpu: tests called like this.")
+@click.option(
+    "-o",
+    "--output",
+    type=Path,
+    help="With --gpu: the report; by default xetl-gpu-report.json.",
+)
+def command(as_json: bool, gpu: bool, only: str | None, output: Path | None) -> None:
+    r"""Say what xetl finds on this machine: versions, devices, threads, settings.
+
+    \b
+    xetl doctor
+    xetl doctor --gpu
+    xetl doctor --gpu --only "DPAS|atomic"
 
     `ok` is as it should be, `note` is optional or worth knowing, `problem` is what was
     asked for or is needed, and does not work: then the exit code is 1.
+
+    With --gpu, kernels run on each device that is there, also on CPUs with an OpenCL
+    driver: every kind of message, DPAS of each type, atomics, barriers, residency of
+    memory. Results are compared with the reference. A report is written that can be
+    attached to an issue; it names the machine's drivers and settings. Without a device
+    the exit code is 2.
     """
+    if gpu:
+        test: Any = importlib.import_module("xetl.tools.self_test.report")
+        is_fine = test.self_test(only, output or test.REPORT, as_json)
+        sys.exit(not is_fine)
+    if only or output:
+        raise click.UsageError("`--only` and `-o` are for the self-test: add --gpu")
     found = {heading: list(findings) for heading, findings in sections()}
     every = [each for findings in found.values() for each in findings]
     problems = sum(each.state == "problem" for each in every)

@@ -1,0 +1,244 @@
+"""What the self-test runs: kernels with arrays, and how close results must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from xetl.tools.self_test import kernels
+from xetl.xetile import f32, f64, i32
+
+_BF16 = np.dtype(ml_dtypes.bfloat16)
+_E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+_SUMS = {"f4": f32, "f8": f64, "i4": i32}
+_ROWS, _COLUMNS = 40, 96
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel and its arguments.
+
+    Attributes:
+        name: topic and what is special, such as ``block message f16``.
+        kernel: what is launched.
+        grid: how many programs.
+        arrays: makes the arguments anew; the same numbers each time.
+        constants: compile-time arguments.
+        stored: the argument with the result.
+        tolerance: the largest difference against the largest element.
+        needs: dtypes that the device must have arithmetic for.
+        memory: ``host``, or the kind of USM that arrays are moved to.
+        launches: how many are started before the first is waited for.
+        by_address: whether the first array is given as a number.
+    """
+
+    name: str
+    kernel: Any
+    grid: tuple[int, ...]
+    arrays: Callable[[], list[Any]]
+    constants: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    stored: int = -1
+    tolerance: float = 0.0
+    needs: frozenset[str] = frozenset()
+    memory: str = "host"
+    launches: int = 1
+    by_address: bool = False
+
+
+def all_cases() -> list[Case]:
+    """All of them, what others rely on first."""
+    return [
+        *_blocks(),
+        *_products(),
+        *_lanes(),
+        *_atomics(),
+        *_workgroups(),
+        *_arithmetic(),
+        *_residency(),
+    ]
+
+
+def _numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
+    """Small numbers, exact in every dtype."""
+    random = np.random.default_rng(seed)
+    low = 0 if np.dtype(dtype).kind == "u" else -4
+    return random.integers(low, 5, shape).astype(dtype)
+
+
+def _needs(dtype: Any) -> frozenset[str]:
+    return frozenset({"f64"} if np.dtype(dtype) == np.float64 else ())
+
+
+def _copied(dtype: Any, shape: tuple[int, int]) -> Callable[[], list[Any]]:
+    return lambda: [_numbers(shape, dtype), np.zeros(shape, dtype)]
+
+
+def _blocks() -> Iterator[Case]:
+    whole = {"H": 8, "W": 32}
+    for dtype in ("i1", "i2", "f2", _BF16, "f4", "i8", "f8"):
+        name = np.dtype(dtype).name
+        arrays = _copied(dtype, (_ROWS, _COLUMNS))
+        yield Case(f"block message {name}", kernels.copy, (5, 3), arrays, whole)
+    edges = _copied("f4", (_ROWS - 3, _COLUMNS - 12))
+    yield Case("block message at edges", kernels.copy, (5, 3), edges, whole)
+    odd = _copied("f4", (_ROWS, _COLUMNS + 1))
+    yield Case("rows of odd pitch", kernels.copy, (5, 4), odd, whole)
+    for dtype in ("f2", "f4", "i8"):
+        yield Case(
+            f"transposed load {np.dtype(dtype).name}",
+            kernels.transpose,
+            (2, 2),
+            lambda dtype=dtype: [
+                _numbers((64, 32), dtype),
+                np.zeros((32, 64), dtype),
+            ],
+            {"H": 16, "W": 32},
+        )
+
+
+def _products() -> Iterator[Case]:
+    kinds = [
+        ("f2", "f2", "f4", None),
+        (_BF16, _BF16, "f4", None),
+        ("f4", "f4", "f4", "tf32"),
+        ("f4", "f4", "f4", None),
+        ("i1", "i1", "i4", None),
+        ("u1", "i1", "i4", None),
+        ("f8", "f8", "f8", None),
+        (_E4M3, _E4M3, "f4", None),
+    ]
+    for a, b, c, precision in kinds:
+        names = dict.fromkeys([np.dtype(a).name, np.dtype(b).name])
+        yield Case(
+            f"DPAS {precision or ' by '.join(names)}",
+            kernels.product,
+            (2, 2),
+            lambda a=a, b=b, c=c: [
+                _numbers((32, 64), a),
+                _numbers((64, 64), b, seed=1),
+                np.zeros((32, 64), c),
+            ],
+            {"K": 32, "OF": _SUMS[c], "PRECISION": precision},
+            needs=_needs(a),
+        )
+
+
+def _lanes() -> Iterator[Case]:
+    def arrays(dtype: Any) -> list[Any]:
+        order = np.random.default_rng(0).permutation(128).astype(np.int32)
+        return [_numbers((128,), dtype), order, np.zeros(128, dtype)]
+
+    for dtype in ("i1", "f2", "f4", "i8", "f8"):
+        name = np.dtype(dtype).name
+        yield Case(
+            f"gather and scatter {name}",
+            kernels.gather,
+            (4,),
+            partial(arrays, dtype),
+            needs=_needs(dtype),
+        )
+
+
+_KINDS = {
+    "i4": ("add", "min", "max", "and", "or", "xor", "mul"),
+    "u4": ("add", "min", "max"),
+    "i8": ("add", "max"),
+    "f4": ("add", "min", "max"),
+    "f8": ("add",),
+    "f2": ("add",),
+    _BF16: ("add",),
+}
+
+
+def _atomics() -> Iterator[Case]:
+    for dtype, kinds in _KINDS.items():
+        for kind in kinds:
+            yield Case(
+                f"atomic {kind} {np.dtype(dtype).name}",
+                kernels.atomic,
+                (4,),
+                lambda dtype=dtype: [
+                    _numbers((128,), dtype),
+                    (np.arange(128) % 48).astype(np.int32),
+                    np.ones(48, dtype),
+                ],
+                {"KIND": kind},
+                needs=_needs(dtype),
+            )
+    yield Case(
+        "atomic compare and swap",
+        kernels.compare_and_swap,
+        (2,),
+        lambda: [_numbers((64,), "i4"), (np.arange(64) % 2).astype(np.int32)],
+    )
+
+
+def _workgroups() -> Iterator[Case]:
+    yield Case(
+        "shared memory and barriers",
+        kernels.swap_halves,
+        (1,),
+        lambda: [_numbers((32,), "f4"), np.zeros(32, "f4")],
+    )
+    yield Case(
+        "reduction over subgroups",
+        kernels.softmax,
+        (2,),
+        lambda: [_numbers((32, 32), "f4"), np.zeros((32, 32), "f4")],
+        tolerance=1e-5,
+    )
+
+
+def _arithmetic() -> Iterator[Case]:
+    for dtype, tolerance in (("f4", 1e-5), ("f2", 2e-3), (_BF16, 2e-2), ("f8", 1e-12)):
+        yield Case(
+            f"functions {np.dtype(dtype).name}",
+            kernels.functions,
+            (2,),
+            lambda dtype=dtype: [_numbers((16, 32), dtype), np.zeros((16, 32), dtype)],
+            tolerance=tolerance,
+            needs=_needs(dtype),
+        )
+    for dtype in ("i4", "i8"):
+        made = _copied(dtype, (16, 32))
+        yield Case(f"integers {np.dtype(dtype).name}", kernels.integers, (2,), made)
+
+
+def _residency() -> Iterator[Case]:
+    arrays = _copied("f4", (64, 32))
+    blocks = {"H": 8, "W": 32}
+    for kind in ("device", "shared", "host"):
+        yield Case(
+            f"memory of kind {kind}", kernels.copy, (8, 1), arrays, blocks, memory=kind
+        )
+    large = _copied("f4", (1 << 12, 1 << 10))
+    yield Case(
+        "memory of 16 MB",
+        kernels.copy,
+        (1 << 9, 1 << 5),
+        large,
+        blocks,
+        memory="device",
+    )
+    yield Case(
+        "memory by its address",
+        kernels.through_address,
+        (8,),
+        arrays,
+        memory="shared",
+        by_address=True,
+    )
+    yield Case(
+        "launches in flight",
+        kernels.copy,
+        (8, 1),
+        arrays,
+        blocks,
+        memory="device",
+        launches=64,
+    )
