@@ -101,7 +101,7 @@ def _configure(op):
 def _dispatched_brgemm(op):
     dispatch = op.kernel.owner
     m, n, k, lda, ldb, ldc, stride_a, stride_b = dispatch.size_list()
-    flags = dispatch.names_of("flags")
+    flags = dispatch.flag_names()
 
     def block(view, number, stride, shape, strides):
         at = view.offset + number * stride

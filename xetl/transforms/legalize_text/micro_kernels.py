@@ -24,16 +24,12 @@ from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import arith, func, memref
 from xetl.dialects.xsmm import (
     DATA_TYPES,
-    BinaryOp,
+    SIZES,
     BrgemmDispatchOp,
     BrgemmOp,
     DispatchOp,
-    FusedBrgemmOp,
-    GemmOp,
-    InvokeOp,
     TileConfigDispatchOp,
     TileConfigOp,
-    UnaryOp,
     gemm_flags_of_calls,
 )
 from xetl.ir.builder import Builder
@@ -48,17 +44,16 @@ _ADDRESS = "llvm.inttoptr"
 
 
 def _brgemm(b: Builder, op: BrgemmOp) -> Values:
-    dispatch, count = op.kernel.owner, constant_index(op.arguments[-1])
+    dispatch, count = op.kernel.owner, constant_index(op.batch)
     if not isinstance(dispatch, BrgemmDispatchOp):
         raise VerifyException("its kernel is not dispatched in this function")
     if count is None:
         raise VerifyException("the number of products is no constant")
-    flags = {*dispatch.names_of("flags")}
+    flags = {*dispatch.flag_names()}
     others = sorted(flags - _FLAGS)
     if others:
         raise VerifyException(f"there are no products with {', '.join(others)}")
-    left, right, to = op.memrefs
-    product = Batch(left, right, to, count, "beta_0" not in flags)
+    product = Batch(op.a, op.b, op.c, count, "beta_0" not in flags)
     problem = product.problem() or _disagreement(product, dispatch)
     if problem is not None:
         raise VerifyException(problem)
@@ -71,7 +66,7 @@ def _disagreement(product: Batch, dispatch: DispatchOp) -> str | None:
     found, wanted = _sizes(product), dispatch.size_list()
     if found != wanted:
         return f"its operands are of {[*found]}, its kernel is for {[*wanted]}"
-    if product.in_pairs != ("vnni_b" in dispatch.names_of("flags")):
+    if product.in_pairs != ("vnni_b" in dispatch.flag_names()):
         return "b has to be in pairs of k with vnni_b, and only then"
     a, _, c = (memref_type(each).element_type for each in _sides(product))
     name = str(a) if a == c else f"{a}_{c}"
@@ -109,10 +104,6 @@ def _configuration(b: Builder, op: TileConfigOp) -> Values:
     return []
 
 
-def _other(b: Builder, op: InvokeOp) -> Values:
-    raise VerifyException("of micro-kernels only `xsmm.brgemm` is read from a text")
-
-
 # C functions --------------------------------------------------------------------------
 
 
@@ -133,7 +124,7 @@ def _call(b: Builder, op: func.CallOp) -> Values | None:
         type_, kernel, *sides, count = given
         views = [_view(*pair) for pair in zip(sides[::2], sides[1::2])]
         data_type = _type_name(constant_index(type_))
-        b.add(BrgemmOp(kernel, [*views, count], data_type=data_type))
+        b.add(BrgemmOp(kernel, *views, count, data_type=data_type))
         return []
     return None
 
@@ -141,8 +132,8 @@ def _call(b: Builder, op: func.CallOp) -> Values | None:
 def _dispatch(kind: type[DispatchOp], given: Sequence[SSAValue]) -> DispatchOp:
     numbers = [constant_index(each) for each in given]
     known = [each for each in numbers if each is not None]
-    if len(known) != len(numbers) or len(known) != len(kind.SIZES) + 2:
-        wanted = f"a type, {', '.join(kind.SIZES)} and flags"
+    if len(known) != len(numbers) or len(known) != len(SIZES) + 2:
+        wanted = f"a type, {', '.join(SIZES)} and flags"
         raise VerifyException(f"a kernel is dispatched with constants: {wanted}")
     type_, *sizes, flags = known
     names = gemm_flags_of_calls(flags)
@@ -191,5 +182,4 @@ RULES: dict[type[Operation], Rule] = {
     BrgemmOp: _brgemm,
     TileConfigOp: _configuration,
     func.CallOp: _call,
-    **dict.fromkeys((GemmOp, FusedBrgemmOp, UnaryOp, BinaryOp), _other),
 }

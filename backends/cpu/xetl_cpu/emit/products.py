@@ -177,7 +177,7 @@ def _configure(em: Any, op: TileConfigOp) -> None:
 def _sets_up(kernel: SSAValue) -> bool:
     dispatch = kernel.owner
     assert isinstance(dispatch, TileConfigDispatchOp)
-    return "no_reset_tileconfig" in dispatch.names_of("flags")
+    return "no_reset_tileconfig" in dispatch.flag_names()
 
 
 def _thread_tiles(em: Any, op: ThreadTilesOp) -> None:

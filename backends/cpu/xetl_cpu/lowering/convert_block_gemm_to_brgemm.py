@@ -105,7 +105,7 @@ def _strides(value: SSAValue) -> list[int]:
 def _has_kernel(op: BlockGemmOp, dispatch: BrgemmDispatchOp, target: Target) -> bool:
     """Ask the library now: at a launch it would be too late for another way."""
     sizes, data_type = dispatch.size_list(), dispatch.data_type.data
-    numbers = brgemm_numbers(data_type, sizes, dispatch.names_of("flags"))
+    numbers = brgemm_numbers(data_type, sizes, dispatch.flag_names())
     if find_library(target.calls).has_kernel(numbers):
         remark(op, "brgemm", f"the products are calls of {target.calls}")
         return True
@@ -132,8 +132,8 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     column = inner.times(panel, nr)
     c = _view(inner, op.c, column, (rows, nr), (blocking.ldc, 1))
     inner.add(dispatch)
-    operands = [a, b, c, batch]
-    inner.add(BrgemmOp(dispatch.kernel, operands, data_type=dispatch.data_type))
+    kernel, data_type = dispatch.kernel, dispatch.data_type
+    inner.add(BrgemmOp(kernel, a, b, c, batch, data_type=data_type))
     inner.add(scf.YieldOp())
     new = op.prev_op
     while new is not None and new is not previous:

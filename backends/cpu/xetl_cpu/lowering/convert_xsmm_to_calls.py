@@ -13,7 +13,7 @@ functions ``xsmm_*`` (native/xsmm.h).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -30,27 +30,13 @@ from xdsl.passes import ModulePass
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
 from xetl.dialects.xsmm import (
-    BINARY_FLAGS,
-    BINARY_KINDS,
     DATA_TYPES,
-    UNARY_FLAGS,
-    UNARY_KINDS,
-    BinaryDispatchOp,
-    BinaryOp,
     BrgemmDispatchOp,
     BrgemmOp,
     DispatchOp,
-    FusedBrgemmDispatchOp,
-    FusedBrgemmOp,
-    GemmDispatchOp,
-    GemmOp,
-    InvokeOp,
     TileConfigDispatchOp,
     TileConfigOp,
-    UnaryDispatchOp,
-    UnaryOp,
     gemm_flags_in_calls,
-    number,
 )
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import ThreadTilesOp
@@ -67,7 +53,7 @@ class ConvertXsmmToCallsPass(ModulePass):
         for one in list(op.walk()):
             if isinstance(one, DispatchOp):
                 calls.dispatch(one)
-            elif isinstance(one, InvokeOp):
+            elif isinstance(one, BrgemmOp):
                 calls.invoke(one)
             elif isinstance(one, TileConfigOp):
                 calls.configure(one)
@@ -88,51 +74,9 @@ def dispatches(module: ModuleOp) -> list[list[int]]:
     return [[constant_index(value) or 0 for value in one.operands] for one in found]
 
 
-Numbers = Callable[[DispatchOp], list[int]]
-
-
-def _type(op: DispatchOp | InvokeOp) -> int:
-    return DATA_TYPES[op.data_type.data]
-
-
-def _gemm_numbers(op: DispatchOp) -> list[int]:
-    return [_type(op), *op.size_list(), gemm_flags_in_calls(op.names_of("flags"))]
-
-
-def _fused_numbers(op: DispatchOp) -> list[int]:
-    return [
-        *_gemm_numbers(op),
-        number(UNARY_FLAGS, op.names_of("unary_flags")),
-        UNARY_KINDS[op.kind_of("unary_kind")],
-        number(BINARY_FLAGS, op.names_of("binary_flags")),
-        BINARY_KINDS[op.kind_of("binary_kind")],
-    ]
-
-
-def _unary_numbers(op: DispatchOp) -> list[int]:
-    flags = number(UNARY_FLAGS, op.names_of("flags"))
-    return [UNARY_KINDS[op.kind_of("kind")], _type(op), *op.size_list(), flags]
-
-
-def _binary_numbers(op: DispatchOp) -> list[int]:
-    flags = number(BINARY_FLAGS, op.names_of("flags"))
-    return [BINARY_KINDS[op.kind_of("kind")], _type(op), *op.size_list(), flags]
-
-
-_DISPATCHES: dict[type[DispatchOp], tuple[str, Numbers]] = {
-    GemmDispatchOp: ("gemm", _gemm_numbers),
-    BrgemmDispatchOp: ("brgemm", _gemm_numbers),
-    TileConfigDispatchOp: ("intel_amx_tile_config", _gemm_numbers),
-    FusedBrgemmDispatchOp: ("fused_brgemm", _fused_numbers),
-    UnaryDispatchOp: ("unary", _unary_numbers),
-    BinaryDispatchOp: ("binary", _binary_numbers),
-}
-_INVOCATIONS: dict[type[InvokeOp], str] = {
-    GemmOp: "gemm",
-    BrgemmOp: "brgemm",
-    FusedBrgemmOp: "fused_brgemm",
-    UnaryOp: "unary",
-    BinaryOp: "binary",
+_DISPATCHES: dict[type[DispatchOp], str] = {
+    BrgemmDispatchOp: "xsmm_brgemm_dispatch",
+    TileConfigDispatchOp: "xsmm_intel_amx_tile_config_dispatch",
 }
 
 
@@ -143,21 +87,22 @@ class _Calls:
         self.declarations: dict[str, func.FuncOp] = {}
 
     def dispatch(self, op: DispatchOp) -> None:
-        name, numbers = _DISPATCHES[type(op)]
         build = Builder.before(op)
-        arguments = [_constant(build, value) for value in numbers(op)]
-        call = self._call(op, build, f"xsmm_{name}_dispatch", arguments, [i64])
+        flags = gemm_flags_in_calls(op.flag_names())
+        numbers = DATA_TYPES[op.data_type.data], *op.size_list(), flags
+        arguments = [_constant(build, value) for value in numbers]
+        call = self._call(op, build, _DISPATCHES[type(op)], arguments, [i64])
         call.results[0].name_hint = op.kernel.name_hint
         op.kernel.replace_all_uses_with(call.results[0])
         _erase(op)
 
-    def invoke(self, op: InvokeOp) -> None:
+    def invoke(self, op: BrgemmOp) -> None:
         build = Builder.before(op)
-        arguments = [_constant(build, _type(op)), op.kernel]
-        for value in op.memrefs:
+        arguments = [_constant(build, DATA_TYPES[op.data_type.data]), op.kernel]
+        for value in (op.a, op.b, op.c):
             arguments += _pointer(build, value)
-        arguments += [] if op.batch is None else [op.batch]
-        self._call(op, build, f"xsmm_{_INVOCATIONS[type(op)]}_invoke", arguments, [])
+        arguments.append(op.batch)
+        self._call(op, build, "xsmm_brgemm_invoke", arguments, [])
         _erase(op)
 
     def configure(self, op: TileConfigOp) -> None:

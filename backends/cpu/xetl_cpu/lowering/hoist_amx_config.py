@@ -88,7 +88,7 @@ def _dispatch(op: TileConfigOp) -> TileConfigDispatchOp:
 
 
 def _is_setup(op: TileConfigOp) -> bool:
-    return SETUP in _dispatch(op).names_of("flags")
+    return SETUP in _dispatch(op).flag_names()
 
 
 def _shape(op: TileConfigOp) -> tuple[int, ...]:

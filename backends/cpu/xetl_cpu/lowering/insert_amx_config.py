@@ -11,7 +11,7 @@
     %reset = xsmm.IntelAMXtileConfig.dispatch [...] flags = (vnni_b, no_setup_...)
     "xsmm.IntelAMXtileConfig"(%reset, %state)
 
-Before: stage ``xsmm`` or ``loops``.  Taken: bf16 ``(fused_)brgemm`` in VNNI form that
+Before: stage ``xsmm`` or ``loops``.  Taken: bf16 ``brgemm`` in VNNI form that
 says nothing of tiles yet, and `xsmm.block_gemm` that our own tiles compute.
 Source: seed 003, "Generating AMX configuration".
 """
@@ -30,8 +30,6 @@ from xetl.dialects.upstream import memref
 from xetl.dialects.xsmm import (
     BrgemmDispatchOp,
     BrgemmOp,
-    FusedBrgemmDispatchOp,
-    FusedBrgemmOp,
     TileConfigDispatchOp,
     TileConfigOp,
 )
@@ -56,17 +54,17 @@ class InsertAmxConfigPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for one in list(op.walk()):
-            if isinstance(one, BrgemmOp | FusedBrgemmOp):
+            if isinstance(one, BrgemmOp):
                 _around_call(one)
             elif isinstance(one, BlockGemmOp) and one.blocking().uses_tiles:
                 _around(one, _OWN_SIZES, ("vnni_b",))
 
 
-def _around_call(op: BrgemmOp | FusedBrgemmOp) -> None:
+def _around_call(op: BrgemmOp) -> None:
     dispatch = op.kernel.owner
-    if not isinstance(dispatch, BrgemmDispatchOp | FusedBrgemmDispatchOp):
+    if not isinstance(dispatch, BrgemmDispatchOp):
         return
-    flags = [name for name in dispatch.names_of("flags") if name != "none"]
+    flags = [name for name in dispatch.flag_names() if name != "none"]
     is_plain = SETUP not in flags and RESET not in flags
     is_bf16 = dispatch.data_type.data in ("bf16", "bf16_f32")
     if not is_bf16 or "vnni_b" not in flags or not is_plain:

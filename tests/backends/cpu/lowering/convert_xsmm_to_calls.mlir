@@ -75,31 +75,3 @@ func.func @a_thread(%n: index) {
   }
   func.return
 }
-
-// The other operations. beta_0 is 4; bcast_col_in0 is 4, relu 5, add 1.
-// CHECK-LABEL: func.func @others
-// CHECK-NEXT:  %[[ONE:.*]] = arith.constant 1 : i64
-// CHECK-NEXT:  %[[EIGHT:.*]] = arith.constant 8 : i64
-// CHECK-NEXT:  %[[FOUR:.*]] = arith.constant 4 : i64
-// CHECK-NEXT:  %g = func.call @xsmm_gemm_dispatch(%[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[FOUR]])
-// CHECK-NEXT:  %[[FIVE:.*]] = arith.constant 5 : i64
-// CHECK-NEXT:  %[[ZERO:.*]] = arith.constant 0 : i64
-// CHECK-NEXT:  %u = func.call @xsmm_unary_dispatch(%[[FIVE]], %[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[ZERO]])
-// CHECK-NEXT:  %w = func.call @xsmm_binary_dispatch(%[[ONE]], %[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[FOUR]])
-// CHECK-NEXT:  %[[STRIDE:.*]] = arith.constant 64 : i64
-// CHECK-NEXT:  %f = func.call @xsmm_fused_brgemm_dispatch(%[[ONE]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[EIGHT]], %[[STRIDE]], %[[STRIDE]], %[[FOUR]], %[[ZERO]], %[[FIVE]], %[[FOUR]], %[[ONE]])
-// CHECK:       func.call @xsmm_gemm_invoke(%[[ONE]], %g, {{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index) -> ()
-// CHECK:       func.call @xsmm_unary_invoke(%[[ONE]], %u, {{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index) -> ()
-// CHECK:       func.call @xsmm_binary_invoke(%[[ONE]], %w, {{.*}}) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index) -> ()
-// CHECK:       func.call @xsmm_fused_brgemm_invoke(%[[ONE]], %f, {{.*}}, %n) : (i64, i64, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, !llvm.ptr, index, i64) -> ()
-func.func @others(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: memref<8x8xf32>, %d: memref<8x8xf32>, %n: i64) {
-  %g = xsmm.gemm.dispatch [8, 8, 8, 8, 8, 8] flags = (beta_0) data_type = f32
-  xsmm.gemm(data_type = f32, %g, %a, %b, %c) : (i64, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
-  %u = xsmm.unary.dispatch relu [8, 8, 8, 8] flags = (none) data_type = f32
-  xsmm.unary relu(data_type = f32, %u, %a, %b) : (i64, memref<8x8xf32>, memref<8x8xf32>) -> ()
-  %w = xsmm.binary.dispatch add [8, 8, 8, 8, 8] flags = (bcast_col_in0) data_type = f32
-  xsmm.binary add(data_type = f32, %w, %a, %b, %c) : (i64, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>) -> ()
-  %f = xsmm.fused_brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] [add, relu] flags = (beta_0) binary_flags = (bcast_col_in0) unary_flags = (none) data_type = f32
-  xsmm.fused_brgemm(data_type = f32, %f, %a, %b, %c, %d, %n) : (i64, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>, memref<8x8xf32>, i64) -> ()
-  func.return
-}

@@ -29,18 +29,18 @@ func.func @entry(%A: memref<32x32x32x32xbf16>, %B: memref<32x32x16x32x2xbf16>, %
 
 // Equal ones are one; others are others.
 // CHECK-LABEL: @twice
-// CHECK:       %[[ONE:.*]] = xsmm.unary.dispatch relu [8, 8, 8, 8] flags = (none) data_type = f32
-// CHECK-NEXT:  %[[TWO:.*]] = xsmm.unary.dispatch identity [8, 8, 8, 8] flags = (none) data_type = f32
+// CHECK:       %[[ONE:.*]] = xsmm.brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] flags = (none) data_type = f32
+// CHECK-NEXT:  %[[TWO:.*]] = xsmm.brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] flags = (beta_0) data_type = f32
 // CHECK-NOT:   dispatch
-// CHECK:       xsmm.unary relu(data_type = f32, %[[ONE]], %a, %b)
-// CHECK:       xsmm.unary relu(data_type = f32, %[[ONE]], %b, %a)
-// CHECK:       xsmm.unary identity(data_type = f32, %[[TWO]], %a, %b)
-func.func @twice(%a: memref<8x8xf32>, %b: memref<8x8xf32>) {
-  %k = xsmm.unary.dispatch relu [8, 8, 8, 8] flags = (none) data_type = f32
-  xsmm.unary relu(data_type = f32, %k, %a, %b) : (i64, memref<8x8xf32>, memref<8x8xf32>) -> ()
-  %l = xsmm.unary.dispatch relu [8, 8, 8, 8] flags = (none) data_type = f32
-  xsmm.unary relu(data_type = f32, %l, %b, %a) : (i64, memref<8x8xf32>, memref<8x8xf32>) -> ()
-  %m = xsmm.unary.dispatch identity [8, 8, 8, 8] flags = (none) data_type = f32
-  xsmm.unary identity(data_type = f32, %m, %a, %b) : (i64, memref<8x8xf32>, memref<8x8xf32>) -> ()
+// CHECK:       xsmm.brgemm(data_type = f32, %[[ONE]], %a, %a, %c, %n)
+// CHECK:       xsmm.brgemm(data_type = f32, %[[ONE]], %a, %a, %c, %n)
+// CHECK:       xsmm.brgemm(data_type = f32, %[[TWO]], %a, %a, %c, %n)
+func.func @twice(%a: memref<1x8x8xf32>, %c: memref<8x8xf32>, %n: i64) {
+  %k = xsmm.brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] flags = (none) data_type = f32
+  xsmm.brgemm(data_type = f32, %k, %a, %a, %c, %n) : (i64, memref<1x8x8xf32>, memref<1x8x8xf32>, memref<8x8xf32>, i64) -> ()
+  %l = xsmm.brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] flags = (none) data_type = f32
+  xsmm.brgemm(data_type = f32, %l, %a, %a, %c, %n) : (i64, memref<1x8x8xf32>, memref<1x8x8xf32>, memref<8x8xf32>, i64) -> ()
+  %m = xsmm.brgemm.dispatch [8, 8, 8, 8, 8, 8, 64, 64] flags = (beta_0) data_type = f32
+  xsmm.brgemm(data_type = f32, %m, %a, %a, %c, %n) : (i64, memref<1x8x8xf32>, memref<1x8x8xf32>, memref<8x8xf32>, i64) -> ()
   func.return
 }
