@@ -67,7 +67,18 @@ def _layer_norm(x: Any, w: Any, b: Any, *rest: Any) -> Any:
     return F.layer_norm(x, (18,), w, b, *rest)
 
 
+A, B, W = normal(5, 33), normal(33, 7), normal(7, 33)
+BATCH_A, BATCH_B = normal(2, 3, 5, 33), normal(3, 33, 7)
+
 CASES = [
+    Case("matmul", tensors(A, B), smooth=2),
+    Case("matmul", tensors(BATCH_A, BATCH_B), smooth=2),
+    Case("matmul", tensors(BATCH_A, B), smooth=2),
+    Case("matmul", tensors(normal(33), BATCH_B), smooth=2),
+    Case("matmul", tensors(A, normal(33)), smooth=2),
+    Case("linear", tensors(BATCH_A, W, normal(7)), smooth=3),
+    Case("linear", tensors(A, W), smooth=2),
+    Case("bmm", tensors(normal(3, 5, 33), BATCH_B), smooth=2),
     *(Case(name, tensors(X)) for name in ("relu", "gelu", "silu", "sigmoid", "tanh")),
     Case("gelu", tensors(X), ("tanh",), lambda x, how: F.gelu(x, approximate=how)),
     Case("swiglu", tensors(X, Y), (), lambda x, y: F.silu(x) * y, 2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
@@ -107,7 +107,7 @@ def _declared(
         new = made(values)
         return new[0] if len(new) == 1 else new
 
-    def rule() -> None: ...
+    def rule() -> Any: ...
 
     rule.__name__ = rule.__qualname__ = source.__name__
     rule.__module__, rule.__doc__ = source.__module__, source.__doc__
@@ -135,9 +135,11 @@ def _kind(parameter: inspect.Parameter) -> str:
 def _made(like: Like, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
     """New arrays for the results."""
     if callable(like):
-        found = like(**_named(like, arguments))
-        several = isinstance(found, tuple) and all(hasattr(x, "shape") for x in found)
-        return tuple(found) if several else (_new(found, arguments),)
+        found: Any = like(**_named(like, arguments))
+        parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else ())
+        if parts and all(hasattr(each, "shape") for each in parts):
+            return parts
+        return (_new(found, arguments),)
     names = [like] if isinstance(like, str) else list(like or [])
     return tuple(_new(arguments[name], arguments) for name in names)
 
@@ -188,7 +190,7 @@ def _gradients(
     ) -> Mapping[str, Any]:
         if names[0] == "ctx":
             saved = [arguments[name] for name in arrays]
-            given = backward(_Saved((*saved, *results), arguments), *gradients)
+            given: Any = backward(_Saved((*saved, *results), arguments), *gradients)
         else:
             rest = names[count:]
             known = dict(arguments)
@@ -198,8 +200,9 @@ def _gradients(
                 chosen = [known[name] for name in rest]
             given = backward(*gradients, *chosen)
         if isinstance(given, Mapping):
-            return given
-        each = given if isinstance(given, tuple | list) else (given,)
+            return cast("Mapping[str, Any]", given)
+        several = isinstance(given, tuple | list)
+        each = cast("Sequence[Any]", given if several else (given,))
         to = [p.name for p in inputs] if len(each) == len(inputs) else arrays
         return dict(zip(to, each))
 
@@ -253,7 +256,7 @@ def _as_operator(
         made = empty(values)
         return made[0] if len(made) == 1 else made
 
-    def rule() -> None: ...
+    def rule() -> Any: ...
 
     bare = [p.replace(default=inspect.Parameter.empty) for p in inputs]
     grads = [_parameter(f"grad{i}") for i in range(count)]

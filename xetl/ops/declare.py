@@ -372,15 +372,20 @@ def public_function(declared: Function) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         values = declared.complete(args, kwargs)
         if is_traced():
-            from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
-
-            return torch_calls.traced(declared, values)
+            return traced(declared, values)
         try:
             return declared.call(values)
         except XetlError as error:
             raise at_caller(error) from None
 
     return called
+
+
+def traced(declared: Function, values: list[Any]) -> Any:
+    """What torch.compile reads in place of the function: a call of its operator."""
+    from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
+
+    return torch_calls.traced(declared, values)
 
 
 def is_traced() -> bool:

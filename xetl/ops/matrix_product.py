@@ -12,31 +12,80 @@ from typing import Any
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
+from xetl.ops import activations
 from xetl.ops.calls import Plans, kind
+from xetl.ops.declare import (
+    FUNCTIONS,
+    ArrayLike,
+    Call,
+    Context,
+    Function,
+    is_traced,
+    result,
+    traced,
+)
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused
+from xetl.ops.rules import dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.overlap import overlap
-from xetl.runtime.tensors import hide_from_dynamo, note_written, settle_dynamo
+from xetl.runtime.tensors import needs_derivative, note_written
 
 _plans = Plans[ProductPlan]()
 
 
+def _rule(
+    a: ArrayLike,
+    b: ArrayLike,
+    bias: ArrayLike | None = None,
+    activation: str | None = None,
+) -> Call:
+    """What torch is told of a product: its shape and dtype."""
+    shape = result_shape(a.shape, b.shape)
+    return Call((result(shape, dtypes_of(a.dtype, b.dtype).result),), lambda made: [])
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    """``grad @ b.T``, ``a.T @ grad``, and grad summed where an operand is repeated."""
+    a, b = context.saved
+    needs = context.needs
+    rows = a[None] if a.ndim == 1 else a
+    columns = b[:, None] if b.ndim == 1 else b
+    grad = grad.unsqueeze(-1) if b.ndim == 1 else grad
+    grad = grad.unsqueeze(-2) if a.ndim == 1 else grad
+    found: dict[str, Any] = {}
+    if needs["a"]:
+        by_a = matmul(grad, columns.mT)
+        found["a"] = by_a.sum_to_size(rows.shape).reshape(a.shape)
+    if needs["b"] and columns.ndim == 2:
+        left, right = rows.flatten(0, -2), grad.flatten(0, -2)
+        found["b"] = matmul(left.mT, right).reshape(b.shape)
+    elif needs["b"]:
+        by_b = matmul(rows.mT, grad)
+        found["b"] = by_b.sum_to_size(columns.shape).reshape(b.shape)
+    if needs["bias"]:
+        found["bias"] = grad.flatten(0, -2).sum(0).to(context.dtypes["bias"])
+    return found
+
+
 def matmul(
-    a: Any,
-    b: Any,
+    a: Any = None,
+    b: Any = None,
     out: Any = None,
     bias: Any = None,
     activation: str | None = None,
+    *,
+    input: Any = None,
+    other: Any = None,
 ) -> Any:
     """``activation(a @ b + bias)``, shapes as torch's matmul.
 
     The operands are read where they are: transposed and strided ones are not copied.
     Leading dimensions are batches and broadcast. Sums run in f32 (f64 for f64, i32 for
-    8-bit integers) and are rounded once, at the end. There is no automatic derivative.
+    8-bit integers) and are rounded once, at the end.
 
     Args:
         a: (..., m, k), or (k,); f16, bf16, f32, f64, i8 or u8. NumPy (bf16 by
@@ -49,6 +98,8 @@ def matmul(
             row; its dtype has no more bits than the sums.
         activation: ``"relu"``, ``"gelu"`` (the exact one), ``"silu"``, ``"sigmoid"``,
             ``"tanh"`` or None.
+        input: torch's name of ``a``.
+        other: torch's name of ``b``.
 
     Returns:
         ``out``, or a new array of the library ``a`` is from: (..., m, n), without m
@@ -62,11 +113,27 @@ def matmul(
     >>> matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))[0, 0].item()
     3.0
     """
-    settle_dynamo()
+    a, b = a if input is None else input, b if other is None else other
+    if activation is not None and any(map(needs_derivative, (a, b, bias))):
+        find_activation(activation)
+        function = getattr(activations, activation)
+        return function(matmul(a, b, bias=bias), out=out)
+    values = [a, b, bias, activation, out]
+    if is_traced():
+        return traced(_product, values)
     try:
-        return _matmul(a, b, out, bias, activation)
+        return _product.call(values)
     except XetlError as error:
         raise at_caller(error) from None
+
+
+def _compute(values: list[Any]) -> Any:
+    a, b, bias, activation, out = values
+    return _matmul(a, b, out, bias, activation)
+
+
+_product = Function("matmul", _rule, 1, _backward, ("a", "b"), plain=_compute)
+FUNCTIONS["xetl::matmul"] = _product
 
 
 def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
@@ -109,6 +176,3 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
                 code="X0807",
                 help="leave out `out=`, or pass an array of its own",
             )
-
-
-hide_from_dynamo(matmul, _matmul)

@@ -1,0 +1,57 @@
+"""``linear`` and ``bmm``: products by torch's other names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xetl.errors import XetlError
+from xetl.ops.functions import wrong_shape
+from xetl.ops.matrix_product import matmul
+from xetl.ops.operands import as_numpy
+from xetl.runtime.call_site import at_caller
+
+
+def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
+    """``input @ weight.T + bias``.
+
+    Args:
+        input: (..., k); dtypes and libraries as of `matmul`.
+        weight: (n, k), or (k,).
+        bias: (n,) or None.
+        out: (..., n), where the result goes.
+
+    Returns:
+        ``out``, or a new array: (..., n), without n where ``weight`` is (k,).
+
+    Raises:
+        LaunchError: as of `matmul`.
+    """
+    return matmul(input, _turned(weight), out, bias)
+
+
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """The products of two batches: (b, m, k) by (b, k, n).
+
+    Raises:
+        LaunchError: they are no batches (X0827); else as of `matmul`.
+    """
+    if _rank(input) != 3 or _rank(mat2) != 3 or input.shape[0] != mat2.shape[0]:
+        problem = f"cannot multiply {tuple(input.shape)} by {tuple(mat2.shape)}"
+        raise at_caller(wrong_shape("bmm", problem, "pass (b, m, k) and (b, k, n)"))
+    return matmul(input, mat2, out)
+
+
+def _rank(x: Any) -> int:
+    return len(x.shape)
+
+
+def _turned(weight: Any) -> Any:
+    """The transpose, of a library's own array where it has one."""
+    if _rank(weight) == 1:
+        return weight
+    if hasattr(weight, "mT"):
+        return weight.mT
+    try:
+        return as_numpy(weight, "weight").T
+    except XetlError as error:
+        raise at_caller(error) from None
