@@ -417,3 +417,23 @@ def test_layouts_hold_here() -> None:
 def test_without_them_there_is_no_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastcall, "_LAYOUTS_HOLD", False)
     assert scaling() is None
+
+
+def test_it_takes_tensors_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this torch has no C exchange API of DLPack")
+    wide = torch.arange(24.0).reshape(4, 6)
+    values = [wide, wide[1:3, 2:5], wide.to(torch.bfloat16), torch.nn.Parameter(wide)]
+    for value in values:
+        with torch.no_grad():
+            kernel, found, words = dumping([value], {0})
+            general = slots_of(kernel, found, words)
+            version = value._version
+            assert fast_slots(kernel, words, [value]) == general
+        assert value._version == version + 1
+    for other in (wide.double(), wide[0], wide.T, values[3], wide.to_sparse(), "wide"):
+        kernel, found, words = dumping([wide], set())
+        slots_of(kernel, found, words)
+        assert fast_slots(kernel, words, [other]) is None
+    assert sys.getrefcount(wide) < 20  # each launch gives back what it takes

@@ -20,6 +20,17 @@ from typing import Any
 from xetl_cpu.build import assemble
 from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
+from xetl_cpu.launch.entry_tensors import (
+    S_DATA,
+    S_END,
+    S_SHAPE,
+    S_SHIFT,
+    S_STRIDES,
+    SEEN_WORDS,
+    emit_tensor,
+    note_written,
+)
+from xetl_cpu.launch.entry_writing import EntryCode
 from xetl_cpu.launch.slots import (
     GRID,
     PACKED,
@@ -30,128 +41,80 @@ from xetl_cpu.launch.slots import (
     WORKSPACE,
     WORKSPACE_BYTES,
 )
-from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, ir, load, store
+from xetl_cpu.llvm import (
+    I32,
+    I64,
+    PTR,
+    VOID,
+    const,
+    counted_loop,
+    ir,
+    load,
+    stack_array,
+    store,
+)
 from xetl_cpu.targets import find_target
 
 _PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
-Builder = Any
 Value = Any
 
 
 def build_entry() -> Image:
     """The machine code of `xetl_entry`, for any processor that has a target."""
     module = ir.Module(layout.ENTRY)
-    array = _emit_array(module)
+    array = _emit_array(module, emit_tensor(module))
     overlap = _emit_overlap(module)
     _emit_entry(module, array, overlap)
     code = assemble(str(module), find_target("avx2"))
     return build_image(code, [layout.ENTRY])
 
 
-class _Code:
-    """A function being written: words of memory, and one way out for refusals."""
-
-    def __init__(
-        self, module: Any, name: str, result: Any, params: Sequence[Any]
-    ) -> None:
-        kind = ir.FunctionType(result, list(params))
-        self.function = ir.Function(module, kind, name)
-        self.args = self.function.args
-        self.builder: Builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.refused = self.function.append_basic_block("refused")
-
-    def at(self, pointer: Value, offset: int | Value) -> Value:
-        """``pointer`` moved by bytes."""
-        offset = const(I64, offset) if isinstance(offset, int) else offset
-        return self.builder.gep(pointer, [offset], source_etype=ir.IntType(8))
-
-    def word(self, pointer: Value, index: int | Value) -> Value:
-        """The 64-bit word at ``pointer[index]``."""
-        return load(self.builder, self._place(pointer, index), I64, 8)
-
-    def pointer(self, pointer: Value, index: int | Value) -> Value:
-        """The word at ``pointer[index]``, as a pointer."""
-        return load(self.builder, self._place(pointer, index), PTR, 8)
-
-    def put(self, pointer: Value, index: int | Value, value: Value | int) -> None:
-        """Store a word at ``pointer[index]``."""
-        word = const(I64, value) if isinstance(value, int) else value
-        store(self.builder, word, self._place(pointer, index), 8)
-
-    def _place(self, pointer: Value, index: int | Value) -> Value:
-        index = const(I64, index) if isinstance(index, int) else index
-        return self.builder.gep(pointer, [index], source_etype=I64)
-
-    def is_(self, left: Value, predicate: str, right: Value | int) -> Value:
-        """Compare two signed words."""
-        right = const(I64, right) if isinstance(right, int) else right
-        return self.builder.icmp_signed(predicate, left, right)
-
-    def refuse_if(self, condition: Value) -> None:
-        """Leave through the block ``refused``."""
-        onward = self.builder.append_basic_block("onward")
-        self.builder.cbranch(condition, self.refused, onward)
-        self.builder.position_at_end(onward)
-
-    def refuse_unless(self, condition: Value) -> None:
-        """Leave unless ``condition`` holds."""
-        self.refuse_if(self.builder.not_(condition))
-
-    def call(self, address: Value, result: Any, args: Sequence[Value]) -> Value:
-        """Call a C function by its address."""
-        kind = ir.FunctionType(result, [arg.type for arg in args])
-        function = self.builder.inttoptr(address, kind.as_pointer())
-        return self.builder.call(function, args)
-
-    def ret(self, value: int) -> None:
-        """Return a constant."""
-        self.builder.ret(const(I64, value))
-
-    def finish(self) -> Any:
-        """End with 0, refusals with 1."""
-        self.ret(0)
-        self.builder.position_at_end(self.refused)
-        self.ret(1)
-        self.function.linkage = "internal"
-        return self.function
-
-
-def _emit_array(module: Any) -> Any:
+def _emit_array(module: Any, tensor: Any) -> Any:
     """``i64 array(object, record, process, slots, range)``: check, fill the slots.
 
     ``range`` becomes the first byte of the array and the first behind it, both 0 if it
     is empty.
     """
-    code = _Code(module, "array", I64, [PTR] * 5)
+    code = EntryCode(module, "array", I64, [PTR] * 5)
     obj, record, process, slots, range_ = code.args
-    _check_header(code, obj, record, process)
-    slots = code.at(slots, code.builder.shl(code.word(record, layout.R_SLOT), _three()))
-    data = code.word(code.at(obj, layout.DATA), 0)
+    builder, zero = code.builder, const(I64, 0)
+    seen = stack_array(builder, I64, SEEN_WORDS)
+    kind = code.word(code.at(obj, layout.OB_TYPE), 0)
+    is_array = code.is_(kind, "==", code.word(process, layout.P_NDARRAY))
+    with builder.if_else(is_array) as (of_numpy, other):
+        with of_numpy:
+            _see_array(code, obj, record, seen)
+        with other:
+            wrong = builder.call(tensor, [obj, record, process, seen])
+            code.refuse_if(code.is_(wrong, "!=", 0))
+    slots = code.at(slots, builder.shl(code.word(record, layout.R_SLOT), _three()))
+    data, up = code.word(seen, S_DATA), code.word(seen, S_SHIFT)
     code.put(slots, 0, data)
     rank = code.word(record, layout.R_RANK)
-    item = code.builder.shl(const(I64, 1), code.word(record, layout.R_SHIFT))
-    shape = code.pointer(code.at(obj, layout.SHAPE), 0)
-    strides = code.pointer(code.at(obj, layout.STRIDES), 0)
-    loop_values = [item, const(I64, 0)]
-    with counted_loop(code.builder, rank, carried=loop_values, name="dim") as loop:
+    item = builder.shl(const(I64, 1), code.word(record, layout.R_SHIFT))
+    shape, strides = code.pointer(seen, S_SHAPE), code.pointer(seen, S_STRIDES)
+    with counted_loop(builder, rank, carried=[item, zero], name="dim") as loop:
         dim = loop.index
-        size, stride = code.word(shape, dim), code.word(strides, dim)
+        size, stride = code.word(shape, dim), builder.shl(code.word(strides, dim), up)
         _check_stride(code, record, item, dim, size, stride)
-        steps = code.builder.ashr(stride, code.word(record, layout.R_SHIFT))
-        code.put(slots, code.builder.add(dim, const(I64, 1)), size)
-        place = code.builder.add(code.builder.add(dim, rank), const(I64, 1))
+        steps = builder.ashr(stride, code.word(record, layout.R_SHIFT))
+        code.put(slots, builder.add(dim, const(I64, 1)), size)
+        place = builder.add(builder.add(dim, rank), const(I64, 1))
         code.put(slots, place, steps)
-        last = code.builder.sub(size, const(I64, 1))
-        extent = code.builder.add(loop.values[0], code.builder.mul(last, stride))
-        empty = code.builder.zext(code.is_(size, "==", 0), I64)
-        loop.next = [extent, code.builder.or_(loop.values[1], empty)]
+        last = builder.sub(size, const(I64, 1))
+        extent = builder.add(loop.values[0], builder.mul(last, stride))
+        empty = builder.zext(code.is_(size, "==", 0), I64)
+        loop.next = [extent, builder.or_(loop.values[1], empty)]
     extent, empty = loop.results
-    is_empty = code.is_(empty, "!=", 0)
-    zero, end = const(I64, 0), code.builder.add(data, extent)
-    code.put(range_, 0, code.builder.select(is_empty, zero, data))
-    code.put(range_, 1, code.builder.select(is_empty, zero, end))
-    _check_nested(code, record, rank, item, shape, strides)
+    is_empty, end = code.is_(empty, "!=", 0), builder.add(data, extent)
+    nowhere = builder.or_(
+        code.is_(data, "==", 0), code.is_(end, ">", code.word(seen, S_END))
+    )
+    code.refuse_if(builder.and_(builder.not_(is_empty), nowhere))
+    code.put(range_, 0, builder.select(is_empty, zero, data))
+    code.put(range_, 1, builder.select(is_empty, zero, end))
+    _check_nested(code, record, rank, item, (shape, strides, up))
     return code.finish()
 
 
@@ -159,9 +122,8 @@ def _three() -> Value:
     return const(I64, 3)  # words to bytes, as a shift
 
 
-def _check_header(code: _Code, obj: Value, record: Value, process: Value) -> None:
-    kind = code.word(code.at(obj, layout.OB_TYPE), 0)
-    code.refuse_if(code.is_(kind, "!=", code.word(process, layout.P_NDARRAY)))
+def _see_array(code: EntryCode, obj: Value, record: Value, seen: Value) -> None:
+    """Check what stands in an array of NumPy, and say where it lies."""
     rank = load(code.builder, code.at(obj, layout.RANK), I32, 4)
     wanted = code.builder.trunc(code.word(record, layout.R_RANK), I32)
     code.refuse_if(code.builder.icmp_signed("!=", rank, wanted))
@@ -176,10 +138,18 @@ def _check_header(code: _Code, obj: Value, record: Value, process: Value) -> Non
     flags = load(code.builder, code.at(obj, layout.FLAGS), I32, 4)
     held = code.builder.and_(flags, needed)
     code.refuse_if(code.builder.icmp_signed("!=", held, needed))
+    for index, offset in (
+        (S_DATA, layout.DATA),
+        (S_SHAPE, layout.SHAPE),
+        (S_STRIDES, layout.STRIDES),
+    ):
+        code.put(seen, index, code.word(code.at(obj, offset), 0))
+    code.put(seen, S_SHIFT, 0)
+    code.put(seen, S_END, (1 << 63) - 1)
 
 
 def _check_stride(
-    code: _Code, record: Value, item: Value, dim: Value, size: Value, stride: Value
+    code: EntryCode, record: Value, item: Value, dim: Value, size: Value, stride: Value
 ) -> None:
     """Refuse odd, zero and negative strides, and those of another unit dimension."""
     builder = code.builder
@@ -197,7 +167,7 @@ def _check_stride(
 
 
 def _check_nested(
-    code: _Code, record: Value, rank: Value, item: Value, shape: Value, strides: Value
+    code: EntryCode, record: Value, rank: Value, item: Value, lies: Sequence[Value]
 ) -> None:
     """Refuse stored arrays whose elements might share memory.
 
@@ -205,6 +175,7 @@ def _check_nested(
     where the first dimension is the one of stride 1, those before it.
     """
     builder = code.builder
+    shape, strides, up = lies
     stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
     count = builder.select(stored, rank, const(I64, 0))
     column_major = code.is_(code.word(record, layout.R_UNIT), "==", 0)
@@ -213,7 +184,7 @@ def _check_nested(
         reach = loop.values[0]
         backward = builder.sub(last, loop.index)
         dim = builder.select(column_major, loop.index, backward)
-        size, stride = code.word(shape, dim), code.word(strides, dim)
+        size, stride = code.word(shape, dim), builder.shl(code.word(strides, dim), up)
         many = code.is_(size, ">", 1)
         code.refuse_if(builder.and_(many, code.is_(stride, "<", reach)))
         steps = builder.mul(builder.sub(size, const(I64, 1)), stride)
@@ -225,7 +196,7 @@ def _emit_overlap(module: Any) -> Any:
 
     Views the kernel knows to be the same must be; others that matter must lie apart.
     """
-    code = _Code(module, "overlap", I64, [PTR] * 5)
+    code = EntryCode(module, "overlap", I64, [PTR] * 5)
     builder = code.builder
     left, right, left_range, right_range, slots = code.args
     for record in (left, right):
@@ -252,14 +223,14 @@ def _emit_overlap(module: Any) -> Any:
     return code.finish()
 
 
-def _return_if(code: _Code, condition: Value) -> None:
+def _return_if(code: EntryCode, condition: Value) -> None:
     with code.builder.if_then(condition):
         code.ret(0)
 
 
 def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
     """The builtin itself."""
-    code = _Code(module, layout.ENTRY, PTR, [PTR, PTR, I64])
+    code = EntryCode(module, layout.ENTRY, PTR, [PTR, PTR, I64])
     builder = code.builder
     me, objects, count = code.args
     table = code.at(me, layout.BYTES_VALUE)
@@ -278,28 +249,25 @@ def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
         code.put(slots, GRID + axis, size)
     records = code.at(table, 8 * layout.HEADER)
     with counted_loop(builder, params, name="param") as loop:
-        record = _element(code, records, loop.index, layout.RECORD)
+        record = code.element(records, loop.index, layout.RECORD)
         missing = code.is_(loop.index, ">=", given)
         constant = code.is_(code.word(record, layout.R_KIND), ">=", layout.CONST)
         code.refuse_if(builder.and_(missing, builder.not_(constant)))
         with builder.if_then(builder.not_(missing)):
             place = builder.add(loop.index, const(I64, 3))
             obj = code.pointer(objects, place)
-            range_ = _element(code, ranges, loop.index, 2)
+            range_ = code.element(ranges, loop.index, 2)
             _read(code, array, process, record, obj, slots, range_, overflow)
     _check_pairs(code, overlap, params, given, records, ranges, slots)
     _run(code, table, process, limit, slots)
+    note_written(code, process, (objects, given, records))
     _answer(code, process, layout.P_DONE)
     builder.position_at_end(code.refused)
     _answer(code, process, layout.P_REFUSED)
 
 
-def _element(code: _Code, base: Value, index: Value, words: int) -> Value:
-    return code.at(base, code.builder.mul(index, const(I64, 8 * words)))
-
-
 def _read(
-    code: _Code,
+    code: EntryCode,
     array: Any,
     process: Value,
     record: Value,
@@ -336,17 +304,17 @@ def _read(
         code.put(slots, slot, builder.zext(true, I64))
 
 
-def _check_type(code: _Code, process: Value, obj: Value, wanted: int) -> None:
+def _check_type(code: EntryCode, process: Value, obj: Value, wanted: int) -> None:
     kind = code.word(code.at(obj, layout.OB_TYPE), 0)
     code.refuse_if(code.is_(kind, "!=", code.word(process, wanted)))
 
 
-def _read_float(code: _Code, process: Value, obj: Value) -> Value:
+def _read_float(code: EntryCode, process: Value, obj: Value) -> Value:
     _check_type(code, process, obj, layout.P_FLOAT)
     return code.word(code.at(obj, layout.FLOAT_VALUE), 0)
 
 
-def _read_int(code: _Code, process: Value, obj: Value, overflow: Value) -> Value:
+def _read_int(code: EntryCode, process: Value, obj: Value, overflow: Value) -> Value:
     _check_type(code, process, obj, layout.P_INT)
     convert = code.word(process, layout.P_AS_LONG_LONG)
     value = code.call(convert, I64, [obj, overflow])
@@ -356,7 +324,7 @@ def _read_int(code: _Code, process: Value, obj: Value, overflow: Value) -> Value
 
 
 def _check_pairs(
-    code: _Code,
+    code: EntryCode,
     overlap: Any,
     params: Value,
     given: Value,
@@ -366,16 +334,18 @@ def _check_pairs(
 ) -> None:
     builder = code.builder
     with counted_loop(builder, given, name="left") as outer:
-        left = _element(code, records, outer.index, layout.RECORD)
-        left_range = _element(code, ranges, outer.index, 2)
+        left = code.element(records, outer.index, layout.RECORD)
+        left_range = code.element(ranges, outer.index, 2)
         with counted_loop(builder, outer.index, name="right") as inner:
-            right = _element(code, records, inner.index, layout.RECORD)
-            right_range = _element(code, ranges, inner.index, 2)
+            right = code.element(records, inner.index, layout.RECORD)
+            right_range = code.element(ranges, inner.index, 2)
             wrong = builder.call(overlap, [left, right, left_range, right_range, slots])
             code.refuse_if(code.is_(wrong, "!=", 0))
 
 
-def _run(code: _Code, table: Value, process: Value, limit: Value, slots: Value) -> None:
+def _run(
+    code: EntryCode, table: Value, process: Value, limit: Value, slots: Value
+) -> None:
     """Fill the slots of threads and workspace, and call the kernel."""
     builder = code.builder
     launches = code.pointer(process, layout.P_FAST_LAUNCHES)
@@ -404,12 +374,12 @@ def _run(code: _Code, table: Value, process: Value, limit: Value, slots: Value) 
     code.refuse_if(code.is_(result, "!=", 0))
 
 
-def _count(code: _Code, launches: Value, step: int) -> None:
+def _count(code: EntryCode, launches: Value, step: int) -> None:
     """One launch more or less: Python's lock is held, so nobody else counts."""
     code.put(launches, 0, code.builder.add(code.word(launches, 0), const(I64, step)))
 
 
-def _threads(code: _Code, process: Value, limit: Value, launches: Value) -> Value:
+def _threads(code: EntryCode, process: Value, limit: Value, launches: Value) -> Value:
     """As `launch.threads.ThreadLayer.team`: what may be used, and what is free."""
     builder = code.builder
     result = builder.alloca(I64)
@@ -434,7 +404,7 @@ def _threads(code: _Code, process: Value, limit: Value, launches: Value) -> Valu
     return load(builder, result, I64, 8)
 
 
-def _lower(code: _Code, place: Value, limit: Value) -> None:
+def _lower(code: EntryCode, place: Value, limit: Value) -> None:
     """Make the number at ``place`` no larger than ``limit``, if that is positive."""
     builder = code.builder
     count = load(builder, place, I64, 8)
@@ -442,7 +412,7 @@ def _lower(code: _Code, place: Value, limit: Value) -> None:
     store(builder, builder.select(fewer, limit, count), place, 8)
 
 
-def _answer(code: _Code, process: Value, which: int) -> None:
+def _answer(code: EntryCode, process: Value, which: int) -> None:
     answer = code.pointer(process, which)
     code.call(code.word(process, layout.P_INCREF), VOID, [answer])
     code.builder.ret(answer)

@@ -30,6 +30,7 @@ from xetl.runtime.sources import stamp
 from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
+from xetl_cpu.launch.tensor_words import PROCESS_WORDS, dlpack_dtype, find_torch
 from xetl_cpu.launch.threads import (
     FAST_LAUNCHES,
     SLOW_LAUNCHES,
@@ -47,7 +48,7 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 # The table of a kernel: words of 64 bits, a header and a record for each parameter.
 T_KERNEL, T_PROCESS, T_PARAMS, T_SLOTS, HEADER = 0, 1, 2, 3, 4
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
-RECORD = 9
+R_DLPACK, RECORD = 9, 10
 INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT = range(7)
 """Kinds of parameters; constants come last."""
 _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
@@ -74,8 +75,7 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_USUAL,
     P_FAST_LAUNCHES,
     P_SLOW_LAUNCHES,
-    PROCESS_WORDS,
-) = range(21)
+) = range(20)
 
 _MOST_SLOTS = 256
 _METH_FASTCALL = 0x80
@@ -141,7 +141,8 @@ def _entry() -> LoadedImage | None:
 
 
 def publish(layer: ThreadLayer) -> None:
-    """Tell the native entries which threads to use."""
+    """Tell the native entries which threads to use, and of torch."""
+    find_torch(_process)
     if layer.lock is not None:
         return  # one launch at a time: the slow road sees to that
     _process[P_PARALLEL_FOR] = layer.parallel_for
@@ -199,6 +200,7 @@ def _fill_array(record: list[int], param: ArrayParam, alias: int) -> None:
     record[R_SHIFT] = param.dtype.itemsize.bit_length() - 1
     record[R_UNIT] = -1 if param.unit_dim is None else param.unit_dim
     record[R_ALIAS] = alias
+    record[R_DLPACK] = dlpack_dtype(param.dtype)
 
 
 def _word(address: int) -> int:

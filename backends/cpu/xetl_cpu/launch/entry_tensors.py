@@ -1,0 +1,179 @@
+"""The part of `xetl_entry` that reads tensors of torch, and tells autograd of stores.
+
+Where a tensor lies is asked by DLPack's C exchange API; what that does not say is asked
+of the tensor: whether torch is to differentiate it, whether its sign is yet to be
+applied, and how much memory its storage has. `tensor_words` has the addresses.
+Source: DLPack 1.3, `dlpack.h`, "DLPackExchangeAPI".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xetl_cpu.launch import fastcall as layout
+from xetl_cpu.launch import tensor_words as words
+from xetl_cpu.launch.entry_writing import EntryCode
+from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, load, stack_array
+
+Value = Any
+
+S_DATA, S_SHAPE, S_STRIDES, S_SHIFT, S_END, SEEN_WORDS = range(6)
+"""What is known of an array: addresses of its elements, its sizes and its strides, how
+far strides are to be shifted to be in bytes, the first byte that is not its memory."""
+
+_DL_DATA, _DL_DEVICE, _DL_RANK, _DL_DTYPE = 0, 8, 16, 20
+_DL_SHAPE, _DL_STRIDES, _DL_OFFSET, _DL_WORDS = 24, 32, 40, 6
+_CPU = 1
+_SELF = 1 | 1 << 63
+"""Of a vectorcall: one argument, and room before it."""
+
+
+def emit_tensor(module: Any) -> Any:
+    """``i64 tensor(object, record, process, seen)``: check it, say where it lies."""
+    code = EntryCode(module, "tensor", I64, [PTR] * 4)
+    obj, record, process, seen = code.args
+    builder = code.builder
+    code.refuse_unless(_is_tensor(code, process, obj))
+    _check_derivatives(code, process, obj)
+    answer = _method(code, process, words.P_IS_NEG, obj)
+    code.refuse_unless(_is(code, process, answer, layout.P_FALSE))
+    code.put(seen, S_END, _end_of_storage(code, process, obj))
+    with builder.goto_entry_block():
+        found = stack_array(builder, I64, _DL_WORDS)
+    describe = code.word(process, words.P_DESCRIBE)
+    failed = builder.icmp_signed(
+        "!=", code.call(describe, I32, [obj, found]), const(I32, 0)
+    )
+    with builder.if_then(failed):
+        code.call(code.word(process, words.P_CLEAR), VOID, [])
+        code.ret(1)
+    for offset, wanted in (
+        (_DL_DEVICE, const(I32, _CPU)),
+        (_DL_RANK, builder.trunc(code.word(record, layout.R_RANK), I32)),
+        (_DL_DTYPE, builder.trunc(code.word(record, layout.R_DLPACK), I32)),
+    ):
+        is_ = load(builder, code.at(found, offset), I32, 4)
+        code.refuse_if(builder.icmp_signed("!=", is_, wanted))
+    offset = code.word(code.at(found, _DL_OFFSET), 0)
+    data = builder.add(code.word(code.at(found, _DL_DATA), 0), offset)
+    shift = code.word(record, layout.R_SHIFT)
+    odd = builder.sub(builder.shl(const(I64, 1), shift), const(I64, 1))
+    code.refuse_if(code.is_(builder.and_(data, odd), "!=", 0))
+    code.put(seen, S_DATA, data)
+    code.put(seen, S_SHAPE, code.word(code.at(found, _DL_SHAPE), 0))
+    code.put(seen, S_STRIDES, code.word(code.at(found, _DL_STRIDES), 0))
+    code.put(seen, S_SHIFT, shift)
+    return code.finish()
+
+
+def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> None:
+    """Tell autograd that the elements of tensors have changed.
+
+    Args:
+        code: the entry, behind the kernel.
+        process: what all kernels share.
+        given: the objects of the call, how many there are without the grid, and the
+            records of the parameters.
+    """
+    builder = code.builder
+    objects, count, records = given
+    has_torch = code.is_(code.word(process, words.P_TENSOR), "!=", 0)
+    count = builder.select(has_torch, count, const(I64, 0))
+    with counted_loop(builder, count, name="written") as loop:
+        record = code.element(records, loop.index, layout.RECORD)
+        is_array = code.is_(code.word(record, layout.R_KIND), "==", layout.ARRAY)
+        stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
+        obj = code.pointer(objects, builder.add(loop.index, const(I64, 3)))
+        changed = builder.and_(is_array, stored)
+        with builder.if_then(builder.and_(changed, _is_tensor(code, process, obj))):
+            _count_version(code, process, obj)
+
+
+def _count_version(code: EntryCode, process: Value, obj: Value) -> None:
+    one = code.call(code.word(process, words.P_NEW_TUPLE), PTR, [const(I64, 1)])
+    code.call(code.word(process, layout.P_INCREF), VOID, [obj])
+    put = code.word(process, words.P_SET_ITEM)
+    code.call(put, I32, [one, const(I64, 0), obj])
+    increment = code.pointer(process, words.P_INCREMENT)
+    call = code.word(process, words.P_CALL_ONE)
+    answer = code.call(call, PTR, [increment, one])
+    _release(code, process, one)
+    with code.builder.if_else(code.is_null(answer)) as (failed, done):
+        with failed:
+            code.call(code.word(process, words.P_CLEAR), VOID, [])
+        with done:
+            _release(code, process, answer)
+
+
+def _is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
+    """Whether its class is torch's own; derived ones may say other things."""
+    kind = code.word(code.at(obj, layout.OB_TYPE), 0)
+    tensor, parameter = (
+        code.is_(kind, "==", code.word(process, word))
+        for word in (words.P_TENSOR, words.P_PARAMETER)
+    )
+    return code.builder.or_(tensor, parameter)
+
+
+def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
+    """Refuse it if it might have to be differentiated."""
+    builder = code.builder
+    get = code.word(process, words.P_GETATTR)
+    name = code.pointer(process, words.P_REQUIRES_GRAD)
+    needs = _checked(code, process, code.call(get, PTR, [obj, name]))
+    with builder.if_then(builder.not_(_is(code, process, needs, layout.P_FALSE))):
+        call = code.word(process, words.P_CALL)
+        enabled = code.pointer(process, words.P_GRAD_ENABLED)
+        answer = _checked(code, process, code.call(call, PTR, [enabled]))
+        code.refuse_unless(_is(code, process, answer, layout.P_FALSE))
+    find = code.word(process, words.P_DICT_GET)
+    where = code.pointer(process, words.P_FORWARD)
+    level = code.call(find, PTR, [where, code.pointer(process, words.P_LEVEL)])
+    none = code.word(process, words.P_NO_LEVEL)
+    code.refuse_if(code.is_(builder.ptrtoint(level, I64), "!=", none))
+
+
+def _end_of_storage(code: EntryCode, process: Value, obj: Value) -> Value:
+    """The address behind the memory that a tensor is part of."""
+    builder = code.builder
+    storage = _method(code, process, words.P_STORAGE, obj)
+    length = code.call(code.word(process, words.P_SIZE), I64, [storage])
+    start = _method(code, process, words.P_DATA, storage)
+    _release(code, process, storage)
+    with builder.goto_entry_block():
+        overflow = stack_array(builder, I32, 1)
+    convert = code.word(process, layout.P_AS_LONG_LONG)
+    address = code.call(convert, I64, [start, overflow])
+    _release(code, process, start)
+    return builder.add(address, length)
+
+
+def _method(code: EntryCode, process: Value, name: int, obj: Value) -> Value:
+    """Call a method without arguments; what it gives must be released."""
+    with code.builder.goto_entry_block():
+        room = stack_array(code.builder, I64, 2)
+    code.put(room, 1, code.builder.ptrtoint(obj, I64))
+    call = code.word(process, words.P_CALL_METHOD)
+    nothing = code.builder.inttoptr(const(I64, 0), PTR)
+    args = [code.pointer(process, name), code.at(room, 8), const(I64, _SELF), nothing]
+    return _checked(code, process, code.call(call, PTR, args))
+
+
+def _checked(code: EntryCode, process: Value, answer: Value) -> Value:
+    """Refuse after an exception."""
+    with code.builder.if_then(code.is_null(answer)):
+        code.call(code.word(process, words.P_CLEAR), VOID, [])
+        code.ret(1)
+    return answer
+
+
+def _is(code: EntryCode, process: Value, answer: Value, wanted: int) -> Value:
+    """Whether an answer is an object of the process; releases it."""
+    address = code.builder.ptrtoint(answer, I64)
+    _release(code, process, answer)
+    return code.is_(address, "==", code.word(process, wanted))
+
+
+def _release(code: EntryCode, process: Value, obj: Value) -> None:
+    code.call(code.word(process, words.P_DECREF), VOID, [obj])
