@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -82,16 +83,34 @@ def lower(
     """Run the passes one by one; all steps have the same module object."""
     pipeline = pipeline or pipeline_of(backend, target)
     context = Context()
+    override = _override(backend, pipeline)
+    override("frontend", None, module)
     yield Step("frontend", None, module)
     for common in common_passes(backend, target):
         common.apply(context, module)
     verify_step(module, FIRST_STAGE, "cse")
+    override("cse", FIRST_STAGE, module)
     yield Step("cse", FIRST_STAGE, module)
     for each in pipeline.passes:
         each.apply(context, module)
         stage = pipeline.stage_after(each.name)
         verify_step(module, stage, each.name)
+        override(each.name, stage, module)
         yield Step(each.name, stage, module)
+
+
+def _keep(name: str, stage: str | None, module: ModuleOp) -> None:
+    """Nothing takes the place of ``module``."""
+
+
+def _override(
+    backend: BackendBase, pipeline: Pipeline
+) -> Callable[[str, str | None, ModuleOp], None]:
+    """What may put another module in place after a pass."""
+    if config.override is None:
+        return _keep
+    asked: Any = import_whole("xetl.override")
+    return asked.override_for(backend, pipeline.names()).replace
 
 
 def lowered(module: ModuleOp, backend: BackendBase, target: str) -> ModuleOp:

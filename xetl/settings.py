@@ -94,6 +94,13 @@ def _products(text: str) -> str:
     return text
 
 
+def _override(text: str) -> tuple[str, Path]:
+    name, equals, file = text.removeprefix("after:").partition("=")
+    if not name or not equals or not file:
+        raise ValueError("it must be after:<stage or pass>=FILE")
+    return name.strip(), Path(file)
+
+
 class Config:
     """The settings; `xetl.config` is the only one."""
 
@@ -114,6 +121,12 @@ class Config:
     None: ``tuned`` in the cache's folder."""
     dump = Setting[str | None]("XETL_DUMP", str, None)
     """Prints IR while compiling: ``after:<pass or stage>``, several, or ``all``."""
+    override = Setting[tuple[str, Path] | None]("XETL_OVERRIDE", _override, None)
+    """Puts a text in place of the IR: ``after:<stage or pass>=FILE``, of the kernel it
+    is about; a tuple of both when it is assigned."""
+    perf = Setting("XETL_PERF", _switch, default=False)
+    """Whether ``perf`` is told the names of kernels on the CPU:
+    ``/tmp/perf-<process>.map``."""
     verify = Setting("XETL_VERIFY", _switch, default=False)
     """Whether the IR is verified after every pass, not only where most stages begin."""
     log = Setting("XETL_LOG", _switch, default=False)

@@ -149,7 +149,8 @@ class Executables:
         """Find or make the code for ``wanted``."""
         # Equal objects may differ in what the kernel reads of them.
         objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
-        key = (backend.name, target, config.prefetch, wanted.key, objects)
+        settings = config.prefetch, config.override
+        key = (backend.name, target, settings, wanted.key, objects)
         found = self._by_key.get(key)
         if found is not None and found.holds():
             return found

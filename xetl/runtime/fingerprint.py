@@ -22,6 +22,7 @@ from xetl.language.contents import content
 from xetl.language.reads import Question, Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.sources import stamp
+from xetl.settings import config
 
 _FORMAT = "3"
 """Changed whenever the same key would mean something else."""
@@ -114,7 +115,20 @@ def _versions(backend: BackendBase, target: str) -> dict[str, str]:
         "backend": backend.name,
         "machine": backend.cache_key(target),
         "target": target,
+        **_override(),
     }
+
+
+def _override() -> dict[str, str]:
+    """The text that XETL_OVERRIDE puts in place of a kernel's IR."""
+    if config.override is None:
+        return {}
+    stage, file = config.override
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:  # compiling says so
+        digest = ""
+    return {"override": f"{stage} {digest}"}
 
 
 def text_digest(

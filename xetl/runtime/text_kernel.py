@@ -304,7 +304,8 @@ class TextKernel:
     def _load(
         self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
     ) -> Loaded:
-        key = (backend.name, target, config.prefetch, given.signature, subgroups)
+        settings = config.prefetch, config.override
+        key = (backend.name, target, settings, given.signature, subgroups)
         with self._lock.held():
             found = self._loaded.get(key)
             if found is None:

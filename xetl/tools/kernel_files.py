@@ -45,6 +45,21 @@ def find_kernel(
     return _choose(kernels, name, file), names
 
 
+def find_file(place: str) -> Path:
+    """The file of ``FILE:KERNEL``; of a module, where it was imported from.
+
+    Raises:
+        BadParameter: there is none.
+    """
+    file = place.rpartition(":")[0] if ":" in place else place
+    if Path(file).is_file():
+        return Path(file).resolve()
+    found = getattr(sys.modules.get(file), "__file__", None)
+    if found is None:
+        raise _no_file(file)
+    return Path(found)
+
+
 def _of_text(file: str) -> Mapping[str, Any]:
     library: Any = importlib.import_module("xetl.runtime.library")
     path = _existing(file)

@@ -1,0 +1,69 @@
+"""``xetl repro``: one file that shows an error of the compiler, to be attached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from xetl.settings import config
+from xetl.tools.kernel_files import find_file, split_words
+from xetl.tools.kernel_options import about_a_kernel, asked
+from xetl.tools.output import write_files
+from xetl.tools.reproduce import failure_of, program, reproduces
+
+
+@click.command()
+@about_a_kernel
+@click.option(
+    "-o",
+    "--output",
+    type=Path,
+    default=Path("repro.py"),
+    show_default=True,
+    help="The file to write.",
+)
+def command(
+    place: str,
+    words: tuple[str, ...],
+    target: str | None,
+    backend: str | None,
+    output: Path,
+) -> None:
+    r"""Write one Python file that fails to compile as this kernel does.
+
+    \b
+    xetl repro gemm.py:gemm "f32[M,K] f32[K,N] f32[M,N]" --target pvc BM=48 -o repro.py
+
+    It has the text of FILE, of modules beside it that are imported, the signature, the
+    constants and the settings. It is run once: the last line says whether it fails as
+    the kernel did. Look at it before you send it: it has your source.
+    """
+    found = asked(place, words, target, backend)
+    before = config.assigned
+    try:
+        config.cache = False
+        why = failure_of(found)
+    finally:
+        config.assigned = before
+    if why is None:
+        name = getattr(found.kernel, "__name__", None) or found.kernel.name
+        raise click.UsageError(
+            f"`{name}` compiles without an error for "
+            f"`{found.target or found.backend}`: there is nothing to reproduce"
+        )
+    file = find_file(place)
+    name = "" if found.is_text else _name_in_file(place, found.kernel.__name__)
+    write_files({output: program(found, file, name, split_words(words)[1], why)})
+    click.echo(f"wrote {output}")
+    if reproduces(output, why):
+        click.echo(f"it fails as the kernel does: {why.headline}")
+    else:
+        raise click.UsageError(
+            f"`{output}` does not fail as the kernel does: {why.headline}; what it "
+            "depends on besides its file must be added by hand"
+        )
+
+
+def _name_in_file(place: str, own: str) -> str:
+    return place.rpartition(":")[2] if ":" in place else own
