@@ -268,6 +268,14 @@ class BackendBase(ABC):
         """The machine that times belong to: best configs of others do not count."""
         return target
 
+    def tune_machine(self) -> Sequence[str]:
+        """Measure this machine and keep the numbers; the lines of a table of them.
+
+        Raises:
+            OSError: they cannot be kept.
+        """
+        return [f"the {self.name} backend has nothing to measure"]
+
     def measure(self, artifact: Artifact) -> Mapping[str, object]:
         """Facts for `Kernel.stats` that take too long for every compilation."""
         return {}

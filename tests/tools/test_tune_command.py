@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from xetl.backend import find_backend
 from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")
@@ -82,3 +83,10 @@ def test_wrong_command_lines(xetl: Any, words: tuple[str, ...], said: str) -> No
     done = xetl("tune", f"{FILE}:gemm", GEMM, *words)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_the_processor_is_measured(xetl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = find_backend("cpu")
+    monkeypatch.setattr(type(backend), "tune_machine", lambda _: ["one", "two"])
+    done = xetl("tune", "--cpu")
+    assert (done.exit_code, done.stdout) == (0, "one\ntwo\n")

@@ -23,6 +23,7 @@ from xetl_cpu.targets import (
     TARGETS,
     find_target,
     host_fingerprint,
+    host_machine,
     processor_model,
 )
 
@@ -81,6 +82,11 @@ class CpuBackend(BackendBase):
         """The target, the processor's model and the threads of a launch."""
         found = import_whole("xetl_cpu.launch.thread_pools").allowed_threads()
         return f"{target}, {processor_model()}, {found.count} threads"
+
+    def tune_machine(self) -> Sequence[str]:
+        """Measure what instructions cost; register tiles are chosen by that."""
+        tuning = import_whole("xetl_cpu.measured_costs")
+        return tuning.tune(host_machine(), processor_model())
 
     def passes(self, target: str) -> list[ModulePass]:
         """The lowering to loops."""

@@ -15,6 +15,7 @@ from xetl_cpu.launch.thread_pools import WORKQUEUE, allowed_threads
 from xetl_cpu.launch.threads import ThreadLayer, thread_layer
 from xetl_cpu.library.native_build import system_root
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
+from xetl_cpu.machine import FAMILIES
 from xetl_cpu.targets import (
     INLINE,
     TARGETS,
@@ -72,7 +73,9 @@ def _memory() -> Finding:
         + (f" for {cache.cores} cores" if cache.cores > 1 else "")
         for name, cache in levels
     )
-    text = f"{caches}; {machine.nodes} node(s); costs of `{machine.family}`; "
+    is_measured = machine.costs != FAMILIES[machine.family].costs
+    costs = f"costs {'measured here' if is_measured else f'of `{machine.family}`'}"
+    text = f"{caches}; {machine.nodes} node(s); {costs}; "
     if machine.huge_page:
         text += f"huge pages of {_size(machine.huge_page)}"
         return Finding("caches", text)

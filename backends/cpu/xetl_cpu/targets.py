@@ -16,6 +16,7 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl_cpu import amx
 from xetl_cpu.machine import FAMILIES, Machine, find_family, read_machine
+from xetl_cpu.measured_costs import read_costs
 
 INLINE = "inline"
 """Of `Target.calls`: products are compiled into kernels, nobody is called."""
@@ -173,7 +174,9 @@ def _host_target() -> Target:
 @cache
 def host_machine() -> Machine:
     """The machine that this process runs on."""
-    return read_machine(find_family(_cpuinfo(), host_features()))
+    machine = read_machine(find_family(_cpuinfo(), host_features()))
+    costs = read_costs(processor_model(), machine.costs)
+    return replace(machine, costs=costs)
 
 
 @cache

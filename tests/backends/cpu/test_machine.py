@@ -1,10 +1,13 @@
 """What is read of a machine, and what stands for what the system does not say."""
 
+from collections.abc import Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
 
-from xetl_cpu import doctor, targets
+from xetl.settings import config
+from xetl_cpu import doctor, measured_costs, targets
 from xetl_cpu.machine import FAMILIES, Cache, Machine, find_family, read_machine
 from xetl_cpu.targets import TARGETS, find_target, host_fingerprint, host_machine
 
@@ -122,3 +125,58 @@ def test_doctor_names_caches_and_pages(
     (found,) = [each for each in doctor.examine() if each.topic == "caches"]
     assert f"costs of `{machine.family}`; huge pages of 2 MB" in found.text
     assert "L1 " in found.text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    config.tuned_dir = tmp_path
+    yield tmp_path
+    del config.tuned_dir
+
+
+def test_costs_are_measured_and_kept(folder: Path) -> None:
+    machine = replace(host_machine(), costs=FAMILIES[host_machine().family].costs)
+    found = measured_costs.measure_costs(machine)
+    assert all(cost > 0 for cost in astuple(found))
+    assert (found.step, found.prologue) == (machine.costs.step, machine.costs.prologue)
+    kept = replace(machine.costs, load=0.5 * machine.costs.load)
+    path = measured_costs.write_costs("A (R) cpu / 3 GHz", kept)
+    assert [*folder.iterdir()] == [path]
+    assert measured_costs.read_costs("A (R) cpu / 3 GHz", machine.costs) == kept
+    assert measured_costs.read_costs("another", machine.costs) == machine.costs
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", '{"fma": 100}', '{"fma": NaN}', '{"fma": "1"}', '{"other": 1}'],
+)
+def test_costs_that_are_nonsense_do_not_count(folder: Path, text: str) -> None:
+    measured_costs.path_of("model").write_text(text)
+    assert measured_costs.read_costs("model", ZEN4.costs) == ZEN4.costs
+
+
+def test_a_table_says_what_was_measured(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = replace(ZEN4.costs, fma=0.9, l2_bytes=40)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 2.0, 2.0))
+    monkeypatch.setattr(measured_costs, "measure_costs", lambda _: costs)
+    head, *rows, end = measured_costs.tune(ZEN4, "model")
+    assert head.split() == ["measured", "zen4"]
+    assert ["fma", "0.90", "1"] in [row.split() for row in rows]
+    assert end == f"kept in {folder / 'cpu-model.json'}"
+    assert measured_costs.read_costs("model", ZEN4.costs) == costs
+    strange = replace(costs, fma=50)
+    monkeypatch.setattr(measured_costs, "measure_costs", lambda _: strange)
+    assert measured_costs.tune(ZEN4, "other")[-1].startswith("not kept: they differ")
+    monkeypatch.setattr("os.getloadavg", lambda: (1.5, 0.0, 0.0))
+    end = "not kept: other programs run (load 1.5)"
+    assert measured_costs.tune(ZEN4, "other")[-1] == end
+    assert not measured_costs.path_of("other").exists()
+
+
+def test_doctor_says_that_costs_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = replace(ZEN4, costs=replace(ZEN4.costs, fma=0.9))
+    monkeypatch.setattr(doctor, "host_machine", lambda: machine)
+    (found,) = [each for each in doctor.examine() if each.topic == "caches"]
+    assert "costs measured here;" in found.text

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from xetl.backend import find_backend
 from xetl.runtime.report import Stats
+from xetl.runtime.select_backend import DEFAULT_BACKEND
 from xetl.tools.host_tuning import read_sizes, tune
 from xetl.tools.kernel_files import constants, find_kernel
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
@@ -23,7 +25,27 @@ _COLUMNS = (
 )
 
 
+def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
+    if not is_asked or context.resilient_parsing:
+        return
+    try:
+        lines = find_backend(DEFAULT_BACKEND).tune_machine()
+    except OSError as error:
+        raise click.ClickException(f"the numbers cannot be kept: {error}") from None
+    for line in lines:
+        click.echo(line)
+    context.exit()
+
+
 @click.command()
+@click.option(
+    "--cpu",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tune_processor,
+    help="Measure this processor, no kernel: products on the CPU are planned by that.",
+)
 @about_a_kernel
 @click.option(
     "--try",

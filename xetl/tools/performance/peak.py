@@ -14,8 +14,9 @@ import numpy as np
 
 from xetl.runtime.measure import time_calls
 
-_CHAINS = 24
-"""Sums that do not depend on each other, so that no multiply waits for one."""
+_CHAINS = {8: 12, 16: 24}
+"""Sums that do not depend on each other, so that no multiply waits for one, by the f32
+of a register: they and a factor stay in 16 registers, or in 32."""
 
 _LEAST = 1.25e9
 """Operations of a thread in a call, about 5 ms."""
@@ -57,28 +58,47 @@ class MultiplyAdds:
 
     Attributes:
         operations: of a call.
+        lanes: of a register, as f32.
+        is_dot: whether they are dot products.
     """
 
-    def __init__(self, dtype: str, threads: int, operations: float = _LEAST) -> None:
-        """Compile it; a call has about ``operations`` on each thread."""
+    def __init__(
+        self,
+        dtype: str,
+        threads: int,
+        operations: float = 0,
+        chains: int | None = None,
+    ) -> None:
+        """Compile it.
+
+        Args:
+            dtype: of the factors.
+            threads: how many run it.
+            operations: at least so many on each thread in a call, which takes about
+                5 ms.
+            chains: sums that do not depend on each other; by default enough of them.
+        """
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         features = llvm.get_host_cpu_features()
         lanes = 16 if features.get("avx512f") else 8
         is_dot = dtype == "bf16" and bool(features.get("avx512bf16"))
+        self.lanes, self.is_dot = lanes, is_dot
+        chains = chains or _CHAINS[lanes]
+        least = _LEAST * chains / _CHAINS[lanes]
         machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2
         )
-        module = llvm.parse_assembly(_loop(lanes, is_dot))
+        module = llvm.parse_assembly(_loop(lanes, is_dot, chains))
         self._engine: Any = llvm.create_mcjit_compiler(module, machine)
         self._engine.finalize_object()
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
         self._run = function(self._engine.get_function_address("peak"))
-        size = lanes * _CHAINS
+        size = lanes * max(chains, 2)
         self._results = [(ctypes.c_float * size)() for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
-        of_a_trip = (4 if is_dot else 2) * size
-        self._trips = int(max(operations, _LEAST)) // of_a_trip
+        of_a_trip = (4 if is_dot else 2) * lanes * chains
+        self._trips = int(max(operations, least)) // of_a_trip
         self.operations = of_a_trip * self._trips * threads
 
     def __call__(self) -> None:
@@ -106,7 +126,7 @@ def _bandwidth(threads: int) -> float:
         return 2e-9 * _COPIED * threads / min(time_calls(copy, _SECONDS))
 
 
-def _loop(lanes: int, is_dot: bool) -> str:
+def _loop(lanes: int, is_dot: bool, count: int) -> str:
     """LLVM IR: ``trips`` times, multiply and add to the vectors, then store them."""
     total = f"<{lanes} x float>"
     if is_dot:
@@ -117,7 +137,7 @@ def _loop(lanes: int, is_dot: bool) -> str:
         factor, multiply = total, f"@llvm.fma.v{lanes}f32"
         call = f"call {total} {multiply}({factor} %x, {factor} %x, {total} %c{{0}})"
     order = [total, factor, factor] if is_dot else [factor, factor, total]
-    chains = range(_CHAINS)
+    chains = range(count)
     phis = [
         f"%c{i} = phi {total} [ zeroinitializer, %entry ], [ %s{i}, %loop ]"
         for i in chains

@@ -1,0 +1,231 @@
+"""Costs of instructions that were measured on this machine, for `machine.py`'s table.
+
+`xetl tune --cpu` measures multiply-adds, dot products and loads, in cycles, and keeps
+them in the folder of tuned configs; `host_machine` reads them. What a step and a run of
+steps take besides stays the family's: it is fitted to whole products.
+
+A cycle is a quarter of an integer multiplication and an `xor` that wait for each other:
+3 cycles and 1 on all x86-64 of the last fifteen years.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from xetl.imports import import_whole
+from xetl.runtime.tuning.store import tuned_folder
+from xetl_cpu.machine import FAMILIES, Costs, Machine
+
+_MEASURED = ("fma", "dot", "load", "latency", "dot_latency", "l2_bytes")
+_ROUNDS = 2
+_BUSY = 0.5
+"""Others that run on the same core make it seem slower; of Linux, a load average."""
+_SECONDS = 0.2
+_TRIPS = 1 << 14
+_PAGE = 4096
+_IN_A_TRIP = 16
+_LINK_CYCLES = 4
+_FACTOR = 8
+"""A cost that differs more from the family's was not measured right."""
+
+
+# The file -----------------------------------------------------------------------------
+
+
+def path_of(model: str) -> Path:
+    """The file of a processor, by what it calls itself."""
+    name = re.sub(r"[^\w.-]+", "-", model)
+    return tuned_folder() / f"cpu-{name}.json"
+
+
+def read_costs(model: str, family: Costs) -> Costs:
+    """What was measured for a processor, else ``family``; so where it is nonsense."""
+    try:
+        found: object = json.loads(path_of(model).read_text())
+    except (OSError, ValueError):
+        return family
+    return _checked(found, family) or family
+
+
+def _checked(found: object, family: Costs) -> Costs | None:
+    names = {each.name for each in fields(Costs)}
+    if not isinstance(found, dict):
+        return None
+    given = cast("Mapping[str, object]", found)
+    costs: dict[str, float] = {}
+    for name, cost in given.items():
+        if name not in names or not isinstance(cost, int | float):
+            return None
+        known: float = getattr(family, name)
+        if not known / _FACTOR <= cost <= known * _FACTOR:
+            return None
+        costs[name] = float(cost)
+    return replace(family, **costs)
+
+
+def write_costs(model: str, costs: Costs) -> Path:
+    """Keep them; a reader sees the old file or the new one.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    path = path_of(model)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(asdict(costs), file, indent=1)
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return path
+
+
+# Measuring ----------------------------------------------------------------------------
+
+
+def tune(machine: Machine, model: str) -> list[str]:
+    """Measure and keep the costs of this machine; the lines of a table of them.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    busy = os.getloadavg()[0]
+    rounds = [measure_costs(machine) for _ in range(_ROUNDS)]
+    least = {name: min(getattr(each, name) for each in rounds) for name in _MEASURED}
+    least["l2_bytes"] = max(each.l2_bytes for each in rounds)
+    family = FAMILIES[machine.family]
+    costs = _checked(least, family.costs)
+    if costs is not None and busy < _BUSY:
+        return [*_table(costs, family), f"kept in {write_costs(model, costs)}"]
+    why = f"other programs run (load {busy:.1f})"
+    if busy < _BUSY:
+        why = "they differ too much from the family's"
+    return [*_table(replace(machine.costs, **least), family), f"not kept: {why}"]
+
+
+def _table(costs: Costs, family: Machine) -> Iterator[str]:
+    yield f"{'':12}  {'measured':>8}  {family.family}"
+    for name, measured in asdict(costs).items():
+        if name in _MEASURED:
+            yield f"{name:12}  {measured:8.2f}  {getattr(family.costs, name)}"
+
+
+def measure_costs(machine: Machine) -> Costs:
+    """Time one core; other programs that run meanwhile make it slower than it is."""
+    cycle = _seconds(_MULTIPLIES, "chain") / (_TRIPS * _IN_A_TRIP * _LINK_CYCLES)
+    fma, lanes, _ = _product("f32", None, cycle)
+    dot, _, has_dot = _product("bf16", None, cycle)
+    width, of_a_load = 4 * lanes, 1 / (_TRIPS * _IN_A_TRIP * cycle)
+    in_l1, in_l2 = (
+        of_a_load * _seconds(_loads(width), "read", _half(size))
+        for size in (machine.l1.size // 4, machine.l2.size)
+    )
+    found = {
+        "fma": fma,
+        "latency": _product("f32", 1, cycle)[0],
+        "load": in_l1,
+        "l2_bytes": width / in_l2,
+    }
+    if has_dot:
+        found |= {"dot": dot, "dot_latency": _product("bf16", 1, cycle)[0]}
+    rounded = {name: round(cost, 2) for name, cost in found.items()}
+    return replace(machine.costs, **rounded)
+
+
+def _product(dtype: str, chains: int | None, cycle: float) -> tuple[float, int, bool]:
+    """Cycles of a multiply-add, f32 in a register, and whether it is a dot product."""
+    peak: Any = import_whole("xetl.tools.performance.peak")
+    loop = peak.MultiplyAdds(dtype, 1, chains=chains)
+    of_one = (4 if loop.is_dot else 2) * loop.lanes
+    return of_one / (loop.measure() * 1e9) / cycle, loop.lanes, loop.is_dot
+
+
+def _half(size: int) -> int:
+    """About half of a cache's bytes, a power of 2."""
+    return 1 << ((size // 2).bit_length() - 1)
+
+
+def _seconds(text: str, name: str, size: int = 1) -> float:
+    """Of a call with a buffer of ``size`` bytes, the least of many."""
+    timing: Any = import_whole("xetl.runtime.measure")
+    run = _compiled(text, name)
+    memory = ctypes.create_string_buffer(size + _PAGE)
+    start = -(-ctypes.addressof(memory) // _PAGE) * _PAGE
+
+    def call() -> None:
+        run(start, _TRIPS, size - 1)
+
+    return min(timing.time_calls(call, _SECONDS))
+
+
+def _compiled(text: str, name: str) -> Callable[..., None]:
+    llvm: Any = import_whole("llvmlite.binding")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    function = kind(engine.get_function_address(name))
+    return lambda *given: function(*given) if engine else None
+
+
+def _loop(name: str, carried: str, body: str, result: str) -> str:
+    return f"""
+define void @{name}(ptr %memory, i64 %trips, i64 %mask) {{
+entry:
+  %unknown = ptrtoint ptr %memory to i64
+  br label %loop
+loop:
+  %trip = phi i64 [ 0, %entry ], [ %next, %loop ]
+  {carried}
+  {body}
+  %next = add i64 %trip, 1
+  %again = icmp slt i64 %next, %trips
+  br i1 %again, label %loop, label %end
+end:
+  {result}
+  ret void
+}}
+"""
+
+
+_MULTIPLIES = _loop(
+    "chain",
+    f"%m0 = phi i64 [ %mask, %entry ], [ %m{_IN_A_TRIP}, %loop ]",
+    "\n  ".join(
+        # Of multiplications alone LLVM would make a tree.
+        f"%x{i} = xor i64 %m{i}, %unknown\n  %m{i + 1} = mul i64 %x{i}, %unknown"
+        for i in range(_IN_A_TRIP)
+    ),
+    f"%slot = alloca i64\n  store volatile i64 %m{_IN_A_TRIP}, ptr %slot",
+)
+
+
+def _loads(width: int) -> str:
+    """Reads of vectors of ``width`` bytes, again and again through a buffer."""
+    vector, step = f"<{width // 4} x float>", width * _IN_A_TRIP
+    body = [f"%far = mul i64 %trip, {step}", "%at = and i64 %far, %mask"]
+    for i in range(_IN_A_TRIP):
+        body += [
+            f"%o{i} = add i64 %at, {i * width}",
+            f"%p{i} = getelementptr i8, ptr %memory, i64 %o{i}",
+            f"%v{i} = load volatile {vector}, ptr %p{i}, align {width}",
+        ]
+    return _loop("read", "", "\n  ".join(body), "")
