@@ -182,12 +182,15 @@ def launch_state() -> object:
     """Equal as long as the settings that decide where a kernel runs are the same."""
     if _environ is None:
         return (os.environ.copy(), config.assigned)
-    get = _environ.get
-    return (
-        get(b"XETL_BACKEND"),
-        get(b"XETL_TARGET"),
-        get(b"XETL_INTERPRET"),
-        get(b"XETL_XSMM"),
-        get(b"XETL_PREFETCH"),
-        config.assigned,
-    )
+    if _environ.keys().isdisjoint(_DECIDING):  # the likely case, in one call
+        return config.assigned
+    return (*map(_environ.get, _DECIDING), config.assigned)
+
+
+_DECIDING = (
+    b"XETL_BACKEND",
+    b"XETL_TARGET",
+    b"XETL_INTERPRET",
+    b"XETL_XSMM",
+    b"XETL_PREFETCH",
+)
