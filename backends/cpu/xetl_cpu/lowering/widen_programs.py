@@ -4,7 +4,7 @@
       scf.for %row = 0 to %rows(%x) { A(%x, %y, %row) }
     }
     ->
-    %some = max(1, min(%gy, %gx * %gy / (32 * threads)))
+    %some = max(1, min(%gy, %gx * %gy / (32 * threads)))   one thread: %gy
     scf.parallel (%x, %n) = ... to (%gx, ceil(%gy / %some)) {
       scf.for %row = 0 to %rows(%x) {
         scf.for %y = %n * %some to min((%n + 1) * %some, %gy) { A(%x, %y, %row) }
@@ -36,7 +36,7 @@ from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of
 
 _TASKS = 32
-"""For each thread at least: so that none waits long for the last one."""
+"""For each of several threads at least: so that none waits long for the last one."""
 
 IS_PROGRAMS = "xetl.programs"
 """Marks the loop over programs: how many they are is known at run time only."""
@@ -103,7 +103,9 @@ def _widen(
     programs = extents[0]
     for extent in extents[1:]:
         programs = b.times(programs, extent)
-    tasks = b.times(b.insert(ThreadCountOp()), _TASKS)
+    threads = b.insert(ThreadCountOp())
+    alone = b.compare("sle", threads, 1)
+    tasks = b.select(alone, 1, b.times(threads, _TASKS))
     some = b.maximum(b.minimum(b.divided(programs, tasks), extents[axis]), 1)
     before_last = b.plus(extents[axis], b.minus(some, 1))
     loop.operands[len(extents) + axis] = b.index(b.divided(before_last, some))
