@@ -91,4 +91,18 @@ CASES = [
     Case("layer_norm", tensors(X, ROW, SHIFT), (), _layer_norm, 3),
     Case("rms_norm", tensors(X), ((18,),)),
     Case("rms_norm", tensors(X), ((6, 18), None, 1e-3)),
+    *(
+        Case(name, tensors(X), options)
+        for name in ("sum", "mean", "amax")
+        for options in ((), (1,), ((0, -1), True))
+    ),
+    Case("sum", tensors(normal(3, 70000)), (1,)),
+    Case("sum", tensors(normal(5)), (0, True)),
+    Case("amin", tensors(X), (2, True)),
+    Case("max", tensors(X), (1,)),
+    Case("min", tensors(X), (-1, True)),
+    *(Case("argmax", tensors(X), each, smooth=0) for each in ((), (1,), (2, True))),
+    Case("argmin", tensors(X), (0,), smooth=0),
+    Case("cumsum", tensors(X), (1,)),
+    Case("cumsum", tensors(X), (-1,)),
 ]

@@ -5,20 +5,38 @@ import sys
 from xetl.imports import import_whole
 from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
+from xetl.ops.extremes import max, min
 from xetl.ops.linear_layers import bmm, linear
 from xetl.ops.matrix_product import matmul
 from xetl.ops.normalization import layer_norm, rms_norm
 from xetl.ops.prepacking import prepack
+from xetl.ops.reductions import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cumsum,
+    mean,
+    sum,
+)
 from xetl.ops.softmaxes import log_softmax, softmax
 
 __all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
     "bmm",
+    "cumsum",
     "geglu",
     "gelu",
     "layer_norm",
     "linear",
     "log_softmax",
     "matmul",
+    "max",
+    "mean",
+    "min",
     "prepack",
     "relu",
     "rms_norm",
@@ -26,6 +44,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "softmax",
+    "sum",
     "swiglu",
     "tanh",
 ]

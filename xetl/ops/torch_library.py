@@ -48,7 +48,9 @@ def schema_of(function: Function) -> str:
     parts: list[str] = []
     for parameter, kind in zip(function.parameters, function.kinds):
         name, _, rest = kind.partition(" |")
-        text = f"{_SCHEMA[name]}{'?' if rest else ''} {parameter.name}"
+        kind = _SCHEMA[name]
+        optional = rest and not kind.endswith("?")
+        text = f"{kind}{'?' if optional else ''} {parameter.name}"
         if parameter.default is not parameter.empty:
             value = parameter.default
             value = f'"{value}"' if isinstance(value, str) else value

@@ -101,8 +101,9 @@ def rows(
     views: Sequence[View | Shared | None],
     constants: Sequence[Any],
     numbers: tuple[float, ...] = (),
+    parts: int = 1,
 ) -> Step | None:
-    """A launch with a program for each row: grid (rows of a matrix, matrices).
+    """A launch with a program for each row: grid (rows of a matrix, matrices, parts).
 
     Args:
         kernel: takes the operands, numbers, constants.
@@ -110,6 +111,7 @@ def rows(
         views: how each is seen as (..., m, n), or `Shared`; None for no operand.
         constants: the compile-time arguments.
         numbers: what the kernel takes behind the operands.
+        parts: how many programs a row has.
     """
     matrices = [
         (i, view, view(_array(operands[i])))
@@ -125,7 +127,7 @@ def rows(
     for i, view in enumerate(views):
         if isinstance(view, Shared) and operands[i] is not None:
             found[i] = _repeated(view.view, batches.loops)
-    grid = (matrices[0][2].shape[-2], batches.matrices, 1)
+    grid = (matrices[0][2].shape[-2], batches.matrices, parts)
     if 0 in grid:
         return None
     launch = Launch(kernel, found, batches.loops, grid, tuple(constants))

@@ -1,0 +1,445 @@
+"""``sum``, ``mean``, ``amax``, ``amin``, ``argmax``, ``argmin`` and ``cumsum``.
+
+One row to a program, piece by piece. Few long rows are cut into parts, whose results
+are reduced again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.dtypes import DType, i32, i64
+from xetl.language.ops import cdiv
+from xetl.ops.batches import View
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    Step,
+    function,
+    result,
+    temporary,
+)
+from xetl.ops.functions import SUMS, wrong_shape
+from xetl.ops.operands import Numbers
+from xetl.ops.product import matrix
+from xetl.ops.views import (
+    as_dtype,
+    columns_of,
+    find_dim,
+    floats,
+    row_view,
+    rows,
+    sums_of,
+    width_of,
+)
+from xetl.xetile import Array, constexpr
+
+Dims: TypeAlias = "int | Sequence[int]"
+
+_WIDEST = 4096
+_LONG = 1 << 16
+_ENOUGH = 16
+
+
+@xetile.kernel
+def reduce_rows(
+    x: Array,
+    out: Array,
+    factor: float,
+    KIND: constexpr,
+    FIRST: constexpr,
+    PIECES: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = factor * KIND(x)`` of each row, or of each part of it.
+
+    Args:
+        x: (..., m, n).
+        out: (..., m, parts).
+        factor: what a sum is multiplied by.
+        KIND: ``add``, ``max`` or ``min``.
+        FIRST: what changes nothing.
+        PIECES: of a part; 0: one part goes to the end.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a piece.
+    """
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    part = xetile.program_id(2)
+    source = matrix(x, number)
+    first, end = 0, source.shape[1]
+    if PIECES:
+        first = part * (PIECES * WIDTH)
+        end = min(end, first + PIECES * WIDTH)
+    acc = xetile.full((1, WIDTH), FIRST, ACC)
+    for column in range(first, end, WIDTH):
+        tile = xetile.init_tile(source, [row, column], (1, WIDTH))
+        v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+        if KIND == "add":
+            acc = acc + v
+        elif KIND == "max":
+            acc = xetile.maximum(acc, v)
+        else:
+            acc = xetile.minimum(acc, v)
+    found = xetile.tile_reduce(KIND, acc, [1])
+    if KIND == "add" and ACC.is_float:
+        found = found * factor
+    to = xetile.init_tile(matrix(out, number), [row, part], (1, 1))
+    xetile.store_tile(found.to(out.dtype), to)
+
+
+@xetile.kernel
+def find_rows(
+    x: Array,
+    values: Array | None,
+    out: Array,
+    LARGEST: constexpr,
+    PADDING: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The first place of the largest (least) number of each row; NaN counts as that."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    source = matrix(x, number)
+    tile = xetile.init_tile(source, [row, 0], (1, WIDTH))
+    v = xetile.load_tile(tile, padding=PADDING).to(ACC)
+    best = v.max(1, keepdims=True) if LARGEST else v.min(1, keepdims=True)
+    is_best = v == best
+    if ACC.is_float:
+        is_best = is_best | xetile.isnan(v)
+    places = xetile.where(is_best, xetile.arange(WIDTH)[None, :], WIDTH)
+    place = places.min(1, keepdims=True)
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, 1))
+    xetile.store_tile(place.to(out.dtype), to)
+    if values is not None:
+        to = xetile.init_tile(matrix(values, number), [row, 0], (1, 1))
+        xetile.store_tile(best.to(values.dtype), to)
+
+
+@xetile.kernel
+def cumsum_rows(
+    x: Array, out: Array, REVERSE: constexpr, ACC: constexpr, WIDTH: constexpr
+) -> None:
+    """``out[i] = x[0] + ... + x[i]`` in each row, or ``x[i] + ... + x[n - 1]``."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
+    v = xetile.cumsum(xetile.load_tile(tile).to(ACC), 1, reverse=REVERSE)
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
+    xetile.store_tile(v.to(out.dtype), to)
+
+
+class _Reduced(NamedTuple):
+    """What is reduced: sorted dimensions, the shape of the result."""
+
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+    columns: int
+
+
+def _reduced(name: str, x: Operand, dim: Any, keepdim: bool) -> _Reduced:
+    given: Any = dim
+    if dim is None or dim == () or dim == []:
+        given = tuple(range(x.ndim))
+    given = (given,) if isinstance(given, int) else tuple(given)
+    dims = tuple(sorted(find_dim(name, x, each) for each in given)) if x.ndim else ()
+    if len(set(dims)) != len(dims):
+        raise wrong_shape(name, f"`dim` is {dim}", "name each dimension once")
+    shape = [1 if i in dims else n for i, n in enumerate(x.shape)]
+    if not keepdim:
+        shape = [n for i, n in enumerate(x.shape) if i not in dims]
+    return _Reduced(dims, tuple(shape), prod(x.shape[i] for i in dims))
+
+
+def _views(x: Operand, dims: tuple[int, ...], keepdim: bool) -> tuple[View, View]:
+    """Views: of x as (..., m, n), n what is reduced, of the result as (..., m, 1)."""
+    if not x.ndim:
+        return (lambda a: a.reshape(1, 1), lambda a: a.reshape(1, 1))
+    kept = [i for i in range(x.ndim) if i not in dims]
+    lead = [x.shape[i] for i in kept] or [1]
+
+    def source(a: Numbers) -> Numbers:
+        moved = a.transpose([*kept, *dims])
+        return moved.reshape([*lead, prod(x.shape[i] for i in dims)])
+
+    def target(a: Numbers) -> Numbers:
+        without = a.reshape(lead) if keepdim or not kept else a
+        return without[..., None]
+
+    return source, target
+
+
+def _first(kind: str, dtype: DType) -> Any:
+    """What a reduction of that kind starts with."""
+    if kind == "add":
+        return 0
+    if dtype.is_float:
+        return float("-inf" if kind == "max" else "inf")
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.min if kind == "max" else limits.max)
+
+
+def _nothing(name: str, x: Operand) -> LaunchError:
+    problem = f"`{x.name}` is {x.shape}, which has no elements there"
+    return wrong_shape(name, problem, "reduce one element at least")
+
+
+def _reduce(
+    name: str, kind: str, x: Operand, dim: Any, keepdim: bool, dtype: DType, acc: DType
+) -> Call:
+    what = _reduced(name, x, dim, keepdim)
+    if kind != "add" and what.columns == 0:
+        raise _nothing(name, x)
+    factor = 1.0 if name != "mean" else 1 / what.columns if what.columns else np.nan
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        source, target = _views(x, what.dims, keepdim)
+        width = min(width_of(max(1, what.columns)), _WIDEST)
+        count = prod(what.shape)
+        first = _first(kind, acc)
+        parts, pieces = 1, 0
+        if count < _ENOUGH and what.columns >= _LONG:
+            pieces = max(1, cdiv(what.columns, width * _ENOUGH))
+            parts = cdiv(what.columns, width * pieces)
+        if parts == 1:
+            constants = (kind, first, 0, acc, width)
+            views = (source, target)
+            return [rows(reduce_rows, (x, *made), views, constants, (factor,))]
+        between = temporary((*what.shape, parts), acc)
+        lead: View = lambda a: a.reshape(*([1] if a.ndim == 1 else []), *a.shape)  # noqa: E731
+        one = rows(
+            reduce_rows,
+            (x, between),
+            (source, lead),
+            (kind, first, pieces, acc, width),
+            (1.0,),
+            parts,
+        )
+        constants = (kind, first, 0, acc, width_of(parts))
+        last = rows(reduce_rows, (between, *made), (lead, target), constants, (factor,))
+        return [one, last]
+
+    return Call((result(what.shape, dtype),), steps)
+
+
+def _spread(context: Context, grad: Any) -> Any:
+    """The gradient of a sum: the same for all that was added."""
+    shape, dim = context.shapes["input"], context.options["dim"]
+    if not context.options["keepdim"] and dim not in (None, (), []):
+        dims = [dim] if isinstance(dim, int) else dim
+        for each in sorted(i % len(shape) for i in dims):
+            grad = grad.unsqueeze(each)
+    return grad.expand(shape).to(context.dtypes["input"])
+
+
+def _sum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    return {"input": _spread(context, grad)}
+
+
+def _mean_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    found = _spread(context, grad)
+    return {"input": found * (grad.numel() / max(1, found.numel()))}
+
+
+@function(backward=_sum_backward)
+def sum(
+    input: ArrayLike,
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """The sum over dimensions, in f32 (f64 for f64, i64 for integers), rounded once.
+
+    Args:
+        input: any shape; floats or integers, from any library as for `softmax`.
+        dim: one or more dimensions; None: all.
+        keepdim: whether they stay, with extent 1.
+        dtype: of the result; None: that of ``input``, i64 for integers.
+        out: where the result goes.
+
+    Returns:
+        ``out``, or a new array of the library of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    if not input.dtype.is_float and not input.dtype.is_bool:
+        return _reduce("sum", "add", input, dim, keepdim, as_dtype(dtype, i64), i64)
+    wanted = as_dtype(dtype, floats("sum", input))
+    acc = sums_of(input.dtype, wanted)
+    return _reduce("sum", "add", input, dim, keepdim, wanted, acc)
+
+
+@function(backward=_mean_backward)
+def mean(
+    input: ArrayLike,
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """The mean over dimensions; arguments as of `sum`, but floats only."""
+    wanted = as_dtype(dtype, floats("mean", input))
+    acc = sums_of(input.dtype, wanted)
+    return _reduce("mean", "add", input, dim, keepdim, wanted, acc)
+
+
+def _extreme_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    """Shared evenly among equals, as torch does for amax."""
+    x, y = context.saved
+    dim, keepdim = context.options["dim"], context.options["keepdim"]
+    if not keepdim and dim not in (None, (), []):
+        dims = [dim] if isinstance(dim, int) else dim
+        for each in sorted(i % x.ndim for i in dims):
+            grad, y = grad.unsqueeze(each), y.unsqueeze(each)
+    is_best = (x == y).to(x.dtype)
+    dims = None if dim in (None, (), []) else dim
+    count = is_best.sum(keepdim=True, dim=dims) if dims is not None else is_best.sum()
+    return {"input": grad * is_best / count}
+
+
+def _extreme(name: str, kind: str, x: Operand, dim: Any, keepdim: bool) -> Call:
+    acc = SUMS.get(x.dtype, i64 if x.dtype.bits > 32 else i32)
+    return _reduce(name, kind, x, dim, keepdim, x.dtype, acc)
+
+
+@function(backward=_extreme_backward, saves=["input", "result"])
+def amax(
+    input: ArrayLike, dim: Dims = (), keepdim: bool = False, *, out: ArrayLike = None
+) -> Any:
+    """The largest numbers over dimensions, NaN if there is one; see `sum`."""
+    return _extreme("amax", "max", input, dim, keepdim)
+
+
+@function(backward=_extreme_backward, saves=["input", "result"])
+def amin(
+    input: ArrayLike, dim: Dims = (), keepdim: bool = False, *, out: ArrayLike = None
+) -> Any:
+    """The least numbers over dimensions, NaN if there is one; see `sum`."""
+    return _extreme("amin", "min", input, dim, keepdim)
+
+
+def _found(
+    name: str, x: Operand, dim: int | None, keepdim: bool, *, largest: bool, both: bool
+) -> Call:
+    is_all = dim is None
+    what = _reduced(name, x, dim, keepdim)
+    if what.columns == 0:
+        raise _nothing(name, x)
+    acc = SUMS.get(x.dtype, i64 if x.dtype.bits > 32 else i32)
+    results = (result(what.shape, i64),)
+    if both:
+        results = (result(what.shape, x.dtype), *results)
+    assert is_all or what.dims
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        source, target = _views(x, what.dims, keepdim)
+        padding = _first("max" if largest else "min", x.dtype)
+        constants = (largest, padding, acc, width_of(what.columns))
+        values = made[0] if both else None
+        views = (source, target if both else None, target)
+        return [rows(find_rows, (x, values, made[-1]), views, constants)]
+
+    return Call(results, steps)
+
+
+@function()
+def argmax(
+    input: ArrayLike,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """The place of the largest number, i64; the first one of equals, or of NaN.
+
+    Args:
+        input: any shape; floats or integers.
+        dim: the dimension that is searched; None: all, in memory's order of rows.
+        keepdim: whether it stays, with extent 1.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: there is nothing to search (X0827).
+    """
+    return _found("argmax", input, dim, keepdim, largest=True, both=False)
+
+
+@function()
+def argmin(
+    input: ArrayLike,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """The place of the least number; arguments as of `argmax`."""
+    return _found("argmin", input, dim, keepdim, largest=False, both=False)
+
+
+def _chosen_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
+    places, dim = context.saved[0], context.options["dim"]
+    if not context.options["keepdim"]:
+        grad, places = grad.unsqueeze(dim), places.unsqueeze(dim)
+    zeros = grad.new_zeros(context.shapes["input"])
+    return {"input": zeros.scatter(dim, places, grad)}
+
+
+@function(results=2, backward=_chosen_backward, saves=["result1"])
+def max_with_indices(
+    input: ArrayLike, dim: int, keepdim: bool = False, *, out: ArrayLike = None
+) -> Any:
+    """The largest numbers along a dimension, and their places."""
+    return _found("max", input, dim, keepdim, largest=True, both=True)
+
+
+@function(results=2, backward=_chosen_backward, saves=["result1"])
+def min_with_indices(
+    input: ArrayLike, dim: int, keepdim: bool = False, *, out: ArrayLike = None
+) -> Any:
+    """The least numbers along a dimension, and their places."""
+    return _found("min", input, dim, keepdim, largest=False, both=True)
+
+
+def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
+    is_float = x.dtype.is_float
+    wanted = as_dtype(dtype, floats("cumsum", x) if is_float else i64)
+    acc = sums_of(x.dtype, wanted) if is_float else i64
+    dim = find_dim("cumsum", x, dim)
+    view = row_view(x.ndim, dim)
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        constants = (reverse, acc, width_of(columns_of(x.shape, dim)))
+        return [rows(cumsum_rows, (x, *made), (view, view), constants)]
+
+    return Call((result(x.shape, wanted),), steps)
+
+
+@function()
+def cumsum_backward(grad: ArrayLike, dim: int, dtype: DTypeLike) -> Any:
+    """The sums from each place to the end."""
+    return _cumsum(grad, dim, dtype, reverse=True)
+
+
+def _cumsum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    dim, dtype = context.options["dim"], context.dtypes["input"]
+    return {"input": cumsum_backward(grad, dim, dtype)}
+
+
+@function(backward=_cumsum_backward)
+def cumsum(
+    input: ArrayLike, dim: int, dtype: DTypeLike = None, *, out: ArrayLike = None
+) -> Any:
+    """The sums from the start to each place of a dimension; arguments as of `sum`."""
+    return _cumsum(input, dim, dtype, reverse=False)
