@@ -67,8 +67,10 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	@for script in benchmarks/bench_*.py benchmarks/gemm.py; do $(BIN)/python $$script || exit 1; done
 
+# The site in build/site, from docs/, the docstrings and the tutorials, which run; a warning is an error.
 docs: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto tests/docs
+	$(BIN)/python docs/site/gather.py
+	$(BIN)/sphinx-build -q -E -W --keep-going -c docs/site build/docs build/site
 
 clean:
 	rm -rf $(VENV) build

@@ -291,7 +291,7 @@ def layer_norm(
     Computed in f32 (f64 for f64) and rounded once.
 
     Args:
-        input: (..., *normalized_shape); f16, bf16, f32 or f64, from any library as for
+        input: (...) + normalized_shape; f16, bf16, f32 or f64, from any library as for
             `softmax`.
         normalized_shape: extents of the last dimensions; (): the last one.
         weight: ``normalized_shape``, any float dtype that has no more bits than is

@@ -1,0 +1,188 @@
+"""Gather the pages of the site in build/docs, for Sphinx.
+
+* the pages of docs/, README.md as the first one, CONTRIBUTING.md and others;
+* each tutorial, cell by cell, with what it prints and the pictures it draws;
+* the API from the docstrings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "build" / "docs"
+TUTORIALS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
+
+PAGES = {
+    "Learn": ["language", "migration", "tools"],
+    "Facts": ["performance", "reliability", "gpu", "xetile"],
+    "Inside": ["folders", "architecture", "contributing", "changes"],
+}
+"""Pages that are files of the repository, by the heading of the list they are in."""
+
+API = {
+    "Operations": "xetl.language.ops",
+    "Arrays, tiles, vectors": "xetl.language.values",
+    "Types": "xetl.language.dtypes",
+    "Maps": "xetl.language.maps",
+    "Kernels": "xetl.runtime.kernel",
+    "Functions": "xetl.ops",
+    "Tuning": "xetl.runtime.tuning.decorators",
+    "Measuring": "xetl.runtime.measure",
+    "Settings": "xetl.settings",
+    "Errors": "xetl.errors",
+}
+FROM = {
+    "index.md": "README.md",
+    "folders.md": "docs/index.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changes.md": "CHANGELOG.md",
+    "gpu.md": "backends/xegpu/README.md",
+}
+"""Pages of the site that have another name in the repository."""
+
+MOVED = {
+    **{file: page for page, file in FROM.items()},
+    "index.md": "folders.md",
+    "docs/errors": "errors/index.md",
+    "errors": "errors/index.md",
+    "docs/design": "design/0001-seams.md",
+    "design": "design/0001-seams.md",
+    "tutorials": "tutorials/01_vector_add.md",
+}
+"""Where files of the repository are in the site; folders have a first page."""
+
+
+def write(page: str, text: str) -> None:
+    """Write a page, with links and fences as the site has them."""
+    path = SOURCE / page
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text if "/" in page else with_links(text))
+
+
+def with_links(text: str) -> str:
+    """The links of a page in the repository, as the site has them."""
+
+    def moved(found: re.Match[str]) -> str:
+        target = re.sub(r"^(\.\./)+", "", found[1]).rstrip("/")
+        return f"]({MOVED.get(target, target.removeprefix('docs/'))})"
+
+    return re.sub(r"\]\((?!https?:|#)([\w./-]+)\)", moved, text)
+
+
+def cells(path: Path) -> list[tuple[str, int, str]]:
+    """The cells of a script in percent format: kind, line from 0, text."""
+    lines = path.read_text().splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith("# %%")]
+    found = [("code", 0, "\n".join(lines[: starts[0]]))]
+    for start, end in zip(starts, [*starts[1:], len(lines)]):
+        kind = "text" if "[markdown]" in lines[start] else "code"
+        text = "\n".join(lines[start + 1 : end])
+        blank = len(text) - len(text.lstrip("\n"))
+        found.append((kind, start + 1 + blank, text.strip("\n")))
+    return found
+
+
+def run(path: Path, folder: Path) -> list[str]:
+    """What each cell prints; pictures go to a folder.
+
+    Raises:
+        SystemExit: a cell fails; names tutorial, cell and line.
+    """
+    script = Path(__file__).with_name("run_cells.py")
+    every = json.dumps([each[1:] for each in cells(path) if each[0] == "code"])
+    command = [sys.executable, str(script), str(path)]
+    done = subprocess.run(
+        command, input=every, cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{path.name}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def tutorial(path: Path) -> None:
+    """Write the page of a tutorial."""
+    printed: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        printed += run(path, Path(folder))
+        for picture in Path(folder).glob("*.png"):
+            shutil.copy(picture, SOURCE / "tutorials")
+    (_, _, head), *others = cells(path)
+    title, what = head.strip('"').split("  You will: ")
+    parts = [f"# {title.rstrip('.')}", f"You will {what}".partition("\n\n")[0]]
+    outputs = iter(printed[1:])
+    for kind, start, text in others:
+        if kind == "text":
+            parts.append(re.sub(r"(?m)^# ?", "", text))
+            continue
+        parts.append(
+            f"```{{code-block}} python\n:lineno-start: {start + 1}\n{text}\n```"
+        )
+        if output := next(outputs).replace(f"{ROOT}/", ""):
+            parts.append(f"```text\n{output.rstrip()}\n```")
+        pictures = re.findall(r'savefig\("([^"]+)"', text)
+        parts += [f"![what the cell draws]({each})" for each in pictures]
+    write(f"tutorials/{path.stem}.md", "\n\n".join(parts) + "\n")
+
+
+def toctree(caption: str, pages: Iterable[str]) -> str:
+    """The list of pages under a heading at the side of each page."""
+    return "\n".join(
+        ["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```\n"]
+    )
+
+
+def api() -> None:
+    """Write a page for each module of the API, from its docstrings."""
+    for name, module in API.items():
+        is_package = (ROOT / module.replace(".", "/")).is_dir()
+        option = "   :imported-members:\n" if is_package else ""
+        directive = f".. automodule:: {module}\n{option}"
+        text = f"# {name}\n\n```{{eval-rst}}\n{directive}```\n"
+        write(f"api/{module}.md", text)
+
+
+def copied() -> list[str]:
+    """Copy the pages of the repository; returns those about design."""
+    for folder in ("design", "errors"):
+        shutil.copytree(ROOT / "docs" / folder, SOURCE / folder)
+    for page in (ROOT / "docs").glob("*.md"):
+        write(page.name, page.read_text())
+    for picture in (ROOT / "docs").glob("*.png"):
+        shutil.copy(picture, SOURCE)
+    for page, file in FROM.items():
+        write(page, (ROOT / file).read_text())
+    head = "# Errors\n\nEach error has a code; `xetl explain CODE` prints its page.\n\n"
+    pages = sorted(path.name for path in (SOURCE / "errors").glob("X*.md"))
+    tree = "\n".join(["```{toctree}", ":maxdepth: 1", "", *pages, "```", ""])
+    write("errors/index.md", head + tree)
+    return sorted(f"design/{path.name}" for path in (SOURCE / "design").glob("*.md"))
+
+
+def main() -> None:
+    """Gather everything anew."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    (SOURCE / "tutorials").mkdir(parents=True)
+    design = copied()
+    api()
+    for path in TUTORIALS:
+        tutorial(path)
+    trees = {
+        "Tutorials": [f"tutorials/{path.stem}" for path in TUTORIALS],
+        **PAGES,
+        "API": [f"api/{module}" for module in API.values()],
+        "More": ["errors/index", *design],
+    }
+    with (SOURCE / "index.md").open("a") as file:
+        file.write("\n".join(toctree(*each) for each in trees.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Run the cells of a tutorial one by one: `run_cells.py SCRIPT < CELLS`, both as JSON.
+
+Reads pairs of a line number and a text; writes what each cell prints. The cells share
+one module, and have the lines of the script, so that kernels find their source.
+"""
+
+import contextlib
+import io
+import json
+import sys
+import traceback
+
+SCRIPT = sys.argv[1]
+
+
+def main() -> int:
+    """Exit code 1: a cell failed, which is named with its line."""
+    given = json.load(sys.stdin)
+    sys.argv = [SCRIPT, "--plot"]
+    scope = {"__name__": "__main__", "__file__": SCRIPT}
+    printed: list[str] = []
+    for number, (start, text) in enumerate(given):
+        output = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(output):
+                exec(compile("\n" * start + text, SCRIPT, "exec"), scope)
+        except BaseException as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            line = next((f.lineno for f in frames if f.filename == SCRIPT), start)
+            sys.stderr.write(f"cell {number}, line {line}: {error!r}\n")
+            return 1
+        printed.append(output.getvalue())
+    json.dump(printed, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
