@@ -5,6 +5,7 @@ Parts, in GFLOP/s unless stated; whatever is packed or converted is inside the t
 * products   kernels of the language with tiles of 256 and of 64, and xetl.ops.matmul.
 * installed  the same against torch as it is installed, which MKL slows down on AMD.
 * prepacked  the same where B is constant (`xetl.ops.prepack`).
+* tiles      kernels with tiles of 32 to 512: what the user chooses should not matter.
 * epilogue   a bias and an exact GELU fused to the product, against the plain product.
 * calls      our own micro-kernels against calls of libxsmm in their place.
 * compile    milliseconds to compile, and to come from the cache on disk.
@@ -39,6 +40,7 @@ PEERS = [
     Contestant("mkl", "library_torch:gemm"),
     Contestant("onednn", "library_torch:linear"),
 ]
+TILED = [f"tiles_{extent}" for extent in (32, 64, 128, 256, 512)]
 PEAK = Contestant("peak", "library_fma:gemm")
 
 
@@ -58,6 +60,7 @@ CONTESTS = {
         [Contestant("torch", "library_torch:gemm", {"LD_PRELOAD": ""})],
     ),
     "prepacked": Contest("GFLOP/s", of("gemm_prepacked", "matmul_prepacked"), (), PEAK),
+    "tiles": Contest("GFLOP/s", of(*TILED), (), PEAK),
     "epilogue": Contest(
         "GFLOP/s", of("gemm_gelu", "matmul_gelu"), of("gemm", "matmul")
     ),
@@ -75,6 +78,7 @@ CASES = {
     },
     "installed": {"f32": SQUARE},
     "prepacked": {t: [*SQUARE[:4], SKINNY[0]] for t in ("f32", "bf16")},
+    "tiles": {t: [SQUARE[2]] for t in ("f32", "bf16")},
     "epilogue": {t: SQUARE[2:4] for t in ("f32", "bf16")},
     "calls": {t: SQUARE[:4] for t in ("f32", "bf16")},
 }

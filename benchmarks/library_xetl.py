@@ -1,6 +1,7 @@
 """What is measured, in xetl; results are checked once before they are timed."""
 
 from collections.abc import Callable
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -30,6 +31,16 @@ def gemm(dtype: str, shape: str) -> Job:
 def gemm_small_tiles(dtype: str, shape: str) -> Job:
     """The same kernel, tiles of 64 x 64."""
     return _job(dtype, shape, _kernel(shape, 64))
+
+
+def _tiled(tile: int, dtype: str, shape: str) -> Job:
+    """The same kernel, tiles of any extent."""
+    return _job(dtype, shape, _kernel(shape, tile))
+
+
+tiles_32, tiles_64, tiles_128, tiles_256, tiles_512 = (
+    partial(_tiled, tile) for tile in (32, 64, 128, 256, 512)
+)
 
 
 def matmul(dtype: str, shape: str) -> Job:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from xetl import load_mlir
-from xetl.errors import IRError
+from xetl.errors import IRError, LaunchError
 
 DTYPES = {
     **{"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16},
@@ -57,6 +57,21 @@ def test_a_product_is_raised_and_packed_once():
     text = str(kernel.ir("xsmm", a, b, c, target="avx2"))
     assert text.count('"xsmm.brgemm.tile"') == 1
     assert "xsmm.pack_b" in text
+
+
+def test_a_text_is_explained():
+    a, b, c = (np.zeros((512, 512), np.float32) for _ in range(3))
+    kernel = matmul("f32", "f32", *["512x512"] * 3)
+    for given in ((), (a, b, c)):
+        said = kernel.explain(*given, target="avx2")
+        assert (said.kernel, said.backend, said.target) == ("entry", "cpu", "avx2")
+        (first, *_), lines = said.remarks, MATMUL.split("\n")
+        assert (first.topic, first.line, first.file) == ("brgemm", 3, "<text>")
+        assert first.source.split("(")[0] == lines[2].split("(")[0]
+        assert "the loop over k is one batch-reduce GEMM" in str(said)
+        assert said.html() == ""
+    with pytest.raises(LaunchError, match="no option of a launch"):
+        kernel.explain(grid=(1,))
 
 
 COPIES = """

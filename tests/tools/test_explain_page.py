@@ -128,6 +128,16 @@ def test_the_command(xetl: Any, tmp_path: Path) -> None:
     assert json.loads(xetl("explain", "X0201", "--json").stdout)["code"] == "X0201"
 
 
+def test_a_kernel_of_a_text(xetl: Any) -> None:
+    place = str(Path(__file__).parents[1] / "seeds" / "appendix_2_1.mlir")
+    said = xetl("explain", place, "--target", "avx2").stdout
+    assert said.startswith("test_gemm, compiled by `cpu` for `avx2`\n")
+    assert "the loop over k is one batch-reduce GEMM" in said
+    result = xetl("explain", place, "--html", "x.html")
+    assert result.exit_code == 2
+    assert "no page about a kernel of a text" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

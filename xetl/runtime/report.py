@@ -177,19 +177,39 @@ def explain(
     signature: Signature,
 ) -> Explanation:
     """The remarks that the passes left, with the lines they are about."""
-    file = fn.__code__.co_filename
-    found = [_remark(file, *each) for each in artifact.meta.get("remarks", ())]
-    found.sort(key=lambda remark: (remark.file != file, remark.file, remark.line))
-    known = {name: artifact.meta.get(name) for name in MEASURES}
-    figures = {name: value for name, value in known.items() if value is not None}
 
     def draw(said: Explanation, measures: bool) -> str:
         # Imported late: few explanations are looked at as pages.
         pages = import_whole("xetl.tools.page.explained")
         return pages.explained(said, fn, signature, measures)
 
-    remarks = tuple(_unique(found))
+    file = fn.__code__.co_filename
+    remarks, figures = _said(artifact, file, linecache.getline)
     return Explanation(fn.__name__, backend, target, remarks, file, figures, draw)
+
+
+def explain_text(
+    kernel: str,
+    file: str,
+    lines: Sequence[str],
+    backend: str,
+    target: str,
+    artifact: Artifact,
+) -> Explanation:
+    """The remarks about a kernel of a text that has these lines; there is no page."""
+    remarks, figures = _said(artifact, file, lambda _, line: lines[line - 1])
+    return Explanation(kernel, backend, target, remarks, file, figures)
+
+
+def _said(
+    artifact: Artifact, file: str, line_of: Callable[[str, int], str]
+) -> tuple[tuple[Remark, ...], Mapping[str, object]]:
+    """The remarks that an artifact holds, those of ``file`` first, and its figures."""
+    found = [_remark(file, line_of, *e) for e in artifact.meta.get("remarks", ())]
+    found.sort(key=lambda remark: (remark.file != file, remark.file, remark.line))
+    known = {name: artifact.meta.get(name) for name in MEASURES}
+    figures = {name: value for name, value in known.items() if value is not None}
+    return tuple(_unique(found)), figures
 
 
 def stats(
@@ -202,10 +222,15 @@ def stats(
 
 
 def _remark(
-    kernel_file: str, line: int, topic: str, text: str, file: str | None = None
+    kernel_file: str,
+    line_of: Callable[[str, int], str],
+    line: int,
+    topic: str,
+    text: str,
+    file: str | None = None,
 ) -> Remark:
     where = file or kernel_file
-    source = linecache.getline(where, line).rstrip("\n") if line else ""
+    source = line_of(where, line).rstrip("\n") if line else ""
     return Remark(line, topic, text, where, source)
 
 

@@ -24,6 +24,7 @@ from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
+from xetl.runtime import report
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import (
@@ -223,27 +224,51 @@ class TextKernel:
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
         try:
-            subgroups = options.pop("subgroups", None)
-            self._check_options(options)
             shows = partial(compiler.has_stage, stage)
-            asked = options.get("backend"), args
-            machine = options.get("target")
-            backend = choose_backend(*asked, target=machine, shows=shows)
-            target = choose_target(backend, machine)
-            counts = None if subgroups is None else fixed(subgroups)
-            signature = any_signature(self.names, self._types)
-            aliases = [-1] * len(self.names)
-            if args:
-                given = bind(self.name, self.names, self._types, args)
-                signature, aliases = given.signature, given.aliases
-            module = self._module(aliases, counts)
-            wanted = (signature, backend, target, stage)
+            given, counts, backend, target = self._asked(args, options, shows)
+            module = self._module(given.aliases, counts)
+            wanted = (given.signature, backend, target, stage)
             try:
                 return compiler.ir_at_stage(module, *wanted)
             except Exception as error:
                 raise self._shown(refused(error, backend.name)) from None
         except XetlError as error:
             raise at_caller(error) from None
+
+    def explain(self, *args: Any, **options: Any) -> report.Explanation:
+        """What became of each line: raised to BRGEMM, packed, or why not.
+
+        Args:
+            args: as in a launch, or none: then the types have to do.
+            options: ``backend``, ``target`` and ``subgroups`` (a tuple).
+        """
+        try:
+            given, counts, backend, target = self._asked(args, options, None)
+            artifact = self._compiled(given, counts, backend, target)
+            where = self.name, FILE, self._text.split("\n")
+            return report.explain_text(*where, backend.name, target, artifact)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def _asked(
+        self,
+        args: Sequence[Any],
+        options: dict[str, Any],
+        shows: Callable[[BackendBase], bool] | None,
+    ) -> tuple[Given, Grid | None, BackendBase, str]:
+        """What to compile for: arguments or their types, subgroups, and the machine."""
+        subgroups = options.pop("subgroups", None)
+        self._check_options(options)
+        machine = options.get("target")
+        asked = options.get("backend"), args
+        backend = choose_backend(*asked, target=machine, shows=shows)
+        target = choose_target(backend, machine)
+        counts = None if subgroups is None else fixed(subgroups)
+        if args:
+            given = bind(self.name, self.names, self._types, args)
+        else:
+            given = Given(any_signature(self.names, self._types), ())
+        return given, counts, backend, target
 
     def launch(
         self,

@@ -78,8 +78,8 @@ def command(
         _print_page(what, as_json)
     else:
         found = asked(what, words, target, backend)
-        if found.is_text:
-            why = "a kernel of a text is shown by `xetl ir`: nothing is explained of it"
+        if found.is_text and html is not None:
+            why = "there is no page about a kernel of a text: leave `--html` out"
             raise click.BadParameter(why, param_hint=PLACE)
         options = {"target": found.target, "backend": found.backend, **found.constants}
         said: Explanation = found.kernel.explain(*found.arguments, **options)

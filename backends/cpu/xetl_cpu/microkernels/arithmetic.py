@@ -17,7 +17,7 @@ every row, 128 times the sum of B's column, is taken off at the end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from xetl_cpu.llvm import (
     BF16,
@@ -41,7 +41,6 @@ DTYPES = ("f32", "bf16", "f16", "f64", "i8")
 """Element types there is a block GEMM for."""
 
 Instruction = Literal["fma", "dpbf16", "vnni", "madd", "amx"]
-INSTRUCTIONS: tuple[Instruction, ...] = get_args(Instruction)
 Signs = tuple[bool, bool]
 """Whether A and B are unsigned."""
 
