@@ -18,6 +18,7 @@ from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.xetile import AssertOp
 from xetl.errors import LaunchError
+from xetl.frames import is_debugged
 from xetl.frontend import build_module
 from xetl.language.reads import Reads
 from xetl.language.signature import Signature
@@ -35,9 +36,20 @@ def build(
     """Build the module of a Python function; ``reads`` records what it depends on."""
     subgroups = getattr(function, "__xetl_subgroups__", None)
     limit = backend.slm_limit(target)
+    stops = backend.stops_at_breakpoints
     return build_module(
-        function, signature, subgroups=subgroups, slm_limit=limit, reads=reads
+        function,
+        signature,
+        subgroups=subgroups,
+        slm_limit=limit,
+        reads=reads,
+        steps=stops and may_be_stepped(function),
     )
+
+
+def may_be_stepped(function: Callable[..., Any]) -> bool:
+    """Whether somebody may step through a kernel: now, or from a `breakpoint()` on."""
+    return is_debugged() or "breakpoint" in function.__code__.co_names
 
 
 def compile_kernel(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xetl.errors import CallFrame, XetlError
 
@@ -25,6 +26,14 @@ def at_frames(error: E, frames: Sequence[CallFrame]) -> E:
         error.source_line = own.source_line
         error.frames = tuple(frames[1:])
     return error
+
+
+def is_debugged() -> bool:
+    """Whether a debugger follows this thread line by line."""
+    monitoring: Any = getattr(sys, "monitoring", None)  # since Python 3.12
+    if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID):
+        return True
+    return sys.gettrace() is not None
 
 
 def frame_at(file: str, line: int, column: int) -> CallFrame:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
@@ -50,6 +50,16 @@ def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
             "`breakpoint` takes no arguments in a kernel",
             arguments[0].node,
         )
+    add_stop(ctx)
+
+
+def add_stop(ctx: Context, *, step: bool = False) -> None:
+    """Let a debugger stop here, with the variables that are visible.
+
+    Args:
+        ctx: where.
+        step: whether only one stops that steps.
+    """
     names: list[str] = []
     values: list[SSAValue] = []
     unsigned: list[int] = []
@@ -61,7 +71,9 @@ def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
             unsigned.append(len(values))
         names.append(name)
         values.append(ssa)
-    ctx.add(xetile.BreakpointOp(values, names=names, unsigned=unsigned))
+    marked = UnitAttr() if step else None
+    stop = xetile.BreakpointOp(values, names=names, unsigned=unsigned, step=marked)
+    ctx.add(stop)
 
 
 def _visible(scope: Scope) -> Mapping[str, Value]:

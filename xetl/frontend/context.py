@@ -141,6 +141,8 @@ class Context:
     node: ast.AST
     reads: Reads
     level: str = "workgroup"
+    steps: bool = False
+    """Whether a debugger may stop at each statement."""
     leaving: set[ast.stmt] = field(default_factory=set["ast.stmt"])
     """Loops that a ``break`` or ``return`` was found to leave."""
     slm_limit: int = 1 << 20

@@ -98,6 +98,7 @@ def build_module(
     subgroups: tuple[int, int] | None = None,
     slm_limit: int = 1 << 20,
     reads: Reads | None = None,
+    steps: bool = False,
 ) -> ModuleOp:
     """Compile a kernel to XeTile IR (docs/design/0001-seams.md, section 2).
 
@@ -108,6 +109,7 @@ def build_module(
             a workgroup-level one.
         slm_limit: bytes of shared local memory that the target has.
         reads: takes down what is read of the Python around the kernel.
+        steps: whether a debugger may stop at each statement.
 
     Raises:
         CompileError: the kernel is wrong; the traceback ends at the user's line.
@@ -115,7 +117,7 @@ def build_module(
     try:
         if reads is None:
             reads = Reads(function, signature.constants)
-        return _build(function, signature, subgroups, slm_limit, reads)
+        return _build(function, signature, subgroups, slm_limit, reads, steps)
     except InternalError:
         raise
     except XetlError as error:
@@ -129,6 +131,7 @@ def _build(
     subgroups: tuple[int, int] | None,
     slm_limit: int,
     reads: Reads,
+    steps: bool,
 ) -> ModuleOp:
     source = find_source(function)
     name = function.__name__.replace("<lambda>", "lambda")
@@ -138,7 +141,7 @@ def _build(
     frame = Frame(source.file, name)
     level = "workgroup" if subgroups is None else "subgroup"
     node = source.node
-    ctx = Context(block, scope, frame, node, reads, level, slm_limit=slm_limit)
+    ctx = Context(block, scope, frame, node, reads, level, steps, slm_limit=slm_limit)
     values = iter(block.args)
     bound = {param.name: _bind(ctx, param, values) for param in signature.params}
     bound |= {each.name: _assemble(each, bound) for each in signature.tuples}

@@ -11,6 +11,7 @@ from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.assignment import assign
 from xetl.frontend.branches import branch, resume
+from xetl.frontend.build_debug import add_stop
 from xetl.frontend.context import (
     BLOCKS,
     OPERATIONS,
@@ -32,6 +33,8 @@ def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None
     """Compile statements; ``tail`` is the end that they reach, if any."""
     for position, statement in enumerate(body):
         ctx.node = statement
+        if ctx.steps and not _is_quiet(statement):
+            add_stop(ctx, step=True)
         rest = body[position + 1 :]
         if isinstance(statement, ast.If):
             if _run_if(ctx, statement, rest, tail):
@@ -49,6 +52,16 @@ def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None
             break
     if tail is not None:
         tail.reach(ctx)
+
+
+def _is_quiet(statement: ast.stmt) -> bool:
+    """Whether nothing happens at a statement, or a debugger stops there anyway."""
+    if isinstance(statement, ast.FunctionDef | ast.Pass):
+        return True
+    if not isinstance(statement, ast.Expr):
+        return False
+    called = getattr(getattr(statement.value, "func", None), "id", None)
+    return isinstance(statement.value, ast.Constant) or called == breakpoint.__name__
 
 
 def _run_if(

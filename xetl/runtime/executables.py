@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from xetl.backend import Artifact, BackendBase, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
+from xetl.frames import is_debugged
 from xetl.imports import import_whole
 from xetl.language.contents import content, is_opaque
 from xetl.language.reads import Captured, Question, Reads
@@ -149,7 +150,8 @@ class Executables:
         """Find or make the code for ``wanted``."""
         # Equal objects may differ in what the kernel reads of them.
         objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
-        settings = config.prefetch, config.override
+        stepped = backend.stops_at_breakpoints and is_debugged()
+        settings = config.prefetch, config.override, stepped
         key = (backend.name, target, settings, wanted.key, objects)
         found = self._by_key.get(key)
         if found is not None and found.holds():

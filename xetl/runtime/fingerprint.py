@@ -18,6 +18,7 @@ from typing import Any
 
 import xetl
 from xetl.backend import BackendBase
+from xetl.frames import is_debugged
 from xetl.language.contents import content
 from xetl.language.reads import Question, Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
@@ -116,7 +117,12 @@ def _versions(backend: BackendBase, target: str) -> dict[str, str]:
         "machine": backend.cache_key(target),
         "target": target,
         **_override(),
+        **({"stepped": "yes"} if _is_stepped(backend) else {}),
     }
+
+
+def _is_stepped(backend: BackendBase) -> bool:
+    return backend.stops_at_breakpoints and is_debugged()
 
 
 def _override() -> dict[str, str]:

@@ -15,9 +15,11 @@ from typing import Any
 
 from xetl.dialects.base import ints_of
 from xetl.errors import LaunchError
+from xetl.frames import is_debugged
 from xetl_reference.floats import widen
 from xetl_reference.memory import View
-from xetl_reference.op_locations import at_operation, frames_of
+from xetl_reference.op_locations import at_operation, frames_of, line_of
+from xetl_reference.stepping import stepper_of
 from xetl_reference.tiles import ScatteredTile, Tile
 from xetl_reference.values import (
     F8E4M3,
@@ -131,15 +133,29 @@ def _breakpoint(op: Any) -> Function:
     names = [name.data for name in op.names]
     shapes = [getattr(argument.type, "shape", None) for argument in op.arguments]
     without_sign = ints_of(op.unsigned)
-    code = _code(op)
+    code, line, is_step = _code(op), line_of(op), op.step is not None
+
+    def variables(values: Sequence[Any]) -> dict[str, Any]:
+        return {
+            name: _seen(value, shapes[i], i in without_sign)
+            for i, (name, value) in enumerate(zip(names, values))
+        }
 
     def run(*values: Any) -> None:
-        variables: dict[str, Any] = {"__builtins__": builtins}
-        for i, (name, value) in enumerate(zip(names, values)):
-            variables[name] = _seen(value, shapes[i], i in without_sign)
-        exec(code, variables)  # the text is our own
+        frame = stepper_of(op) if sys.breakpointhook is sys.__breakpointhook__ else None
+        if frame is None or line is None:
+            # Others than pdb may keep the frame, and look at it later.
+            exec(code, {"__builtins__": builtins, **variables(values)})
+        else:
+            frame.go(line, variables(values), hook=True)
 
-    return run
+    def step(*values: Any) -> None:
+        if is_debugged():
+            frame = stepper_of(op)
+            if frame is not None and line is not None:
+                frame.go(line, variables(values), hook=False)
+
+    return step if is_step else run
 
 
 def _code(op: Any) -> CodeType:

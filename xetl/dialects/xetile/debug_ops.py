@@ -89,13 +89,15 @@ class BreakpointOp(XetlOp, name="xetile.breakpoint"):
     """Let a debugger look at the variables of a kernel; compiled code goes on.
 
     ``names`` are those of the values; a value of any type may be among them.
-    ``unsigned`` lists the vectors whose integers have no sign.  Source: Python,
+    ``unsigned`` lists the vectors whose integers have no sign.  With ``step`` a
+    statement begins, where a debugger stops that steps.  Source: Python,
     `breakpoint()`.
     """
 
     arguments = var_operand_def()
     names = prop_def(ArrayAttr[StringAttr])
     unsigned = opt_prop_def(DenseArrayBase)
+    step = opt_prop_def(UnitAttr)
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "(`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"
