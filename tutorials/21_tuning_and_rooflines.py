@@ -1,4 +1,4 @@
-"""06  Tuning.  You will: let xetl choose tile sizes, and plot what that gives.
+"""21  Tuning and rooflines.  You will: let xetl choose tile sizes, and plot the gain.
 
 Needs 03.  Runs on any CPU in about ten seconds; the second time in two.
 """
