@@ -70,7 +70,20 @@ def _layer_norm(x: Any, w: Any, b: Any, *rest: Any) -> Any:
 A, B, W = normal(5, 33), normal(33, 7), normal(7, 33)
 BATCH_A, BATCH_B = normal(2, 3, 5, 33), normal(3, 33, 7)
 
+Q, K, V = normal(2, 4, 10, 16), normal(2, 4, 21, 16), normal(2, 4, 21, 24)
+ATTENTION = "scaled_dot_product_attention"
+
+
+def _seen(dtype: Any) -> Any:
+    """Which keys queries see; the first one sees none."""
+    return torch.arange(10)[:, None] > torch.arange(21)
+
+
 CASES = [
+    Case(ATTENTION, tensors(Q, K, V), smooth=3),
+    Case(ATTENTION, tensors(Q, K, V), (None, 0.0, True), smooth=3),
+    Case(ATTENTION, tensors(Q, K, V, _seen), smooth=3),
+    Case(ATTENTION, tensors(Q, K, V, normal(2, 1, 10, 21)), smooth=3),
     Case("matmul", tensors(A, B), smooth=2),
     Case("matmul", tensors(BATCH_A, BATCH_B), smooth=2),
     Case("matmul", tensors(BATCH_A, B), smooth=2),

@@ -81,7 +81,13 @@ def test_strided_operands(case: Case) -> None:
 
 
 def _every_second(x: Any) -> Any:
-    return torch.stack([x, x + 1], -1).flatten(-2)[..., ::2] if x.ndim else x
+    return (
+        torch.stack([x, ~x if x.dtype is torch.bool else x + 1], -1).flatten(-2)[
+            ..., ::2
+        ]
+        if x.ndim
+        else x
+    )
 
 
 def _turned(x: Any) -> Any:
@@ -202,3 +208,34 @@ def test_numbers_of_no_dimension_and_no_elements() -> None:
     w = torch.ones(18, requires_grad=True)
     ops.layer_norm(x, (18,), w).sum().backward()
     assert torch.equal(w.grad, torch.zeros(18))
+
+
+@pytest.mark.parametrize("mask", [(10, 21), (4, 10, 21), (2, 1, 10, 21), (2, 4, 1, 21)])
+def test_heads_that_share_keys(mask: tuple[int, ...]) -> None:
+    make = torch.Generator().manual_seed(0)
+    shapes = (2, 4, 10, 16), (2, 2, 21, 16), (2, 2, 21, 24)
+    ours = [torch.randn(each, generator=make).requires_grad_() for each in shapes]
+    theirs = [each.detach().clone().requires_grad_() for each in ours]
+    options = {"attn_mask": torch.randn(mask), "enable_gqa": True, "scale": 0.3}
+    found = ops.scaled_dot_product_attention(*ours, **options)
+    like = torch.nn.functional.scaled_dot_product_attention
+    wanted = like(*theirs, **options)
+    close(found, wanted, 1e-5)
+    found.square().sum().backward()
+    wanted.square().sum().backward()
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 1e-4)
+
+
+def test_attention_that_is_refused() -> None:
+    x = torch.ones(2, 3, 4, 8)
+    for code, options in (
+        ("X0829", {"dropout_p": 0.5}),
+        ("X0827", {"attn_mask": torch.ones(5, 4)}),
+        ("X0828", {"attn_mask": torch.ones(4, 4, dtype=torch.int32)}),
+    ):
+        with pytest.raises(LaunchError) as caught:
+            ops.scaled_dot_product_attention(x, x, x, **options)
+        assert caught.value.code == code
+    with pytest.raises(LaunchError, match="multiple of"):
+        ops.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True)

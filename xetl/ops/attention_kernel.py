@@ -18,12 +18,14 @@ def attend(
     q: Vector,
     keys: Array,
     values: Array,
+    bias: Array | None,
     n: int,
     first: int,
     largest: Vector,
     total: Vector,
     acc: Vector,
     factor: float,
+    bias_factor: float,
     MASKED: constexpr,
     CAUSAL: constexpr,
     NEGATIVE: constexpr,
@@ -34,6 +36,12 @@ def attend(
     scores = xetile.tile_mma(q, k.T)
     if NEGATIVE:
         scores = -scores
+    if bias is not None:
+        added = xetile.load_tile(xetile.init_tile(bias, [first, n], scores.shape))
+        if bias.dtype == xetile.i1:
+            scores = xetile.where(added, scores, -xetile.inf)
+        else:
+            scores = scores + added.to(scores.dtype) * bias_factor
     if MASKED:
         column = xetile.arange(BN)[None, :] + n
         seen = column < keys.shape[0]
@@ -56,8 +64,10 @@ def attention(
     q: Array,
     k: Array,
     v: Array,
+    bias: Array | None,
     out: Array,
     factor: float,
+    bias_factor: float,
     CAUSAL: constexpr,
     NEGATIVE: constexpr,
     ACC: constexpr,
@@ -72,9 +82,11 @@ def attention(
         q: (..., s, D).
         k: (..., t, D), dtype of ``q``.
         v: (..., t, E), dtype of ``q``.
-        out: (..., s, E).
+        bias: (..., s, t), what is added to scores, or i1: which keys are seen; None.
+        out: (..., s, E); 0 where no key is seen.
         factor: size of scale * log2(e), more than 0; powers of two are cheaper than
             those of e.
+        bias_factor: log2(e) / factor.
         CAUSAL: whether query i sees only the keys up to i.
         NEGATIVE: whether the scale is.
         ACC: the dtype that is computed in.
@@ -86,6 +98,7 @@ def attention(
     first, number = xetile.program_id(0) * BM, xetile.program_id(1)
     keys, values = matrix(k, number), matrix(v, number)
     queries, to = matrix(q, number), matrix(out, number)
+    added = None if bias is None else matrix(bias, number)
     rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
     largest = xetile.full((BM, 1), -xetile.inf, ACC)
     total = xetile.zeros((BM, 1), ACC)
@@ -100,12 +113,14 @@ def attention(
             rows,
             keys,
             values,
+            added,
             n,
             first,
             largest,
             total,
             acc,
             factor,
+            bias_factor,
             False,
             CAUSAL,
             NEGATIVE,
@@ -116,16 +131,156 @@ def attention(
             rows,
             keys,
             values,
+            added,
             n,
             first,
             largest,
             total,
             acc,
             factor,
+            bias_factor,
             True,
             CAUSAL,
             NEGATIVE,
             BN,
         )
-    result = (acc / total).to(out.dtype)
+    result = xetile.where(total == 0, 0.0, acc / total).to(out.dtype)
     xetile.store_tile(result, xetile.init_tile(to, [first, 0], (BM, E)))
+
+
+@xetile.function
+def log2_scores(
+    q: Vector,
+    k: Vector,
+    bias: Array | None,
+    m: int,
+    n: int,
+    keys: int,
+    factor: float,
+    CAUSAL: constexpr,
+) -> Vector:
+    """What powers of two are taken of: scores, biased and masked, times log2(e)."""
+    scores = xetile.tile_mma(q, k.T) * factor
+    if bias is not None:
+        added = xetile.load_tile(xetile.init_tile(bias, [m, n], scores.shape))
+        if bias.dtype == xetile.i1:
+            scores = xetile.where(added, scores, -xetile.inf)
+        else:
+            scores = scores + added.to(scores.dtype) * 1.4426950408889634
+    column = xetile.arange(scores.shape[1])[None, :] + n
+    seen = column < keys
+    if CAUSAL:
+        seen = seen & (column <= xetile.arange(scores.shape[0])[:, None] + m)
+    return xetile.where(seen, scores, -xetile.inf)
+
+
+@xetile.function
+def log2_of_sums(
+    rows: Vector,
+    keys: Array,
+    bias: Array | None,
+    m: int,
+    factor: float,
+    CAUSAL: constexpr,
+    ACC: constexpr,
+    BN: constexpr,
+) -> Vector:
+    """log2 of the sum of powers of each query; infinite where it sees no key."""
+    largest = xetile.full((rows.shape[0], 1), -xetile.inf, ACC)
+    total = xetile.zeros((rows.shape[0], 1), ACC)
+    end = keys.shape[0]
+    if CAUSAL:
+        end = min(end, m + rows.shape[0])
+    for n in range(0, end, BN):
+        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, rows.shape[1])))
+        power = log2_scores(rows, block, bias, m, n, keys.shape[0], factor, CAUSAL)
+        new = xetile.maximum(largest, power.max(1, keepdims=True))
+        shift = xetile.where(new == -xetile.inf, 0.0, new)
+        fade = xetile.exp2(largest - shift)
+        total = total * fade + xetile.exp2(power - shift).sum(1, keepdims=True)
+        largest = new
+    return xetile.where(total == 0, xetile.inf, largest + xetile.log2(total))
+
+
+@xetile.kernel
+def attention_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    bias: Array | None,
+    out: Array,
+    grad: Array,
+    sums: Array,
+    by_q: Array,
+    by_k: Array,
+    by_v: Array,
+    factor: float,
+    scale: float,
+    CAUSAL: constexpr,
+    ACC: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    D: constexpr,
+    E: constexpr,
+) -> None:
+    """The gradients of attention; a program makes those of one matrix of a batch.
+
+    With p = softmax(scores), g = grad and d = rowsum(g * out) they are v: ``p.T @ g``,
+    q: ``s @ k`` and k: ``s.T @ q`` with ``s = p * (g @ v.T - d) * scale`` (Dao et al.).
+    Powers are computed again from scores; nothing of s x t stands in memory.
+
+    Args:
+        q: (b, s, D); the others likewise, of one dtype.
+        k: (b, t, D).
+        v: (b, t, E).
+        bias: see `attention`; (b, s, t) or (s, t).
+        out: (b, s, E), the result.
+        grad: (b, s, E), the gradient that comes in.
+        sums: (b, s, 2), temporary: log2 of the sum of powers, and d.
+        by_q: (b, s, D), of ``ACC``.
+        by_k: (b, t, D).
+        by_v: (b, t, E).
+        factor: scale * log2(e).
+        scale: what scores are multiplied by.
+        CAUSAL: whether query i sees only the keys up to i.
+        ACC: the dtype that is computed in.
+        BM: queries of a block.
+        BN: keys of a block.
+        D: columns of ``q`` and ``k``.
+        E: columns of ``v`` and ``out``.
+    """
+    b = xetile.program_id(0)
+    queries, keys, values, results = q[b], k[b], v[b], out[b]
+    grads, kept, to_q = grad[b], sums[b], by_q[b]
+    added = None if bias is None else matrix(bias, b)
+    s, t = queries.shape[0], keys.shape[0]
+    for m in range(0, s, BM):
+        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D)))
+        norm = log2_of_sums(rows, keys, added, m, factor, CAUSAL, ACC, BN)
+        g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
+        y = xetile.load_tile(xetile.init_tile(results, [m, 0], (BM, E))).to(ACC)
+        d = (g * y).sum(1, keepdims=True)
+        xetile.store_tile(norm, xetile.init_tile(kept, [m, 0], (BM, 1)))
+        xetile.store_tile(d, xetile.init_tile(kept, [m, 1], (BM, 1)))
+        zeros = xetile.zeros((BM, D), ACC)
+        xetile.store_tile(zeros, xetile.init_tile(to_q, [m, 0], (BM, D)))
+    for n in range(0, t, BN):
+        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D)))
+        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E)))
+        dk, dv = xetile.zeros((BN, D), ACC), xetile.zeros((BN, E), ACC)
+        start = n // BM * BM if CAUSAL else 0
+        for m in range(start, s, BM):
+            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D)))
+            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E)))
+            norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
+            d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
+            power = log2_scores(rows, block, added, m, n, t, factor, CAUSAL)
+            p = xetile.exp2(power - norm)
+            dv = xetile.tile_mma(p.to(v.dtype).T, g, dv)
+            ds = (p * (xetile.tile_mma(g, value.T) - d) * scale).to(q.dtype)
+            dk = xetile.tile_mma(ds.T, rows, dk)
+            tile = xetile.init_tile(to_q, [m, 0], (BM, D))
+            dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
+            xetile.store_tile(dq, tile)
+        xetile.store_tile(dk.to(by_k.dtype), xetile.init_tile(by_k[b], [n, 0], (BN, D)))
+        xetile.store_tile(dv.to(by_v.dtype), xetile.init_tile(by_v[b], [n, 0], (BN, E)))

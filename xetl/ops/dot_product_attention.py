@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from math import e, log2, prod, sqrt
+from collections.abc import Mapping, Sequence
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
+from xetl import xetile
+from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.attention_kernel import attention
-from xetl.ops.batches import split_batch
-from xetl.ops.calls import Launch, Plan, Plans, kind
-from xetl.ops.functions import SUMS, checked_place, common_dtype, public, wrong_shape
-from xetl.ops.operands import Numbers, as_numpy, new_result
+from xetl.ops.activations import each_element
+from xetl.ops.attention_kernel import attention, attention_backward
+from xetl.ops.batches import View, chain, itself, split_batch
+from xetl.ops.calls import Launch
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    function,
+    temporary,
+)
+from xetl.ops.declare import result as new_one
+from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.rules import Shape
-from xetl.runtime.arrays import describe
+from xetl.ops.views import array_of, elements
 from xetl.runtime.select_backend import choose_backend
-from xetl.runtime.tensors import note_written
 from xetl.runtime.usm import DEVICE_BACKEND
+from xetl.xetile import Vector
 
 _NAME = "scaled_dot_product_attention"
+
+_LOG2_E = 1.4426950408889634
 
 _LEAST_FACTOR = 2.0**-126
 """In place of 0, with which what is masked (minus infinity) would be NaN."""
@@ -42,93 +57,239 @@ DEVICE_KEYS_OF_F64 = 8
 """The same for f64, of which registers hold half as many (with 16: 8 KB)."""
 
 
-@public
-def scaled_dot_product_attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    causal: bool = False,
-    scale: float | None = None,
-    out: Any = None,
+def _older_form(values: list[Any]) -> None:
+    """``(q, k, v, causal, scale, out)`` was how it could be called."""
+    mask, scale, out = values[3:6]
+    if isinstance(mask, bool):
+        values[3:6] = None, 0.0, mask
+        values[6] = scale or values[6]
+        if hasattr(out, "shape"):
+            values[-1] = out
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    q, k, v, mask, out = context.saved
+    options = context.options
+    if context.needs["attn_mask"]:
+        raise LaunchError(
+            f"`attn_mask` of `{_NAME}` cannot be differentiated",
+            code="X0838",
+            help="pass `attn_mask.detach()`",
+        )
+    scale = options["scale"]
+    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
+    groups = q.shape[-3] // k.shape[-3] if options["enable_gqa"] else 1
+    wide = [x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)]
+    batch, (s, t) = out.shape[:-2], (q.shape[-2], k.shape[-2])
+    flat = [
+        x.expand(*batch, *x.shape[-2:]).reshape(prod(batch), *x.shape[-2:])
+        for x in (grad, q, *wide, out)
+    ]
+    if mask is not None:
+        mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
+        mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
+    g, a, b, c, y = flat
+    causal = options["is_causal"]
+    found: Any = attention_gradients(g, a, b, c, y, mask, causal, scale)
+    named: dict[str, Any] = {}
+    inputs: Sequence[tuple[Any, ...]] = list(
+        zip(("query", "key", "value"), (q, k, v), (q, *wide), found)
+    )
+    for name, x, repeated, gradient in inputs:
+        each: Any = gradient.reshape(*batch, *x.shape[-2:])
+        each = each.sum_to_size(repeated.shape)
+        if repeated is not x:
+            each = each.unflatten(-3, (-1, groups)).sum(-3)
+        named[name] = each
+    return named
+
+
+@function(results=3)
+def attention_gradients(
+    grad: ArrayLike,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    result: ArrayLike,
+    attn_mask: ArrayLike | None,
+    is_causal: bool,
+    scale: float,
 ) -> Any:
-    """``softmax(q @ k.T * scale) @ v``, shapes as torch's function of this name.
+    """The gradients by query, key and value, all of them (b, ..., ...)."""
+    found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
+    (b, s, d), (t, e) = query.shape, value.shape[1:]
+    acc = SUMS[query.dtype]
+
+    def steps(made: Any) -> Any:
+        kept = temporary((b, s, 2), acc)
+        by_q = made[0] if acc == query.dtype else temporary((b, s, d), acc)
+        inputs = (query, key, value, attn_mask, result, grad)
+        arrays = (*inputs, kept, by_q, *made[1:])
+        blocks = _first(_QUERIES, s), _first(_CAUSAL_KEYS, t)
+        constants = (is_causal, acc, *blocks, d, e)
+        launch = Launch(attention_backward, [None] * 10, (), (b, 1, 1), constants)
+        first = Step(launch, arrays, (scale * _LOG2_E, scale))
+        if by_q is made[0]:
+            return [first]
+        return [
+            first,
+            elements(each_element, (by_q, None, None, made[0], None), (_as_it_is, acc)),
+        ]
+
+    return Call(found, steps)
+
+
+@xetile.function
+def _as_it_is(v: Vector) -> Vector:
+    return v
+
+
+@function(
+    backward=_backward,
+    saves=["query", "key", "value", "attn_mask", "result"],
+    aliases={"q": "query", "k": "key", "v": "value", "causal": "is_causal"},
+    adapt=_older_form,
+)
+def scaled_dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: ArrayLike | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``softmax(q @ k.T * scale + mask) @ v``, shapes as torch's function of this name.
 
     Leading dimensions are batches (and heads) and broadcast. Scores and sums are f32
-    (f64 for f64); what multiplies ``v`` is rounded to its dtype first, as the products
-    of 16-bit numbers need. Memory for scores does not grow with s and t. There is no
-    automatic derivative.
+    (f64 for f64); what multiplies ``value`` is rounded to its dtype first, as the
+    products of 16-bit numbers need. Memory for scores does not grow with s and t.
 
     Args:
-        q: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+        query: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
-        k: (..., t, d), dtype of ``q``.
-        v: (..., t, e), dtype of ``q``.
-        causal: whether query i sees only keys 0 to i.
+        key: (..., t, d), dtype of ``query``.
+        value: (..., t, e), dtype of ``query``.
+        attn_mask: (..., s, t) or what broadcasts to it; bool: which keys a query sees;
+            floats are added to the scores. It has no derivative.
+        dropout_p: 0; no other is supported.
+        is_causal: whether query i sees only keys 0 to i.
         scale: what scores are multiplied by; None: 1 / sqrt(d).
+        enable_gqa: whether several heads of ``query``, dimension -3, share one of
+            ``key`` and ``value``.
         out: (..., s, e), where the result goes, of any float dtype. It must not share
             memory with another argument.
 
     Returns:
-        ``out``, or a new array of the library ``q`` is from: (..., s, e), dtype of
-        ``q``. Without keys (t = 0) it is 0.
+        ``out``, or a new array of the library ``query`` is from: (..., s, e), dtype of
+        ``query``. A query that sees no key gives 0.
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` shares memory
-            (X0807) or is read-only (X0806).
+            (X0807) or is read-only (X0806), or ``dropout_p`` is not 0 (X0829).
     """
-    queries, keys, values = map(as_numpy, (q, k, v), "qkv")
-    to = None if out is None else as_numpy(out, "out")
-    operands = (queries, keys, values)
-    is_negative = scale is not None and scale < 0
-    backend = choose_backend(values=operands).name
-    key = (backend, *map(kind, operands), kind(to), bool(causal), is_negative)
-    plan = _plans.find(
-        key,
-        lambda: _plan(
-            backend, operands, to, is_causal=bool(causal), is_negative=is_negative
-        ),
-    )
-    if plan.launch is None and prod(plan.shape):
-        result = new_result(q, plan.shape, plan.dtype) if out is None else out
-        _fill_with_zeros(result)
-        return result
-    factor = (1 / sqrt(queries.shape[-1]) if scale is None else scale) * log2(e)
-    return plan.run(q, out, to, operands, max(abs(factor), _LEAST_FACTOR))
+    if dropout_p:
+        raise LaunchError(
+            f"`{_NAME}` has no dropout",
+            code="X0829",
+            help="leave out `dropout_p`, or use torch's function",
+        )
+    q, k, v, mask = query, key, value, attn_mask
+    groups = _groups(q, k, v) if enable_gqa else 1
+    views = [_split_heads(x, groups) for x in (q, k, v)]
+    shapes = [seen for seen, _ in views]
+    shape = _result_shape(*shapes)
+    dtype = common_dtype_of(_NAME, {"q": q.dtype, "k": k.dtype, "v": v.dtype})
+    result_shape = shape if groups == 1 else (*shape[:-4], q.shape[-3], *shape[-2:])
+    if mask is not None:
+        _check_mask(mask, dtype, (*result_shape[:-1], k.shape[-2]))
+
+    def steps(made: Any) -> Any:
+        s, t = q.shape[-2], k.shape[-2]
+        aligned = [q, k, v, *made]
+        seen = [view for _, view in (*views, _split_heads(made[0], groups))]
+        if mask is not None:
+            aligned.insert(3, mask)
+            seen.insert(3, _mask_view(mask, groups, s, t))
+        arrays = [view(array_of(x)) for view, x in zip(seen, aligned)]
+        found = split_batch(arrays)
+        chained: list[View | None] = [chain(a, b) for a, b in zip(seen, found.views)]
+        if mask is None:
+            chained.insert(3, None)
+        backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
+        block, sums = _first(_QUERIES, s), SUMS[dtype]
+        columns = _keys_of_block(backend, t, sums, is_causal=is_causal)
+        number = 1 / sqrt(q.shape[-1]) if scale is None else scale
+        constants = (
+            is_causal,
+            number < 0,
+            sums,
+            block,
+            columns,
+            q.shape[-1],
+            v.shape[-1],
+        )
+        grid = (cdiv(s, block), found.matrices, 1)
+        launch = Launch(attention, chained, found.loops, grid, constants)
+        factor = abs(number) * _LOG2_E
+        factor = factor if factor > _LEAST_FACTOR else _LEAST_FACTOR
+        return [Step(launch, (q, k, v, mask, *made), (factor, _LOG2_E / factor))]
+
+    return Call((new_one(result_shape, dtype),), steps)
 
 
-_plans = Plans[Plan]()
+def _groups(q: Operand, k: Operand, v: Operand) -> int:
+    """How many heads of q share one of k and v.
+
+    Raises:
+        LaunchError: they cannot be shared evenly.
+    """
+    ranks = q.ndim, k.ndim, v.ndim
+    if min(ranks) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]:
+        problem = f"q is {q.shape}, k is {k.shape} and v is {v.shape}"
+        help_ = "the heads of q, dimension -3, are a multiple of those of k and v"
+        raise wrong_shape(_NAME, problem, help_)
+    return q.shape[-3] // k.shape[-3]
 
 
-def _fill_with_zeros(result: Any) -> None:
-    """The result without keys."""
-    to = as_numpy(result, "out")
-    describe(to, "out")  # only the host's memory can be written here
-    to[...] = 0
-    note_written((result,))
+def _split_heads(x: Operand, groups: int) -> tuple[Shape, View]:
+    """The shape and view with heads as (heads of k, groups or 1)."""
+    if groups == 1:
+        return x.shape, itself
+    *lead, heads, rows, columns = x.shape
+    inner = 1 if x.name in ("key", "value") else groups
+    shape = (*lead, heads // inner, inner, rows, columns)
+    return shape, lambda a: a.reshape(shape)
 
 
-def _plan(
-    backend: str,
-    operands: tuple[Numbers, Numbers, Numbers],
-    to: Numbers | None,
-    is_causal: bool,
-    is_negative: bool,
-) -> Plan:
-    """Check a call, and decide how calls of its kind are done."""
-    shape = _result_shape(*(x.shape for x in operands))
-    dtype = common_dtype(_NAME, dict(zip("qkv", operands)))
-    place = checked_place(_NAME, to, shape, dtype)
-    keys, width = operands[2].shape[-2:]
-    if not prod(shape) or keys == 0:
-        return Plan(shape, dtype, None)
-    views, loops, matrices = split_batch((*operands, place))
-    rows = _first(_QUERIES, shape[-2])
-    sums = SUMS[dtype]
-    columns = _keys_of_block(backend, keys, sums, is_causal=is_causal)
-    sizes = (rows, columns, operands[0].shape[-1], width)
-    constants = (is_causal, is_negative, sums, *sizes)
-    grid = (cdiv(shape[-2], rows), matrices, 1)
-    return Plan(shape, dtype, Launch(attention, views, loops, grid, constants))
+def _mask_view(mask: Operand, groups: int, s: int, t: int) -> View:
+    """(..., s, t), with heads split as those of queries."""
+    lead = mask.shape[:-2]
+    if groups > 1 and lead:
+        heads = lead[-1]
+        split = (1, 1) if heads == 1 else (heads // groups, groups)
+        lead = (*lead[:-1], *split)
+    rows = mask.shape[-2:]
+    return lambda a: np.broadcast_to(a.reshape(*lead, *rows), (*lead, s, t), subok=True)
+
+
+def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
+    """Refuse a mask that does not fit.
+
+    Raises:
+        LaunchError: its shape does not broadcast, or it is no bool and no such float.
+    """
+    pairs = zip(reversed(mask.shape), reversed(wanted))
+    fits = 2 <= mask.ndim <= len(wanted) and all(n in (1, m) for n, m in pairs)
+    if not fits:
+        problem = f"`attn_mask` is {mask.shape}, but scores are {wanted}"
+        raise wrong_shape(_NAME, problem, "pass what broadcasts to that shape")
+    is_float = mask.dtype in SUMS and mask.dtype.bits <= SUMS[dtype].bits
+    if not mask.dtype.is_bool and not is_float:
+        common_dtype_of(_NAME, {"q": dtype, "attn_mask": mask.dtype})
 
 
 def _keys_of_block(backend: str, keys: int, sums: DType, *, is_causal: bool) -> int:

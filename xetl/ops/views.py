@@ -114,7 +114,7 @@ def rows(
         parts: how many programs a row has.
     """
     matrices = [
-        (i, view, view(_array(operands[i])))
+        (i, view, view(array_of(operands[i])))
         for i, view in enumerate(views)
         if view is not None and not isinstance(view, Shared)
     ]
@@ -147,7 +147,7 @@ def elements(
         constants: the compile-time arguments without the width.
     """
     there = [x for x in operands if x is not None]
-    arrays = [_array(x) for x in there]
+    arrays = [array_of(x) for x in there]
     if all(x.flags.c_contiguous for x in arrays):
         count = arrays[0].size
         views = [None if x is None else flat_view for x in operands]
@@ -174,7 +174,8 @@ def _repeated(view: View, loops: Shape) -> View | None:
     return None if view is itself else view
 
 
-def _array(operand: Operand | None) -> Numbers:
+def array_of(operand: Operand | None) -> Numbers:
+    """The elements of an operand that has some."""
     assert operand is not None
     assert operand.array is not None
     return operand.array

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from xetl import ops
-from xetl.errors import LaunchError
 from xetl.runtime import usm
 from xetl.settings import config
 from xetl_xegpu.launch import devices
@@ -93,7 +92,7 @@ def test_attention() -> None:
     close(found, p / p.sum(-1, keepdims=True) @ v)
 
 
-def test_what_only_the_host_can_do_is_refused() -> None:
+def test_attention_without_keys_is_zero() -> None:
     empty, out = numbers(2, 0, 16), OnDevice(numbers(2, 20, 16))
-    with pytest.raises(LaunchError, match="the host cannot reach"):
-        ops.scaled_dot_product_attention(numbers(2, 20, 16), empty, empty, out=out)
+    ops.scaled_dot_product_attention(numbers(2, 20, 16), empty, empty, out=out)
+    close(out.read(), np.zeros((2, 20, 16)))
