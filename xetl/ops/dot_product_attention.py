@@ -92,9 +92,8 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     causal = options["is_causal"]
     found: Any = attention_gradients(g, a, b, c, y, mask, causal, scale)
     named: dict[str, Any] = {}
-    inputs: Sequence[tuple[Any, ...]] = list(
-        zip(("query", "key", "value"), (q, k, v), (q, *wide), found)
-    )
+    names = ("query", "key", "value")
+    inputs: Sequence[tuple[Any, ...]] = list(zip(names, (q, k, v), (q, *wide), found))
     for name, x, repeated, gradient in inputs:
         each: Any = gradient.reshape(*batch, *x.shape[-2:])
         each = each.sum_to_size(repeated.shape)
