@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Benchmark",
     "Config",
+    "TileTrace",
     "autotune",
     "config",
     "do_bench",
@@ -24,6 +25,7 @@ __all__ = [
 _HOMES = {
     "Benchmark": "xetl.tools.performance.benchmark",
     "Config": "xetl.runtime.tuning.config",
+    "TileTrace": "xetl.runtime.trace",
     "autotune": "xetl.runtime.tuning.decorators",
     "config": "xetl.settings",
     "do_bench": "xetl.runtime.measure",
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from xetl.ops.custom import op
     from xetl.runtime.library import load_mlir
     from xetl.runtime.measure import do_bench
+    from xetl.runtime.trace import TileTrace
     from xetl.runtime.tuning.config import Config
     from xetl.runtime.tuning.decorators import autotune, heuristics
     from xetl.settings import config, no_compile

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 from xetl.analysis.memory import stored_arguments
 from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
+from xetl.runtime.trace import current_trace
 from xetl_reference.checks import Guard, Run
 from xetl_reference.interpreter import (
     TABLE,
@@ -18,6 +19,7 @@ from xetl_reference.interpreter import (
     subgroups_of,
 )
 from xetl_reference.memory import Memory, View, argument_view
+from xetl_reference.tracing import recorder
 from xetl_reference.values import as_scalar, dtype_of
 
 
@@ -32,7 +34,8 @@ class ReferenceExecutable(Executable):
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out)."""
-        self._interpreter.run(grid, self._values(args))
+        values = self._values(args)
+        self._traced(self._interpreter, values).run(grid, values)
 
     def check(
         self,
@@ -51,10 +54,23 @@ class ReferenceExecutable(Executable):
         several = subgroups_of(interpreter.function) != (1, 1, 1)
         run = Run(guard, several)
         watch(run, interpreter.function, copies, written)
-        interpreter.run(grid, copies, checks=run)
+        self._traced(interpreter, copies, guard).run(grid, copies, checks=run)
         for index in self.stored:
             if all(values[index].sizes):
                 values[index].whole()[...] = copies[index].whole()
+
+    def _traced(
+        self, plain: Interpreter, values: Sequence[Any], guard: Guard | None = None
+    ) -> Interpreter:
+        """An interpreter that tells the trace that is being made; else ``plain``."""
+        trace = current_trace()
+        if trace is None:
+            return plain
+        function = plain.function
+        named = zip(values, _names(function, len(values)))
+        names = {value.memory: n for value, n in named if isinstance(value, View)}
+        table = TABLE.guarded(recorder(trace, names, guard))
+        return Interpreter(self._module, table=table)
 
     def _with_guard(self, checks: frozenset[str]) -> tuple[Interpreter, Guard]:
         found = self._guarded.get(checks)

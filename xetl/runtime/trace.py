@@ -1,0 +1,142 @@
+"""Which tiles one program of a kernel touches, in order: a list, and a picture.
+
+```
+with xetl.TileTrace(program=(1, 0)) as trace:
+    gemm.interpret(A, B, C)
+trace.picture("gemm.png")
+```
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from contextvars import ContextVar, Token
+from os import PathLike
+from typing import Any, NamedTuple
+
+from xetl.errors import LaunchError
+from xetl.imports import import_whole
+from xetl.runtime.call_site import at_caller
+
+_DIMS = 3
+_SHOWN = 40
+
+
+class TileAccess(NamedTuple):
+    """A tile that was loaded, stored or asked for.
+
+    Attributes:
+        kind: ``load``, ``store``, ``prefetch`` or ``atomic``.
+        array: the name of the argument, or ``shared memory``.
+        panel: of an array of higher rank, where its matrix begins, in elements.
+        matrix: its rows and columns.
+        row: of the tile's first element; it may lie outside of the matrix.
+        column: likewise.
+        shape: of the tile.
+        line: of the user's file.
+    """
+
+    kind: str
+    array: str
+    panel: int
+    matrix: tuple[int, int]
+    row: int
+    column: int
+    shape: tuple[int, int]
+    line: int | None
+
+    def __str__(self) -> str:
+        rows, columns = self.shape
+        where = f"rows {self.row}-{self.row + rows - 1}, "
+        where += f"columns {self.column}-{self.column + columns - 1}"
+        return f"line {self.line}: {self.kind} {self.array} {where}"
+
+
+class TileTrace:
+    """What a program of the kernels does that are interpreted inside of ``with``.
+
+    Attributes:
+        program: x, y and z of the program.
+        accesses: what it touched, in order; scatter tiles are left out.
+    """
+
+    def __init__(self, program: int | Sequence[int] = (0, 0, 0)) -> None:
+        """Trace a program; what is left out of its position is 0.
+
+        Raises:
+            LaunchError: it is no position.
+        """
+        given = [program] if isinstance(program, int) else list(program)
+        if not 1 <= len(given) <= _DIMS or any(type(n) is not int for n in given):
+            error = LaunchError(
+                f"`program=` is {program!r}, but must be up to three ints",
+                code="X0817",
+                help="write xetl.TileTrace(program=(0, 0))",
+            )
+            raise at_caller(error) from None
+        x, y, z = [*given, 0, 0][:_DIMS]
+        self.program = (x, y, z)
+        self.accesses: list[TileAccess] = []
+        self._token: Token[TileTrace | None] | None = None
+
+    def __enter__(self) -> TileTrace:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+
+    def __str__(self) -> str:
+        x, y, z = self.program
+        lines = [f"program ({x}, {y}, {z}): {len(self.accesses)} tiles"]
+        lines += map(str, self.accesses[:_SHOWN])
+        rest = len(self.accesses) - _SHOWN
+        return "\n".join([*lines, *([f"and {rest} more"] if rest > 0 else [])])
+
+    def picture(self, path: str | PathLike[str]) -> None:
+        """Draw each matrix with the tiles on it, coloured from first to last.
+
+        Args:
+            path: PNG, SVG or whatever matplotlib writes, by its suffix.
+
+        Raises:
+            LaunchError: matplotlib is not installed, or nothing was traced.
+        """
+        try:
+            self._figure().savefig(path, bbox_inches="tight")
+        except LaunchError as error:
+            raise at_caller(error) from None
+
+    def _repr_svg_(self) -> str:
+        """The picture, for notebooks."""
+        stream = io.StringIO()
+        self._figure().savefig(stream, format="svg", bbox_inches="tight")
+        return stream.getvalue()
+
+    def _figure(self) -> Any:
+        if not self.accesses:
+            raise LaunchError(
+                "no tile was traced",
+                code="X0817",
+                help="call kernel.interpret(...) inside of `with`, with a grid that "
+                f"has program {self.program}",
+            )
+        try:
+            draw = import_whole("xetl.runtime.trace_picture").draw
+        except ModuleNotFoundError:
+            raise LaunchError(
+                "pictures need matplotlib, which is not installed",
+                code="X0817",
+                help="pip install matplotlib; print(trace) needs nothing",
+            ) from None
+        return draw(self.program, self.accesses)
+
+
+_current: ContextVar[TileTrace | None] = ContextVar("trace", default=None)
+
+
+def current_trace() -> TileTrace | None:
+    """The trace that is being made."""
+    return _current.get()
