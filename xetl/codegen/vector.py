@@ -190,7 +190,13 @@ def _store(em: Emitter, op: vector.StoreOp) -> None:
     _require_unit(base)
     address = em.element_address(base, em.all(op.indices))
     stored = _to_memory(em, value, base.element)
-    em.builder.store(stored, address, align=byte_width(base.element))
+    given, past = op.alignment, op.nontemporal
+    if given is None or past is None or not past.value.data:
+        em.builder.store(stored, address, align=byte_width(base.element))
+        return
+    # Of unknown alignment LLVM would store element by element.
+    done = em.builder.store(stored, address, align=given.value.data)
+    done.set_metadata("nontemporal", em.builder.module.add_metadata([I32(1)]))
 
 
 def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> None:

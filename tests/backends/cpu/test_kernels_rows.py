@@ -322,3 +322,21 @@ def test_as_many_rows_as_the_number_of_the_program() -> None:
     blocks = y.reshape(64, 128, 128, 16)
     expected = np.tri(128, k=-1, dtype=np.float32).T
     assert (blocks == expected[None, :, :, None]).all()
+
+
+@xetile.kernel
+def picked(Table, Ids, Y, WIDTH: constexpr):
+    row, columns = xetile.program_id(0), xetile.arange(WIDTH)
+    Y[row, columns] = Table[Ids[row], columns]
+
+
+def test_rows_by_index_end_where_an_array_does() -> None:
+    rng = np.random.default_rng(0)
+    for columns in range(1, 131):
+        wide = columns + (columns % 3 - 1) * (columns > 2)  # of the result
+        table, y = small_integers(rng, 9, columns), np.full((7, wide), 5, np.float32)
+        ids = rng.integers(0, 9, 7)
+        expected = np.zeros_like(y)
+        both = min(wide, columns)
+        expected[:, :both] = table[ids, :both]
+        same(launch(picked, 7, table, ids, y, WIDTH=144)[2], expected)

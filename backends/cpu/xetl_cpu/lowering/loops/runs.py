@@ -53,6 +53,20 @@ def limit_of_columns(op: arith.CmpiOp) -> SSAValue | None:
     return bound.source
 
 
+def end_of_run(run: Run) -> SSAValue | None:
+    """The first column from which on nothing counts; None: nobody knows it."""
+    waiting = [] if run.inside is None else [run.inside]
+    while waiting:
+        op = waiting.pop().owner
+        if isinstance(op, arith.AndiOp):
+            waiting += op.operands
+        elif isinstance(op, arith.CmpiOp):
+            limit = limit_of_columns(op)
+            if limit is not None:
+                return limit
+    return None
+
+
 def _counts(value: SSAValue) -> bool:
     """Whether each row is a number, the next one, and so on."""
     while not isinstance(op := value.owner, vector.StepOp):

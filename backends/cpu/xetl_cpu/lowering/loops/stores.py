@@ -27,12 +27,14 @@ from xetl_cpu.lowering.loops.nest import (
     lane_numbers,
     open_nest,
 )
+from xetl_cpu.lowering.loops.runs import end_of_run, find_run
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
     State,
     TileAt,
 )
+from xetl_cpu.lowering.loops.streaming import stores_past_caches, stream_in
 from xetl_cpu.lowering.loops.transposes import reads_across
 
 
@@ -116,6 +118,7 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         return []
 
     _tell(op, state.lanes, target)
+    streams = stores_past_caches(state, start, target)
     first: Index = row_from
     if _in_blocks(state, op.value, target, down):
         lanes = state.lanes
@@ -126,6 +129,8 @@ def store_tile(state: State, op: StoreTileOp) -> None:
     nest = over_chunks(state, op, (outer, inner), body, limit=inner)
     if nest.outer_loop is not None and first != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
+    if streams is not None and nest.before is not None:
+        stream_in(nest.before.loop, streams)
 
 
 def _in_blocks(state: State, value: SSAValue, to: TileAt, down: bool) -> bool:
@@ -178,7 +183,10 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     tile = state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
     rows, cols = tile.shape
-    nest = open_nest(op, rows, cols, state.lanes)
+    known = find_run(tile.indices)
+    last = None if known is None else end_of_run(known)
+    end: Index = cols if last is None else Builder.before(op).minimum(last, cols)
+    nest = open_nest(op, rows, end, state.lanes)
     ev, build = Evaluator(state, nest), nest.places[2]
     at = At(nest.outer, nest.inner, COLUMNS, state.lanes)
     run = run_lanes(ev, tile, op.mask, at)
