@@ -105,9 +105,8 @@ def multiply(b: Builder, product: Batch) -> None:
     loop = build.for_loop(0, product.count, 1, [start])
     inner = Builder.at_end(loop.body.block)
     number, total = loop.body.block.args
-    for left, right in _blocks(inner, product, number, at, shape):
-        total = inner.insert(TileMmaOp(left, right, total))
-    inner.add(scf.YieldOp(total))
+    left, right = _blocks(inner, product, number, at, shape)
+    inner.add(scf.YieldOp(inner.insert(TileMmaOp(left, right, total))))
     build.add(StoreTileOp(converted(build, loop.results[0], to.element), place))
 
 
@@ -117,11 +116,8 @@ def _blocks(
     number: SSAValue,
     at: Sequence[SSAValue],
     shape: Sequence[int],
-) -> list[tuple[SSAValue, SSAValue]]:
-    """What block ``number`` of the batch adds to the tile of C at ``at``: products.
-
-    In pairs there are two, of even k and of odd k.
-    """
+) -> tuple[SSAValue, SSAValue]:
+    """The factors of what block ``number`` adds to the tile of C at ``at``."""
     (row, column), zero = at, build.index(0)
     _, *of_a = memref_type(product.a).get_shape()
     _, *of_b = memref_type(product.b).get_shape()
@@ -134,11 +130,23 @@ def _blocks(
         b, width = rows_of_pairs(build, b), PAIR * width
         column = build.index(build.times(column, PAIR))
     right = LoadTileOp(Matrix(build, b).tile(build, [zero, column], [depth, width]))
-    factors = [build.insert(left), build.insert(right)]
+    # First what is computed: nothing is written between the other load and the product.
+    factor = _apart(build, build.insert(right), product)
+    return build.insert(left), factor
+
+
+def _apart(build: Builder, block: SSAValue, product: Batch) -> SSAValue:
+    """A block of b as (k, n): (k / 2, 2 n) has two rows in one."""
     if not product.in_pairs:
-        return [(factors[0], factors[1])]
-    lefts, rights = (build.add(vector.DeinterleaveOp(each)) for each in factors)
-    return [*zip(lefts.results, rights.results)]
+        return block
+    type_ = vector_type(block)
+    (pairs, width), element = type_.get_shape(), type_.element_type
+    columns = width // PAIR
+    woven = VectorType(element, [pairs, columns, PAIR])
+    three = build.insert(vector.ShapeCastOp(block, woven))
+    rows = build.insert(vector.TransposeOp(three, [0, 2, 1]))
+    flat = VectorType(element, [PAIR * pairs, columns])
+    return build.insert(vector.ShapeCastOp(rows, flat))
 
 
 # linalg.generic -----------------------------------------------------------------------
