@@ -8,7 +8,7 @@ import pytest
 from launching import laid_out
 
 from tests.native.amx_traps import tile_instructions, trapping
-from xetl import xetile
+from xetl import load_mlir, xetile
 from xetl.errors import LaunchError
 from xetl.ops import prepack
 from xetl.settings import config
@@ -87,6 +87,35 @@ def test_seed_003_configures_once_a_thread(amx):
     assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
     assert all(thread["ldtilecfg"] <= 1 for thread in amx.threads())
     assert amx.total()["tdpbf16ps"] == 1024**3 // (16 * 16 * 32)
+
+
+BLOCKS = """
+!a = memref<4x32x32xbf16>
+!b = memref<4x16x32x2xbf16>
+!c = memref<32x32xbf16>
+func.func @entry(%a: !a, %b: !b, %c: !c) {
+  %n = arith.constant 4 : i64
+  %k = xsmm.brgemm.dispatch [32, 32, 32, 32, 32, 32, 1024, 1024]
+    flags = (vnni_b, no_reset_tileconfig, no_setup_tileconfig) data_type = bf16
+  xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %n) : (i64, !a, !b, !c, i64) -> ()
+  return
+}
+"""
+
+
+def test_seed_003_by_its_own_text(amx):
+    """Micro-kernels of a text become tiles of the pipeline, which sets these up."""
+    rng = np.random.default_rng(0)
+    a, b = bytes_or_small(rng, BF16, 4, 32, 32), bytes_or_small(rng, BF16, 4, 32, 32)
+    in_pairs = np.ascontiguousarray(b.reshape(4, 16, 2, 32).swapaxes(2, 3))
+    c = bytes_or_small(rng, BF16, 32, 32)
+    sums = c.astype("f4") + (a.astype("f4") @ b.astype("f4")).sum(0)
+    with amx.counting():
+        load_mlir(BLOCKS)["entry"][1](a, in_pairs, c)
+    assert np.array_equal(c.astype("f4"), sums.astype(BF16).astype("f4"))
+    assert amx.errors() == []
+    assert amx.total()["tdpbf16ps"] == 4 * 32**3 // (16 * 16 * 32)
+    assert all(thread["ldtilecfg"] <= 1 for thread in amx.threads())
 
 
 @pytest.mark.parametrize("dtype", [BF16, np.int8])
