@@ -17,6 +17,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View
+from xetl.ops.calls import Launch
 from xetl.ops.declare import (
     ArrayLike,
     Call,
@@ -48,6 +49,11 @@ Dims: TypeAlias = "int | Sequence[int]"
 _WIDEST = 4096
 _LONG = 1 << 16
 _ENOUGH = 16
+_PIECE = 1024
+_TILE = 16384
+"""Elements of a tile of rows: 64 KB of f32."""
+_STRIPE, _COLUMN_ROWS = 128, 16
+"""Of a tile where columns are reduced."""
 
 
 @xetile.kernel
@@ -95,6 +101,59 @@ def reduce_rows(
         found = found * factor
     to = xetile.init_tile(matrix(out, number), [row, part], (1, 1))
     xetile.store_tile(found.to(out.dtype), to)
+
+
+@xetile.kernel
+def reduce_short_rows(
+    x: Array,
+    out: Array,
+    factor: float,
+    KIND: constexpr,
+    FIRST: constexpr,
+    ROWS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same of rows that a tile holds; ROWS of them to a program."""
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    tile = xetile.init_tile(matrix(x, number), [row, 0], (ROWS, WIDTH))
+    v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+    found = xetile.tile_reduce(KIND, v, [1])
+    if KIND == "add" and ACC.is_float:
+        found = found * factor
+    to = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, 1))
+    xetile.store_tile(found.to(out.dtype), to)
+
+
+@xetile.kernel
+def reduce_columns(
+    x: Array,
+    out: Array,
+    factor: float,
+    KIND: constexpr,
+    FIRST: constexpr,
+    ROWS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same of each column: x is (..., n, m), out (..., 1, m)."""
+    column, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source = matrix(x, number)
+    acc = xetile.full((1, WIDTH), FIRST, ACC)
+    for row in range(0, source.shape[0], ROWS):
+        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
+        v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+        part = xetile.tile_reduce(KIND, v, [0])
+        if KIND == "add":
+            acc = acc + part
+        elif KIND == "max":
+            acc = xetile.maximum(acc, part)
+        else:
+            acc = xetile.minimum(acc, part)
+    if KIND == "add" and ACC.is_float:
+        acc = acc * factor
+    to = xetile.init_tile(matrix(out, number), [0, column], (1, WIDTH))
+    xetile.store_tile(acc.to(out.dtype), to)
 
 
 @xetile.kernel
@@ -205,7 +264,24 @@ def _reduce(
         width = min(width_of(max(1, what.columns)), _WIDEST)
         count = prod(what.shape)
         first = _first(kind, acc)
+        if len(what.dims) == 1 and what.dims[0] < x.ndim - 1:
+            return [_by_columns(x, made[0], what, keepdim, (kind, first, acc), factor)]
+        if what.columns <= width and count >= _ENOUGH:
+            some = max(1, min(_TILE // width, count // _ENOUGH))
+            step = rows(
+                reduce_short_rows,
+                (x, *made),
+                (source, target),
+                (kind, first, some, acc, width),
+                (factor,),
+                rows_of_program=some,
+            )
+            return [step]
         parts, pieces = 1, 0
+        if count < _ENOUGH and what.columns >= _LONG and what.columns % _PIECE == 0:
+            return _by_pieces(
+                x, made[0], what, (source, target), (kind, first, acc), factor
+            )
         if count < _ENOUGH and what.columns >= _LONG:
             pieces = max(1, cdiv(what.columns, width * _ENOUGH))
             parts = cdiv(what.columns, width * pieces)
@@ -228,6 +304,67 @@ def _reduce(
         return [one, last]
 
     return Call((result(what.shape, dtype),), steps)
+
+
+def _by_pieces(
+    x: Operand,
+    to: Operand,
+    what: _Reduced,
+    views: tuple[View, View],
+    how: tuple[Any, ...],
+    factor: float,
+) -> list[Step | None]:
+    """The reduction of few long rows: of pieces as rows, then of their results."""
+    source, target = views
+    kind, first, acc = how
+    count = what.columns // _PIECE
+    between = temporary((*what.shape, count), acc)
+    some = _TILE // _PIECE
+    one = rows(
+        reduce_short_rows,
+        (x, between),
+        (lambda a: _cut(source(a), count), lambda a: a[..., None]),
+        (kind, first, some, acc, _PIECE),
+        (1.0,),
+        rows_of_program=some,
+    )
+    lead: View = lambda a: a.reshape(*([1] if a.ndim == 1 else []), *a.shape)  # noqa: E731
+    constants = (kind, first, 0, acc, min(width_of(count), _WIDEST))
+    last = rows(reduce_rows, (between, to), (lead, target), constants, (factor,))
+    return [one, last]
+
+
+def _cut(x: Numbers, count: int) -> Numbers:
+    """Rows as matrices of ``count`` rows."""
+    lead = x.shape[:-1]
+    return x.reshape(*(lead if lead != (1,) else ()), count, -1)
+
+
+def _by_columns(
+    x: Operand,
+    to: Operand,
+    what: _Reduced,
+    keepdim: bool,
+    how: tuple[Any, ...],
+    factor: float,
+) -> Step | None:
+    """The reduction of a dimension before the last: rows are read as they lie."""
+    (dim,) = what.dims
+    outer, n, inner = (prod(x.shape[:dim]), x.shape[dim], prod(x.shape[dim + 1 :]))
+    if 0 in (outer, inner):
+        return None
+    kind, first, acc = how
+
+    def source(a: Numbers) -> Numbers:
+        return a.reshape(outer, n, inner)
+
+    def target(a: Numbers) -> Numbers:
+        return a.reshape(outer, 1, inner)
+
+    constants = (kind, first, _COLUMN_ROWS, acc, _STRIPE)
+    grid = (cdiv(inner, _STRIPE), outer, 1)
+    launch = Launch(reduce_columns, (source, target), (), grid, constants)
+    return Step(launch, (x, to), (factor,))
 
 
 def _spread(context: Context, grad: Any) -> Any:

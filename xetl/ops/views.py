@@ -102,6 +102,7 @@ def rows(
     constants: Sequence[Any],
     numbers: tuple[float, ...] = (),
     parts: int = 1,
+    rows_of_program: int = 1,
 ) -> Step | None:
     """A launch with a program for each row: grid (rows of a matrix, matrices, parts).
 
@@ -112,6 +113,7 @@ def rows(
         constants: the compile-time arguments.
         numbers: what the kernel takes behind the operands.
         parts: how many programs a row has.
+        rows_of_program: how many rows a program has.
     """
     matrices = [
         (i, view, view(array_of(operands[i])))
@@ -127,7 +129,7 @@ def rows(
     for i, view in enumerate(views):
         if isinstance(view, Shared) and operands[i] is not None:
             found[i] = _repeated(view.view, batches.loops)
-    grid = (matrices[0][2].shape[-2], batches.matrices, parts)
+    grid = (cdiv(matrices[0][2].shape[-2], rows_of_program), batches.matrices, parts)
     if 0 in grid:
         return None
     launch = Launch(kernel, found, batches.loops, grid, tuple(constants))
