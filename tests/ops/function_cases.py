@@ -74,10 +74,18 @@ Q, K, V = normal(2, 4, 10, 16), normal(2, 4, 21, 16), normal(2, 4, 21, 24)
 ATTENTION = "scaled_dot_product_attention"
 
 
+def classes(*shape: int) -> Callable[[Any], Any]:
+    """Gives numbers of classes below 5, and some of rows that do not count."""
+    found = torch.arange(torch.Size(shape).numel()).reshape(shape) * 7 % 6
+    return lambda dtype: torch.where(found == 5, -100, found)
+
+
 def _seen(dtype: Any) -> Any:
     """Which keys queries see; the first one sees none."""
     return torch.arange(10)[:, None] > torch.arange(21)
 
+
+WEIGHT = normal(5)
 
 CASES = [
     Case(ATTENTION, tensors(Q, K, V), smooth=3),
@@ -116,6 +124,20 @@ CASES = [
     Case("min", tensors(X), (-1, True)),
     *(Case("argmax", tensors(X), each, smooth=0) for each in ((), (1,), (2, True))),
     Case("argmin", tensors(X), (0,), smooth=0),
+    *(
+        Case(name, tensors(normal(*shape), classes(shape[0], *shape[2:])), options)
+        for shape in ((12, 5), (3, 5, 2, 4))
+        for name, options in (
+            ("cross_entropy", ()),
+            ("cross_entropy", (None, None, -100, None, "sum", 0.1)),
+            ("cross_entropy", (None, None, -100, None, "none")),
+            ("nll_loss", ()),
+        )
+    ),
+    Case("cross_entropy", tensors(normal(9, 5), classes(9), WEIGHT), ()),
+    Case("nll_loss", tensors(normal(9, 5), classes(9), WEIGHT), ()),
+    Case("mse_loss", tensors(X, Y), smooth=2),
+    Case("mse_loss", tensors(X, Y), (None, None, "none"), smooth=2),
     Case("cumsum", tensors(X), (1,)),
     Case("cumsum", tensors(X), (-1,)),
 ]

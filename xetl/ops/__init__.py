@@ -7,6 +7,7 @@ from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.extremes import max, min
 from xetl.ops.linear_layers import bmm, linear
+from xetl.ops.losses import cross_entropy, mse_loss, nll_loss
 from xetl.ops.matrix_product import matmul
 from xetl.ops.normalization import layer_norm, rms_norm
 from xetl.ops.prepacking import prepack
@@ -27,6 +28,7 @@ __all__ = [
     "argmax",
     "argmin",
     "bmm",
+    "cross_entropy",
     "cumsum",
     "geglu",
     "gelu",
@@ -37,6 +39,8 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "mse_loss",
+    "nll_loss",
     "prepack",
     "relu",
     "rms_norm",

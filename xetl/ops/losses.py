@@ -1,0 +1,439 @@
+"""``cross_entropy``, ``nll_loss`` and ``mse_loss``: one row to a program.
+
+Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.dtypes import i64
+from xetl.ops.activations import each_element
+from xetl.ops.batches import itself
+from xetl.ops.calls import Launch
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    function,
+    result,
+    temporary,
+)
+from xetl.ops.functions import SUMS, wrong_shape
+from xetl.ops.operands import Numbers
+from xetl.ops.reductions import mean, sum
+from xetl.ops.rules import Shape
+from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of, width_of
+from xetl.xetile import Array, Vector, constexpr
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+@xetile.kernel
+def cross_entropy_rows(
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    losses: Array,
+    weights: Array,
+    ignore: int,
+    smoothing: float,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The loss of each row and what it counts in a mean.
+
+    Args:
+        x: (m, n), scores, or their logarithms of probabilities.
+        labels: (m,), the class of each row.
+        weight: (n,) of the classes, or None.
+        losses: (m,).
+        weights: (m,), 0 where the row is ignored.
+        ignore: the class of rows that do not count.
+        smoothing: the part of the target that is spread over all classes.
+        IS_LOG: whether x holds logarithms already.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a tile, n or more.
+    """
+    row = xetile.program_id(0)
+    n = x.shape[1]
+    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
+    column = xetile.arange(WIDTH)[None, :]
+    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    if not IS_LOG:
+        v = v - v.max(1, keepdims=True)
+        v = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
+    label = labels[row]
+    share = xetile.where(column == label, 1.0 - smoothing, 0.0) + smoothing / n
+    share = xetile.where(column < n, share, 0.0).to(ACC)
+    mine = xetile.where(column == label, 1.0, 0.0).to(ACC)
+    if weight is not None:
+        w = xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
+        share, mine = share * w, mine * w
+    # Where nothing is shared, minus infinity must not become NaN.
+    loss = -xetile.where(share == 0, 0.0, share * v).sum(1)
+    count = mine.sum(1)
+    if label == ignore:
+        loss, count = loss * 0, count * 0
+        loss = xetile.where(loss == 0, loss, 0.0)
+    xetile.store_tile(loss.to(losses.dtype), xetile.init_tile(losses, [row], (1,)))
+    xetile.store_tile(count.to(weights.dtype), xetile.init_tile(weights, [row], (1,)))
+
+
+@xetile.kernel
+def finish_loss(
+    losses: Array,
+    weights: Array,
+    out: Array,
+    total: Array,
+    MEAN: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = sum(losses)``, divided by ``total = sum(weights)`` for a mean."""
+    loss, count = xetile.zeros((WIDTH,), ACC), xetile.zeros((WIDTH,), ACC)
+    for first in range(0, losses.shape[0], WIDTH):
+        loss = loss + xetile.load_tile(xetile.init_tile(losses, [first], (WIDTH,)))
+        count = count + xetile.load_tile(xetile.init_tile(weights, [first], (WIDTH,)))
+    found = loss.reshape((1, WIDTH)).sum(1)
+    counted = count.reshape((1, WIDTH)).sum(1)
+    if MEAN:
+        found = found / counted
+    else:
+        counted = counted * 0 + 1
+    xetile.store_tile(found.to(out.dtype), xetile.init_tile(out, [0], (1,)))
+    xetile.store_tile(counted.to(total.dtype), xetile.init_tile(total, [0], (1,)))
+
+
+@xetile.kernel
+def cross_entropy_backward_rows(
+    grad: Array,
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    total: Array,
+    out: Array,
+    ignore: int,
+    smoothing: float,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``(softmax(x) * sum(share) - share) * grad / total``; see `cross_entropy_rows`.
+
+    ``grad`` is (m,), or (1,) for all rows; ``total`` is (1,).
+    """
+    row = xetile.program_id(0)
+    n = x.shape[1]
+    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
+    column = xetile.arange(WIDTH)[None, :]
+    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    label = labels[row]
+    share = xetile.where(column == label, 1.0 - smoothing, 0.0) + smoothing / n
+    share = xetile.where(column < n, share, 0.0).to(ACC)
+    if weight is not None:
+        share = (
+            share
+            * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
+        )
+    d = -share
+    if not IS_LOG:
+        e = xetile.exp(v - v.max(1, keepdims=True))
+        d = d + e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True))
+    d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
+    if label == ignore:
+        d = xetile.zeros((1, WIDTH), ACC)
+    xetile.store_tile(d.to(out.dtype), xetile.init_tile(out, [row, 0], (1, WIDTH)))
+
+
+def _classes_last(x: Numbers) -> Numbers:
+    """(n, classes, ...) as rows of classes."""
+    if x.ndim == 1:
+        return x.reshape(1, -1)
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _line(x: Numbers) -> Numbers:
+    return x.reshape(-1)
+
+
+def _check(
+    name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
+) -> int:
+    """How many classes there are.
+
+    Raises:
+        LaunchError: operands or ``reduction`` do not fit.
+    """
+    if reduction not in REDUCTIONS:
+        raise LaunchError(
+            f"`{name}` knows no reduction {reduction!r}",
+            code="X0829",
+            help='`reduction` is "none", "mean" or "sum"',
+        )
+    if not x.shape:
+        raise wrong_shape(name, "`input` is a number", "pass (..., classes)")
+    classes = x.shape[0] if x.ndim == 1 else x.shape[1]
+    wanted = () if x.ndim == 1 else (x.shape[0], *x.shape[2:])
+    if tuple(target.shape) != tuple(wanted):
+        problem = f"`target` is {target.shape}, but `input` is {x.shape}"
+        raise wrong_shape(name, problem, "pass one class for each row")
+    if target.dtype != i64:
+        raise LaunchError(
+            f"`{name}` was given a target of {target.dtype}",
+            code="X0828",
+            help="pass the number of each row's class as i64; probabilities are "
+            "not supported",
+        )
+    if weight is not None and tuple(weight.shape) != (classes,):
+        problem = f"`weight` is {weight.shape}, but there are {classes} classes"
+        raise wrong_shape(name, problem, "pass one number for each class")
+    return classes
+
+
+def _loss_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
+    x, target, weight, total = context.saved
+    names = ("ignore_index", "label_smoothing", "is_log")
+    ignore, smoothing, is_log = (context.options[name] for name in names)
+    found = class_loss_backward(
+        grad, x, target, weight, total, ignore, smoothing, is_log
+    )
+    return {"input": found}
+
+
+_KEPT = ["input", "target", "weight", "result1"]
+
+
+@function(results=2, backward=_loss_backward, saves=_KEPT)
+def class_loss(
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    is_log: bool,
+) -> Any:
+    """The loss, and what its mean was divided by."""
+    name = "nll_loss" if is_log else "cross_entropy"
+    classes = _check(name, input, target, weight, reduction)
+    dtype = floats(name, input)
+    acc = SUMS[dtype]
+    shape: Shape = target.shape if reduction == "none" else ()
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        m = size_of(target.shape)
+        kept = [temporary((m,), acc) for _ in range(2)]
+        constants = (is_log, acc, width_of(classes))
+        first = made[0] if reduction == "none" else kept[0]
+        views = (_classes_last, _line, itself, _line, _line)
+        rows = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
+        numbers = (ignore_index, label_smoothing)
+        one = Step(rows, (input, target, weight, first, kept[1]), numbers)
+        width = min(1024, width_of(m))
+        ends = (reduction == "mean", acc, width)
+        last = Launch(finish_loss, [itself] * 4, (), (1, 1, 1), ends)
+        # Without a reduction it only says that nothing is divided.
+        to = temporary((1,), dtype) if reduction == "none" else made[0]
+        return [one if m else None, Step(last, (*kept, to, made[1]))]
+
+    return Call((result(shape, dtype), result((1,), acc)), steps)
+
+
+@function()
+def class_loss_backward(
+    grad: ArrayLike,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None,
+    total: ArrayLike,
+    ignore_index: int,
+    label_smoothing: float,
+    is_log: bool,
+) -> Any:
+    """The gradient by the input."""
+    classes = input.shape[0] if input.ndim == 1 else input.shape[1]
+    acc = SUMS[input.dtype]
+    # Rows are written as they lie where classes come last.
+    rest = input.shape[2:]
+    m = size_of(target.shape)
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        constants = (is_log, acc, width_of(classes))
+        views = (_line, _classes_last, _line, itself, itself, _classes_last)
+        numbers = (ignore_index, label_smoothing)
+        launch = Launch(cross_entropy_backward_rows, views, (), (m, 1, 1), constants)
+        operands = (grad, input, target, weight, total)
+        if size_of(rest) == 1:
+            return [Step(launch, (*operands, made[0]), numbers) if m else None]
+        between = temporary((m, classes), input.dtype)
+        views = (*views[:-1], itself)
+        launch = Launch(cross_entropy_backward_rows, views, (), (m, 1, 1), constants)
+        outer, inner = input.shape[0], size_of(rest)
+        turn = Launch(
+            each_element,
+            (
+                lambda a: a.reshape(outer, inner, classes).swapaxes(1, 2),
+                None,
+                None,
+                lambda a: a.reshape(outer, classes, inner),
+                None,
+            ),
+            (),
+            (-(-inner // width_of(inner)), classes, outer),
+            (_as_it_is, acc, width_of(inner)),
+        )
+        moved = Step(turn, (between, None, None, made[0], None))
+        return [Step(launch, (*operands, between), numbers), moved]
+
+    return Call((result(input.shape, input.dtype),), steps)
+
+
+@xetile.function
+def _as_it_is(v: Vector) -> Vector:
+    return v
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    out: Any = None,
+) -> Any:
+    """``-log(softmax(input)[target])``, averaged over rows.
+
+    With smoothing s the target is ``(1 - s)`` in its class and ``s / classes`` in all.
+    A mean is divided by the sum of the weights of the targets that count.
+
+    Args:
+        input: (n, classes, ...) or (classes,), scores; f16, bf16, f32 or f64.
+        target: (n, ...) or a number, i64: the class of each row.
+        weight: (classes,) or None, without a derivative.
+        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        ignore_index: the class of rows that do not count.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        label_smoothing: s, from 0 to 1.
+        out: where the loss goes.
+
+    Returns:
+        ``out``, or a new array of the library and dtype of ``input``: no dimensions,
+        or the shape of ``target`` for ``"none"``.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+    """
+    options = (ignore_index, reduction, float(label_smoothing))
+    return _with_out(class_loss(input, target, weight, *options, False)[0], out)
+
+
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+    *,
+    out: Any = None,
+) -> Any:
+    """``-input[target]`` of logarithms of probabilities; see `cross_entropy`."""
+    found = class_loss(input, target, weight, ignore_index, reduction, 0.0, True)[0]
+    return _with_out(found, out)
+
+
+def _with_out(found: Any, out: Any) -> Any:
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+@xetile.function
+def _squared(a: Vector, b: Vector) -> Vector:
+    return (a - b) * (a - b)
+
+
+@xetile.function
+def _twice(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    d = 2.0 * grad * (a - b)
+    return d, -d
+
+
+@function(results=2)
+def squares_backward(grad: ArrayLike, input: ArrayLike, target: ArrayLike) -> Any:
+    """The gradients of squared differences."""
+    constants = (_twice, sums_of(input.dtype))
+    found = (result(input.shape, input.dtype), result(target.shape, target.dtype))
+    operands = (grad, input, target)
+    return Call(
+        found, lambda made: [elements(each_element, (*operands, *made), constants)]
+    )
+
+
+def _squares_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    x, target = context.saved
+    by_x, by_target = squares_backward(grad.contiguous(), x, target)
+    return {"input": by_x, "target": by_target}
+
+
+@function(backward=_squares_backward, saves=["input", "target"])
+def squares(input: ArrayLike, target: ArrayLike) -> Any:
+    """``(input - target) ** 2``, element by element."""
+    same_shapes("mse_loss", input, target)
+    dtype = floats("mse_loss", input, target)
+    constants = (_squared, sums_of(dtype))
+    operands = (input, target, None)
+    return Call(
+        (result(input.shape, dtype),),
+        lambda made: [elements(each_element, (*operands, *made, None), constants)],
+    )
+
+
+def mse_loss(
+    input: Any,
+    target: Any,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    *,
+    out: Any = None,
+) -> Any:
+    """``(input - target) ** 2``, averaged over all elements.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64.
+        target: shape and dtype of ``input``.
+        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        out: where the loss goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+    """
+    if reduction not in REDUCTIONS:
+        raise LaunchError(
+            f"`mse_loss` knows no reduction {reduction!r}",
+            code="X0829",
+            help='`reduction` is "none", "mean" or "sum"',
+        )
+    found = squares(input, target)
+    if reduction == "none":
+        return _with_out(found, out)
+    return mean(found, out=out) if reduction == "mean" else sum(found, out=out)
