@@ -31,14 +31,11 @@ def test_the_site_is_made(tmp_path: Path) -> None:
     copy = tmp_path / "project"
     left_out = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__")
     shutil.copytree(ROOT, copy, ignore=left_out)
-    for command in (
-        ("docs/site/gather.py",),
-        *[("-m", "sphinx", *"-q -E -W --keep-going -c docs/site".split())],
-    ):
-        ends = ("build/docs", "build/site") if command[0] == "-m" else ()
-        done = subprocess.run(
-            [sys.executable, *command, *ends], cwd=copy, capture_output=True, text=True
-        )
+    options = ["-q", "-E", "-W", "--keep-going", "-c", "docs/site"]
+    sphinx = ["-m", "sphinx", *options, "build/docs", "build/site"]
+    for words in (["docs/site/gather.py"], sphinx):
+        command = [sys.executable, *words]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
     site = copy / "build" / "site"
     assert (site / "search.html").exists()
@@ -59,7 +56,8 @@ def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     script = tmp_path / "t.py"
     script.write_text("x = 1\n# %%\nprint(x)\n# %%\n\nassert x == 2\n")
     spec = importlib.util.spec_from_file_location("gather", SITE / "gather.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     gather = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(gather)
     with pytest.raises(SystemExit, match=r"t.py: cell 2, line 6: AssertionError"):
