@@ -138,6 +138,9 @@ class Config:
     prefetch = Setting[int | None]("XETL_PREFETCH", _steps, None)
     """How many steps ahead loops around products ask for their tiles on a GPU, where
     the kernel does not do it itself; 0: not at all; None: a model of costs says."""
+    strict = Setting("XETL_STRICT", _switch, default=False)
+    """Whether a kernel for GPUs checks each block message before it is sent: what
+    hardware refuses is an error, also where messages are emulated."""
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
     """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
 
@@ -157,6 +160,11 @@ class Config:
     def __init__(self) -> None:
         self.assigned: dict[str, Any] = {}
         self.compiling_forbidden = False
+
+    @property
+    def of_code(self) -> tuple[object, ...]:
+        """The settings that code depends on: part of the keys of all caches."""
+        return self.prefetch, self.override, self.strict
 
 
 config = Config()

@@ -6,7 +6,7 @@ import ast
 import linecache
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -31,6 +31,9 @@ LARGEST = {"cpu": (17, 33, EXTENTS[-1]), "xegpu": (17, 17, 33)}
 STATEMENTS = (1, 2, 3, 4, 6)
 FIRST_SMALL = 1000
 """From this seed on some have f8e5m2 for bf16; those of tests/same_code stay."""
+
+BLOCK_BYTES = 64
+"""What block messages of GPUs want of a row and an address."""
 
 _files = count()
 
@@ -64,9 +67,19 @@ class Array:
 
 
 def laid_out(array: Any, layout: str) -> Any:
-    """The same elements in an array of other strides; ``equal``: rows all the same."""
+    """The same elements in an array of other strides.
+
+    ``equal``: rows all the same; ``aligned``: as GPUs take it by block messages.
+    """
     if layout == "rows":
         return np.ascontiguousarray(array)
+    if layout == "aligned":
+        memory = np.zeros(array.nbytes + BLOCK_BYTES, np.uint8)
+        start = -memory.ctypes.data % BLOCK_BYTES
+        found = memory[start : start + array.nbytes].view(array.dtype)
+        found = found.reshape(array.shape)
+        found[...] = array
+        return found
     if layout == "columns":
         return np.asfortranarray(array)
     if layout == "backwards":
@@ -163,6 +176,15 @@ def arrays(
     return found
 
 
+def aligned(array: Array) -> Array:
+    """The array with rows of whole blocks, unless its layout is of some other kind."""
+    if array.layout != "rows" or len(array.shape) < 2:
+        return array
+    *others, last = array.shape
+    shape = (*others, -(-last // BLOCK_BYTES) * BLOCK_BYTES)
+    return replace(array, shape=shape, layout="aligned")
+
+
 def of_seed(seed: int, backend: str = "cpu", target: str | None = None) -> Case:
     """The case of a seed: always the same one, whatever ran before."""
     rng = random.Random(seed)
@@ -178,6 +200,8 @@ def of_seed(seed: int, backend: str = "cpu", target: str | None = None) -> Case:
     make.kind, make.turned = rng.choice(atomics), rng.random() < 0.3
     source = make.generate(rng.choice(STATEMENTS))
     found = arrays(rng, dtypes, mode)
+    if seed >= FIRST_SMALL and seed % 3 == 0:
+        found = {name: aligned(array) for name, array in found.items()}
     if same:
         found["Y"] = found["X"]
     numbers = tuple(rng.sample(range(4), 2))

@@ -63,12 +63,14 @@ def test_everything_is_written_that_should_be() -> None:
     arrays = [array for each in cases for array in each.arrays.values()]
     assert {array.dtype for array in arrays} > {"f16", "bf16", "i8", "u8", "u32", "i64"}
     assert {(0, 1), (1, 1), (1, 0)} < {array.shape for array in arrays}
-    layouts = {"rows", "columns", "sliced", "backwards", "equal"}
+    layouts = {"rows", "columns", "sliced", "backwards", "equal", "aligned"}
     assert {array.layout for array in arrays} == layouts
     assert {each.mode for each in cases} == {"one", "programs", "subgroups"}
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sliced", "backwards"])
+@pytest.mark.parametrize(
+    "layout", ["rows", "columns", "sliced", "backwards", "aligned"]
+)
 def test_layouts_hold_the_same_elements(layout: str) -> None:
     array = Array("i16", (3, 5), "rows", fill=1)
     found = replace(array, layout=layout).build()

@@ -151,7 +151,7 @@ class Executables:
         # Equal objects may differ in what the kernel reads of them.
         objects = tuple(map(id, filter(is_opaque, wanted.signature.constants.values())))
         stepped = backend.stops_at_breakpoints and is_debugged()
-        settings = config.prefetch, config.override, stepped
+        settings = *config.of_code, stepped
         key = (backend.name, target, settings, wanted.key, objects)
         found = self._by_key.get(key)
         if found is not None and found.holds():

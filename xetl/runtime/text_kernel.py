@@ -329,8 +329,7 @@ class TextKernel:
     def _load(
         self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
     ) -> Loaded:
-        settings = config.prefetch, config.override
-        key = (backend.name, target, settings, given.signature, subgroups)
+        key = (backend.name, target, config.of_code, given.signature, subgroups)
         with self._lock.held():
             found = self._loaded.get(key)
             if found is None:

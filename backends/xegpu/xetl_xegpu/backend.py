@@ -55,7 +55,8 @@ class XegpuBackend(BackendBase):
 
     def cache_key(self, target: str) -> str:
         """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""
-        return f"{target} llvm={installed('llvmlite')} prefetch={config.prefetch}"
+        settings = f"prefetch={config.prefetch} strict={config.strict}"
+        return f"{target} llvm={installed('llvmlite')} {settings}"
 
     def slm_limit(self, target: str) -> int:
         """Bytes of shared memory that a workgroup may have."""

@@ -1,0 +1,84 @@
+"""`XETL_STRICT`: a block message that hardware refuses is an error, also emulated."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.backends.xegpu import device
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.settings import config
+from xetl_xegpu.launch import facts
+
+pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
+
+
+@xetile.kernel(grid=1)
+def copied(X, Y):
+    tile = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 16)))
+    xetile.store_tile(tile, xetile.init_tile(Y, [0, 0], (8, 16)))
+
+
+@xetile.kernel(grid=1)
+def odd(X, Y):
+    tile = xetile.load_tile(xetile.init_tile(X, [0, 1], (8, 16)))
+    xetile.store_tile(tile, xetile.init_tile(Y, [0, 0], (8, 16)))
+
+
+def matrix(columns: int, *, off: int = 0) -> np.ndarray:
+    """Eight rows of f16, ``off`` bytes behind a multiple of 64."""
+    memory = np.ones(8 * columns + 64, np.float16)
+    start = (-memory.ctypes.data % 64 + off) // 2
+    return memory[start : start + 8 * columns].reshape(8, columns)
+
+
+WRONG = {
+    "address": lambda: matrix(64, off=2),
+    "pitch": lambda: matrix(68),
+    "narrow": lambda: matrix(24),
+    "width": lambda: matrix(128)[:, :41],
+}
+
+
+@pytest.fixture(autouse=True)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    device.require()
+    monkeypatch.setitem(config.assigned, "strict", True)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_hardware_refuses_is_an_error(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the launch had not looked: the emulated message would run."""
+    monkeypatch.setattr(facts, "why_no_blocks", lambda *_: None)
+    y = matrix(64)
+    y[:] = 0
+    with pytest.raises(LaunchError, match="no GPU takes this block message") as error:
+        copied(WRONG[name](), y, backend="xegpu")
+    place = r"base \d+, width \d+ and pitch \d+ bytes, 8 rows, at column 0 and row 0"
+    assert re.search(place, str(error.value))
+    assert error.value.line == copied.fn.__code__.co_firstlineno + 2
+    assert not y.any()
+    monkeypatch.setitem(config.assigned, "strict", False)
+    copied(WRONG[name](), y, backend="xegpu")
+    assert y[:, :16].all()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_launch_sends_no_such_message(name: str) -> None:
+    y = matrix(64)
+    for kernel in (copied, odd):
+        y[:] = 0
+        kernel(WRONG[name](), y, backend="xegpu")
+        assert y[:, :16].all()
+
+
+def test_the_checks_are_before_the_messages() -> None:
+    x, y = matrix(64), matrix(64)
+    text = copied.ir("check-blocks", x, y, target="pvc", backend="xegpu")
+    before = re.findall(r"simt\.(assert|block_\w+)", text.partition("_unaligned")[0])
+    assert before == ["assert", "block_load", "assert", "block_store"]
