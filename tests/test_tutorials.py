@@ -23,6 +23,9 @@ EXPECTED = {
     "10_split_k_and_atomics.py": "stream-K: 1, 2, 3 and 7 programs, all equal",
     "11_convolution.py": "stride 2: equal to NumPy's",
     "12_gather_and_sort.py": "sort and top-k of 1000 rows: equal to NumPy's",
+    "13_random_and_dropout.py": "backward keeps what forward kept, and no mask",
+    "14_under_the_hood_cpu.py": "bf16 and f32: equal to NumPy's",
+    "15_under_the_hood_gpu.py": "shared memory: equal to NumPy's; 4096 bytes of SLM",
     "21_tuning_and_rooflines.py": "GB/s (measured)",
 }
 

@@ -173,9 +173,9 @@ assert error < 1e-2
 
 # %% [markdown]
 # ## Measure
-# One tile of C, so that without parts one core computes all of it.  A part for each core
-# is enough; more parts only add more often.  With few cores the gain is small: B is
-# packed first, by all cores, in any case.  Split-K was made for GPUs, where one tile
+# One tile of C, so that without parts one core computes all of it.  A part for each
+# core is enough; more parts only add more often.  With few cores the gain is small: B
+# is packed first, by all cores, in any case.  Split-K was made for GPUs, where one tile
 # would leave hundreds of cores idle.
 
 

@@ -182,7 +182,7 @@ def test_stats() -> None:
     assert 100 < found.code_bytes < 1_000_000
     assert found.slm_bytes == 0
     assert (found.spill_bytes, found.grf, found.tile_config) == (None, None, None)
-    assert f"code_bytes  {found.code_bytes}" in str(found)
+    assert f"code_bytes   {found.code_bytes}" in str(found)
 
 
 def test_stats_count_shared_memory() -> None:

@@ -149,7 +149,7 @@ class Stats:
             value = getattr(self, name)
             if value is not None:
                 shown = f"{value:.1f}" if isinstance(value, float) else str(value)
-                lines.append(f"  {name:12}{shown}")
+                lines.append(f"  {name:13}{shown}")
         return "\n".join(lines)
 
 
