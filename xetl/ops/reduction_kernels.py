@@ -1,0 +1,147 @@
+"""The kernels behind sums, extremes and running sums: one or some rows to a program."""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.ops.product import matrix
+from xetl.xetile import Array, constexpr
+
+
+@xetile.kernel
+def reduce_rows(
+    x: Array,
+    out: Array,
+    factor: float,
+    KIND: constexpr,
+    FIRST: constexpr,
+    PIECES: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = factor * KIND(x)`` of each row, or of each part of it.
+
+    Args:
+        x: (..., m, n).
+        out: (..., m, parts).
+        factor: what a sum is multiplied by.
+        KIND: ``add``, ``max`` or ``min``.
+        FIRST: what changes nothing.
+        PIECES: of a part; 0: one part goes to the end.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a piece.
+    """
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    part = xetile.program_id(2)
+    source = matrix(x, number)
+    first, end = 0, source.shape[1]
+    if PIECES:
+        first = part * (PIECES * WIDTH)
+        end = min(end, first + PIECES * WIDTH)
+    acc = xetile.full((1, WIDTH), FIRST, ACC)
+    for column in range(first, end, WIDTH):
+        tile = xetile.init_tile(source, [row, column], (1, WIDTH))
+        v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+        if KIND == "add":
+            acc = acc + v
+        elif KIND == "max":
+            acc = xetile.maximum(acc, v)
+        else:
+            acc = xetile.minimum(acc, v)
+    found = xetile.tile_reduce(KIND, acc, [1])
+    if KIND == "add" and ACC.is_float:
+        found = found * factor
+    to = xetile.init_tile(matrix(out, number), [row, part], (1, 1))
+    xetile.store_tile(found.to(out.dtype), to)
+
+
+@xetile.kernel
+def reduce_short_rows(
+    x: Array,
+    out: Array,
+    factor: float,
+    KIND: constexpr,
+    FIRST: constexpr,
+    ROWS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same of rows that a tile holds; ROWS of them to a program."""
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    tile = xetile.init_tile(matrix(x, number), [row, 0], (ROWS, WIDTH))
+    v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+    found = xetile.tile_reduce(KIND, v, [1])
+    if KIND == "add" and ACC.is_float:
+        found = found * factor
+    to = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, 1))
+    xetile.store_tile(found.to(out.dtype), to)
+
+
+@xetile.kernel
+def reduce_columns(
+    x: Array,
+    out: Array,
+    factor: float,
+    KIND: constexpr,
+    FIRST: constexpr,
+    ROWS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same of each column: x is (..., n, m), out (..., 1, m)."""
+    column, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source = matrix(x, number)
+    acc = xetile.full((1, WIDTH), FIRST, ACC)
+    for row in range(0, source.shape[0], ROWS):
+        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
+        v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+        part = xetile.tile_reduce(KIND, v, [0])
+        if KIND == "add":
+            acc = acc + part
+        elif KIND == "max":
+            acc = xetile.maximum(acc, part)
+        else:
+            acc = xetile.minimum(acc, part)
+    if KIND == "add" and ACC.is_float:
+        acc = acc * factor
+    to = xetile.init_tile(matrix(out, number), [0, column], (1, WIDTH))
+    xetile.store_tile(acc.to(out.dtype), to)
+
+
+@xetile.kernel
+def find_rows(
+    x: Array,
+    values: Array | None,
+    out: Array,
+    LARGEST: constexpr,
+    PADDING: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The first place of the largest (least) number of each row; NaN counts as that."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    source = matrix(x, number)
+    tile = xetile.init_tile(source, [row, 0], (1, WIDTH))
+    v = xetile.load_tile(tile, padding=PADDING).to(ACC)
+    best = v.max(1, keepdims=True) if LARGEST else v.min(1, keepdims=True)
+    is_best = v == best
+    if ACC.is_float:
+        is_best = is_best | xetile.isnan(v)
+    places = xetile.where(is_best, xetile.arange(WIDTH)[None, :], WIDTH)
+    place = places.min(1, keepdims=True)
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, 1))
+    xetile.store_tile(place.to(out.dtype), to)
+    if values is not None:
+        to = xetile.init_tile(matrix(values, number), [row, 0], (1, 1))
+        xetile.store_tile(best.to(values.dtype), to)
+
+
+@xetile.kernel
+def cumsum_rows(
+    x: Array, out: Array, REVERSE: constexpr, ACC: constexpr, WIDTH: constexpr
+) -> None:
+    """``out[i] = x[0] + ... + x[i]`` in each row, or ``x[i] + ... + x[n - 1]``."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
+    v = xetile.cumsum(xetile.load_tile(tile).to(ACC), 1, reverse=REVERSE)
+    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
+    xetile.store_tile(v.to(out.dtype), to)
