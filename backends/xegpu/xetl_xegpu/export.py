@@ -6,11 +6,14 @@ fit them, and one that takes any (docs/design/0005-xegpu.md, "Which of two kerne
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xetl import __version__
 from xetl.devices import find_device
 from xetl.errors import LaunchError
 from xetl.export import Export
@@ -18,10 +21,11 @@ from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signatu
 from xetl_xegpu import limits
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.launch.facts import ArgumentFacts, CodeFacts, KernelFacts, facts_of
+from xetl_xegpu.offline import ocloc
 from xetl_xegpu.pipeline import build
 
 _LARGE_GRF = 256
-_SUFFIX = ".spv"
+_SUFFIX, _BINARY = ".spv", ".bin"
 _READ_ONLY = "i64 address of 64 bytes"
 
 _ASSUMPTIONS = (
@@ -67,8 +71,59 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
         "device_needs": sorted(facts.needs),
     }
     others = dict(zip(endings[1:], codes[1:]))
+    if target in ocloc.DEVICES and ocloc.find_ocloc() is not None:
+        for ending, code in zip(endings, codes):
+            is_large = facts.grf >= _LARGE_GRF
+            made = ocloc.compile_spirv(code, target, large_registers=is_large)
+            others[ending.replace(_SUFFIX, _BINARY)] = made.binary
     stored = artifact.meta.get("stored", ())
-    return Export(codes[0], _SUFFIX, "", described, _ASSUMPTIONS, others, stored=stored)
+    header = _header(name, target, described)
+    return Export(
+        codes[0], _SUFFIX, header, described, _ASSUMPTIONS, others, stored=stored
+    )
+
+
+def _header(name: str, target: str, facts: dict[str, Any]) -> str:
+    """What a host program in C must know, as constants."""
+    prefix = name.upper()
+    lines = [
+        f"/* {name}: a kernel compiled by xetl {__version__} for {target}.",
+        " *",
+        " * The JSON beside says what it relies on. The global range is the grid times",
+        " * the work group. Arguments are set one by one, by clSetKernelArg or",
+        " * zeKernelSetArgumentValue, in the order of the enumeration. */",
+        f"#ifndef XETL_{prefix}_H",
+        f"#define XETL_{prefix}_H",
+        f"#define {prefix}_SLM_BYTES {facts['slm_bytes']}",
+        *[
+            f"#define {prefix}_{driver.upper()}_OPTIONS {json.dumps(options)}"
+            for driver, options in facts["build_options"].items()
+        ],
+    ]
+    for each in facts["kernels"]:
+        ending: str = each["file_ends_in"]
+        part = prefix if ending == _SUFFIX else f"{prefix}_ANY"
+        group = ", ".join(map(str, each["work_group"]))
+        lines += [
+            f"/* {name}{ending}: {_taken(each)} */",
+            f"#define {part}_FUNCTION {json.dumps(each['function'])}",
+            f"#define {part}_WORK_GROUP {{{group}}}",
+        ]
+    words = [f"    {prefix}_{_constant(each)}, /* {each} */" for each in facts["words"]]
+    lines += [f"enum {name}_argument {{", *words, f"    {prefix}_ARGUMENTS", "};"]
+    return "\n".join([*lines, f"#endif /* XETL_{prefix}_H */", ""])
+
+
+def _taken(kernel: dict[str, Any]) -> str:
+    if not kernel["moves_by_blocks"]:
+        return "takes any arrays"
+    return f"{', '.join(kernel['moves_by_blocks'])} must {kernel['which_must']}"
+
+
+def _constant(word: str) -> str:
+    """A name for a word: ``i64 size 0 of A`` is ``SIZE_0_OF_A``."""
+    _, _, said = word.partition(" ")
+    return re.sub(r"\W", "_", said, flags=re.ASCII)
 
 
 def _kernel(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 from tests.backends.xegpu import device
 from xetl.tools.cli import command
 from xetl_xegpu.launch import devices
+from xetl_xegpu.offline.ocloc import find_ocloc
 
 FILE = str(Path(__file__).parents[2] / "tools" / "kernels_for_commands.py")
 GEMM = "f32[M,K] f32[K,N] f32[M,N]"
@@ -45,6 +48,39 @@ def test_programs_for_arrays_that_fit_blocks_and_for_any(
         code = (tmp_path / f"k{each['file_ends_in']}").read_bytes()
         assert code.startswith(MAGIC)
         assert each["function"].encode() in code
+
+
+def test_the_header_says_the_same_to_c(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("cc is not installed")
+    signature = "f32[R,16] f64 i64 i1 f32[R,16]"
+    assert compiled(tmp_path, "scale", signature, "bmg").exit_code == 0
+    facts = facts_in(tmp_path)
+    (tmp_path / "main.c").write_text("""
+        #include "k.h"
+        #include <stdio.h>
+        int main(void) {
+            int group[] = SCALE_WORK_GROUP, any[] = SCALE_ANY_WORK_GROUP;
+            printf("%s %d %d %d %d", SCALE_ANY_FUNCTION, group[0], any[0],
+                   (int)SCALE_double, (int)SCALE_ARGUMENTS);
+            return 0;
+        }
+    """)
+    words = [compiler, "-Wall", "-Werror", "main.c", "-o", "program"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    said = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True)
+    first, any_ = facts["kernels"]
+    place, count = facts["words"].index("f64 double"), len(facts["words"])
+    groups = f"{first['work_group'][0]} {any_['work_group'][0]}"
+    assert said.stdout == f"{any_['function']} {groups} {place} {count}"
+
+
+def test_a_binary_where_the_offline_compiler_is(tmp_path: Path) -> None:
+    assert compiled(tmp_path, "gemm", GEMM, "pvc").exit_code == 0
+    made = sorted(path.name for path in tmp_path.glob("*.bin"))
+    wanted = [] if find_ocloc() is None else ["k.any.bin", "k.bin"]
+    assert made == wanted
 
 
 def test_it_runs_as_the_json_says(tmp_path: Path) -> None:

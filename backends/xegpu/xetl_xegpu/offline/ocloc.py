@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -145,11 +145,13 @@ class Compiled:
         kernels: what the compiler says of each, by name.
         assembly: text of each, by name.
         log: what the compiler printed.
+        binary: what a driver loads; it has code for that GPU alone.
     """
 
     kernels: Mapping[str, KernelFacts]
     assembly: Mapping[str, str]
     log: str
+    binary: bytes = b""
 
 
 def compile_spirv(
@@ -176,7 +178,8 @@ def compile_spirv(
         shown = run([*command, "-dump", "parts"], folder)
         if not (folder / "parts" / ".ze_info").exists():
             raise refused(target, shown.stdout)
-        return _read(folder / "parts", done.stdout)
+        found = _read(folder / "parts", done.stdout)
+        return replace(found, binary=(folder / "kernel.bin").read_bytes())
 
 
 def refused(target: str, log: str) -> LaunchError:
