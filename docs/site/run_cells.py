@@ -24,6 +24,11 @@ def main() -> int:
         try:
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * start + text, SCRIPT, "exec"), scope)
+        except SystemExit as error:
+            if error.code:
+                raise
+            printed += [output.getvalue(), *[""] * (len(given) - number - 1)]
+            break  # the tutorial needs what is not here, and has said so
         except BaseException as error:
             frames = traceback.extract_tb(error.__traceback__)
             line = next((f.lineno for f in frames if f.filename == SCRIPT), start)
