@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -131,6 +132,21 @@ def test_a_program_without_python(
     assert built.returncode == 0, built.stderr
     ran = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True)
     assert ran.stdout == "0\n"
+
+
+def test_the_program_of_the_page(xetl: Any, tmp_path: Path) -> None:
+    """docs/tools.md has a program and the commands that build it."""
+    compiler("cc")
+    page = (HERE.parents[1] / "docs" / "tools.md").read_text()
+    (program,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "main.c").write_text(program)
+    signature = "f32[M,K] f32[K,N] f32[M,N]"
+    assert f'gemm.py:gemm "{signature}" --target avx2 -o gemm.o\n' in page
+    compiled(xetl, tmp_path, f"{FILE}:gemm", signature, "--target", "avx2")
+    (line,) = re.findall(r"^cc -O2 .*$", page, re.MULTILINE)
+    subprocess.run(f"{line} -o program", shell=True, cwd=tmp_path, check=True)
+    said = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (0, "200\n")
 
 
 def test_a_shared_library_by_pkg_config_and_cmake(xetl: Any, tmp_path: Path) -> None:

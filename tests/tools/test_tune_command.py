@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,14 @@ def test_values_are_timed_here(xetl: Any, tmp_path: Path) -> None:
     times = [float(row.split()[2]) for row in rows]
     assert times == sorted(times)
     assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_json(xetl: Any, tmp_path: Path) -> None:
+    words = (*SIZES, "--try", "BM=16,32", "--json")
+    done = xetl("tune", f"{FILE}:gemm", GEMM, *words, XETL_TUNED_DIR=str(tmp_path))
+    found = json.loads(done.stdout)
+    assert sorted(each["config"]["BM"] for each in found) == [16, 32]
+    assert found[0]["ms"] <= found[1]["ms"]
 
 
 def test_a_kernel_with_configs_of_its_own(xetl: Any, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def tune(
     sizes: Mapping[str, int],
     grid: Any,
     budget: float,
-) -> list[str]:
+) -> list[Trial]:
     """Time the configs of a kernel on arrays of random numbers.
 
     Args:
@@ -34,7 +34,7 @@ def tune(
         budget: seconds, where ``spaces`` are given.
 
     Returns:
-        The lines of a table, the fastest first.
+        The trials, the fastest first.
 
     Raises:
         UsageError: something is missing on the command line.
@@ -53,7 +53,7 @@ def tune(
     known = {*computed, *found.constants}
     arrays = random_arguments(found, sizes, known)
     kernel.bind(grid=grid, backend=found.backend, **arrays, **found.constants)
-    return list(_table(kernel.trials))
+    return sorted(kernel.trials, key=lambda each: each.milliseconds or float("inf"))
 
 
 def random_arguments(
@@ -119,8 +119,8 @@ def read_sizes(words: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _table(trials: Sequence[Trial]) -> Iterator[str]:
-    ranked = sorted(trials, key=lambda each: each.milliseconds or float("inf"))
+def table(ranked: Sequence[Trial]) -> Iterator[str]:
+    """The lines of a table of trials."""
     said = [str(trial.config) for trial in ranked]
     width = max(map(len, said))
     yield f"{'':{width}}  {'ms':>10}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 from xetl.backend import find_backend
 from xetl.runtime.report import Stats
 from xetl.runtime.select_backend import DEFAULT_BACKEND
-from xetl.tools.host_tuning import read_sizes, tune
+from xetl.tools.host_tuning import read_sizes, table, tune
 from xetl.tools.kernel_files import constants, find_kernel
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 
@@ -66,6 +67,7 @@ def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
 )
 @click.option("--grid", help="Of the launch, in Python; by default the declared one.")
 @click.option("--budget", type=float, default=20.0, help="Seconds for all trials.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def command(
     place: str,
     words: tuple[str, ...],
@@ -76,6 +78,7 @@ def command(
     sizes: tuple[str, ...],
     grid: str | None,
     budget: float,
+    as_json: bool,
 ) -> None:
     r"""Try a kernel with several values of its constants, and rank them.
 
@@ -103,8 +106,12 @@ def command(
     if not offline:
         spaces = dict(_space(each, names) for each in choices)
         launched = None if grid is None else constants([f"grid={grid}"], names)["grid"]
-        for line in tune(found, spaces, read_sizes(sizes), launched, budget):
-            click.echo(line)
+        trials = tune(found, spaces, read_sizes(sizes), launched, budget)
+        facts = [
+            {"config": t.config.kwargs, "ms": t.milliseconds, "problem": t.problem}
+            for t in trials
+        ]
+        _show(facts, table(trials), as_json)
         return
     if not choices:
         raise click.UsageError("`--offline` compiles the values of `--try`: give some")
@@ -115,7 +122,21 @@ def command(
             "`--target pvc` or `bmg`, and see `xetl doctor`"
         )
     tried.sort(key=lambda each: _rank(each[1]))
-    for line in _table(tried):
+    facts = [
+        {"config": values, **{name: getattr(stats, name) for name in _COLUMNS}}
+        for values, stats in tried
+    ]
+    _show(facts, _table(tried), as_json)
+
+
+def _show(
+    facts: Sequence[Mapping[str, Any]], lines: Iterable[str], as_json: bool
+) -> None:
+    """Print one or the other, the best first."""
+    if as_json:
+        click.echo(json.dumps(facts, indent=1, default=str))
+        return
+    for line in lines:
         click.echo(line)
 
 
