@@ -29,6 +29,33 @@ def row_sum(X, Sums, WIDTH: constexpr):
 
 
 @xetile.kernel
+def column_sum(X, Sums, ROWS: constexpr, COLUMNS: constexpr):
+    """The sums of some columns, in steps of some rows."""
+    column = xetile.program_id(0) * COLUMNS
+    sums = xetile.zeros((1, COLUMNS), f32)
+    for row in range(0, X.shape[0], ROWS):
+        v = xetile.load_tile(xetile.init_tile(X, [row, column], (ROWS, COLUMNS)))
+        sums += v.sum(0, keepdims=True)
+    xetile.store_tile(sums, xetile.init_tile(Sums, [0, column], (1, COLUMNS)))
+
+
+@xetile.kernel
+def part_sum(X, Parts, ROWS: constexpr, WIDTH: constexpr):
+    """The sum of some rows."""
+    part = xetile.program_id(0)
+    rows = xetile.init_tile(X, [part * ROWS, 0], (ROWS, WIDTH))
+    Parts[part] = xetile.load_tile(rows).sum()
+
+
+@xetile.kernel
+def transpose(X, Y, SIDE: constexpr):
+    """By square tiles."""
+    i, j = xetile.program_id(0) * SIDE, xetile.program_id(1) * SIDE
+    v = xetile.load_tile(xetile.init_tile(X, [i, j], (SIDE, SIDE)))
+    xetile.store_tile(v.T, xetile.init_tile(Y, [j, i], (SIDE, SIDE)))
+
+
+@xetile.kernel
 def cumsum(X, Y, WIDTH: constexpr):
     """Sums up to and with each element."""
     row = xetile.program_id(0)

@@ -72,7 +72,7 @@ def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
             found = op
         elif isinstance(op, memref.AllocaOp) or op.regions or not is_pure(op):
             return None
-    if found is None or not any(isinstance(op, scf.ForOp) for op in found.body.ops):
+    if found is None or not any(isinstance(op, scf.ForOp) for op in found.body.walk()):
         return None
     return found
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IndexType, VectorType, i1
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import scf, vector
@@ -137,6 +137,11 @@ class Nest:
         ``carried``: it goes on with so many of the results, the first ones.
         """
         build = self.after()
+        if not carried:  # what masks need is computed where there is a rest
+            last = scf.YieldOp()
+            is_rest = build.compare("slt", start, end)
+            build.add(scf.IfOp(is_rest, [], Region(Block([last]))))
+            build = Builder.before(last)
         loop = build.for_loop(start, end, step, self.loop.results[:carried])
         places = (self.places[0], Builder.before(loop), Builder.at_end(loop.body.block))
         column = loop.body.block.args[0]
