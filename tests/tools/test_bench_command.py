@@ -43,6 +43,9 @@ def test_a_report(xetl: Any, tmp_path: Path) -> None:
 def test_what_is_missing_is_said(xetl: Any) -> None:
     for words, answer in (
         ((GEMM,), "how large is `M`?"),
+        ((GEMM, *SIZES, "--grid", "lambda m: m.D"), "`lambda m: m.D` fails: Launch"),
+        ((GEMM, *SIZES, "--grid", "lambda m: f"), "`lambda m: f` fails: NameError"),
+        ((GEMM, *SIZES, "--grid", "f("), "cannot be read: SyntaxError"),
         (("f32[M,16] f64 i64 i1 f32[M,16]",), "5 arguments for 3"),
     ):
         done = xetl("bench", f"{FILE}:gemm", *words)

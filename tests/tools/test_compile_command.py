@@ -309,6 +309,18 @@ def test_wrong_command_lines(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("target", "name"), [("pvc", "k.so"), ("avx2", "k.spv")])
+def test_files_of_another_kind(
+    xetl: Any, tmp_path: Path, target: str, name: str
+) -> None:
+    words = ("compile", f"{FILE}:scale", SCALE, "--target", target)
+    result = xetl(*words, "-o", str(tmp_path / name))
+    assert result.exit_code == 2
+    suffix = Path(name).suffix
+    assert f"compiled for `{target}` is no `{suffix}` file: write -o" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_is_not_there(xetl: Any, tmp_path: Path) -> None:
     out = tmp_path / "nowhere" / "k.o"
     result = xetl("compile", f"{FILE}:gemm", GEMM, "-o", str(out))

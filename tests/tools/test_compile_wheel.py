@@ -165,6 +165,8 @@ def test_threads(
         (["--version", "x"], "`x` is no version"),
         (["--also", f"{FILE}:gemm '{GEMM}'"], "the same name"),
         (["--also", "'"], "is not FILE:KERNEL SIGNATURE"),
+        (["--grid", "lambda m: ("], "`lambda m: (` is no Python"),
+        (["--grid", "lambda m: other(m)"], "uses more than its argument, numbers,"),
         (["-o", "/nowhere"], "there is no folder `/nowhere`"),
     ],
 )

@@ -172,6 +172,28 @@ def constants(words: Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_constant(word, known) for word in words)
 
 
+def read_grid(text: str | None, names: Mapping[str, Any]) -> Any:
+    """The grid of ``--grid``: Python, with the names of the kernel's file.
+
+    Raises:
+        BadParameter: it cannot be read, or (when it is called) it fails.
+    """
+    if text is None:
+        return None
+    grid = constants([f"grid={text}"], names)["grid"]
+    if not callable(grid):
+        return grid
+
+    def checked(arguments: Any) -> object:
+        try:
+            return grid(arguments)
+        except Exception as error:
+            why = f"`{text}` fails: {type(error).__name__}: {error}"
+            raise click.BadParameter(why, param_hint="--grid") from None
+
+    return checked
+
+
 def _constant(word: str, known: dict[str, Any]) -> tuple[str, Any]:
     match = _CONSTANT.fullmatch(word)
     if match is None:

@@ -10,7 +10,7 @@ import click
 from xetl.runtime.measure import do_bench
 from xetl.settings import config
 from xetl.tools.host_tuning import random_arguments, read_sizes
-from xetl.tools.kernel_files import constants, find_kernel
+from xetl.tools.kernel_files import find_kernel, read_grid
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 from xetl.tools.performance.report import Report
 
@@ -78,7 +78,7 @@ def command(
         raise click.BadParameter(
             "a kernel of a text has no signature to make arrays of"
         )
-    launched = None if grid is None else constants([f"grid={grid}"], names)["grid"]
+    launched = read_grid(grid, names)
     before = config.assigned
     try:
         config.target = target or config.target

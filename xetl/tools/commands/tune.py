@@ -13,7 +13,7 @@ from xetl.backend import find_backend
 from xetl.runtime.report import Stats
 from xetl.runtime.select_backend import DEFAULT_BACKEND
 from xetl.tools.host_tuning import read_sizes, table, tune
-from xetl.tools.kernel_files import constants, find_kernel
+from xetl.tools.kernel_files import constants, find_kernel, read_grid
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 
 _COLUMNS = (
@@ -105,7 +105,7 @@ def command(
     names = find_kernel(place)[1]
     if not offline:
         spaces = dict(_space(each, names) for each in choices)
-        launched = None if grid is None else constants([f"grid={grid}"], names)["grid"]
+        launched = read_grid(grid, names)
         trials = tune(found, spaces, read_sizes(sizes), launched, budget)
         facts = [
             {"config": t.config.kwargs, "ms": t.milliseconds, "problem": t.problem}

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
+
 from xetl import __version__
 from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
@@ -15,6 +17,8 @@ from xetl.tools.shipping.build_files import build_files
 from xetl.tools.shipping.shared_library import shared_library
 
 _LIBRARY = ".so"
+_OF_CPUS = (".o", _LIBRARY)
+_KNOWN = (*_OF_CPUS, ".spv", ".bin", ".whl", ".h", ".json")
 
 
 def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
@@ -38,6 +42,12 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
     )
     facts = facts_of(found, signature, made, name, machine)
     output = output if output.suffix else output.with_suffix(made.suffix)
+    fitting = _OF_CPUS if made.suffix in _OF_CPUS else (made.suffix,)
+    if output.suffix in _KNOWN and output.suffix not in fitting:
+        what = f"what is compiled for `{machine}` is no `{output.suffix}` file"
+        raise click.BadParameter(
+            f"{what}: write -o {output.with_suffix(made.suffix)}", param_hint="--output"
+        )
     files = {output: made.code}
     libraries: list[str] = facts.get("libraries", [])
     if output.suffix == _LIBRARY and made.suffix == ".o":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from textwrap import dedent
 from typing import Any
 
@@ -23,15 +23,37 @@ def grid_text(kernel: Any) -> str | None:
     written = _written(kernel.fn)
     if not isinstance(written, ast.Lambda):
         return None
-    scope: dict[str, Any] = kernel.fn.__globals__
+    return _alone(written, kernel.fn.__globals__)
+
+
+def checked_grid(text: str, names: Mapping[str, Any]) -> str:
+    """A grid that a user gives, with numbers in place of names of the kernel's file.
+
+    Raises:
+        ValueError: it is no Python, or uses what a wheel does not have.
+    """
+    try:
+        written = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"`{text}` is no Python: {error.msg}") from None
+    if not isinstance(written, ast.Lambda):
+        return ast.unparse(written)
+    found = _alone(written, names)
+    if found is None:
+        known = ", ".join(sorted(_KNOWN))
+        raise ValueError(f"`{text}` uses more than its argument, numbers, {known}")
+    return found
+
+
+def _alone(written: ast.Lambda, scope: Mapping[str, Any]) -> str | None:
+    """The text of a function; None if it uses names that a wheel does not have."""
     own = {each.arg for each in written.args.args}
     for node in ast.walk(written):
         if isinstance(node, ast.Name) and node.id not in own | _KNOWN:
             if type(scope.get(node.id)) not in (int, float):
                 return None
             # The text has no file of its own: numbers take the place of names.
-            replaced = ast.Constant(scope[node.id])
-            written = _Replace(node.id, replaced).visit(written)
+            _Replace(node.id, ast.Constant(scope[node.id])).visit(written)
     return ast.unparse(written)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from xetl.language.signature import ConstParam
 from xetl.runtime.export import export
 from xetl.tools.kernel_options import Asked
 from xetl.tools.shipping.compiled_files import facts_of
-from xetl.tools.shipping.grid_text import grid_text
+from xetl.tools.shipping.grid_text import checked_grid, grid_text
 from xetl.tools.shipping.wheel import wheel, wheel_name
 
 _HOST = "host"
@@ -42,6 +42,11 @@ def wheel_files(
     """
     if not re.fullmatch(r"\d+(\.\w+)*", version, re.ASCII):
         raise click.BadParameter(f"`{version}` is no version", param_hint="--version")
+    if grid is not None:
+        try:
+            grid = checked_grid(grid, _scope(kernels[0]))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--grid") from None
     names = [_name(each) for each in kernels]
     if len(set(names)) < len(names):
         raise click.UsageError("two kernels of a wheel have the same name: rename one")
@@ -53,6 +58,10 @@ def wheel_files(
     if output.suffix != ".whl":
         output = output / wheel_name(package, version)
     return {output: wheel(package, version, facts, files)}
+
+
+def _scope(found: Asked) -> Mapping[str, Any]:
+    return {} if found.is_text else found.kernel.fn.__globals__
 
 
 def _name(found: Asked) -> str:
