@@ -18,7 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "build" / "docs"
-TUTORIALS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
+TUTORIALS = [
+    *sorted((ROOT / "tutorials").glob("[0-9]*.py")),
+    ROOT / "tutorials" / "puzzles.py",
+]
 
 PAGES = {
     "Learn": ["language", "migration", "tools"],

@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import traceback
+from pathlib import Path
 
 SCRIPT = sys.argv[1]
 
@@ -17,6 +18,7 @@ def main() -> int:
     """Exit code 1: a cell failed, which is named with its line."""
     given = json.load(sys.stdin)
     sys.argv = [SCRIPT, "--plot"]
+    sys.path[0] = str(Path(SCRIPT).parent)
     scope = {"__name__": "__main__", "__file__": SCRIPT}
     printed: list[str] = []
     for number, (start, text) in enumerate(given):
