@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +112,19 @@ def test_files_are_written_all_or_none(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.o", "b.h"]
     write_files({first: b"after"})
     assert first.read_text() == "after"
+
+
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tmp_path / "k.o"
+    before.write_text("before")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(click.BadParameter, match="No space left on device; name anot"):
+        write_files({before: b"after"})
+    assert [each.name for each in tmp_path.iterdir()] == ["k.o"]
+    assert before.read_text() == "before"

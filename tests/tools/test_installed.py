@@ -11,6 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+KERNEL = """
+from xetl import xetile
+
+@xetile.kernel
+def k(X, Y):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (4, 16)))
+    xetile.store_tile(v, xetile.init_tile(Y, [0, 0], (4, 16)))
+"""
 NOT_COPIED = (".git", ".venv*", "build", "*.egg-info", "__pycache__", ".*_cache")
 
 
@@ -87,3 +95,17 @@ def test_a_wheel_with_a_library_says_for_which_platform(
     assert tag[:2] == ["py3", "none"]
     assert (tag[2] != "any") is has_library
     assert tag[2].startswith("linux") or not has_library
+
+
+@pytest.mark.slow
+def test_what_pages_and_wheels_are_made_of_is_there(installed: Path) -> None:
+    assert (installed / "xetl" / "tools" / "page" / "page.html").exists()
+    file, out = installed / "k.py", installed / "out"
+    file.write_text(KERNEL)
+    out.mkdir()
+    signature = "f32[M,N] f32[M,N]"
+    page = out / "k.html"
+    xetl(installed, "explain", f"{file}:k", signature, "--html", str(page))
+    assert page.read_text().startswith("<!doctype html>")
+    words = ("--target", "avx2", "--wheel", "-o", str(out))
+    assert ".whl" in xetl(installed, "compile", f"{file}:k", signature, *words)
