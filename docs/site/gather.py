@@ -26,7 +26,7 @@ TUTORIALS = [
 PAGES = {
     "Learn": ["language", "migration", "tools"],
     "Facts": ["performance", "reliability", "gpu", "xetile"],
-    "Inside": ["folders", "architecture", "contributing", "changes"],
+    "Inside": ["folders", "architecture", "backend_xegpu", "contributing", "changes"],
 }
 """Pages that are files of the repository, by the heading of the list they are in."""
 
@@ -47,7 +47,7 @@ FROM = {
     "folders.md": "docs/index.md",
     "contributing.md": "CONTRIBUTING.md",
     "changes.md": "CHANGELOG.md",
-    "gpu.md": "backends/xegpu/README.md",
+    "backend_xegpu.md": "backends/xegpu/README.md",
 }
 """Pages of the site that have another name in the repository."""
 
