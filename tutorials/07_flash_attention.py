@@ -16,9 +16,9 @@ Needs 02 and 03.  Runs on any CPU in a few seconds.  `--plot` as well draws
 #
 #               K.T   block 0     block 1     block 2
 #                   +-----------+-----------+-----------+
-#     Q  16 rows -> | scores    | scores    | scores    |   one block at a time
+#     Q  64 rows -> | scores    | scores    | scores    |   one block at a time
 #                   +-----------+-----------+-----------+
-#     m                 3.1         3.1         4.0         largest so far
+#     m of a row        3.1         3.1         4.0         largest so far
 #     factor                        1.0         exp(3.1 - 4.0)
 #     s, acc  =  (s, acc) * factor  +  what this block adds
 #
