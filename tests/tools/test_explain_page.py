@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from tests.tools.kernels_for_commands import gemm, scale
 from xetl import xetile
+from xetl.errors import LaunchError
 from xetl.tools.page import explained
 from xetl.tools.performance.peak import Peak
 from xetl.xetile import constexpr, f32
@@ -115,6 +117,17 @@ def test_notebooks_show_the_page_in_a_frame() -> None:
     shown = scale.explain(SCALE, target="avx2")._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert shown.count("<") == 2
+
+
+def test_explanations_travel_without_their_page(tmp_path: Path) -> None:
+    said = scale.explain(SCALE, target="avx2")
+    other = pickle.loads(pickle.dumps(said))
+    assert other == said
+    assert str(other) == str(said)
+    assert other._repr_html_().startswith("<pre>scale, compiled by")
+    with pytest.raises(LaunchError, match="there is no page about `scale`"):
+        other.html(tmp_path / "x.html")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_command(xetl: Any, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from xetl.backend import Artifact, find_backend
+from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.signature import Signature
+from xetl.runtime.call_site import at_caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,31 @@ class Explanation:
 
         Returns:
             The text of the page.
+
+        Raises:
+            LaunchError: the kernel is one of a text, or was not seen by this process.
         """
-        text = "" if self.draw is None else self.draw(self, roofline)
+        if self.draw is None:
+            error = LaunchError(
+                f"there is no page about `{self.kernel}`: it is a kernel of a text, or"
+                " this explanation came from another process",
+                code="X0812",
+                help="print it, or see json() and `kernel.ir`",
+            )
+            raise at_caller(error) from None
+        text = self.draw(self, roofline)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
+    def __getstate__(self) -> dict[str, object]:
+        """All but what draws, which knows the kernel itself."""
+        return {**self.__dict__, "draw": None}
+
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks: its style and script stay inside."""
+        if self.draw is None:
+            return f"<pre>{escape(str(self))}</pre>"
         text = escape(self.html())
         return f'<iframe srcdoc="{text}" style="{_FRAME}" title="xetl"></iframe>'
 
