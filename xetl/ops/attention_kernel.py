@@ -192,7 +192,8 @@ def log2_of_sums(
     if CAUSAL:
         end = min(end, m + rows.shape[0])
     for n in range(0, end, BN):
-        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, rows.shape[1])))
+        tile = xetile.init_tile(keys, [n, 0], (BN, rows.shape[1]))
+        block = xetile.load_tile(tile).to(ACC)
         power = log2_scores(rows, block, bias, m, n, keys.shape[0], factor, CAUSAL)
         new = xetile.maximum(largest, power.max(1, keepdims=True))
         shift = xetile.where(new == -xetile.inf, 0.0, new)
@@ -255,7 +256,7 @@ def attention_backward(
     added = None if bias is None else matrix(bias, b)
     s, t = queries.shape[0], keys.shape[0]
     for m in range(0, s, BM):
-        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D)))
+        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(ACC)
         norm = log2_of_sums(rows, keys, added, m, factor, CAUSAL, ACC, BN)
         g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
         y = xetile.load_tile(xetile.init_tile(results, [m, 0], (BM, E))).to(ACC)
@@ -265,19 +266,19 @@ def attention_backward(
         zeros = xetile.zeros((BM, D), ACC)
         xetile.store_tile(zeros, xetile.init_tile(to_q, [m, 0], (BM, D)))
     for n in range(0, t, BN):
-        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D)))
-        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E)))
+        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D))).to(ACC)
+        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E))).to(ACC)
         dk, dv = xetile.zeros((BN, D), ACC), xetile.zeros((BN, E), ACC)
         start = n // BM * BM if CAUSAL else 0
         for m in range(start, s, BM):
-            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D)))
-            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E)))
+            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(ACC)
+            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
             norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
             d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
             power = log2_scores(rows, block, added, m, n, t, factor, CAUSAL)
             p = xetile.exp2(power - norm)
-            dv = xetile.tile_mma(p.to(v.dtype).T, g, dv)
-            ds = (p * (xetile.tile_mma(g, value.T) - d) * scale).to(q.dtype)
+            dv = xetile.tile_mma(p.T, g, dv)
+            ds = p * (xetile.tile_mma(g, value.T) - d) * scale
             dk = xetile.tile_mma(ds.T, rows, dk)
             tile = xetile.init_tile(to_q, [m, 0], (BM, D))
             dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))

@@ -13,6 +13,7 @@ import numpy as np
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i64
+from xetl.language.ops import cdiv
 from xetl.ops.activations import each_element
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
@@ -32,6 +33,9 @@ from xetl.ops.reductions import mean, sum
 from xetl.ops.rules import Shape
 from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of, width_of
 from xetl.xetile import Array, Vector, constexpr
+
+_PICKED = 256
+"""Rows of a program that picks an element of each."""
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -86,6 +90,33 @@ def cross_entropy_rows(
         loss = xetile.where(loss == 0, loss, 0.0)
     xetile.store_tile(loss.to(losses.dtype), xetile.init_tile(losses, [row], (1,)))
     xetile.store_tile(count.to(weights.dtype), xetile.init_tile(weights, [row], (1,)))
+
+
+@xetile.kernel
+def nll_rows(
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    losses: Array,
+    weights: Array,
+    ignore: int,
+    ACC: constexpr,
+    ROWS: constexpr,
+) -> None:
+    """``losses = -x[row, label] * weight[label]``, 0 where rows are ignored."""
+    first = xetile.program_id(0) * ROWS
+    row = first + xetile.arange(ROWS)
+    label = xetile.load_tile(xetile.init_tile(labels, [first], (ROWS,)))
+    # Outside of the classes nothing is read: 0.
+    count = xetile.where((label == ignore) | (row >= x.shape[0]), 0.0, 1.0).to(ACC)
+    if weight is not None:
+        picked = xetile.load_gather(xetile.init_tile(weight, [label]))
+        count = count * picked.to(ACC)
+    picked = xetile.load_gather(xetile.init_tile(x, [row, label])).to(ACC)
+    loss = xetile.where(count == 0, 0.0, -picked * count)
+    xetile.store_tile(loss.to(losses.dtype), xetile.init_tile(losses, [first], (ROWS,)))
+    to = xetile.init_tile(weights, [first], (ROWS,))
+    xetile.store_tile(count.to(weights.dtype), to)
 
 
 @xetile.kernel
@@ -236,7 +267,11 @@ def class_loss(
         first = made[0] if reduction == "none" else kept[0]
         views = (_classes_last, _line, itself, _line, _line)
         rows = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
-        numbers = (ignore_index, label_smoothing)
+        numbers: tuple[float, ...] = (ignore_index, label_smoothing)
+        if is_log:
+            grid = (cdiv(m, _PICKED), 1, 1)
+            rows = Launch(nll_rows, views, (), grid, (acc, _PICKED))
+            numbers = (ignore_index,)
         one = Step(rows, (input, target, weight, first, kept[1]), numbers)
         width = min(1024, width_of(m))
         ends = (reduction == "mean", acc, width)

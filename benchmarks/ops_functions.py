@@ -1,0 +1,100 @@
+"""What `ops.py` measures: the functions of `xetl.ops` and torch's of the same name.
+
+Each takes tensors of torch and gives new ones. ``training`` is the function and its
+derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from harness import Job
+from torch.nn import functional
+
+from xetl import ops
+
+Function = Callable[..., Any]
+NORMS = ("layer_norm", "rms_norm")
+LOSSES = ("cross_entropy", "nll_loss")
+TRAINED = ("softmax", "log_softmax", "layer_norm", "gelu", "silu", "cross_entropy")
+PLAIN = ("relu", "gelu", "silu", "sigmoid", "tanh", "sum", "mean", "amax")
+ALONG = ("softmax", "log_softmax", "sum", "mean", "amax", "max", "argmax", "cumsum")
+GATED = ("swiglu", "geglu")
+PRODUCTS = ("linear", "scaled_dot_product_attention")
+WHAT = (
+    *PLAIN,
+    *GATED,
+    *NORMS,
+    *(f"{name} dim=1" for name in ALONG),
+    *(f"{name} dim=0" for name in ("softmax", "sum", "max")),
+    *LOSSES,
+    "mse_loss",
+    *PRODUCTS,
+    *(f"{name} training" for name in (*TRAINED, *PRODUCTS)),
+)
+
+
+def in_xetl(what: str, dtype: str, rows: int, columns: int) -> Job:
+    """The function of `xetl.ops`."""
+    name = what.split()[0]
+    return _job(getattr(ops, name), what, dtype, rows, columns)
+
+
+def in_torch(what: str, dtype: str, rows: int, columns: int) -> Job:
+    """That of torch; of gated functions the two it is made of."""
+    name = what.split()[0]
+    gated = {
+        "swiglu": lambda a, b: functional.silu(a) * b,
+        "geglu": lambda a, b: functional.gelu(a) * b,
+    }
+    found = gated.get(name) or getattr(functional, name, None)
+    function = found or getattr(torch, name)
+    return _job(function, what, dtype, rows, columns)
+
+
+def _job(function: Function, what: str, dtype: str, rows: int, columns: int) -> Job:
+    how = what.partition(" ")[2]
+    torch.manual_seed(0)
+    args = _arguments(what, getattr(torch, dtype), rows, columns)
+    x = args[0]
+    work = 1e-9 * x.nbytes
+    if how != "training":
+        return Job([lambda: function(*args)], work)
+    wanted = [each for each in args if isinstance(each, torch.Tensor)]
+    wanted = [each.requires_grad_() for each in wanted if each.is_floating_point()]
+    gradient = torch.ones_like(function(*args))
+
+    def trained() -> None:
+        torch.autograd.grad(function(*args), wanted, gradient)
+
+    return Job([trained], work)
+
+
+def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]:
+    name, _, how = what.partition(" ")
+
+    def normal(*shape: int) -> Any:
+        return torch.randn(shape).to(kind)
+
+    x, dims = normal(rows, columns), (columns,)
+    if how.startswith("dim"):
+        return x, int(how[-1])
+    if name in ("softmax", "log_softmax"):
+        return x, 1
+    if name in LOSSES:
+        return x, torch.randint(columns, (rows,))
+    if name == "scaled_dot_product_attention":
+        # Eight heads of 64 columns, or fewer.
+        heads, length = max(1, min(8, columns // 64)), min(rows, 1024)
+        return tuple(normal(1, heads, length, 64) for _ in range(3))
+    others: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "swiglu": lambda: (normal(rows, columns),),
+        "geglu": lambda: (normal(rows, columns),),
+        "mse_loss": lambda: (normal(rows, columns),),
+        "layer_norm": lambda: (dims, normal(columns), normal(columns)),
+        "rms_norm": lambda: (dims, normal(columns)),
+        "linear": lambda: (normal(columns, columns), normal(columns)),
+    }
+    return (x, *others[name]()) if name in others else (x,)
