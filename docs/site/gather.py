@@ -24,7 +24,7 @@ TUTORIALS = [
 ]
 
 PAGES = {
-    "Learn": ["language", "migration", "tools"],
+    "Learn": ["language", "ops", "migration", "tools"],
     "Facts": ["performance", "reliability", "gpu", "xetile"],
     "Inside": ["folders", "architecture", "backend_xegpu", "contributing", "changes"],
 }
