@@ -26,7 +26,9 @@ EXPECTED = {
     "13_random_and_dropout.py": "backward keeps what forward kept, and no mask",
     "14_under_the_hood_cpu.py": "bf16 and f32: equal to NumPy's",
     "15_under_the_hood_gpu.py": "shared memory: equal to NumPy's; 4096 bytes of SLM",
+    "16_torch_model.py": "compiled: the same losses",
     "17_dpctl_queues.py": "USM memory: equal to NumPy's",
+    "18_ahead_of_time.py": "the wheel: equal to NumPy's, and xetl was not loaded",
     "19_dask.py": "softmax of blocks: equal to NumPy's",
     "20_debugging.py": "repaired: equal to NumPy's",
     "21_tuning_and_rooflines.py": "GB/s (measured)",
@@ -35,6 +37,8 @@ EXPECTED = {
 
 ON_DEVICES = ("01_vector_add.py", "02_softmax.py", "04_workgroups.py")
 """Those that are about no backend."""
+
+NEEDS = {"16_torch_model.py": "torch", "19_dask.py": "distributed"}
 
 WITH_PICTURES = [
     p.name for p in TUTORIALS.glob("[0-9]*.py") if "--plot" in p.read_text()
@@ -64,8 +68,8 @@ EACH = [FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 def test_tutorial_runs(name, tmp_path):
     if name == "17_dpctl_queues.py":
         device.require()
-    if name == "19_dask.py":
-        pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed")
     done = run(name, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert EXPECTED[name] in done.stdout
