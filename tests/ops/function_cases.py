@@ -87,6 +87,12 @@ def _seen(dtype: Any) -> Any:
 
 WEIGHT = normal(5)
 
+
+def NUMBERS(dtype: Any) -> Any:
+    """Numbers of rows, some of them twice."""
+    return torch.arange(24).reshape(4, 6) * 5 % 9
+
+
 CASES = [
     Case(ATTENTION, tensors(Q, K, V), smooth=3),
     Case(ATTENTION, tensors(Q, K, V), (None, 0.0, True), smooth=3),
@@ -136,6 +142,7 @@ CASES = [
     ),
     Case("cross_entropy", tensors(normal(9, 5), classes(9), WEIGHT), ()),
     Case("nll_loss", tensors(normal(9, 5), classes(9), WEIGHT), ()),
+    Case("embedding", tensors(NUMBERS, normal(9, 20)), smooth=0),
     Case("mse_loss", tensors(X, Y), smooth=2),
     Case("mse_loss", tensors(X, Y), (None, None, "none"), smooth=2),
     Case("cumsum", tensors(X), (1,)),

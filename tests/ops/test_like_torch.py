@@ -239,3 +239,14 @@ def test_attention_that_is_refused() -> None:
         assert caught.value.code == code
     with pytest.raises(LaunchError, match="multiple of"):
         ops.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_derivative_of_an_embedding(dtype: Any) -> None:
+    numbers = torch.tensor([[1, 3, 3], [0, 2, 3]])
+    ours = torch.randn(5, 70).to(dtype).requires_grad_()
+    theirs = ours.detach().clone().requires_grad_()
+    gradient = torch.randn(2, 3, 70).to(dtype)
+    ops.embedding(numbers, ours, 2).backward(gradient)
+    torch.nn.functional.embedding(numbers, theirs, 2).backward(gradient)
+    close(ours.grad, theirs.grad, BOUNDS[dtype])

@@ -21,6 +21,7 @@ from xetl.ops.reductions import (
     sum,
 )
 from xetl.ops.softmaxes import log_softmax, softmax
+from xetl.ops.tables import embedding
 
 __all__ = [
     "amax",
@@ -30,6 +31,7 @@ __all__ = [
     "bmm",
     "cross_entropy",
     "cumsum",
+    "embedding",
     "geglu",
     "gelu",
     "layer_norm",

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeAlias, cast
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
+from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.functions import SUMS, wrong_shape
@@ -222,8 +223,8 @@ class Function:
             LaunchError: they do not fit.
         """
         if "torch" in sys.modules:
-            from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
-
+            calls = sys.modules.get("xetl.ops.torch_calls")
+            torch_calls: Any = calls or import_whole("xetl.ops.torch_calls")
             if torch_calls.is_recorded(self, values):
                 return torch_calls.recorded(self, values)
         return self.compute(values)
