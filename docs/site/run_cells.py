@@ -10,6 +10,7 @@ import json
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 
 SCRIPT = sys.argv[1]
 
@@ -19,7 +20,11 @@ def main() -> int:
     given = json.load(sys.stdin)
     sys.argv = [SCRIPT, "--plot"]
     sys.path[0] = str(Path(SCRIPT).parent)
-    scope = {"__name__": "__main__", "__file__": SCRIPT}
+    module = sys.modules["__main__"] = ModuleType(
+        "__main__"
+    )  # torch.compile looks there
+    module.__file__ = SCRIPT
+    scope = module.__dict__
     printed: list[str] = []
     for number, (start, text) in enumerate(given):
         output = io.StringIO()
