@@ -90,7 +90,7 @@ def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
     is_double = dtype == "f64"
     spilled = bytes_of(
         ready_made,
-        " ".join([f"{dtype}[S,D]"] * 4) + " f32",
+        " ".join([*[f"{dtype}[S,D]"] * 3, "None", f"{dtype}[S,D]", "f32", "f32"]),
         target,
         CAUSAL=True,
         NEGATIVE=False,

@@ -65,7 +65,7 @@ def test_attention(target: str) -> None:
 @pytest.mark.parametrize("rows", [16, 64])
 def test_the_ready_made_attention(target: str, rows: int) -> None:
     """`xetl.ops.scaled_dot_product_attention` on a device: its block of keys."""
-    matrices = "bf16[S,D] bf16[S,D] bf16[S,D] bf16[S,D] f32"
+    matrices = "bf16[S,D] bf16[S,D] bf16[S,D] None bf16[S,D] f32 f32"
     facts = ready_made.stats(
         matrices,
         backend="xegpu",
