@@ -35,7 +35,14 @@ EXPECTED = {
 }
 
 
-ON_DEVICES = ("01_vector_add.py", "02_softmax.py", "04_workgroups.py")
+ON_DEVICES = (
+    "01_vector_add.py",
+    "02_softmax.py",
+    "04_workgroups.py",
+    "06_layer_norm.py",
+    "12_gather_and_sort.py",
+    "13_random_and_dropout.py",
+)
 """Those that are about no backend."""
 
 NEEDS = {"16_torch_model.py": "torch", "19_dask.py": "distributed"}

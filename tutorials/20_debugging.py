@@ -12,7 +12,7 @@ Needs 01.  Runs on any CPU in a few seconds.
 #
 #                     kernel[grid](...)                kernel.interpret(..., grid=)
 #                     machine code                     the same IR, in Python
-#     speed           all of it                        a thousand times slower
+#     speed           all of it                        far slower
 #     outside         reads 0, is not stored           is reported
 #     races           happen                           are reported
 #     print, assert   yes                              yes
@@ -27,6 +27,7 @@ import sys
 
 import numpy as np
 
+import xetl
 from xetl import errors, xetile
 from xetl.xetile import constexpr
 
@@ -161,6 +162,17 @@ sys.stdin = sys.__stdin__
 print(shown.getvalue())
 assert np.array_equal(Y, X.sum(0))
 assert "12., 15., 18., 21." in shown.getvalue()
+
+# %% [markdown]
+# ## Measure
+# The interpreter is for small arrays.
+
+# %%
+launch, interpreted = (
+    xetl.do_bench(call, return_mode="min")
+    for call in (lambda: smooth2[2](x, y), lambda: smooth2.interpret(x, y, grid=2))
+)
+print(f"launch {launch:.4f} ms, interpreted {interpreted:.2f} ms")
 
 # %% [markdown]
 # ## Look inside

@@ -1,6 +1,7 @@
 """21  Tuning and rooflines.  You will: let xetl choose tile sizes, and plot the gain.
 
-Needs 03.  Runs on any CPU in about ten seconds; the second time in two.
+Needs 03.  Runs on any CPU in about ten seconds; the second time in two.  `--plot` as
+well draws 21_tuning_and_rooflines.png.
 """
 
 # %% [markdown]
@@ -15,6 +16,7 @@ Needs 03.  Runs on any CPU in about ten seconds; the second time in two.
 
 # %%
 import os
+import sys
 
 os.environ.pop("OPENBLAS_CORETYPE", None)  # lets NumPy use all of this CPU
 
@@ -63,8 +65,24 @@ print(xetl.do_bench({
 }))  # fmt: skip
 
 # %% [markdown]
-# `perf_report` does so for many sizes.  `csv=` and `png=` write files, and `roofline=`
-# compares with what this machine can do, measured at once.
+# ## The roofline
+# How fast could it be?  Two limits are known before any kernel is written: operations
+# per second, and bytes per second that come from memory.  The *intensity* of a function
+# is its operations per byte.  What it can reach at most is a roof with a slope:
+#
+#     GFLOP/s
+#        |              ______________   limit of arithmetic
+#        |            /   x                  x  GEMM of a large size
+#        |          /
+#        |        /  <- limit of memory: bytes per second * intensity
+#        |      / x                          x  adding vectors
+#        +-------------------------- operations per byte
+#
+# A point close to the roof is done.  Under the slope, only moving fewer bytes helps:
+# fuse, or use a smaller dtype.
+#
+# `perf_report` measures many sizes.  `csv=` and `png=` write files, and `roofline=`
+# compares with what this machine can do, measured at once; a path draws it.
 
 
 # %%
@@ -88,4 +106,10 @@ def products(N, provider):
     return 2e-6 * N**3 / xetl.do_bench(call, warmup=5, rep=20)
 
 
-products.run(roofline=True)
+if "--plot" in sys.argv:
+    products.run(roofline="21_tuning_and_rooflines.png")
+else:
+    products.run(roofline=True)
+
+# %% [markdown]
+# **Try it:** the same for the kernel of 01.  At which size does it leave the cache?

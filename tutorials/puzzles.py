@@ -1,10 +1,11 @@
-"""Puzzles.  You will: fill the holes of twelve kernels.
+"""Puzzles.  You will: fill the holes of twelve kernels."""
 
-Each kernel has one or more holes, written `...`.  Fill them, and run the cell, or the
-file: `python tutorials/puzzles.py`.  One line for each puzzle says whether it is right,
-or what is wrong.  docs/language.md has all that is needed; `puzzles_solutions.py` has a
-solution of each.  Stuck?  `kernel.interpret(...)` and `print` in a kernel: see 20.
-"""
+# %% [markdown]
+# Each kernel has one or more holes, written `...`.  Fill them, and run the cell, or
+# the file: `python tutorials/puzzles.py`.  One line for each puzzle says whether it is
+# right, or what is wrong.  docs/language.md has all that is needed, and
+# `puzzles_solutions.py` a solution of each.  Stuck?  Print in the kernel, or stop in it
+# with `kernel.interpret(...)`: see 20.
 
 # %%
 from puzzles_checker import check
@@ -75,10 +76,10 @@ check(row_means)
 # ## 4 Transpose
 # Y = X.T.  Which part of Y is program (i, j) responsible for, and of what shape?
 #
-#     . . # #          . .
-#     . . # #   --->   . .
-#     . . . .          # #  .
-#                      # #  .
+#     . . # #        . . .
+#     . . # #  --->  . . .
+#     . . . .        # # .
+#                    # # .
 
 
 # %%

@@ -130,7 +130,7 @@ def tutorial(path: Path) -> None:
         )
         if output := next(outputs).replace(f"{ROOT}/", ""):
             parts.append(f"```text\n{output.rstrip()}\n```")
-        pictures = re.findall(r'savefig\("([^"]+)"', text)
+        pictures = re.findall(r'(?:savefig\(|roofline=)"([^"]+)"', text)
         parts += [f"![what the cell draws]({each})" for each in pictures]
     write(f"tutorials/{path.stem}.md", "\n\n".join(parts) + "\n")
 
