@@ -138,7 +138,7 @@ times = {}
 for causal in (False, True):
     times[causal] = xetl.do_bench({
         "this kernel": lambda: attention(q, k, v, out, scale, D=64, CAUSAL=causal),
-        "xetl.ops": lambda: ops.scaled_dot_product_attention(q, k, v, causal=causal),
+        "xetl.ops": lambda: ops.scaled_dot_product_attention(q, k, v, is_causal=causal),
         "NumPy": lambda: numpy_attention(q, k, v, scale, causal),
     })  # fmt: skip
     print(f"2 heads, 1024 long, causal={causal}")

@@ -146,9 +146,9 @@ print(f"shared memory: equal to NumPy's; {slm_bytes} bytes of SLM")
 print(loop_of(slm_gemm.ir("xegpu", A, B, C, **PVC)))
 
 # %% [markdown]
-# Is it faster?  On today's GPUs mostly not: the cache does the same for tiles that were
-# prefetched, without barriers.  Shared memory pays where a value is *computed* once and
-# used by many, as in 04.
+# Is it faster?  That has to be measured on a GPU.  The cache does the same for tiles
+# that were prefetched, without barriers; shared memory surely pays where a value is
+# *computed* once and used by many, as in 04.
 #
 # ## Measure, without a GPU
 # `stats` tells what can be known before a launch.  Where Intel's offline compiler
