@@ -15,6 +15,12 @@ from xetl.errors import LaunchError  # noqa: E402
 
 BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2.0**-6}
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
+QUICK = 4
+few_quick = pytest.mark.parametrize(
+    "case",
+    [*CASES[:QUICK], *(pytest.param(c, marks=pytest.mark.slow) for c in CASES[QUICK:])],
+    ids=str,
+)
 
 
 def close(found: Any, wanted: Any, bound: float) -> None:
@@ -50,7 +56,7 @@ def test_values_and_derivatives(case: Case, dtype: Any) -> None:
         close(one.grad, two.grad, 4 * BOUNDS[dtype])
 
 
-@each_case
+@few_quick
 def test_arrays_of_numpy_and_out(case: Case) -> None:
     given = case.make(torch.float32)
     wanted = as_tuple(case.theirs(*given))
@@ -69,7 +75,7 @@ def test_arrays_of_numpy_and_out(case: Case) -> None:
         assert one._version == 1
 
 
-@each_case
+@few_quick
 def test_strided_operands(case: Case) -> None:
     """Every second element, and dimensions in another order."""
     plain = case.make(torch.float32)
@@ -95,7 +101,7 @@ def _turned(x: Any) -> Any:
     return x.permute(dims).contiguous().permute(dims)
 
 
-@each_case
+@few_quick
 def test_gradcheck(case: Case) -> None:
     if not case.smooth:
         return
@@ -105,7 +111,7 @@ def test_gradcheck(case: Case) -> None:
     assert torch.autograd.gradcheck(case.ours, given, fast_mode=True)
 
 
-@each_case
+@few_quick
 def test_opcheck(case: Case) -> None:
     given = case.make(torch.float32)
     for each in given[: case.smooth]:
@@ -239,6 +245,22 @@ def test_attention_that_is_refused() -> None:
         assert caught.value.code == code
     with pytest.raises(LaunchError, match="multiple of"):
         ops.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True)
+
+
+def test_what_has_no_derivative_is_refused_by_name() -> None:
+    x, weight = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+    q, mask = torch.ones(1, 4, 8), torch.zeros(4, 4, requires_grad=True)
+    target = torch.tensor([0, 2])
+    for name, loss in (
+        ("weight", ops.cross_entropy(x, target, weight)),
+        ("weight", ops.nll_loss(x, target, weight)),
+        ("attn_mask", ops.scaled_dot_product_attention(q, q, q, mask).sum()),
+    ):
+        with pytest.raises(LaunchError, match=f"`{name}` of .* cannot be") as caught:
+            loss.backward()
+        assert caught.value.code == "X0838"
+        assert caught.value.help == f"pass `{name}.detach()`"
+    assert weight.grad is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

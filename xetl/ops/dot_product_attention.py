@@ -70,12 +70,6 @@ def _older_form(values: list[Any]) -> None:
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     q, k, v, mask, out = context.saved
     options = context.options
-    if context.needs["attn_mask"]:
-        raise LaunchError(
-            f"`attn_mask` of `{_NAME}` cannot be differentiated",
-            code="X0838",
-            help="pass `attn_mask.detach()`",
-        )
     scale = options["scale"]
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
     groups = q.shape[-3] // k.shape[-3] if options["enable_gqa"] else 1

@@ -179,7 +179,7 @@ def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any
     """The derivatives by all arguments.
 
     Raises:
-        LaunchError: the function has none.
+        LaunchError: the function has none, or none by an argument that needs one.
     """
     if declared.backward is None:
         name = declared.name
@@ -197,4 +197,11 @@ def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any
     kept = (ctx.saved_tensors, ctx.options, needs, ctx.dtypes, ctx.shapes)
     context = Context(*kept)
     found = declared.backward(context, *gradients)
+    for name in (name for name, is_needed in needs.items() if is_needed):
+        if name not in found:
+            raise LaunchError(
+                f"`{name}` of `{declared.name}` cannot be differentiated",
+                code="X0838",
+                help=f"pass `{name}.detach()`",
+            )
     return tuple(found.get(name) for name in declared.names)
