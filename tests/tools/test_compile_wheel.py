@@ -158,6 +158,13 @@ def test_threads(
 # Making one -------------------------------------------------------------------------
 
 
+def test_the_folder_is_made(xetl: Any, tmp_path: Path) -> None:
+    to = tmp_path / "dist"
+    words = ("--wheel", "--target", "avx2", "-o", str(to))
+    assert xetl("compile", f"{FILE}:gemm", GEMM, *words).exit_code == 0
+    assert len(list(to.glob("gemm-0.1.0-*.whl"))) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
@@ -167,7 +174,7 @@ def test_threads(
         (["--also", "'"], "is not FILE:KERNEL SIGNATURE"),
         (["--grid", "lambda m: ("], "`lambda m: (` is no Python"),
         (["--grid", "lambda m: other(m)"], "uses more than its argument, numbers,"),
-        (["-o", "/nowhere"], "there is no folder `/nowhere`"),
+        (["-o", "/nowhere/dist"], "there is no folder `/nowhere/dist`"),
     ],
 )
 def test_wrong_command_lines(

@@ -74,6 +74,8 @@ def command(
     if is_wheel:
         kernels = [found, *(_read(each, target, backend) for each in also)]
         files = wheel_files(kernels, called, version, grid, output or Path())
+        if output is not None and output.suffix != ".whl" and output.parent.is_dir():
+            output.mkdir(exist_ok=True)
     elif also or grid:
         raise click.UsageError("`--also` and `--grid` are for wheels: add --wheel")
     elif output is None:
