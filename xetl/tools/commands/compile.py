@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,9 @@ def command(
     if is_wheel:
         kernels = [found, *(_read(each, target, backend) for each in also)]
         files = wheel_files(kernels, called, version, grid, output or Path())
-        if output is not None and output.suffix != ".whl" and output.parent.is_dir():
-            output.mkdir(exist_ok=True)
+        if output and output.suffix != ".whl" and not output.exists():
+            with suppress(OSError):  # what cannot be made is said when it is written to
+                output.mkdir()
     elif also or grid:
         raise click.UsageError("`--also` and `--grid` are for wheels: add --wheel")
     elif output is None:
