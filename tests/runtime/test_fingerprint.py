@@ -24,7 +24,9 @@ from xetl.language.reads import Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.fingerprint import Fingerprint, base_of
 
-BACKEND: Any = types.SimpleNamespace(name="fake", cache_key=lambda target: "1.0")
+BACKEND: Any = types.SimpleNamespace(
+    name="fake", cache_key=lambda target: "1.0", stops_at_breakpoints=False
+)
 A32 = ArrayParam("A", dtypes.f32, 2, 1)
 
 

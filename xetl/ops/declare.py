@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, cast
@@ -455,8 +456,9 @@ is_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 def _elements(given: Any, name: str) -> Numbers:
     """The elements of an array, of rank 1 at least."""
-    if getattr(given, "shape", None) == ():
-        given = given.reshape(1)
+    with suppress(Exception):  # of an array that has none: it is refused below
+        if given.shape == ():
+            given = given.reshape(1)
     return as_numpy(given, name)
 
 

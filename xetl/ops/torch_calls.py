@@ -36,7 +36,8 @@ def recorded(declared: Function, values: list[Any]) -> Any:
     """Call the operator of torch.
 
     Raises:
-        LaunchError: ``out`` is given, of which torch can keep no history.
+        LaunchError: ``out`` is given, of which torch can keep no history; or the class
+            of a tensor says itself what operators do, and does not know this one.
     """
     if values[-1] is not None and torch.is_grad_enabled():
         raise LaunchError(
@@ -44,8 +45,30 @@ def recorded(declared: Function, values: list[Any]) -> Any:
             code="X0838",
             help="leave out `out=`, or call it inside of `with torch.no_grad():`",
         )
+    for i in declared.arrays:
+        if values[i] is not None and not isinstance(values[i], torch.Tensor):
+            kind = type(values[i]).__name__
+            raise LaunchError(
+                f"`{declared.names[i]}` is a {kind}, beside tensors that torch records",
+                code="X0805",
+                help="pass tensors only: `torch.from_numpy(...)`",
+            )
     torch_library.register()
-    return traced(declared, values)
+    try:
+        return traced(declared, values)
+    except NotImplementedError:
+        i = next(i for i in declared.arrays if _has_own_operators(values[i]))
+        kind = cast("Any", type(values[i])).__name__
+        raise LaunchError(
+            f"`{declared.names[i]}` is a {kind}, which does not know `{declared.name}`",
+            code="X0805",
+            help="pass a plain tensor",
+        ) from None
+
+
+def _has_own_operators(x: object) -> bool:
+    plain = (torch.Tensor, torch.nn.Parameter)
+    return isinstance(x, torch.Tensor) and type(x) not in plain
 
 
 def traced(declared: Function, values: list[Any]) -> Any:

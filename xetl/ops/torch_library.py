@@ -6,13 +6,13 @@ tensors without elements, and a derivative. To be imported only where torch is.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
+from xetl.locks import ForkSafeLock
 from xetl.ops.declare import FUNCTIONS, Context, Function, Operand
 
 torch: Any = import_whole("torch")
@@ -28,7 +28,7 @@ _SCHEMA = {
     "Dims": "int[1]",
 }
 _libraries: dict[str, Any] = {}
-_lock = threading.RLock()
+_lock = ForkSafeLock()
 _registered: set[str] = set()
 
 
@@ -36,7 +36,7 @@ def register() -> None:
     """Make known to torch what is declared; what is known already is left alone."""
     if len(_registered) == len(FUNCTIONS):
         return
-    with _lock:
+    with _lock.held():
         for name, declared in list(FUNCTIONS.items()):
             if name not in _registered:
                 _registered.add(name)

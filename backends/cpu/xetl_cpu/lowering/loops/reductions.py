@@ -212,6 +212,10 @@ def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
     )
 
 
+_CHOICES = {"minnumf": "olt", "maxnumf": "ogt"}
+"""When the left one is taken, by kind; a NaN never is."""
+
+
 class Combine:
     """The operation of a reduction and its identity; narrow floats go through f32."""
 
@@ -243,7 +247,13 @@ class Combine:
 
     def apply(self, build: Builder, left: SSAValue, right: SSAValue) -> SSAValue:
         """Left combined with right."""
-        return build.insert(operation_of(self.kind, self.element)(left, right))
+        if self.narrow is None or self.kind not in _CHOICES:
+            return build.insert(operation_of(self.kind, self.element)(left, right))
+        # LLVM would make `minnum` of f16 of what was widened, and has no code for it.
+        takes_left = build.insert(arith.CmpfOp(_CHOICES[self.kind], left, right))
+        no_right = build.insert(arith.CmpfOp("uno", right, right))
+        either = build.insert(arith.OriOp(takes_left, no_right))
+        return build.insert(arith.SelectOp(either, left, right))
 
     def all(self, build: Builder, values: Sequence[SSAValue]) -> SSAValue:
         """All of them combined, in pairs."""
