@@ -181,7 +181,9 @@ if __name__ == "__main__" and "--plot" in sys.argv:
 
     normal(z, 3)
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    axes.hist(z, 200, (-5, 5), density=True, label="a million draws of randn")
+    axes.hist(
+        z, bins=200, range=(-5, 5), density=True, label="a million draws of randn"
+    )
     at = np.linspace(-5, 5, 201)
     axes.plot(at, np.exp(-at * at / 2) / np.sqrt(2 * np.pi), label="normal density")
     axes.set(xlabel="value", ylabel="density")
