@@ -23,6 +23,7 @@ PLAIN = ("relu", "gelu", "silu", "sigmoid", "tanh", "sum", "mean", "amax")
 ALONG = ("softmax", "log_softmax", "sum", "mean", "amax", "max", "argmax", "cumsum")
 GATED = ("swiglu", "geglu")
 PRODUCTS = ("linear", "scaled_dot_product_attention")
+OPTIMISERS = ("adamw", "sgd")
 WHAT = (
     *PLAIN,
     *GATED,
@@ -31,6 +32,9 @@ WHAT = (
     *(f"{name} dim=0" for name in ("softmax", "sum", "max")),
     *LOSSES,
     "mse_loss",
+    "dropout",
+    "rope",
+    *OPTIMISERS,
     *PRODUCTS,
     *(f"{name} training" for name in (*TRAINED, *PRODUCTS)),
 )
@@ -39,19 +43,48 @@ WHAT = (
 def in_xetl(what: str, dtype: str, rows: int, columns: int) -> Job:
     """The function of `xetl.ops`."""
     name = what.split()[0]
+    if name in OPTIMISERS:
+        return _steps_of_ours(name, dtype, rows, columns)
     return _job(getattr(ops, name), what, dtype, rows, columns)
 
 
 def in_torch(what: str, dtype: str, rows: int, columns: int) -> Job:
-    """That of torch; of gated functions the two it is made of."""
+    """That of torch; else the ones it is made of."""
     name = what.split()[0]
-    gated = {
+    if name in OPTIMISERS:
+        return _steps_of_torch(name, dtype, rows, columns)
+    made: dict[str, Function] = {
         "swiglu": lambda a, b: functional.silu(a) * b,
         "geglu": lambda a, b: functional.gelu(a) * b,
+        "rope": _rope,
     }
-    found = gated.get(name) or getattr(functional, name, None)
+    found = made.get(name) or getattr(functional, name, None)
     function = found or getattr(torch, name)
     return _job(function, what, dtype, rows, columns)
+
+
+def _rope(x: Any, cos: Any, sin: Any) -> Any:
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def _steps_of_ours(name: str, dtype: str, rows: int, columns: int) -> Job:
+    p, g = torch.randn(2, rows, columns).to(getattr(torch, dtype))
+    m, v = torch.zeros_like(p), torch.zeros_like(p)
+    step = lambda: ops.sgd([p], [g], [m], momentum=0.9)  # noqa: E731
+    if name == "adamw":
+        step = lambda: ops.adamw([p], [g], [m], [v], 3)  # noqa: E731
+    return Job([step], 1e-9 * p.nbytes)
+
+
+def _steps_of_torch(name: str, dtype: str, rows: int, columns: int) -> Job:
+    p, g = torch.randn(2, rows, columns).to(getattr(torch, dtype))
+    parameter = torch.nn.Parameter(p)
+    parameter.grad = g
+    optimiser: Any = torch.optim.SGD([parameter], momentum=0.9, fused=True)
+    if name == "adamw":
+        optimiser = torch.optim.AdamW([parameter], fused=True)
+    return Job([optimiser.step], 1e-9 * p.nbytes)
 
 
 def _job(function: Function, what: str, dtype: str, rows: int, columns: int) -> Job:
@@ -85,6 +118,10 @@ def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]
         return x, 1
     if name in LOSSES:
         return x, torch.randint(columns, (rows,))
+    if name == "rope":
+        heads, d = max(1, columns // 64), min(columns, 64)
+        tables = torch.rand(2, rows, d // 2).to(kind)
+        return normal(1, heads, rows, d), *tables
     if name == "scaled_dot_product_attention":
         # Eight heads of 64 columns, or fewer.
         heads, length = max(1, min(8, columns // 64)), min(rows, 1024)

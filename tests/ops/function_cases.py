@@ -22,6 +22,7 @@ class Case:
         options: the other arguments of both.
         like: torch's function; None: the one of that name.
         smooth: how many of the tensors have derivatives.
+        is_operator: whether the operator of torch takes the same arguments.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Case:
     options: tuple[Any, ...] = ()
     like: Callable[..., Any] | None = None
     smooth: int = 1
+    is_operator: bool = True
 
     def __str__(self) -> str:
         return f"{self.name}{self.options or ''}"
@@ -67,6 +69,16 @@ def _layer_norm(x: Any, w: Any, b: Any, *rest: Any) -> Any:
     return F.layer_norm(x, (18,), w, b, *rest)
 
 
+def _rope(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
+    cos, sin = cos[: x.shape[-2]], sin[: x.shape[-2]]
+    parts = a * cos - b * sin, b * cos + a * sin
+    if interleaved:
+        return torch.stack(parts, -1).flatten(-2)
+    return torch.cat(parts, -1)
+
+
+ANGLES = normal(7, 9), normal(7, 9, seed=1)
 A, B, W = normal(5, 33), normal(33, 7), normal(7, 33)
 BATCH_A, BATCH_B = normal(2, 3, 5, 33), normal(3, 33, 7)
 
@@ -115,8 +127,9 @@ CASES = [
     Case("log_softmax", tensors(normal(18)), (-1,)),
     Case("layer_norm", tensors(X), ((18,),)),
     Case("layer_norm", tensors(X), ((6, 18),)),
-    Case("layer_norm", tensors(X, ROW, SHIFT), (), _layer_norm, 3),
+    Case("layer_norm", tensors(X, ROW, SHIFT), (), _layer_norm, 3, False),
     Case("rms_norm", tensors(X), ((18,),)),
+    *(Case("rope", tensors(X, *ANGLES), each, _rope) for each in ((), (True,))),
     Case("rms_norm", tensors(X), ((6, 18), None, 1e-3)),
     *(
         Case(name, tensors(X), options)

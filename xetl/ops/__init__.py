@@ -5,11 +5,13 @@ import sys
 from xetl.imports import import_whole
 from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
+from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
 from xetl.ops.linear_layers import bmm, linear
 from xetl.ops.losses import cross_entropy, mse_loss, nll_loss
 from xetl.ops.matrix_product import matmul
 from xetl.ops.normalization import layer_norm, rms_norm
+from xetl.ops.optimisers import adamw, sgd
 from xetl.ops.prepacking import prepack
 from xetl.ops.reductions import (
     amax,
@@ -20,10 +22,12 @@ from xetl.ops.reductions import (
     mean,
     sum,
 )
+from xetl.ops.rope import rope
 from xetl.ops.softmaxes import log_softmax, softmax
 from xetl.ops.tables import embedding
 
 __all__ = [
+    "adamw",
     "amax",
     "amin",
     "argmax",
@@ -31,6 +35,7 @@ __all__ = [
     "bmm",
     "cross_entropy",
     "cumsum",
+    "dropout",
     "embedding",
     "geglu",
     "gelu",
@@ -46,7 +51,9 @@ __all__ = [
     "prepack",
     "relu",
     "rms_norm",
+    "rope",
     "scaled_dot_product_attention",
+    "sgd",
     "sigmoid",
     "silu",
     "softmax",

@@ -11,7 +11,16 @@ from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl.ops.declare import ArrayLike, Call, Context, Operand, function, result
+from xetl.language.dtypes import DType
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    function,
+    result,
+)
 from xetl.ops.product import ACTIVATIONS, matrix
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of
@@ -139,6 +148,18 @@ _SLOPES = {
     "geglu": gelu_product_slopes,
 }
 """Derivatives times the gradient that comes in."""
+
+
+@xetile.function
+def as_it_is(v: Vector) -> Vector:
+    """No other value."""
+    return v
+
+
+def copied(source: Operand, to: Operand, acc: DType) -> Step:
+    """The launch that converts elements to the dtype of ``to``, by way of ``acc``."""
+    operands = (source, None, None, to, None)
+    return elements(each_element, operands, (as_it_is, acc))
 
 
 def _each(name: str, f: object, *operands: Operand) -> Call:

@@ -164,6 +164,7 @@ class Function:
         kinds: of the parameters, as annotations name them; (): the annotations.
         plain: computes the function, in place of plans; gets all arguments.
         fake: gives tensors without elements, in place of the rule.
+        writes: names of the arrays that the function changes.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Function:
     kinds: Sequence[str] = ()
     plain: Callable[[list[Any]], Any] | None = None
     fake: Callable[[list[Any]], Any] | None = None
+    writes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parameters = dict(inspect.signature(self.rule).parameters)
@@ -276,8 +278,9 @@ class Function:
             each.reshape(()) if out is None and not spec.shape else each
             for each, out, spec in zip(made, outs, plan.results)
         )
-        note_written([out for out in outs if out is not None])
-        return found[0] if self.results == 1 else found
+        written = [values[self.places[name]] for name in self.writes]
+        note_written([each for each in (*outs, *written) if each is not None])
+        return found[0] if self.results == 1 else found or None
 
     def _key_of_repeated(self, values: Sequence[Any]) -> Hashable:
         """All that a call on NumPy's arrays depends on; None: not all are NumPy's."""
@@ -348,7 +351,7 @@ class Function:
             self._place(spec, place, out)
             for spec, place, out in zip(call.results, places, self._outs(values[-1]))
         ]
-        if all(0 in spec.shape for spec in results):
+        if results and all(0 in spec.shape for spec in results):
             return _Plan(call.results, (), [])
         known = [*inputs, *results]
         fixed = len(known)
@@ -393,6 +396,7 @@ def function(
     saves: Sequence[str] = (),
     aliases: Mapping[str, str] | None = None,
     adapt: Callable[[list[Any]], None] | None = None,
+    writes: Sequence[str] = (),
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """Declare a function by its rule; see `Function` for the arguments."""
 
@@ -405,6 +409,7 @@ def function(
             tuple(saves),
             aliases or {},
             adapt,
+            writes=tuple(writes),
         )
         return cast("Callable[P, Any]", public_function(declared))
 

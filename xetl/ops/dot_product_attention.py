@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.activations import each_element
+from xetl.ops.activations import copied
 from xetl.ops.attention_kernel import attention, attention_backward
 from xetl.ops.batches import View, chain, itself, split_batch
 from xetl.ops.calls import Launch
@@ -28,10 +27,9 @@ from xetl.ops.declare import (
 from xetl.ops.declare import result as new_one
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.rules import Shape
-from xetl.ops.views import array_of, elements
+from xetl.ops.views import array_of
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
-from xetl.xetile import Vector
 
 _NAME = "scaled_dot_product_attention"
 
@@ -124,17 +122,9 @@ def attention_gradients(
         first = Step(launch, arrays, (scale * _LOG2_E, scale))
         if by_q is made[0]:
             return [first]
-        return [
-            first,
-            elements(each_element, (by_q, None, None, made[0], None), (_as_it_is, acc)),
-        ]
+        return [first, copied(by_q, made[0], acc)]
 
     return Call(found, steps)
-
-
-@xetile.function
-def _as_it_is(v: Vector) -> Vector:
-    return v
 
 
 @function(

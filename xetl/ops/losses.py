@@ -14,7 +14,7 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i64
 from xetl.language.ops import cdiv
-from xetl.ops.activations import each_element
+from xetl.ops.activations import as_it_is, each_element
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declare import (
@@ -324,17 +324,12 @@ def class_loss_backward(
             ),
             (),
             (-(-inner // width_of(inner)), classes, outer),
-            (_as_it_is, acc, width_of(inner)),
+            (as_it_is, acc, width_of(inner)),
         )
         moved = Step(turn, (between, None, None, made[0], None))
         return [Step(launch, (*operands, between), numbers), moved]
 
     return Call((result(input.shape, input.dtype),), steps)
-
-
-@xetile.function
-def _as_it_is(v: Vector) -> Vector:
-    return v
 
 
 def cross_entropy(

@@ -62,6 +62,16 @@ def matrix(x: Array, number: int) -> Array:
     return x[number // x.shape[1], number % x.shape[1]]
 
 
+@xetile.function
+def matrices(x: Array) -> int:
+    """How many matrices a batch has."""
+    if x.ndim == 2:
+        return 1
+    if x.ndim == 3:
+        return x.shape[0]
+    return x.shape[0] * x.shape[1]
+
+
 @xetile.kernel
 def product(
     a: Array,

@@ -10,7 +10,7 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i32, i64
 from xetl.language.ops import cdiv
-from xetl.ops.activations import each_element
+from xetl.ops.activations import copied
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declare import (
@@ -25,8 +25,8 @@ from xetl.ops.declare import (
 )
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
-from xetl.ops.views import elements, floats, width_of
-from xetl.xetile import Array, Vector, constexpr
+from xetl.ops.views import floats, width_of
+from xetl.xetile import Array, constexpr
 
 _STRIPE = 64
 
@@ -71,11 +71,6 @@ def _rows(x: Numbers) -> Numbers:
     return x.reshape(-1, x.shape[-1])
 
 
-@xetile.function
-def _as_it_is(v: Vector) -> Vector:
-    return v
-
-
 @function()
 def embedding_backward(
     grad: ArrayLike, input: ArrayLike, rows: int, padding_idx: int
@@ -91,8 +86,7 @@ def embedding_backward(
         first = Step(launch, (grad, input, to), (padding_idx,))
         if to is made[0]:
             return [first]
-        operands = (to, None, None, made[0], None)
-        return [first, elements(each_element, operands, (_as_it_is, acc))]
+        return [first, copied(to, made[0], acc)]
 
     return Call((result(shape, grad.dtype),), steps)
 

@@ -66,6 +66,11 @@ def recorded(declared: Function, values: list[Any]) -> Any:
         ) from None
 
 
+def new_seed(like: Any, limit: int) -> Any:
+    """A tensor of one number from 0 to ``limit``, by torch's generator."""
+    return torch.randint(limit, (1,), device=like.device)
+
+
 def _has_own_operators(x: object) -> bool:
     plain = (torch.Tensor, torch.nn.Parameter)
     return isinstance(x, torch.Tensor) and type(x) not in plain

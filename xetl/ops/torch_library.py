@@ -49,6 +49,8 @@ def schema_of(function: Function) -> str:
     for parameter, kind in zip(function.parameters, function.kinds):
         name, _, rest = kind.partition(" |")
         kind = _SCHEMA[name]
+        if parameter.name in function.writes:
+            kind += f"({chr(97 + len(parts))}!)"
         optional = rest and not kind.endswith("?")
         text = f"{kind}{'?' if optional else ''} {parameter.name}"
         if parameter.default is not parameter.empty:
@@ -101,7 +103,7 @@ def _fake(declared: Function) -> Callable[..., Any]:
             torch.empty(spec.shape, dtype=as_torch(spec.dtype), device=first.device)
             for spec in declared.rule(*values).results
         )
-        return made[0] if declared.results == 1 else made
+        return made[0] if declared.results == 1 else made or None
 
     return fake
 
@@ -138,6 +140,12 @@ def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
 
         given = [values[i] for i in declared.arrays if values[i] is not None]
         if torch.is_grad_enabled() and any(each.requires_grad for each in given):
+            if declared.writes:
+                raise LaunchError(
+                    f"`{declared.name}` changes an array that requires a gradient",
+                    code="X0838",
+                    help="call it inside of `with torch.no_grad():`",
+                )
             return _Recorded.apply(declared, below, *values)
         return below(*values)
 

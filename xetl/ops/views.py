@@ -103,6 +103,7 @@ def rows(
     numbers: tuple[float, ...] = (),
     parts: int = 1,
     rows_of_program: int = 1,
+    matrices_of_program: int = 1,
 ) -> Step | None:
     """A launch with a program for each row: grid (rows of a matrix, matrices, parts).
 
@@ -114,6 +115,7 @@ def rows(
         numbers: what the kernel takes behind the operands.
         parts: how many programs a row has.
         rows_of_program: how many rows a program has.
+        matrices_of_program: of how many matrices it has them.
     """
     matrices = [
         (i, view, view(array_of(operands[i])))
@@ -129,7 +131,8 @@ def rows(
     for i, view in enumerate(views):
         if isinstance(view, Shared) and operands[i] is not None:
             found[i] = _repeated(view.view, batches.loops)
-    grid = (cdiv(matrices[0][2].shape[-2], rows_of_program), batches.matrices, parts)
+    count = cdiv(batches.matrices, matrices_of_program)
+    grid = (cdiv(matrices[0][2].shape[-2], rows_of_program), count, parts)
     if 0 in grid:
         return None
     launch = Launch(kernel, found, batches.loops, grid, tuple(constants))

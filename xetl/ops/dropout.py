@@ -1,0 +1,163 @@
+"""``xetl.ops.dropout``: what is kept is drawn again where the derivative needs it.
+
+Source: Srivastava et al., JMLR 15 (2014); the numbers are Philox4x32's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.batches import itself
+from xetl.ops.calls import Launch
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    Step,
+    function,
+    is_traced,
+    result,
+    temporary,
+)
+from xetl.ops.functions import SUMS
+from xetl.ops.views import array_of, flat_view, floats, size_of
+from xetl.runtime.call_site import at_caller
+from xetl.xetile import Array, constexpr
+
+_LANES, _BLOCKS = 256, 4
+"""Places that are drawn at once (four numbers each), and how often a program draws."""
+
+_SEEDS = 1 << 62
+
+
+@xetile.kernel
+def dropout_elements(
+    x: Array,
+    seed: Array,
+    out: Array,
+    p: float,
+    ACC: constexpr,
+    LANES: constexpr,
+    BLOCKS: constexpr,
+) -> None:
+    """``out = x / (1 - p)``, or 0 with probability p; arrays are (1, n), seed is (1,).
+
+    Which ones are kept depends on seed and place alone: place ``4 * LANES * i + LANES *
+    j + k`` has word j of the counter ``LANES * i + k``.
+    """
+    factor = 1.0 / (1.0 - p)
+    for piece in range(0, BLOCKS):
+        block = xetile.program_id(0) * BLOCKS + piece
+        places = xetile.arange(LANES) + block * LANES
+        words = xetile.randint4x(seed[0], places)
+        for j in xetile.static_range(4):
+            first = (4 * block + j) * LANES
+            v = xetile.load_tile(xetile.init_tile(x, [0, first], (1, LANES))).to(ACC)
+            # The upper 31 bits, as a number from 0 up to 1.
+            number = (words[j] >> 1).to(xetile.i32).to(xetile.f32) * 2.0**-31
+            kept = xetile.where(number[None, :] >= p, v * factor, 0.0)
+            to = xetile.init_tile(out, [0, first], (1, LANES))
+            xetile.store_tile(kept.to(out.dtype), to)
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (seed,) = context.saved
+    return {"input": seeded_dropout(grad, seed, context.options["p"])}
+
+
+@function(backward=_backward, saves=["seed"])
+def seeded_dropout(
+    input: ArrayLike, seed: ArrayLike, p: float, *, out: ArrayLike = None
+) -> Any:
+    """What `dropout` is of an array of one i64, the seed; its own derivative."""
+    dtype = floats("dropout", input)
+    acc = SUMS[dtype]
+
+    def steps(made: Any) -> Any:
+        # Places are counted along rows, so that a mask does not depend on strides.
+        source, to = input, made[0]
+        moves: list[Step] = []
+        if not array_of(source).flags.c_contiguous:
+            source = temporary(input.shape, dtype)
+            moves.append(copied(input, source, acc))
+        if not array_of(to).flags.c_contiguous:
+            to = temporary(input.shape, dtype)
+        grid = (cdiv(size_of(input.shape), 4 * _LANES * _BLOCKS), 1, 1)
+        views = (flat_view, itself, flat_view)
+        launch = Launch(dropout_elements, views, (), grid, (acc, _LANES, _BLOCKS))
+        moves.append(Step(launch, (source, seed, to), (p,)))
+        if to is not made[0]:
+            moves.append(copied(to, made[0], acc))
+        return moves
+
+    return Call((result(input.shape, dtype),), steps)
+
+
+def dropout(
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    seed: Any = None,
+    out: Any = None,
+) -> Any:
+    """``input / (1 - p)``, but each element is 0 with probability p.
+
+    The derivative draws the same numbers again, so no mask is kept in memory.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+            memory of a device (USM), anything with ``__dlpack__``.
+        p: the probability, from 0 to 1.
+        training: if not, the input is given back as it is.
+        inplace: whether the result goes to ``input``.
+        seed: an array of one i64: equal seeds keep the same elements. None: one is
+            drawn by the library of ``input`` (`torch.manual_seed`, `np.random.seed`).
+        out: where the result goes: shape of ``input``, any float dtype.
+
+    Returns:
+        ``out``, or a new array of the library and the dtype of ``input``.
+
+    Raises:
+        LaunchError: ``p`` is no probability (X0829), or dtypes (X0828) or shapes
+            (X0827) do not fit.
+    """
+    if not 0 <= p <= 1:
+        raise at_caller(
+            LaunchError(
+                f"`dropout` was given a probability of {p}",
+                code="X0829",
+                help="`p` is 0 to 1",
+            )
+        )
+    out = input if inplace else out
+    if not training or p == 0:
+        return input if out is None else _copied(input, out)
+    if p == 1:
+        found = input * 0
+        return found if out is None else _copied(found, out)
+    seed = _new_seed(input) if seed is None else seed
+    return seeded_dropout(input, seed, float(p), out=out)
+
+
+def _new_seed(like: Any) -> Any:
+    """An array of one number that is drawn by the library ``like`` is from."""
+    if is_traced() or type(like).__module__.partition(".")[0] == "torch":
+        from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
+
+        return torch_calls.new_seed(like, _SEEDS)
+    return np.random.randint(_SEEDS, size=1)
+
+
+def _copied(found: Any, out: Any) -> Any:
+    if out is not found:
+        out[...] = found
+    return out

@@ -1,0 +1,143 @@
+"""``xetl.ops.rope``: rotary position embedding.
+
+Source: Su et al., "RoFormer", arXiv 2104.09864.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xetl import xetile
+from xetl.language.ops import next_power_of_2
+from xetl.ops.batches import View, itself
+from xetl.ops.declare import ArrayLike, Call, Context, Operand, function, result
+from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
+from xetl.ops.product import matrices, matrix
+from xetl.ops.views import Shared, floats, rows
+from xetl.xetile import Array, constexpr
+
+_PAIRS = 1024
+"""Pairs of a program."""
+
+
+@xetile.kernel
+def rope_rows(
+    x: Array,
+    cos: Array,
+    sin: Array,
+    out: Array,
+    positions: int,
+    INTERLEAVED: constexpr,
+    INVERSE: constexpr,
+    ACC: constexpr,
+    ROWS: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """Turns ``(a, b)`` to ``(a * cos - b * sin, b * cos + a * sin)``, row by row.
+
+    Args:
+        x: (..., 2, n), the rows a and b of each position; (..., n, 2) if interleaved.
+        cos: (positions or more, n).
+        sin: the same.
+        out: as ``x``.
+        positions: how many there are; then they begin again.
+        INTERLEAVED: see ``x``.
+        INVERSE: whether pairs are turned back.
+        ACC: the dtype that is computed in.
+        ROWS: positions of a program.
+        WIDTH: columns of a tile, n or more.
+    """
+    first = xetile.program_id(1) * ROWS
+    for number in range(first, min(first + ROWS, matrices(x))):
+        source, to = matrix(x, number), matrix(out, number)
+        if INTERLEAVED:
+            source, to = source.T, to.T
+        table = [number % positions, 0]
+        c = xetile.load_tile(xetile.init_tile(cos, table, (1, WIDTH))).to(ACC)
+        s = xetile.load_tile(xetile.init_tile(sin, table, (1, WIDTH))).to(ACC)
+        if INVERSE:
+            s = -s
+        a = xetile.load_tile(xetile.init_tile(source, [0, 0], (1, WIDTH))).to(ACC)
+        b = xetile.load_tile(xetile.init_tile(source, [1, 0], (1, WIDTH))).to(ACC)
+        one, two = a * c - b * s, b * c + a * s
+        xetile.store_tile(one.to(out.dtype), xetile.init_tile(to, [0, 0], (1, WIDTH)))
+        xetile.store_tile(two.to(out.dtype), xetile.init_tile(to, [1, 0], (1, WIDTH)))
+
+
+def _turned(
+    x: Operand, cos: Operand, sin: Operand, interleaved: bool, *, inverse: bool
+) -> Call:
+    dtype = floats("rope", x)
+    if x.ndim < 2:
+        raise wrong_shape("rope", f"`{x.name}` is {x.shape}", "pass (..., s, d)")
+    s, d = x.shape[-2:]
+    for table in (cos, sin):
+        fits = table.ndim == 2 and table.shape[0] >= s and 2 * table.shape[1] == d
+        if not fits:
+            problem = f"`{table.name}` is {table.shape}, but `{x.name}` is {x.shape}"
+            raise wrong_shape("rope", problem, "pass (..., s, d) and tables (s, d / 2)")
+        if table.dtype not in SUMS or table.dtype.bits > SUMS[dtype].bits:
+            common_dtype_of("rope", {x.name: dtype, table.name: table.dtype})
+
+    parts = (-1, 2) if interleaved else (2, -1)
+    view: View = lambda a: a.reshape(*a.shape[:-1], *parts)  # noqa: E731
+
+    def steps(made: Any) -> Any:
+        width = next_power_of_2(d // 2)
+        some = max(1, _PAIRS // width)
+        step = rows(
+            rope_rows,
+            (x, cos, sin, *made),
+            (view, Shared(itself), Shared(itself), view),
+            (interleaved, inverse, SUMS[dtype], some, width),
+            (s,),
+            rows_of_program=d,
+            matrices_of_program=some,
+        )
+        return [step]
+
+    return Call((result(x.shape, dtype),), steps)
+
+
+@function()
+def rope_backward(
+    grad: ArrayLike, cos: ArrayLike, sin: ArrayLike, interleaved: bool
+) -> Any:
+    """The gradient, turned back."""
+    return _turned(grad, cos, sin, interleaved, inverse=True)
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    cos, sin = context.saved
+    return {"input": rope_backward(grad, cos, sin, context.options["interleaved"])}
+
+
+@function(backward=_backward, saves=["cos", "sin"])
+def rope(
+    input: ArrayLike,
+    cos: ArrayLike,
+    sin: ArrayLike,
+    interleaved: bool = False,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """Rotary position embedding: pairs of numbers of a row are turned by its angles.
+
+    ``(a, b)`` becomes ``(a * cos - b * sin, b * cos + a * sin)``. Heads come before
+    positions, as in attention.
+
+    Args:
+        input: (..., s, d), d even; f16, bf16, f32 or f64, from any library as for
+            `softmax`.
+        cos: (s or more, d / 2), of the angles of each position; any float dtype that
+            has no more bits than is computed in.
+        sin: the same.
+        interleaved: whether pairs are neighbours (as in GPT-J); if not, ``a`` is from
+            the first half of a row and ``b`` from the second (as in GPT-NeoX, Llama).
+        out: where the result goes: shape of ``input``, any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    return _turned(input, cos, sin, interleaved, inverse=False)
