@@ -211,6 +211,18 @@ func.func @f(%v: vector<4x8xi8>) {
   return
 }
 // -----
+// CHECK: tile_sort takes a vector of rank 2 of i32 or i64, found vector<4x8xf32>
+func.func @f(%v: vector<4x8xf32>) {
+  %s = xetile.tile_sort %v [1] : vector<4x8xf32>
+  return
+}
+// -----
+// CHECK: the dimension is 0 or 1, found [2]
+func.func @f(%v: vector<4x8xi32>) {
+  %s = xetile.tile_sort %v [2] : vector<4x8xi32>
+  return
+}
+// -----
 // CHECK: there are 1 names for 0 values
 func.func @f() {
   xetile.breakpoint {names = ["i"]}

@@ -13,7 +13,7 @@ from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import mapped
 from xetl.frontend.operators import MAXIMUM, MINIMUM
 from xetl.frontend.types import Shape, Value, Vector, is_scalar, matrix_shape
-from xetl.language.dtypes import DType, i1, i32
+from xetl.language.dtypes import DType, i1, i32, i64
 
 KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
 _BITWISE = ("and", "or", "xor")
@@ -165,3 +165,19 @@ def _scan(call: Call) -> Vector:
     dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
     scan = xetile.TileScanOp(value.ssa, kind=kind, scan_dims=(dim,))
     return Vector(ctx.emit(scan), value.shape, value.dtype)
+
+
+@builds("tile_sort")
+def _sort(call: Call) -> Vector:
+    value = call.vector("v")
+    if value.dtype not in (i32, i64):
+        raise call.error(
+            TileTypeError,
+            "X0304",
+            f"`tile_sort` of {value.dtype} has no meaning",
+            "v",
+            help="it sorts i32 and i64; `sort` takes any numbers",
+        )
+    dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
+    sort = xetile.TileSortOp(value.ssa, sort_dims=(dim,))
+    return Vector(call.ctx.emit(sort), value.shape, value.dtype)

@@ -15,6 +15,7 @@ from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
+from xetl.transforms.expand_sorts import ExpandSortsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
 from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.insert_prefetches import InsertPrefetchesPass
@@ -43,6 +44,7 @@ def device_passes(
     return [
         DropBreakpointsPass(),
         InlineCallsPass(),
+        ExpandSortsPass(),
         ExpandSmallFloatsPass(),
         NormalizeTilesPass(),
         CanonicalizePass(),

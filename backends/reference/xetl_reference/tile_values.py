@@ -142,6 +142,10 @@ def _scan(op: Any) -> Unary:
     return lambda source: function(source, dim)
 
 
+def _sort(op: Any) -> Unary:
+    return lambda source: np.sort(source, op.dim)
+
+
 def _broadcast(op: Any) -> Unary:
     shape = shape_of(op.result.type)
     return lambda source: np.broadcast_to(source, shape)
@@ -259,6 +263,7 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.tile_transpose": _transpose,
     "xetile.tile_reduce": _reduce,
     "xetile.tile_scan": _scan,
+    "xetile.tile_sort": _sort,
     "xetile.tile_broadcast": _broadcast,
     "xetile.tile_pack": _pack,
     "xetile.tile_unpack": _unpack,

@@ -37,6 +37,7 @@ from .value_ops import TileMmaOp as TileMmaOp
 from .value_ops import TilePackOp as TilePackOp
 from .value_ops import TileReduceOp as TileReduceOp
 from .value_ops import TileScanOp as TileScanOp
+from .value_ops import TileSortOp as TileSortOp
 from .value_ops import TileTransposeOp as TileTransposeOp
 from .value_ops import TileUnpackOp as TileUnpackOp
 

@@ -262,6 +262,38 @@ class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribut
         self.verify_maps()
 
 
+class TileSortOp(ValueOp, name="xetile.tile_sort"):
+    """The elements along ``dim`` in ascending order: i32 or i64, as signed; rank 2.
+
+    It has no map: what devices run is `expand-sorts`.  Other orders and types are made
+    of keys, see `xetl.language.ops.order`.
+    """
+
+    sort_dims = prop_def(DenseArrayBase)
+    result = result_def(like("source", base=VectorType))
+
+    assembly_format = (
+        "custom<Dims>($source, $sort_dims) attr-dict `:` "
+        "custom<SameType>(type(operands), type(results))"
+    )
+
+    @property
+    def dim(self) -> int:
+        """The dimension that is sorted."""
+        return ints_of(self.sort_dims)[0]
+
+    def verify_(self) -> None:
+        """Check rank, elements, dimension and result."""
+        source = self.source_type
+        check(
+            len(source.get_shape()) == 2 and source.element_type in (i32, i64),
+            f"tile_sort takes a vector of rank 2 of i32 or i64, found {source}",
+        )
+        dims = ints_of(self.sort_dims)
+        check(dims in ((0,), (1,)), f"the dimension is 0 or 1, found {list(dims)}")
+        check(source == self.result.type, "tile_sort keeps the type")
+
+
 class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast"):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
 

@@ -1,17 +1,14 @@
-"""Sorting, the largest elements, and counting; made of other operations."""
+"""Sorting, the largest elements, and counting; made of `tile_sort` and of others."""
 
 from __future__ import annotations
 
-from math import log2
 from typing import TYPE_CHECKING
 
-from xetl.language.dtypes import f32, i32, i64
-from xetl.language.operation import composite
-from xetl.language.ops.compile_time import next_power_of_2, static_assert
+from xetl.language.dtypes import i8, i16, i32, i64
+from xetl.language.operation import composite, operation
+from xetl.language.ops.compile_time import static_assert
 from xetl.language.ops.elementwise import (
     isnan,
-    maximum,
-    minimum,
     nan,
     where,
 )
@@ -19,8 +16,6 @@ from xetl.language.ops.moves import (
     along,
     as_matrix,
     dim_of,
-    exchange,
-    memory_for,
     slice_rows,
 )
 from xetl.language.ops.program import barrier
@@ -35,12 +30,14 @@ from xetl.language.ops.tiles import (
 from xetl.language.ops.vectors import reshape, zeros
 
 if TYPE_CHECKING:
+    from xetl.language.dtypes import DType
     from xetl.language.values import Vector
 
 __all__ = [
     "argsort",
     "histogram",
     "sort",
+    "tile_sort",
     "topk",
 ]
 
@@ -56,6 +53,19 @@ def _most(bits: int) -> int:
 
 
 @composite
+def _integers(bits: int) -> DType:
+    """The signed integers of so many bits."""
+    return i8 if bits == 8 else i16 if bits == 16 else i32 if bits == 32 else i64
+
+
+@composite
+def _bits(v: Vector) -> Vector:
+    """The bits of floats as i32 or i64."""
+    bits = v.to(_integers(v.dtype.bits), bitcast=True)
+    return bits if v.dtype.bits == 64 else bits.to(i32)
+
+
+@composite
 def _of_bits(bits: Vector, width: int) -> Vector:
     """The integers that are in the order of the floats with these bits; or back."""
     return where(bits < 0, bits ^ _most(width), bits)
@@ -65,12 +75,10 @@ def _of_bits(bits: Vector, width: int) -> Vector:
 def _key(v: Vector, descending: bool) -> Vector:
     """Signed integers, i32 or i64, in the order wanted of the elements; NaN is last."""
     if v.dtype.is_float:
-        wide = v.to(f32) if v.dtype.bits < 32 else v
-        width = wide.dtype.bits
-        bits = wide.to(i64 if width == 64 else i32, bitcast=True)
-        key = _of_bits(bits, width)
+        key = _of_bits(_bits(v), v.dtype.bits)
         # Larger than all others, the ends of both orders included.
-        return where(isnan(wide), _most(width), ~key if descending else key)
+        last = _most(key.dtype.bits)
+        return where(isnan(v), last, ~key if descending else key)
     if v.dtype.kind == "u" and v.dtype.bits >= 32:
         wide = v ^ (1 << (v.dtype.bits - 1))
         key = wide.to(i64 if v.dtype.bits == 64 else i32, bitcast=True)
@@ -85,33 +93,22 @@ def _element_of_key(key: Vector, v: Vector, descending: bool) -> Vector:
     width = key.dtype.bits
     plain = ~key if descending else key
     if v.dtype.is_float:
-        bits = _of_bits(plain, width)
-        floats = bits.to(f32 if width == 32 else v.dtype, bitcast=True)
-        return where(key == _most(width), nan, floats).to(v.dtype)
+        bits = _of_bits(plain, v.dtype.bits).to(_integers(v.dtype.bits))
+        return where(key == _most(width), nan, bits.to(v.dtype, bitcast=True))
     if v.dtype.kind == "u" and v.dtype.bits >= 32:
         return plain.to(v.dtype, bitcast=True) ^ (1 << (width - 1))
     return plain.to(v.dtype)
 
 
-@composite
-def _sorted_keys(key: Vector, dim: int) -> Vector:
-    """Matrices of integers, sorted along a dim by Batcher's bitonic network."""
-    extent = key.shape[dim]
-    size = next_power_of_2(extent)
-    at = along(size, dim)
-    if size > extent:
-        wide = exchange(memory_for(key), key, at, dim)
-        key = where(at < extent, wide, _most(key.dtype.bits))
-    memory = memory_for(key)
-    for merged in range(int(log2(size))):
-        for half in range(merged + 1):
-            distance = 1 << (merged - half)
-            other = exchange(memory, key, at ^ distance, dim)
-            falls = (at & (2 << merged)) != 0
-            is_upper = (at & distance) != 0
-            smaller = falls ^ is_upper
-            key = where(smaller, maximum(key, other), minimum(key, other))
-    return slice_rows(key, 0, extent, dim) if size > extent else key
+@operation
+def tile_sort(v: Vector, axis: int) -> Vector:
+    """``v`` with its elements along ``axis`` in ascending order; `sort` is made of it.
+
+    Args:
+        v: i32 or i64, rank 1 or 2.
+        axis: known when compiling.
+    """
+    ...
 
 
 @composite
@@ -121,7 +118,7 @@ def sort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
     Source: Batcher, "Sorting networks and their applications" (1968).
     """
     dim = dim_of(v, axis, "a vector of rank")
-    keys = _sorted_keys(_key(as_matrix(v), descending), dim)
+    keys = tile_sort(_key(as_matrix(v), descending), dim)
     return reshape(_element_of_key(keys, v, descending), v.shape)
 
 
@@ -134,7 +131,7 @@ def argsort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
     """
     static_assert(v.dtype.bits < 64, f"`argsort` takes at most 32 bits, not {v.dtype}")
     dim = dim_of(v, axis, "a vector of rank")
-    both = _sorted_keys(_key_and_index(as_matrix(v), descending, dim), dim)
+    both = tile_sort(_key_and_index(as_matrix(v), descending, dim), dim)
     return reshape((both & 0xFFFFFFFF).to(i32), v.shape)
 
 
@@ -159,7 +156,7 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
     static_assert(v.dtype.bits < 64, f"`topk` takes at most 32 bits, not {v.dtype}")
     both = _key_and_index(wide, True, dim)
     if k > _MOST_PASSES:
-        chosen = slice_rows(_sorted_keys(both, dim), 0, k, dim)
+        chosen = slice_rows(tile_sort(both, dim), 0, k, dim)
     else:
         chosen = _least(both, k, dim)
     best = _element_of_key((chosen >> 32).to(_key(wide, True).dtype), v, True)

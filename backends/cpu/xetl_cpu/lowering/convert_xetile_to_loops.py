@@ -40,6 +40,7 @@ from xetl.dialects.xetile import (
     TileMmaOp,
     TileReduceOp,
     TileScanOp,
+    TileSortOp,
     TileType,
     UpdateTileOffsetOp,
     tile_type,
@@ -62,6 +63,7 @@ from xetl_cpu.lowering.loops.memory_dependences import snapshot_loads_before
 from xetl_cpu.lowering.loops.plain_products import lower_mma
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.scans import scan_tile
+from xetl_cpu.lowering.loops.sorting import sort_tile
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -323,6 +325,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     PrintOp: _sink(_log),
     AssertOp: _sink(_log),
     TileScanOp: _sink(scan_tile),
+    TileSortOp: _sink(sort_tile),
     AtomicRmwTileOp: _sink(atomic_rmw),
     TileReduceOp: _sink(reduce_tile),
     TileMmaOp: _sink(lower_mma),

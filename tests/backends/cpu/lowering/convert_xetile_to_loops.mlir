@@ -234,3 +234,52 @@ func.func @stored_to_an_operand(%A: !matrix, %B: !matrix, %n: index, %grid: inde
   }
   func.return
 }
+
+// Eight vectors are sorted in registers, then merged in loops whose number of
+// instructions does not grow with the row.
+// CHECK-LABEL: @sorted_rows
+// CHECK-COUNT-8: vector.load {{.*}} vector<16xi32>
+// CHECK:       vector.shuffle
+// CHECK:       arith.minsi
+// CHECK:       arith.maxsi
+// CHECK:       scf.for
+// CHECK:       arith.shli
+// CHECK:       scf.for
+// CHECK-COUNT-8: vector.load {{.*}} vector<16xi32>
+// CHECK:       vector.store
+// CHECK:       func.return
+// AVX2-LABEL:  @sorted_rows
+// AVX2-COUNT-8: vector.load {{.*}} vector<8xi32>
+func.func @sorted_rows(%X: memref<1x1024xi32>, %Y: memref<1x1024xi32>, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[0, 0] : memref<1x1024xi32> -> !xetile.tile<1x1024xi32>
+    %y = xetile.init_tile %Y[0, 0] : memref<1x1024xi32> -> !xetile.tile<1x1024xi32>
+    %v = xetile.load_tile %x : !xetile.tile<1x1024xi32> -> vector<1x1024xi32>
+    %s = xetile.tile_sort %v [1] : vector<1x1024xi32>
+    xetile.store_tile %s, %y : vector<1x1024xi32>, !xetile.tile<1x1024xi32>
+    scf.reduce
+  }
+  func.return
+}
+
+// Columns are compared row by row: no lane meets another one.
+// CHECK-LABEL: @sorted_columns
+// CHECK-NOT:   vector.shuffle
+// CHECK:       arith.minsi
+// CHECK-NOT:   vector.shuffle
+// CHECK:       func.return
+func.func @sorted_columns(%X: memref<9x64xi64>, %Y: memref<9x64xi64>, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[0, 0] : memref<9x64xi64> -> !xetile.tile<9x64xi64>
+    %y = xetile.init_tile %Y[0, 0] : memref<9x64xi64> -> !xetile.tile<9x64xi64>
+    %v = xetile.load_tile %x : !xetile.tile<9x64xi64> -> vector<9x64xi64>
+    %s = xetile.tile_sort %v [0] : vector<9x64xi64>
+    xetile.store_tile %s, %y : vector<9x64xi64>, !xetile.tile<9x64xi64>
+    scf.reduce
+  }
+  func.return
+}

@@ -1,0 +1,203 @@
+"""``tile_sort``: a bitonic sorting network on vectors in memory, in loops.
+
+Two sorted runs become one in a merge: the first is compared with the second one
+backwards, then halves with halves. In this form each comparison leaves the smaller
+element in front, so that all vectors are treated alike, and comparisons with what
+would lie behind the end are left out: it need not be a power of two.
+
+Down columns each vector is a row, and lanes never meet. Along rows what is less than
+some vectors apart is compared in registers (see `sorted_registers`).
+
+Before: ``%s = xetile.tile_sort %v [1]``
+After:  ``scf.for row { scf.for 8 vectors { sorted }; scf.for merge { scf.for distance {
+min, max }; scf.for 8 vectors { merged } } }``, in place
+
+Source: K. E. Batcher, Sorting Networks and Their Applications, AFIPS 1968.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, SSAValue
+
+from xetl.codegen.types import byte_width
+from xetl.dialects.base import Index
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.xetile import TileSortOp
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.loops.nest import lane_mask
+from xetl_cpu.lowering.loops.sorted_registers import SortedRegisters, backwards
+from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
+from xetl_cpu.lowering.loops.stores import element_of, write
+
+_AT_ONCE = 8
+"""Vectors of a row that are sorted in registers; 16 gain a tenth for twice the code."""
+
+
+def sort_tile(state: State, op: TileSortOp) -> None:
+    """Sort in the memory where the result stays."""
+    shape, element = shape_of(op.source), element_of(op.result)
+    lanes = state.target.vector_bytes // byte_width(element)
+    type_ = VectorType(element, [lanes])
+    if shape[op.dim] > 1 and (op.dim == 1 or shape[1] == 1):
+        state.buffers[op.result] = _sort_rows(state, op, type_)
+        return
+    result = state.allocate(shape, element)
+    write(state, op.source, result, op)
+    state.buffers[op.result] = result
+    if op.dim == 0 and shape[0] > 1:
+
+        def sort(build: Builder, column: Index) -> None:
+            network = _Network(result.memref, type_, shape[0], lambda _, n: [n, column])
+            network.merge_all(build)
+
+        _loop(Builder.before(op), 0, shape[1], lanes, sort)
+
+
+def _sort_rows(state: State, op: TileSortOp, type_: VectorType[Attribute]) -> Buffer:
+    """Sort rows, each padded to some vectors; one column is a row in memory."""
+    shape, (lanes,) = shape_of(op.source), type_.get_shape()
+    length, vectors = shape[op.dim], -(-shape[op.dim] // lanes)
+    at_once = min(_AT_ONCE, max(2, 1 << (vectors - 1).bit_length()))
+    count = at_once * -(-vectors // at_once)
+    memory = [count * lanes] if op.dim == 0 else [shape[0], count * lanes]
+    result = Buffer(state.scratch_memref(memory, type_.element_type), shape)
+    write(state, op.source, result, op)
+
+    def sort(build: Builder, row: Index) -> None:
+        def place(build: Builder, number: Index) -> list[Index]:
+            column = build.times(number, lanes)
+            return [column] if op.dim == 0 else [row, column]
+
+        network = _Network(result.memref, type_, count, place, at_once)
+        if length < count * lanes:
+            network.pad(build, length)
+        network.in_registers(build, SortedRegisters.sort)
+        network.merge_all(build)
+
+    _loop(Builder.before(op), 0, 1 if op.dim == 0 else shape[0], 1, sort)
+    return result
+
+
+@dataclass
+class _Network:
+    """Vectors in memory that are sorted together.
+
+    Attributes:
+        count: how many there are.
+        place: the indices of the vector of a number.
+        at_once: so many neighbours are sorted in registers; 1: lanes never meet.
+    """
+
+    memory: SSAValue
+    type: VectorType[Attribute]
+    count: int
+    place: Callable[[Builder, Index], Sequence[Index]]
+    at_once: int = 1
+
+    def load(self, build: Builder, number: Index) -> SSAValue:
+        """The vector of this number."""
+        indices = [build.index(each) for each in self.place(build, number)]
+        return build.insert(vector.LoadOp(self.memory, indices, self.type))
+
+    def store(self, build: Builder, value: SSAValue, number: Index) -> None:
+        """Replace the vector of this number."""
+        indices = [build.index(each) for each in self.place(build, number)]
+        build.add(vector.StoreOp(value, self.memory, indices))
+
+    def pad(self, build: Builder, length: int) -> None:
+        """Put the largest number behind so many elements of a row."""
+        (lanes,) = self.type.get_shape()
+        bits = 8 * byte_width(self.type.element_type)
+        most = build.constant(2 ** (bits - 1) - 1, self.type)
+
+        def fill(build: Builder, number: Index) -> None:
+            left = build.minus(length, build.times(number, lanes))
+            found = self.load(build, number)
+            mask = lane_mask(build, left, lanes)
+            chosen = build.insert(arith.SelectOp(mask, found, most))
+            self.store(build, chosen, number)
+
+        _loop(build, length // lanes, self.count, 1, fill)
+
+    def in_registers(
+        self, build: Builder, change: Callable[[SortedRegisters], None]
+    ) -> None:
+        """Sort or merge ``at_once`` neighbours, and the next ones."""
+
+        def body(build: Builder, first: Index) -> None:
+            places = [build.plus(first, n) for n in range(self.at_once)]
+            registers = SortedRegisters(build, [self.load(build, n) for n in places])
+            change(registers)
+            for value, place in zip(registers.values, places):
+                self.store(build, value, place)
+
+        _loop(build, 0, self.count, self.at_once, body)
+
+    def merge_all(self, build: Builder) -> None:
+        """Sort, where ``at_once`` neighbours are sorted already."""
+        levels = (-(-self.count // self.at_once) - 1).bit_length()
+
+        def merge(build: Builder, level: Index) -> None:
+            self._halves(build, _shifted(build, self.at_once, level), True)
+
+            def stage(build: Builder, number: Index) -> None:
+                further = build.minus(build.minus(level, 1), number)
+                self._halves(build, _shifted(build, self.at_once, further), False)
+
+            _loop(build, 0, level, 1, stage)
+            if self.at_once > 1:
+                self.in_registers(build, SortedRegisters.merge)
+
+        _loop(build, 0, levels, 1, merge)
+
+    def _halves(self, build: Builder, half: Index, is_backwards: bool) -> None:
+        """Compare the halves of all runs of two times ``half`` vectors."""
+        whole = build.times(half, 2)
+
+        def run(build: Builder, base: Index) -> None:
+            def compare(build: Builder, number: Index) -> None:
+                first = build.plus(base, number)
+                other = build.plus(first, half)
+                if is_backwards:
+                    last = build.plus(base, build.minus(whole, 1))
+                    other = build.minus(last, number)
+                a, b = self.load(build, first), self.load(build, other)
+                if is_backwards and self.at_once > 1:
+                    b = backwards(build, b)
+                self.store(build, build.insert(arith.MinsiOp(a, b)), first)
+                self.store(build, build.insert(arith.MaxsiOp(a, b)), other)
+
+            # What lies behind the last vector would be larger: nothing moves there.
+            missing = build.minus(build.plus(base, whole), self.count)
+            if is_backwards:
+                _loop(build, build.maximum(missing, 0), half, 1, compare)
+            else:
+                end = build.minimum(half, build.minus(half, missing))
+                _loop(build, 0, end, 1, compare)
+
+        _loop(build, 0, self.count, whole, run)
+
+
+def _shifted(build: Builder, number: int, by: Index) -> Index:
+    return number << by if isinstance(by, int) else build.pure(arith.ShliOp, number, by)
+
+
+def _loop(
+    build: Builder,
+    first: Index,
+    end: Index,
+    step: Index,
+    body: Callable[[Builder, Index], None],
+) -> None:
+    """A loop that carries nothing; one that runs once is its body."""
+    if first == 0 and isinstance(end, int) and end == step:
+        body(build, first)
+        return
+    loop = build.for_loop(first, end, step)
+    inside = Builder.at_end(loop.body.block, build.location)
+    body(inside, loop.body.block.args[0])
+    inside.add(scf.YieldOp())
