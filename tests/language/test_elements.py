@@ -154,6 +154,31 @@ def test_interpret_names_each_index_of_a_gather(
     assert not x.any()
 
 
+@xetile.kernel(grid=1)
+def ragged_rows(X, ROWS, Y, FIRST: constexpr):
+    columns = xetile.arange(8) + FIRST
+    rows = xetile.load_tile(xetile.init_tile(ROWS, [0], (2,)))
+    Y[xetile.arange(2)[:, None], columns] = X[rows[:, None], columns]
+
+
+def test_a_run_of_indices_may_go_over_an_edge_as_a_tile_may() -> None:
+    x, y = np.arange(15, dtype=np.float32).reshape(3, 5), np.zeros((2, 5), np.float32)
+    rows = np.array([2, 0], np.int32)
+    ragged_rows.interpret(x, rows, y, FIRST=-1)
+    assert (y == x[rows]).all()
+    rows[1] = 3  # chosen by memory: where columns are inside it is reported
+    with pytest.raises(CheckError) as caught:
+        ragged_rows.interpret(x, rows, y, FIRST=0)
+    assert caught.value.index == (3, 0)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_full_is_f32_as_zeros_is(backend: str) -> None:
+    half = lambda a, b: xetile.full(a.shape, 0.5)  # noqa: E731
+    a = np.zeros((2, 8), np.float32)
+    assert (computed(half, a, a, "f32", backend) == 0.5).all()
+
+
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 def test_print_shows_values(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     prints(np.arange(4.0), backend=backend)

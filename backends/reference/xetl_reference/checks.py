@@ -206,16 +206,28 @@ def _barrier(step: Step) -> Step:
 
 
 def _lanes(plan: Plan, op: Any, step: Step) -> Step:
-    """Each active index of a scattered access must be inside its base."""
+    """Each active index of a scattered access must be inside its base.
+
+    Of an array of several dims indices that count up may run over an edge, as a tile
+    may.
+    """
     find = lanes_of(op)
     if find is None:
         return step
     operands = plan.slots(op.operands)
-    dims = [plan.slots(each.operands) for each in _comparisons(op)]
+    comparisons = _comparisons(op)
+    dims = [plan.slots(each.operands) for each in comparisons]
+    chosen = [
+        plan.slots(each.operands)
+        for each in comparisons
+        if not _counts_up(each.operands[0])
+    ]
 
     def run(frame: Frame) -> None:
         tile, mask = find(*[frame[slot] for slot in operands])
         outside = tile.outside(mask)
+        if dims and outside.any():
+            outside = outside & _any_outside(frame, chosen)
         if outside.any():
             lane = tuple(int(i) for i in np.argwhere(outside)[0])
             at = [_at(frame, slots, lane, outside.shape) for slots in dims]
@@ -227,6 +239,8 @@ def _lanes(plan: Plan, op: Any, step: Step) -> Step:
 
 _SPREADING = ("arith.andi", "vector.broadcast", "xetile.tile_broadcast")
 """Operations between the comparisons of single dimensions and that of all."""
+
+_SHAPES = ("vector.shape_cast", "xetile.tile_broadcast")
 
 
 def _comparisons(op: Any) -> list[Operation]:
@@ -251,6 +265,31 @@ def _comparisons(op: Any) -> list[Operation]:
         else:
             return []
     return [found[dim] for dim in sorted(found)]
+
+
+def _counts_up(index: SSAValue) -> bool:
+    """Whether an index is computed of `arange` and scalars: no memory chose it."""
+    waiting, found = [index], False
+    while waiting:
+        owner = waiting.pop().owner
+        if not isinstance(owner, Operation):
+            return False
+        if owner.name == "vector.step":
+            found = True
+        elif owner.name in _SHAPES or owner.name.startswith("arith."):
+            waiting += owner.operands
+        elif owner.name != "vector.broadcast":
+            return False
+    return found
+
+
+def _any_outside(frame: Frame, dims: Sequence[Sequence[int]]) -> Any:
+    """Which elements have an index outside in one of these dims."""
+    outside: Any = np.False_
+    for slots in dims:
+        index, limit = (frame[slot] for slot in slots)
+        outside = outside | (index < 0) | (index >= limit)
+    return outside
 
 
 def _at(

@@ -42,7 +42,7 @@ def zeros(
 def full(
     shape: int | Sequence[int],
     value: Scalar,
-    dtype: DType,
+    dtype: DType = f32,
     *,
     wg_map: Map | None = None,
 ) -> Vector:
