@@ -67,8 +67,11 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	@for script in benchmarks/bench_*.py benchmarks/gemm.py; do $(BIN)/python $$script || exit 1; done
 
-# The site in build/site, from docs/, the docstrings and the tutorials, which run; a warning is an error.
+# The site in build/site, from docs/, the docstrings and the tutorials, which run, as the snippets
+# of the pages do; a warning is an error.
+SNIPPETS := tests/test_readme.py tests/docs/test_language_examples.py tests/docs/test_ops_page.py
 docs: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n0 $(SNIPPETS)
 	$(BIN)/python docs/site/gather.py
 	$(BIN)/sphinx-build -q -E -W --keep-going -c docs/site build/docs build/site
 

@@ -2,19 +2,25 @@
 
 * the pages of docs/, README.md as the first one, CONTRIBUTING.md and others;
 * each tutorial, cell by cell, with what it prints and the pictures it draws;
+* pictures of the language's operations (`figures`), and the passes (`design`);
 * the API from the docstrings.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import design
+import figures
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "build" / "docs"
@@ -26,7 +32,14 @@ TUTORIALS = [
 PAGES = {
     "Learn": ["language", "ops", "migration", "tools"],
     "Facts": ["performance", "reliability", "gpu", "xetile"],
-    "Inside": ["folders", "architecture", "backend_xegpu", "contributing", "changes"],
+    "Inside": [
+        "folders",
+        "architecture",
+        "passes",
+        "backend_xegpu",
+        "contributing",
+        "changes",
+    ],
 }
 """Pages that are files of the repository, by the heading of the list they are in."""
 
@@ -142,14 +155,64 @@ def toctree(caption: str, pages: Iterable[str]) -> str:
     )
 
 
+def undocumented(module: str) -> list[str]:
+    """The public functions and classes of a module that have no docstring."""
+    found = importlib.import_module(module)
+    names = getattr(found, "__all__", None) or [n for n in vars(found) if n[0] != "_"]
+    objects = {name: getattr(found, name) for name in names}
+    return [
+        f"{module}.{name}"
+        for name, each in objects.items()
+        if inspect.isroutine(each) or inspect.isclass(each)
+        if each.__module__.partition(".")[0] == found.__name__.partition(".")[0]
+        if not inspect.getdoc(each)
+    ]
+
+
 def api() -> None:
-    """Write a page for each module of the API, from its docstrings."""
+    """Write a page for each module of the API, from its docstrings.
+
+    Raises:
+        SystemExit: a docstring is missing.
+    """
+    if missing := [name for module in API.values() for name in undocumented(module)]:
+        raise SystemExit(f"without a docstring: {', '.join(missing)}")
     for name, module in API.items():
         is_package = (ROOT / module.replace(".", "/")).is_dir()
         option = "   :imported-members:\n" if is_package else ""
         directive = f".. automodule:: {module}\n{option}"
         text = f"# {name}\n\n```{{eval-rst}}\n{directive}```\n"
         write(f"api/{module}.md", text)
+
+
+def illustrated(text: str, pictures: Mapping[str, str]) -> str:
+    """The language page with the picture of each section below its heading.
+
+    Raises:
+        SystemExit: there is no such section.
+    """
+    for number, picture in pictures.items():
+        text, count = re.subn(
+            rf"(?m)^## {re.escape(number)} .*$",
+            lambda found: f"{found[0]}\n{picture}",  # noqa: B023 - called at once
+            text,
+        )
+        if count != 1:
+            raise SystemExit(f"docs/language.md has no section {number} for a picture")
+    return text
+
+
+def about_the_compiler() -> None:
+    """Add pictures to the pages of the language and the stages; write the passes."""
+    pictures = figures.write(SOURCE / "figures")
+    (SOURCE / "figures" / "stages.svg").write_text(design.chart(), "utf-8")
+    page = SOURCE / "language.md"
+    page.write_text(illustrated(page.read_text("utf-8"), pictures), "utf-8")
+    page = SOURCE / "architecture.md"
+    shown = "![the stages, and the passes between them](figures/stages.svg)"
+    chart = re.compile("^```mermaid$.*?^```$", re.MULTILINE | re.DOTALL)
+    page.write_text(chart.sub(shown, page.read_text("utf-8")), "utf-8")
+    write("passes.md", design.passes_page())
 
 
 def copied() -> list[str]:
@@ -173,7 +236,8 @@ def main() -> None:
     """Gather everything anew."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     (SOURCE / "tutorials").mkdir(parents=True)
-    design = copied()
+    decisions = copied()
+    about_the_compiler()
     api()
     for path in TUTORIALS:
         tutorial(path)
@@ -181,7 +245,7 @@ def main() -> None:
         "Tutorials": [f"tutorials/{path.stem}" for path in TUTORIALS],
         **PAGES,
         "API": [f"api/{module}" for module in API.values()],
-        "More": ["errors/index", *design],
+        "More": ["errors/index", *decisions],
     }
     with (SOURCE / "index.md").open("a") as file:
         file.write("\n".join(toctree(*each) for each in trees.items()))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+
+from xetl.backend import find_backend
+from xetl.pipeline import common_passes
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "site"
@@ -52,15 +58,68 @@ def test_the_site_is_made(tmp_path: Path) -> None:
         assert all("//" not in each or ".js" not in each for each in others), page
 
 
-def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
+@pytest.fixture
+def gather(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(SITE))
+    return importlib.import_module("gather")
+
+
+def test_a_cell_that_fails_is_named(tmp_path: Path, gather: Any) -> None:
     script = tmp_path / "t.py"
     script.write_text("x = 1\n# %%\nprint(x)\n# %%\n\nassert x == 2\n")
-    spec = importlib.util.spec_from_file_location("gather", SITE / "gather.py")
-    assert spec is not None
-    assert spec.loader is not None
-    gather = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(gather)
     with pytest.raises(SystemExit, match=r"t.py: cell 2, line 6: AssertionError"):
         gather.run(script, tmp_path)
     script.write_text(script.read_text().replace("2", "1"))
     assert json.dumps(gather.run(script, tmp_path)) == '["", "1\\n", ""]'
+
+
+def test_a_missing_docstring_is_named(
+    gather: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("pages")
+    exec("def told():\n    'Does.'\ndef untold(): ...", vars(module))
+    monkeypatch.setitem(sys.modules, "pages", module)
+    monkeypatch.setattr(gather, "API", {"Pages": "pages"})
+    with pytest.raises(SystemExit, match=r"without a docstring: pages\.untold$"):
+        gather.api()
+
+
+def test_a_picture_without_its_section_is_named(gather: Any) -> None:
+    assert gather.illustrated("## 1. One\n", {"1.": "![x](y)"}) == (
+        "## 1. One\n![x](y)\n"
+    )
+    with pytest.raises(SystemExit, match=r"no section 2\. for a picture"):
+        gather.illustrated("## 1. One\n", {"2.": "![x](y)"})
+
+
+def test_each_group_of_operations_has_a_picture(gather: Any, tmp_path: Path) -> None:
+    shown = gather.figures.write(tmp_path / "figures")
+    text = gather.illustrated((ROOT / "docs" / "language.md").read_text(), shown)
+    assert text.count("](figures/") == 10
+    for path in (tmp_path / "figures").iterdir():
+        assert ElementTree.fromstring(path.read_text()).tag.endswith("svg")
+
+
+def test_each_pass_is_shown(gather: Any) -> None:
+    page = gather.design.passes_page()
+    for name, target in gather.design.TARGETS.items():
+        backend = find_backend(name)
+        for each in [*common_passes(backend, target), *backend.passes(target)]:
+            assert f"### `{each.name}`" in page
+    assert ElementTree.fromstring(gather.design.chart()).tag.endswith("svg")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text", ["[x](nowhere.md)", "![x](nowhere.png)", "[x](#nowhere)"]
+)
+def test_a_bad_link_or_picture_fails(text: str, tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="the extra `docs` is not installed")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.md").write_text(f"# A page\n\n{text}\n")
+    words = ["-m", "sphinx", "-q", "-W", "--keep-going", "-c", SITE, "pages", "site"]
+    command = [sys.executable, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "index.md:3" in done.stderr
+    assert "nowhere" in done.stderr
