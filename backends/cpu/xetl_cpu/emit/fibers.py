@@ -21,9 +21,9 @@ from xetl.codegen.llvm import Builder, Type, Value, ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl_cpu.dialect import BarrierOp, FibersOp
+from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import (
     STACK_BYTES,
-    KernelEmitter,
     buffer_bytes,
     lines,
     room_for,

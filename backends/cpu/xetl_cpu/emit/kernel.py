@@ -5,19 +5,17 @@ The slots are those of docs/design/0001-seams.md, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type, ModuleOp
 from xdsl.dialects.llvm import IntToPtrOp, LLVMPointerType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation
 
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
-from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant
+from xetl.codegen.emitter import EmitTable, Strided, constant
 from xetl.codegen.llvm import Builder, Type, Value, ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
@@ -46,6 +44,7 @@ from xetl_cpu.dialect import (
     ViewAddressOp,
 )
 from xetl_cpu.emit import products
+from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.llvm import VOID, declare, define
@@ -56,55 +55,6 @@ KERNEL = "xetl_kernel"
 _LINE = 64
 _SLACK = 8 * _LINE
 STACK_BYTES = 1 << 16
-
-
-@dataclass
-class KernelEmitter(Emitter):
-    """An emitter that knows the launch: its workspace and its threads.
-
-    Attributes:
-        target: what the code is for.
-        slots: address of the slots; only in the kernel itself, not in its tasks.
-        used: bytes of the workspace taken by allocations of the launch so far.
-        scratch_bytes: size of one thread's scratch.
-        scratch: address of this thread's scratch; only in tasks.
-        thread: the number of the thread (only in tasks).
-        last: where a thread keeps what each `IsNewOp` met (only in tasks).
-        scratch_used: how much of it the task's buffers take so far.
-        is_checked: whether the workspace is known to be large enough.
-        log: address of the log of the launch (only in tasks).
-        log_ids: the number of each operation that writes to it.
-        program: the numbers of the program that is running (only in tasks).
-        next_trip: where a program (or a fiber of it) ends early.
-        fiber: in fibers, where the program's stack pointer is kept and the fiber's.
-    """
-
-    target: Target | None = None
-    slots: Any = None
-    used: Any = None
-    scratch_bytes: int = 0
-    scratch: Any = None
-    thread: Any = None
-    last: dict[Operation, Any] = field(default_factory=dict[Operation, Any])
-    scratch_used: int = 0
-    is_checked: bool = False
-    log: Any = None
-    log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    program: Sequence[Value] = ()
-    next_trip: Any = None
-    fiber: tuple[Value, Value] | None = None
-
-    def slot(self, index: int, type_: Type = I64) -> Value:
-        """Load a slot."""
-        address = self.builder.gep(self.slots, [constant(index)], source_etype=I64)
-        return self.builder.load(address, typ=type_, align=8)
-
-    def inside(
-        self, function: ll.Function, values: dict[SSAValue, Any]
-    ) -> KernelEmitter:
-        """An emitter for the body of a task function."""
-        builder = ll.IRBuilder(function.append_basic_block("entry"))
-        return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
 
 
 def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module:

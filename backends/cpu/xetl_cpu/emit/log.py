@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import as_word
@@ -21,6 +21,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.remarks import positions_of
 from xetl_cpu.dialect import LogOp
+from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.llvm import counted_loop
 
 
@@ -51,7 +52,7 @@ def _shape(type_: Attribute) -> list[int] | None:
     return list(type_.get_shape()) if is_vector(type_) else None
 
 
-def emit_log(em: Any, op: LogOp) -> None:
+def emit_log(em: KernelEmitter, op: LogOp) -> None:
     """Write a record; a failed assertion then ends the program."""
     b = em.builder
     after = None
@@ -80,19 +81,20 @@ def _word(b: Builder, record: Value, index: Value) -> Value:
     return b.gep(record, [index], source_etype=I64)
 
 
-def _write_values(em: Any, op: LogOp, record: Value) -> None:
+def _write_values(em: KernelEmitter, op: LogOp, record: Value) -> None:
     at = HEADER_WORDS
     for value, type_ in zip(op.values, op.types.data):
-        shape = _shape(type_)
-        if shape is None:
+        if not is_vector(type_):
             word = as_word(em, em.get(value), type_)
             em.builder.store(word, _word(em.builder, record, constant(at)), align=8)
         else:
             _write_vector(em, value, type_, record, at)
-        at += prod(shape or [1])
+        at += prod(_shape(type_) or [1])
 
 
-def _write_vector(em: Any, value: SSAValue, type_: Any, record: Value, at: int) -> None:
+def _write_vector(
+    em: KernelEmitter, value: SSAValue, type_: VectorType, record: Value, at: int
+) -> None:
     """Row by row out of its buffer."""
     b, base = em.builder, em.strided(value)
     rows, cols = [1, *type_.get_shape()][-2:]

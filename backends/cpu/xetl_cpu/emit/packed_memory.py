@@ -16,7 +16,8 @@ from xetl.codegen.types import I8, I64, PTR, byte_width
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl_cpu.dialect import PackedMemoryOp
-from xetl_cpu.emit.kernel import KernelEmitter, bytes_of
+from xetl_cpu.emit.emitter import KernelEmitter
+from xetl_cpu.emit.kernel import bytes_of
 from xetl_cpu.launch.prepacked import FILLED, HEADER_WORDS, NONE
 from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
 

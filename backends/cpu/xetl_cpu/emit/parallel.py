@@ -35,7 +35,7 @@ from xetl_cpu.dialect import (
     ThreadNumberOp,
     ThreadTilesOp,
 )
-from xetl_cpu.emit.kernel import KernelEmitter
+from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.llvm import (
     I8,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypeVar
 
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
-from xetl.codegen.llvm import ll
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I1, PTR, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
@@ -20,6 +20,7 @@ from xetl_cpu.dialect import (
     ThreadTilesOp,
     element_name,
 )
+from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.microkernels import (
     Blocking,
     emit_block_gemm,
@@ -31,6 +32,8 @@ from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
 
+_Dim = TypeVar("_Dim", bound=Literal["m", "n", "k"])
+
 
 def _source_name(value: SSAValue, is_unsigned: bool) -> str:
     """The same where the sign of bytes matters, because they are widened."""
@@ -38,26 +41,26 @@ def _source_name(value: SSAValue, is_unsigned: bool) -> str:
     return "u8" if name == "i8" and is_unsigned else name
 
 
-def _at(em: Any, value: SSAValue, *indices: SSAValue) -> Any:
+def _at(em: KernelEmitter, value: SSAValue, *indices: SSAValue) -> Value:
     return em.element_address(em.strided(value), em.all(indices))
 
 
-def _from(em: Any, panels: SSAValue, offset: SSAValue) -> Any:
+def _from(em: KernelEmitter, panels: SSAValue, offset: SSAValue) -> Value:
     """The address of an element of packed panels."""
     element = memory_type(memref_type(panels).element_type)
     address = em.strided(panels).address
     return em.builder.gep(address, [em.get(offset)], source_etype=element)
 
 
-def _unit(source: Strided, rows: str, cols: str) -> Any:
-    """The contiguous dimension, if the type tells: only that road is compiled."""
+def _unit(source: Strided, rows: _Dim, cols: _Dim) -> _Dim | None:
+    """The contiguous dimension, if the type tells; only its code is compiled."""
     for name, stride in ((cols, source.strides[1]), (rows, source.strides[0])):
         if is_constant(stride, 1):
             return name
     return None
 
 
-def _pack_b(em: Any, op: PackBOp) -> None:
+def _pack_b(em: KernelEmitter, op: PackBOp) -> None:
     blocking = op.blocking()
     source = em.strided(op.source)
     unit = _unit(source, "k", "n")
@@ -77,7 +80,7 @@ def _pack_b(em: Any, op: PackBOp) -> None:
     )
 
 
-def _pack_a(em: Any, op: PackAOp) -> None:
+def _pack_a(em: KernelEmitter, op: PackAOp) -> None:
     blocking = op.blocking()
     source, dest = em.strided(op.source), em.strided(op.dest)
     unit = _unit(source, "m", "k")
@@ -95,14 +98,13 @@ def _pack_a(em: Any, op: PackAOp) -> None:
     )
 
 
-def _block_gemm(em: Any, op: BlockGemmOp) -> None:
+def _block_gemm(em: KernelEmitter, op: BlockGemmOp) -> None:
     blocking = op.blocking()
     output = op.output()
     out = None if output is None else element_name(output.matrix)
     function = emit_block_gemm(em.module, em.target, blocking, out)
     a = em.strided(op.a)
     panels = _from(em, op.b, op.b_offset)
-    is_known = op.accumulate is not None
     arguments = [
         _at(em, op.a, op.m0, op.k0),
         a.strides[0],
@@ -110,14 +112,14 @@ def _block_gemm(em: Any, op: BlockGemmOp) -> None:
         panels,
         *em.all([op.panel_stride, op.panels]),
         em.strided(op.c).address,
-        em.get(op.accumulate) if is_known else ll.Constant(I1, 1),
+        em.get(op.accumulate) if op.accumulate is not None else ll.Constant(I1, 1),
         *_later(em, op, blocking),
         *_output(em, output),
     ]
     em.builder.call(function, arguments)
 
 
-def _later(em: Any, op: BlockGemmOp, blocking: Blocking) -> list[Any]:
+def _later(em: KernelEmitter, op: BlockGemmOp, blocking: Blocking) -> list[Value]:
     """What is packed next, as contiguous pieces; the null pointer: nothing known."""
     later = op.later()
     if later is None:
@@ -131,7 +133,7 @@ def _later(em: Any, op: BlockGemmOp, blocking: Blocking) -> list[Any]:
     return [_at(em, later.matrix, later.k, later.n), distance, constant(pieces)]
 
 
-def _output(em: Any, output: Output | None) -> list[Any]:
+def _output(em: KernelEmitter, output: Output | None) -> list[Value]:
     """Where the sums go; the null pointer: to C."""
     if output is None:
         return []
@@ -141,11 +143,12 @@ def _output(em: Any, output: Output | None) -> list[Any]:
     return [pointer, em.strided(output.matrix).strides[0], em.get(output.cols)]
 
 
-def _skinny_gemm(em: Any, op: SkinnyGemmOp) -> None:
+def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
     blocking = op.blocking()
     a, b = em.strided(op.a), em.strided(op.b)
     unit = _unit(b, "k", "n")
     if is_skinny(blocking):
+        assert unit is not None, "`plan-gemm` streams only B with a unit stride"
         function = emit_skinny_gemm(em.module, em.target, blocking, unit)
     else:
         function = emit_low_gemm(em.module, em.target, blocking)
@@ -163,12 +166,12 @@ def _skinny_gemm(em: Any, op: SkinnyGemmOp) -> None:
     )
 
 
-def _dispatch_tiles(em: Any, op: TileConfigDispatchOp) -> None:
+def _dispatch_tiles(em: KernelEmitter, op: TileConfigDispatchOp) -> None:
     """Our own kernels need no address; what it is for is known where it is used."""
     em.set(op.kernel, constant(0))
 
 
-def _configure(em: Any, op: TileConfigOp) -> None:
+def _configure(em: KernelEmitter, op: TileConfigOp) -> None:
     """Set this thread's tiles up, or give them back."""
     emit = emit_configure if _sets_up(op.kernel) else emit_release
     emit(em.builder)
@@ -180,7 +183,7 @@ def _sets_up(kernel: SSAValue) -> bool:
     return "no_reset_tileconfig" in dispatch.flag_names()
 
 
-def _thread_tiles(em: Any, op: ThreadTilesOp) -> None:
+def _thread_tiles(em: KernelEmitter, op: ThreadTilesOp) -> None:
     """Nothing in a trip: the task around all trips has done it (`parallel.py`)."""
     del em, op
 

@@ -1,12 +1,11 @@
 """The parameters of products, whoever emits them."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from xetl_cpu.llvm import I1, I64, PTR, Builder, Value
+from xetl_cpu.llvm import I1, I64, PTR, Builder, Type, Value
 from xetl_cpu.microkernels.blocking import Blocking
 
-_BLOCK_GEMM: tuple[tuple[str, Any], ...] = (
+_BLOCK_GEMM: tuple[tuple[str, Type], ...] = (
     ("a", PTR),
     ("lda", I64),
     ("rows", I64),
@@ -21,19 +20,19 @@ _BLOCK_GEMM: tuple[tuple[str, Any], ...] = (
     ("pieces", I64),
 )
 
-_OUTPUT: tuple[tuple[str, Any], ...] = (
+_OUTPUT: tuple[tuple[str, Type], ...] = (
     ("out", PTR),
     ("out_stride", I64),
     ("cols", I64),
 )
 
 
-def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Any], ...]:
+def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
     """Of `emit_block_gemm`, which explains them; ``out``: C may go elsewhere."""
     return _BLOCK_GEMM if out is None else _BLOCK_GEMM + _OUTPUT
 
 
-STREAMING_PARAMETERS: tuple[tuple[str, Any], ...] = (
+STREAMING_PARAMETERS: tuple[tuple[str, Type], ...] = (
     ("a", PTR),
     ("lda", I64),
     ("rows", I64),

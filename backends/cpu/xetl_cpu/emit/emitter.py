@@ -1,0 +1,63 @@
+"""What emission of a CPU kernel knows besides the core's emitter: the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from xetl.codegen.emitter import Emitter, constant
+from xetl.codegen.llvm import Type, Value, ll
+from xetl.codegen.types import I64
+from xetl_cpu.targets import Target
+
+
+@dataclass
+class KernelEmitter(Emitter):
+    """An emitter that knows the launch: its workspace and its threads.
+
+    Attributes:
+        target: what the code is for.
+        slots: address of the slots; only in the kernel itself, not in its tasks.
+        used: bytes of the workspace taken by allocations of the launch so far.
+        scratch_bytes: size of one thread's scratch.
+        scratch: address of this thread's scratch; only in tasks.
+        thread: the number of the thread (only in tasks).
+        last: where a thread keeps what each `IsNewOp` met (only in tasks).
+        scratch_used: how much of it the task's buffers take so far.
+        is_checked: whether the workspace is known to be large enough.
+        log: address of the log of the launch (only in tasks).
+        log_ids: the number of each operation that writes to it.
+        program: the numbers of the program that is running (only in tasks).
+        next_trip: where a program (or a fiber of it) ends early.
+        fiber: in fibers, where the program's stack pointer is kept and the fiber's.
+    """
+
+    target: Target = field(kw_only=True)
+    slots: Any = None
+    used: Any = None
+    scratch_bytes: int = 0
+    scratch: Any = None
+    thread: Any = None
+    last: dict[Operation, Any] = field(default_factory=dict[Operation, Any])
+    scratch_used: int = 0
+    is_checked: bool = False
+    log: Any = None
+    log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    program: Sequence[Value] = ()
+    next_trip: Any = None
+    fiber: tuple[Value, Value] | None = None
+
+    def slot(self, index: int, type_: Type = I64) -> Value:
+        """Load a slot."""
+        address = self.builder.gep(self.slots, [constant(index)], source_etype=I64)
+        return self.builder.load(address, typ=type_, align=8)
+
+    def inside(
+        self, function: ll.Function, values: dict[SSAValue, Any]
+    ) -> KernelEmitter:
+        """An emitter for the body of a task function."""
+        builder = ll.IRBuilder(function.append_basic_block("entry"))
+        return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
