@@ -121,9 +121,7 @@ def _xsmm() -> Dialect:
 
 
 def _llvm() -> Dialect:
-    """Of LLVM, the addresses that calls of C functions take."""
-    llvm = import_whole("xdsl.dialects.llvm")
-    return Dialect("llvm", [llvm.IntToPtrOp], [llvm.LLVMPointerType])
+    return import_whole("xetl.dialects.upstream.llvm").Llvm
 
 
 _RARE = {"xsmm": _xsmm, "llvm": _llvm}

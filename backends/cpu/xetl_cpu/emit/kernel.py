@@ -9,7 +9,6 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type, ModuleOp
-from xdsl.dialects.llvm import IntToPtrOp, LLVMPointerType
 from xdsl.ir import Attribute, BlockArgument, Operation
 
 from xetl.codegen import arith, math, memref, scf, vector
@@ -33,6 +32,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
+from xetl.dialects.upstream.llvm import IntToPtrOp, PointerType
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
@@ -226,7 +226,7 @@ def _fence(em: KernelEmitter, op: FenceOp) -> None:
 
 
 def _c_type(type_: Attribute) -> Type:
-    return PTR if isinstance(type_, LLVMPointerType) else llvm_type(type_)
+    return PTR if isinstance(type_, PointerType) else llvm_type(type_)
 
 
 def _call(em: KernelEmitter, op: func.CallOp) -> None:
@@ -240,7 +240,7 @@ def _call(em: KernelEmitter, op: func.CallOp) -> None:
 
 
 def _int_to_ptr(em: KernelEmitter, op: IntToPtrOp) -> None:
-    em.set(op.output, em.builder.inttoptr(em.get(op.input), PTR))
+    em.set(op.result, em.builder.inttoptr(em.get(op.source), PTR))
 
 
 _TABLE: EmitTable = {

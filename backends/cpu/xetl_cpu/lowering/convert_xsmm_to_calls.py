@@ -23,12 +23,12 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.dialects.llvm import IntToPtrOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
+from xetl.dialects.upstream.llvm import IntToPtrOp
 from xetl.dialects.xsmm import (
     DATA_TYPES,
     BrgemmDispatchOp,

@@ -1,0 +1,33 @@
+"""Addresses, as calls of C functions take them.  Source: MLIR, `llvm` dialect.
+
+xDSL has the whole dialect, but loading it takes longer than compiling a small kernel.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Dialect, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, operand_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from ..operation import XetlOp, operations_of
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """``!llvm.ptr``: an address."""
+
+    name = "llvm.ptr"
+
+
+class IntToPtrOp(XetlOp, name="llvm.inttoptr"):
+    """A number as an address."""
+
+    source = operand_def(IntegerType)
+    result = result_def(PointerType)
+
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
+
+
+Llvm = Dialect("llvm", operations_of(__name__), [PointerType])
