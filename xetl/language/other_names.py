@@ -18,6 +18,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("amin", "nanmin"), "min"),
     "fmax": "maximum",
     "fmin": "minimum",
+    "sqrt_rn": "sqrt",
     **dict.fromkeys(("absolute", "fabs"), "abs"),
     "rint": "round",
     "nansum": "sum",
@@ -51,6 +52,11 @@ MISSING: dict[str, str] = {
         ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"
     ),
     "pow": "write `x ** y`",
+    "zeros_like": "write `xetile.zeros(v.shape, v.dtype)`",
+    "full_like": "write `xetile.full(v.shape, value, v.dtype)`",
+    **dict.fromkeys(("fdiv", "div_rn"), "write `x / y`"),
+    "softmax": "write `e / e.sum(1, keepdims=True)`, where `e` is "
+    "`xetile.exp(v - v.max(1, keepdims=True))`",
     "xor_sum": 'use xetile.tile_reduce("xor", v, axis)',
     "linspace": "multiply xetile.arange",
 }
