@@ -251,6 +251,29 @@ def test_neighbours(layout: str, first: int, tail: bool, backend: str) -> None:
     )
 
 
+@xetile.kernel(grid=lambda a: a.R.shape[0])
+def sums_of_rows(X, R, OUT, SUMS, N: xetile.constexpr):
+    i, columns = xetile.program_id(0), xetile.arange(N)
+    v = X[R[i], columns]
+    OUT[i, columns] = v
+    SUMS[i] = v.sum(0)
+
+
+@ALL
+@pytest.mark.parametrize("width", [3, 16, 37, 64, 80])
+def test_rows_as_wide_as_they_are(width: int, backend: str) -> None:
+    """Without masks to where a row ends, of which some are outside of the array."""
+    x = np.arange(9.0 * width, dtype=np.float32).reshape(9, width)
+    rows = np.array([3, 8, 9, 0, -1], np.int64)
+    out, sums = np.full((6, width + 2), -7, np.float32), np.full(5, -7, np.float32)
+    sums_of_rows(x, rows, out[:4, :width], sums, 80, backend=backend)
+    expected = np.where(((rows >= 0) & (rows < 9))[:, None], x[rows % 9], 0)
+    np.testing.assert_array_equal(out[:4, :width], expected[:4])
+    assert (out[4:] == -7).all()
+    assert (out[:, width:] == -7).all()
+    np.testing.assert_array_equal(sums, expected.sum(1))
+
+
 def test_neighbours_are_loaded_at_once_on_cpu() -> None:
     types = "f32[M,N] i64[R] f32[R,N] i64"
     for tail in (True, False):
@@ -258,6 +281,10 @@ def test_neighbours_are_loaded_at_once_on_cpu() -> None:
         assert "vector.maskedload" in text
         assert "vector.gather" not in text
         assert "vector.scatter" not in text
+    types = "f32[M,N] i64[R] f32[P,Q] f32[R]"
+    text = sums_of_rows.ir("loops", types, target="avx2", N=80)
+    assert "vector.load" in text
+    assert "vector.store" in text
 
 
 BOUNDS = [(1, 4), (-3, -1), (0, 99), (3, 2), (-99, 2)]

@@ -18,14 +18,12 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     VectorType,
-    i1,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
-from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, math, memref, scf, vector
 from xetl.dialects.xetile import (
     LoadGatherOp,
@@ -45,7 +43,8 @@ from xetl_cpu.lowering.loops.nest import (
     lane_numbers,
     splat,
 )
-from xetl_cpu.lowering.loops.runs import find_run, limit_of_columns
+from xetl_cpu.lowering.loops.runs import limit_of_columns
+from xetl_cpu.lowering.loops.scattered import run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -431,8 +430,12 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     run = run_lanes(ev, tile, op.mask, at)
     if run is not None:
         remark(op, "loop", f"neighbours by index: loaded {at.lanes} at a time")
+        first, mask = run
+        if mask is None:
+            wide = VectorType(type_.element_type, [at.lanes])
+            return build.insert(vector.LoadOp(tile.memref, [first], wide))
         padding = _padding(ev, op.padding, type_.element_type, at.lanes)
-        return build.insert(vector.MaskedloadOp(tile.memref, [run[0]], run[1], padding))
+        return build.insert(vector.MaskedloadOp(tile.memref, [first], mask, padding))
     remark(op, "loop", "gathered: each element has an index of its own")
     wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
     indices, mask = scatter_lanes(ev, tile, op.mask, wide)
@@ -441,43 +444,6 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
         vector.GatherOp(tile.memref, [build.index(0)], indices, mask, padding)
     )
     return loaded if at.lanes > 1 else build.insert(vector.ExtractOp(loaded, [0]))
-
-
-def run_lanes(
-    ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
-) -> tuple[SSAValue, SSAValue] | None:
-    """Index of the first lane and mask, where the others follow it in memory."""
-    run = find_run(tile.indices)
-    strides = strides_of(memref_type(tile.memref))
-    if run is None or at.lanes == 1 or at.axis != COLUMNS or strides != [1]:
-        return None
-    first = ev.eval(run.numbers, At(at.row, at.col, COLUMNS, 1))
-    if run.inside is None:
-        return first, scatter_lanes(ev, tile, mask, at)[1]
-    inside = ev.eval(run.inside, at)
-    if mask is not None:
-        inside = ev.place(at).insert(arith.AndiOp(inside, ev.eval(mask, at)))
-    return first, inside
-
-
-def scatter_lanes(
-    ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
-) -> tuple[SSAValue, SSAValue]:
-    """Index and mask of each lane of a scatter tile; outside the array is off."""
-    build = ev.place(at)
-    indices = ev.eval(tile.indices, at)
-    wide = IndexType() if at.lanes == 1 else VectorType(IndexType(), [at.lanes])
-    if indices.type != wide:
-        indices = build.insert(arith.IndexCastOp(indices, wide))
-    given = None if mask is None else ev.eval(mask, at)
-    if tile.size is None:
-        true = build.insert(arith.ConstantOp.integer(1, i1))
-        return indices, splat(build, true, at.lanes) if given is None else given
-    size = splat(build, build.index(tile.size), at.lanes)
-    inside = build.insert(arith.CmpiOp("ult", indices, size))
-    if given is None:
-        return indices, inside
-    return indices, build.insert(arith.AndiOp(given, inside))
 
 
 _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {

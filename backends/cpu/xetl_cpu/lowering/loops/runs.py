@@ -35,7 +35,7 @@ def find_run(indices: SSAValue) -> Run | None:
     """How indices count up along their rows; None: nobody knows that they do."""
     inside = None
     op = indices.owner
-    if isinstance(op, arith.SelectOp) and _number(op.false_value) == -1:
+    if isinstance(op, arith.SelectOp) and splat_of(op.false_value) == -1:
         indices, inside = op.true_value, op.condition
     return Run(indices, inside) if _counts(indices) else None
 
@@ -65,6 +65,38 @@ def end_of_run(run: Run) -> SSAValue | None:
             if limit is not None:
                 return limit
     return None
+
+
+class Ends(NamedTuple):
+    """Where the indices of a row count: in the columns before all of some numbers.
+
+    Attributes:
+        limits: the numbers.
+        rows: conditions without which nothing in a row counts; equal along it.
+    """
+
+    limits: list[SSAValue]
+    rows: list[SSAValue]
+
+
+def ends_of_run(run: Run) -> Ends | None:
+    """What ``inside`` says as numbers; None: it is another condition."""
+    found, waiting = Ends([], []), [] if run.inside is None else [run.inside]
+    while waiting:
+        value = waiting.pop()
+        op = value.owner
+        limit = limit_of_columns(op) if isinstance(op, arith.CmpiOp) else None
+        if limit is not None:
+            found.limits.append(limit)
+        elif isinstance(op, arith.AndiOp):
+            waiting += op.operands
+        elif _is_flat(value):
+            found.rows.append(value)
+        elif isinstance(op, TileBroadcastOp) and shape_of(op.operands[0])[0] == 1:
+            waiting += op.operands
+        else:
+            return None
+    return found
 
 
 def _counts(value: SSAValue) -> bool:
@@ -98,10 +130,10 @@ def _is_flat(value: SSAValue) -> bool:
             and _is_flat(each)
             for each in op.operands
         )
-    return _number(value) is not None
+    return splat_of(value) is not None
 
 
-def _number(value: SSAValue) -> float | None:
+def splat_of(value: SSAValue) -> float | None:
     """The number that all elements of a constant are."""
     op = value.owner
     return splat_value(op.value) if isinstance(op, arith.ConstantOp) else None

@@ -14,11 +14,7 @@ from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
-from xetl_cpu.lowering.loops.evaluate import (
-    Evaluator,
-    run_lanes,
-    scatter_lanes,
-)
+from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.nest import (
     COLUMNS,
     At,
@@ -28,6 +24,7 @@ from xetl_cpu.lowering.loops.nest import (
     open_nest,
 )
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run
+from xetl_cpu.lowering.loops.scattered import run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -186,20 +183,25 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     known = find_run(tile.indices)
     last = None if known is None else end_of_run(known)
     end: Index = cols if last is None else Builder.before(op).minimum(last, cols)
-    nest = open_nest(op, rows, end, state.lanes)
-    ev, build = Evaluator(state, nest), nest.places[2]
-    at = At(nest.outer, nest.inner, COLUMNS, state.lanes)
-    run = run_lanes(ev, tile, op.mask, at)
-    indices, mask = run or scatter_lanes(ev, tile, op.mask, at)
-    tail = lane_mask(build, build.minus(cols, nest.inner), state.lanes)
-    mask = build.insert(arith.AndiOp(mask, tail))
-    value = ev.eval(op.value, at)
-    if run is not None:
-        build.add(vector.MaskedstoreOp(tile.memref, [indices], mask, value))
-    else:
-        zero = build.index(0)
-        build.add(vector.ScatterOp(tile.memref, [zero], indices, mask, value))
-    nest.close()
+
+    def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        build, at = ev.nest.places[2], chunk_at(ev)
+        run = run_lanes(ev, tile, op.mask, at)
+        indices, mask = run or scatter_lanes(ev, tile, op.mask, at)
+        value = ev.eval(op.value, at)
+        if mask is None:
+            build.add(vector.StoreOp(value, tile.memref, [indices]))
+            return []
+        tail = lane_mask(build, build.minus(cols, at.col), state.lanes)
+        mask = build.insert(arith.AndiOp(mask, tail))
+        if run is not None:
+            build.add(vector.MaskedstoreOp(tile.memref, [indices], mask, value))
+        else:
+            zero = build.index(0)
+            build.add(vector.ScatterOp(tile.memref, [zero], indices, mask, value))
+        return []
+
+    over_chunks(state, op, (rows, end), body)
 
 
 Body = Callable[[Evaluator, Sequence[SSAValue]], list[SSAValue]]
