@@ -101,6 +101,36 @@ class Artifact:
         return frozenset(cast("Sequence[int]", self.meta.get("stored", ())))
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a model of costs expects of a launch.
+
+    Attributes:
+        machine: on which.
+        seconds: it takes.
+        limit: what it waits for, such as ``memory``.
+        part: of the peak of ``whole``, the share that is reached.
+        whole: what counts for this kernel: the matrix unit, or memory.
+        tflops: of products, 10^12 operations a second.
+        gbytes: billions of bytes a second, of memory.
+    """
+
+    machine: str
+    seconds: float
+    limit: str
+    part: float
+    whole: str
+    tflops: float
+    gbytes: float
+
+    def __str__(self) -> str:
+        rate = f"{self.tflops:.0f} TFLOP/s, " if self.tflops >= 1 else ""
+        return (
+            f"{self.machine}: expected {self.part:.0%} of the peak of {self.whole} "
+            f"({rate}{self.gbytes:.0f} GB/s), limited by {self.limit}"
+        )
+
+
 class Event(Protocol):
     """What a launch with ``wait=False`` gives."""
 
@@ -256,11 +286,33 @@ class BackendBase(ABC):
         """The files that `xetl compile` writes of a lowered module."""
         raise InternalError(f"the {self.name} backend makes no files")
 
-    def estimate(self, artifact: Artifact, args: Sequence[Argument]) -> float | None:
-        """About how long a launch takes, by a model of costs; None: it has no model.
+    def expect(
+        self,
+        artifact: Artifact,
+        grid: tuple[int, int, int] | None,
+        args: Sequence[Argument] | None,
+    ) -> Sequence[Expected]:
+        """What to expect of a launch on each machine of the target, by a model.
 
-        Autotuning compares the numbers for configs of one call: the unit is the
-        backend's own. What is estimated to be several times slower is not tried.
+        Autotuning compares the first of them for configs of one call: what is expected
+        to be several times slower is not tried.
+
+        Args:
+            artifact: the code.
+            grid: None: as large as fills the machine.
+            args: None: sizes of 4096.
+        """
+        return ()
+
+    def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
+        """What its maker says of the machine: 10^9 operations and bytes a second.
+
+        Args:
+            target: the machine.
+            dtype: of the products.
+
+        Returns:
+            None where it is this machine, which can be measured.
         """
         return None
 

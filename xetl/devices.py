@@ -7,7 +7,10 @@ OpenCL C): what the compiler took without an error and without a call left over.
 [RFC] XeTile RFC.  [Xe] Intel graphics architecture: registers of 64 bytes, 128 of them
 a thread or 256 in the large mode; a 2-D block row has at most 64 bytes.
 [Xe-HPC] Intel, "Ponte Vecchio", Hot Chips 34 (2022).  [Xe2] Intel, "Xe2 graphics", Tech
-Tour (2024).  [assumed] not looked up or not said: no GPU was at hand to measure.  It
+Tour (2024).  [ark] ark.intel.com, product specifications.  [PVC-SC24] Applencourt and
+others, "Ponte Vecchio across the Atlantic: single-node benchmarking of two Intel GPU
+systems", SC 2024 workshops.  Both as remembered: nobody could look them up where this
+was written.  [assumed] not looked up or not said: no GPU was at hand to measure.  It
 decides what is fast, never what is right.
 
 Numbers are elements unless they say bytes.  Nothing of the IR is imported here: the
@@ -113,6 +116,7 @@ class Speed:
         row_cycles: of a matrix unit for a row of A, which any type fills.
         vector_products: multiply-adds of f32 that an engine begins in a cycle.
         cache_bytes: that an engine reads in a cycle from the first cache.
+        cache2_bytes: that a core reads in a cycle from the second.
         memory_latency: cycles until memory has brought what no cache has; 0: it cannot
             be asked in advance.
     """
@@ -122,7 +126,36 @@ class Speed:
     row_cycles: int
     vector_products: int
     cache_bytes: int
+    cache2_bytes: int
     memory_latency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A product with such a GPU: what its maker says that it does at most.
+
+    Attributes:
+        name: as it is sold.
+        cores: that it has.
+        gigahertz: the highest clock.
+        gbytes: billions of bytes a second, of its memory.
+        cache_bytes: of the second cache, which all cores share.
+    """
+
+    name: str
+    cores: int
+    gigahertz: float
+    gbytes: float
+    cache_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sustained:
+    """What part of the most a good kernel gets for a long time, of each kind."""
+
+    matrix: float
+    vector: float
+    memory: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +174,8 @@ class Device:
         speed: what the models of costs ask.
         shared: accesses to shared local memory.
         messages: accesses to global memory, by kind and bits of an element.
+        cards: products, the one that is usually meant first.
+        sustained: of what is said of them.
         emulated: no such device is built: the instructions are calls of functions, so
             that every OpenCL device runs the code that GPUs get.
         has_fp64: whether it computes in f64; if not, numbers of a kernel are f32.
@@ -156,6 +191,8 @@ class Device:
     speed: Speed
     shared: SharedMessages
     messages: Mapping[Access, Mapping[int, Messages]]
+    cards: tuple[Card, ...] = ()
+    sustained: Sustained = Sustained(1.0, 1.0, 1.0)
     emulated: bool = False
     has_fp64: bool = True
 
@@ -236,6 +273,7 @@ _PVC_SPEED = Speed(
     row_cycles=1,
     vector_products=16,
     cache_bytes=64,
+    cache2_bytes=64,  # 13 TB/s [Xe-HPC]
     memory_latency=700,
 )
 
@@ -256,6 +294,14 @@ _PVC = Device(
         "transform": _TRANSFORM_PVC,
         "transpose": _TRANSPOSE,
     },
+    # [ark]: "Intel Data Center GPU Max 1550", "Max 1100".
+    cards=(
+        Card("Max 1550", 128, 1.6, 3276.8, 408 << 20),
+        Card("Max 1100", 56, 1.55, 1228.8, 108 << 20),
+    ),
+    # [PVC-SC24]: of a GPU with 112 cores at 1.6 GHz, bf16 GEMM by oneMKL 434 of 734
+    # TFLOP/s, SGEMM 42 of 46, triad 2.0 of 3.28 TB/s.
+    sustained=Sustained(matrix=0.59, vector=0.91, memory=0.61),
 )
 
 # [Xe2]: engines and threads as above; in a cycle a core does 2048 operations of f16.
@@ -266,6 +312,9 @@ _BMG = replace(
     core_memory_bytes=256 << 10,  # as above
     speed=replace(_PVC_SPEED, row_cycles=2, cache_bytes=32, memory_latency=800),
     messages={**_PVC.messages, "transform": _TRANSFORM_BMG},
+    # [ark]: "Intel Arc B580"; 233 TOPS of i8 are 4096 a cycle and core.
+    cards=(Card("Arc B580", 20, 2.85, 456.0, 18 << 20),),
+    sustained=Sustained(matrix=0.8, vector=0.8, memory=0.85),  # [assumed]
 )
 
 # The tables of pvc, so that what runs is what a GPU would run.  [measured] a core under
@@ -276,6 +325,7 @@ _OPENCL = replace(
     name="opencl",
     emulated=True,
     speed=replace(_PVC_SPEED, row_cycles=60, vector_products=4, memory_latency=0),
+    cards=(),
 )
 
 DEVICES: Mapping[str, Device] = {

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -235,8 +236,8 @@ def test_pruning_by_a_model_and_by_the_backend(monkeypatch: pytest.MonkeyPatch) 
     assert [trial.config.kwargs["BM"] for trial in bump.trials] == [16]
 
     backend = xetl.runtime.select_backend.find_backend("cpu")
-    costs = iter((1.0, 100.0, 1.5))
-    monkeypatch.setattr(backend, "estimate", lambda artifact, args: next(costs))
+    costs = iter([SimpleNamespace(seconds=s)] for s in (1.0, 100.0, 1.5))
+    monkeypatch.setattr(backend, "expect", lambda artifact, grid, args: next(costs))
     bump = add_one(BM=[8, 16, 32], cache_results=False)
     bump(x)
     assert [t.milliseconds is None for t in bump.trials] == [False, True, False]

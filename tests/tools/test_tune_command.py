@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from xetl.backend import find_backend
+from xetl_xegpu.offline import isa
 from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")
@@ -28,12 +29,31 @@ def test_values_are_ranked(xetl: Any) -> None:
     done = xetl("tune", f"{FILE}:gemm", GEMM, *words)
     assert done.exit_code == 0
     head, *rows = done.stdout.splitlines()
-    assert head.split()[:3] == ["spill_bytes", "instructions", "subgroups"]
+    names = ["ms", "of", "peak", "spill_bytes", "instructions", "subgroups"]
+    assert head.split()[:6] == names
+    assert rows.pop() == "expected of Max 1550, a model's figures"
     assert len(rows) == 4
-    numbers = [tuple(map(int, row.split()[2:5])) for row in rows]
-    ranks = [(spilled, each * subgroups) for spilled, each, subgroups in numbers]
+    assert all(row.split()[2] == "-" for row in rows)  # no sizes, no times
+    found = json.loads(xetl("tune", f"{FILE}:gemm", GEMM, *words, "--json").stdout)
+    ranks = [(each["spill_bytes"], -each["expected"][0]["share"]) for each in found]
     assert ranks == sorted(ranks)
-    assert all(instructions > 0 for _, instructions in ranks)
+    assert all(each["instructions"] > 0 for each in found)
+
+
+def test_without_intel_s_compiler_the_model_ranks(
+    xetl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isa, "find_ocloc", lambda: None)
+    sizes = [word for name in "MKN" for word in ("--size", f"{name}=512")]
+    words = ("--offline", "--target", "bmg", "--try", "BM=16,64", *sizes, "--json")
+    done = xetl("tune", f"{FILE}:gemm", GEMM, *words)
+    assert done.exit_code == 0
+    best, other = json.loads(done.stdout)
+    assert best["ms"] <= other["ms"]
+    assert best["spill_bytes"] is None
+    (expected,) = best["expected"]
+    assert expected["machine"] == "Arc B580"
+    assert 0 < expected["share"] < 1
 
 
 SIZES = ("--size", "M=64", "--size", "K=32", "--size", "N=48")

@@ -217,18 +217,26 @@ class Kernel:
             keywords: arguments by name, and ``backend=``.
         """
         try:
-            return report.explain(
-                self.fn, *self._found(args, keywords, target, with_lines=True)
-            )
+            found = self._found(args, keywords, target, with_lines=True)
+            return report.explain(self.fn, *found[:3], found[3].signature)
         except XetlError as error:
             raise at_caller(error) from None
 
     def stats(
-        self, *args: Any, target: str | None = None, **keywords: Any
+        self,
+        *args: Any,
+        target: str | None = None,
+        grid: GridSpec | None = None,
+        **keywords: Any,
     ) -> report.Stats:
-        """Time to compile and sizes; arguments as for `explain`."""
+        """Sizes and times, those of a launch if there are arrays; as for `explain`."""
         try:
-            return report.stats(self.fn, *self._found(args, keywords, target)[:3])
+            name, machine, artifact, wanted = self._found(args, keywords, target)
+            sizes, given = None, wanted.args or None  # None: they were described
+            if given and (grid is not None or self.grid is not None):
+                missing = self._no_grid("asked about", "stats(..., grid=...)")
+                sizes = self._sizes(grid, args, keywords, missing)
+            return report.stats(self.fn, name, machine, artifact, sizes, given)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -398,8 +406,8 @@ class Kernel:
         keywords: Mapping[str, Any],
         target: str | None,
         with_lines: bool = False,
-    ) -> tuple[str, str, Artifact, Signature]:
-        """Backend and target by name, code for them that is not loaded, what it takes.
+    ) -> tuple[str, str, Artifact, Specialization]:
+        """Backend and target by name, code for them that is not loaded, what it is for.
 
         ``with_lines`` asks for the lines as they are now: code from the disk may have
         been made when the kernel stood elsewhere in its file.
@@ -411,7 +419,7 @@ class Kernel:
         artifact = found.loaded.artifact
         if with_lines and artifact.meta.get("positions") != found.positions:
             artifact = self._executables.compile(wanted, backend, machine)
-        return backend.name, machine, artifact, wanted.signature
+        return backend.name, machine, artifact, wanted
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
         return LaunchError(

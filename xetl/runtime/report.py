@@ -12,11 +12,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from xetl.backend import Artifact, find_backend
+from xetl.backend import Argument, Artifact, Expected, find_backend
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.signature import Signature
 from xetl.runtime.call_site import at_caller
+from xetl.runtime.grid import Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,9 @@ class Explanation:
 
         Args:
             path: a file to write it to.
-            roofline: whether to measure what this machine can do, which takes a second,
-                and to draw where the kernel's products stand.
+            roofline: whether to draw what the machine can do, and where the kernel's
+                products stand: of a GPU by its data sheet, of a CPU by measuring this
+                machine, which takes a second.
 
         Returns:
             The text of the page.
@@ -147,6 +149,8 @@ class Stats:
         subgroups: of a workgroup, each of which runs that code.
         grf: registers of a thread, on a GPU.
         tile_config: how the tiles were cut, on a GPU.
+        expected: what to expect of a launch, on a GPU; of the arrays if there were any,
+            else of arrays of 4096 in each dimension and a grid that fills the GPU.
     """
 
     kernel: str
@@ -160,6 +164,7 @@ class Stats:
     subgroups: int | None = None
     grf: int | None = None
     tile_config: object | None = None
+    expected: tuple[Expected, ...] = ()
 
     def __str__(self) -> str:
         head = f"{self.kernel}, compiled by `{self.backend}` for `{self.target}`"
@@ -169,6 +174,7 @@ class Stats:
             if value is not None:
                 shown = f"{value:.1f}" if isinstance(value, float) else str(value)
                 lines.append(f"  {name:13}{shown}")
+        lines += [f"  {'roofline':13}{each}" for each in self.expected]
         return "\n".join(lines)
 
 
@@ -232,12 +238,28 @@ def _said(
 
 
 def stats(
-    fn: Callable[..., Any], backend: str, target: str, artifact: Artifact
+    fn: Callable[..., Any],
+    backend: str,
+    target: str,
+    artifact: Artifact,
+    grid: Grid | None,
+    args: Sequence[Argument] | None,
 ) -> Stats:
-    """The facts an artifact holds, and what its backend finds out when asked."""
+    """The facts an artifact holds, and what its backend finds out when asked.
+
+    Args:
+        fn: the function of the kernel.
+        backend: who compiled it.
+        target: for what.
+        artifact: the code.
+        grid: of a launch, if it is known.
+        args: of a launch; None: they were only described.
+    """
+    maker = find_backend(backend)
     facts = {name: artifact.meta.get(name) for name in MEASURES}
-    facts |= find_backend(backend).measure(artifact)
-    return Stats(fn.__name__, backend, target, **facts)
+    facts |= maker.measure(artifact)
+    expected = tuple(maker.expect(artifact, grid, args))
+    return Stats(fn.__name__, backend, target, **facts, expected=expected)
 
 
 def _remark(

@@ -57,7 +57,11 @@ def tune(
 
 
 def random_arguments(
-    found: Asked, sizes: Mapping[str, int], known: Collection[str]
+    found: Asked,
+    sizes: Mapping[str, int],
+    known: Collection[str],
+    *,
+    is_empty: bool = False,
 ) -> dict[str, Any]:
     """Make arrays of random numbers for a signature, by the names of the arguments.
 
@@ -65,12 +69,13 @@ def random_arguments(
         found: the kernel and its signature.
         sizes: of the names in the signature.
         known: parameters that get their values in another way.
+        is_empty: zeros instead, which take no memory until somebody looks at them.
 
     Raises:
         UsageError: a size or a number is missing on the command line.
     """
     described = describe(found.signature, Parameters.of(found.kernel.fn), known)
-    random = np.random.default_rng(0)
+    random = None if is_empty else np.random.default_rng(0)
     return {n: _array(n, d, sizes, random) for n, d in described.items()}
 
 
@@ -87,7 +92,9 @@ def _array(name: str, what: Description, sizes: Mapping[str, int], random: Any) 
     shape = [_size(each, sizes) for each in what.dims]
     if what.column_major:
         shape[-2:] = shape[:-3:-1]
-    if what.dtype.kind == "f":
+    if random is None:
+        array = np.zeros(shape, what.dtype.numpy)
+    elif what.dtype.kind == "f":
         array = random.standard_normal(shape).astype(what.dtype.numpy)
     else:  # small, for they may be indices
         array = random.integers(0, 2, shape).astype(what.dtype.numpy)

@@ -13,6 +13,7 @@ from xetl.backend import (
     Argument,
     Artifact,
     BackendBase,
+    Expected,
     Place,
     QueuedExecutable,
     installed,
@@ -117,6 +118,19 @@ class XegpuBackend(BackendBase):
         """What Intel's offline compiler says of the code, where there is one."""
         isa = import_whole(f"{_PACKAGE}.offline.isa")
         return isa.measure(artifact)
+
+    def expect(
+        self,
+        artifact: Artifact,
+        grid: tuple[int, int, int] | None,
+        args: Sequence[Argument] | None,
+    ) -> Sequence[Expected]:
+        """By a roofline, on each product of the target; nothing if it is emulated."""
+        return import_whole(f"{_PACKAGE}.roofline.model").expected(artifact, grid, args)
+
+    def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
+        """What Intel says of the first product of the target."""
+        return import_whole(f"{_PACKAGE}.roofline.model").peak(target, dtype)
 
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
         """Make a program launchable; drivers build it when they first see it."""

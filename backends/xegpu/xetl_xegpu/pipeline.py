@@ -45,6 +45,8 @@ from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
 from xetl_xegpu.offline.isa import assembly_text
+from xetl_xegpu.roofline.count import work_of
+from xetl_xegpu.roofline.model import expected
 from xetl_xegpu.simt import LANES, SIMT, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
@@ -104,6 +106,8 @@ def build(module: ModuleOp, target: str) -> Artifact:
     arguments = recorded_arguments(module)
     grf = planned_registers(kernels, target)
     explain_plan(kernels)
+    device = find_device(target)
+    work = {"work": work_of(kernels[0], device)} if device.cards else {}
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": recorded_stored(module),
@@ -116,8 +120,13 @@ def build(module: ModuleOp, target: str) -> Artifact:
         ),
         "grf": grf,
         "needs": needs,
+        **work,
     }
-    return Artifact(b"".join(each.spirv for each in programs), meta)
+    artifact = Artifact(b"".join(each.spirv for each in programs), meta)
+    for each in expected(artifact, None, None)[:1]:
+        full = "arrays of 4096 in each dimension, more programs than run at once"
+        remark(kernels[0], "roofline", f"{each}; {full}")
+    return artifact
 
 
 def _alone(kernel: FuncOp) -> ModuleOp:

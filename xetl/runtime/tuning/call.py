@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from xetl.language.structures import replaced
 from xetl.runtime.bind import Plan
 from xetl.runtime.executables import Prepared, choose_target
-from xetl.runtime.grid import GridSpec
+from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.tuning.config import Config
@@ -71,6 +71,12 @@ class Call:
     def prepare_with(self, config: Config) -> Prepared:
         """Compile the call with a config."""
         return self.kernel.prepare((), self._named(config))
+
+    def grid_with(self, config: Config) -> Grid:
+        """The grid of the call with a config."""
+        if callable(self.grid):
+            return self.kernel.grid_of(self.grid, (), self._named(config))
+        return fixed(self.grid)
 
     def plan_with(self, config: Config, arrays: Mapping[str, Any]) -> Plan:
         """Bind the call with a config, some arrays replaced."""

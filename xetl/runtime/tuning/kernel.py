@@ -141,11 +141,15 @@ class CompletedKernel(Kernel):
         return super().explain(*args, target=target, **named)
 
     def stats(
-        self, *args: Any, target: str | None = None, **keywords: Any
+        self,
+        *args: Any,
+        target: str | None = None,
+        grid: GridSpec | None = None,
+        **keywords: Any,
     ) -> report.Stats:
         """As `Kernel.stats`, with the best config that is known, or the first."""
         named = self._known(args, keywords)
-        return super().stats(*args, target=target, **named)
+        return super().stats(*args, target=target, grid=grid, **named)
 
     def warmup(
         self, signature: str, *, target: str | None = None, **keywords: Any

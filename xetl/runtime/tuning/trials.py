@@ -16,6 +16,7 @@ from xetl.errors import LaunchError, TuningWarning, XetlError
 from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import warn_at_caller
 from xetl.runtime.executables import WOULD_COMPILE, Prepared
+from xetl.runtime.grid import Grid
 from xetl.runtime.measure import time_calls
 from xetl.runtime.tuning.config import Config
 from xetl.runtime.tuning.copies import Copies, difference
@@ -49,6 +50,10 @@ class Tuned(Protocol):
 
     def prepare_with(self, config: Config) -> Prepared:
         """Compile the call with a config."""
+        ...
+
+    def grid_with(self, config: Config) -> Grid:
+        """The grid of the call with a config."""
         ...
 
     def plan_with(self, config: Config, arrays: Mapping[str, Any]) -> Plan:
@@ -171,13 +176,21 @@ class Trials:
     def _prepare(self, trial: Trial, ready: list[_Ready]) -> None:
         try:
             prepared = self.kernel.prepare_with(trial.config)
+            seconds = self._estimate(prepared, trial.config)
         except XetlError as error:
             if error.code == WOULD_COMPILE:
                 trial.problem = _LATE
             else:
                 self._drop(trial, error)
             return
-        ready.append(_Ready(trial, prepared, _estimate(prepared)))
+        ready.append(_Ready(trial, prepared, seconds))
+
+    def _estimate(self, prepared: Prepared, config: Config) -> float | None:
+        """Seconds of a launch by the backend's model of costs, if it has one."""
+        loaded, args = prepared.found.loaded, prepared.wanted.args
+        grid = self.kernel.grid_with(config)
+        expected = loaded.backend.expect(loaded.artifact, grid, args)
+        return expected[0].seconds if expected else None
 
     def _drop(self, trial: Trial, problem: XetlError | str) -> None:
         text = problem.message if isinstance(problem, XetlError) else problem
@@ -287,11 +300,6 @@ def warn_of_dropped(name: str, trials: Sequence[Trial]) -> None:
 
 def _no_config(text: str) -> LaunchError:
     return LaunchError(f"no config can be used: {text}", code="X0851")
-
-
-def _estimate(prepared: Prepared) -> float | None:
-    loaded = prepared.found.loaded
-    return loaded.backend.estimate(loaded.artifact, prepared.wanted.args)
 
 
 def _pruned(ready: Sequence[_Ready]) -> list[_Ready]:

@@ -49,7 +49,8 @@ def _folder() -> Path:
 @click.option(
     "--roofline",
     is_flag=True,
-    help="On the page: measure this machine's limits, and draw the products below.",
+    help="On the page: draw the machine's limits, and the products below. Those of a "
+    "CPU are measured here, a GPU's are its data sheet's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def command(

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from xetl.backend import find_backend
+from xetl.backend import BackendBase, find_backend
 from xetl.language.signature import Signature
 from xetl.runtime.report import Explanation
 from xetl.tools.page.page import page
@@ -26,17 +26,23 @@ def explained(
         said: what was found when it was compiled.
         function: the kernel's.
         signature: what it was compiled for.
-        measures: whether to measure this machine for a roofline.
+        measures: whether to draw a roofline: of a GPU by its data sheet, of a CPU by
+            measuring this machine.
     """
     backend = find_backend(said.backend)
     stages = collect(function, signature, backend, said.target)
-    peak = _peak(stages) if measures and backend.name == "cpu" else None
+    peak = _peak(stages, backend, said.target) if measures else None
     return page(said, stages, _span(function), peak)
 
 
-def _peak(stages: Stages) -> Peak:
-    is_bf16 = any(each.dtype == "bf16" for each in stages.products)
-    return measure_peak("bf16" if is_bf16 else "f32")
+def _peak(stages: Stages, backend: BackendBase, target: str) -> Peak | None:
+    """As its maker says, or measured here."""
+    dtypes = [each.dtype for each in stages.products] or ["f32"]
+    said = backend.peak(target, dtypes[0])
+    if said is not None:
+        return Peak(*said)
+    is_bf16 = "bf16" in dtypes
+    return measure_peak("bf16" if is_bf16 else "f32") if backend.name == "cpu" else None
 
 
 def _span(function: Callable[..., Any]) -> tuple[int, int]:

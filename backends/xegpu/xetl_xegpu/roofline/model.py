@@ -1,0 +1,201 @@
+"""How long a launch takes at least on a GPU, and what limits it: from counts.
+
+`xetl_xegpu.roofline.count` counts what a kernel does; `xetl.devices` says what a GPU
+does at most.  Each of six limits gives a time as if it were alone; the longest counts:
+
+*matrix unit*: rows of A.  *vector units*: instructions of 16 lanes.  *first cache*:
+bytes of messages, whole rows of 64, and of shared memory.  *second cache*: bytes of the
+different blocks of a program.  *memory*: those of the programs that run at once, each
+block once; of the whole launch, where its blocks fit the second cache.  *latency*:
+steps that wait for memory that nobody asked for in advance.
+
+Cores get the same number of programs, rounded up: what a small grid leaves idle counts.
+Times of matrix unit, vector units and memory are those of good kernels, not of data
+sheets (`Sustained`); shares are of the data sheet.  docs/gpu.md compares with published
+figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, prod
+from typing import Any
+
+from xetl.backend import Argument, Artifact, Expected
+from xetl.devices import Card, Device, find_device
+from xetl_xegpu.launch.facts import Grid, facts_of, words_of
+from xetl_xegpu.roofline.slots import evaluate
+
+_FULL = 4
+"""Programs for each that runs at once, where no grid is known."""
+
+OPERAND_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "i8": 8, "u8": 8}
+"""Operands of the matrix unit, by dtype."""
+
+MATRIX, VECTOR, MEMORY = "the matrix unit", "the vector units", "memory"
+
+
+def expect(
+    work: Mapping[str, Any],
+    device: Device,
+    card: Card,
+    *,
+    words: Sequence[int | None] = (),
+    grid: Grid | None = None,
+    is_large: bool = False,
+    slm_bytes: int = 0,
+) -> Expected:
+    """Expect a launch to take so long.
+
+    Args:
+        work: as `xetl_xegpu.roofline.count.work_of` counts it.
+        device: the kind of GPU.
+        card: the product.
+        words: what the kernel gets as arguments; those left out are sizes of 4096.
+        grid: of the launch; None: one that fills the card four times.
+        is_large: whether threads have the large register file.
+        slm_bytes: shared memory of a program.
+    """
+    speed, subgroups = device.speed, work["subgroups"]
+    together = max(1, speed.engines * speed.threads[is_large] // subgroups)
+    if slm_bytes:
+        together = max(1, min(together, device.shared_bytes // slm_bytes))
+    if grid is None:
+        grid = _full_grid(work["axes"], _FULL * card.cores * together)
+        rounds: float = prod(grid) / card.cores
+    else:
+        rounds = ceil(prod(grid) / card.cores)
+    total, programs = _total(work, words, grid), prod(grid)
+    engines = min(speed.engines, subgroups * min(together, rounds))
+    each = rounds * subgroups / engines  # subgroups that an engine runs, one by one
+    moved = _moved(total, grid, card, card.cores * together)
+    clock, kept = card.gigahertz * 1e9, device.sustained
+    seconds = {
+        MATRIX: each * total["rows"] * speed.row_cycles / clock / kept.matrix,
+        VECTOR: each * total["vector"] / clock / kept.vector,
+        "the first cache": each * total["near"] / speed.cache_bytes / clock,
+        "the second cache": programs
+        * sum(total["far"])
+        / (card.cores * speed.cache2_bytes * clock),
+        MEMORY: moved / card.gbytes / 1e9 / kept.memory,
+        "the latency of memory": ceil(rounds / together)
+        * total["waits"]
+        * speed.memory_latency
+        / clock,
+    }
+    limit = max(seconds, key=lambda name: seconds[name])
+    longest = max(seconds[limit], 1e-9)
+    on_all = programs * subgroups / (card.cores * speed.engines) / clock / longest
+    shares = {
+        MATRIX: on_all * total["rows"] * speed.row_cycles,
+        VECTOR: on_all * total["vector"],
+        MEMORY: moved / card.gbytes / 1e9 / longest,
+    }
+    whole = MATRIX if total["rows"] and limit != MEMORY else limit
+    if whole not in shares:
+        whole = MEMORY
+    return Expected(
+        machine=card.name,
+        seconds=longest,
+        limit=limit,
+        tflops=programs * subgroups * total["flops"] / longest / 1e12,
+        gbytes=moved / longest / 1e9,
+        part=shares[whole],
+        whole=whole,
+    )
+
+
+def expected(
+    artifact: Artifact, grid: Grid | None, args: Sequence[Argument] | None
+) -> list[Expected]:
+    """What to expect of a launch on each card of the target; see `BackendBase`."""
+    meta = artifact.meta
+    device = find_device(meta["target"])
+    work = meta.get("work")
+    if work is None:
+        return []
+    facts = facts_of(meta)
+    words: list[int | None] = []
+    for fact, arg in zip(facts.arguments, args or ()):
+        given = [each.value for each in words_of(fact, arg)]
+        words += [each if isinstance(each, int) else None for each in given]
+    return [
+        expect(
+            work,
+            device,
+            card,
+            words=words,
+            grid=grid,
+            is_large=facts.grf > min(device.registers),
+            slm_bytes=facts.slm_bytes,
+        )
+        for card in device.cards
+    ]
+
+
+def peak(target: str, dtype: str) -> tuple[float, float] | None:
+    """The most that the first card does: 10^9 operations and bytes a second."""
+    device = find_device(target)
+    if not device.cards:
+        return None
+    card, speed, unit = device.cards[0], device.speed, device.matrix
+    products = float(speed.vector_products)
+    if dtype in OPERAND_BITS:
+        depth = unit.depth_bits // OPERAND_BITS[dtype]
+        products = unit.columns * depth / speed.row_cycles
+    cores = card.cores * card.gigahertz
+    return 2 * products * speed.engines * cores, card.gbytes
+
+
+def _full_grid(axes: int, programs: int) -> Grid:
+    """About so many programs, along the axes that a kernel asks for."""
+    used = [axis for axis in range(3) if axes >> axis & 1] or [0]
+    side = max(1, round(programs ** (1 / len(used))))
+    x, y, z = (side if axis in used else 1 for axis in range(3))
+    return x, y, z
+
+
+def _total(
+    work: Mapping[str, Any], words: Sequence[int | None], grid: Grid
+) -> dict[str, Any]:
+    """The counts of a program in the middle of the grid, loops multiplied."""
+    middle = [(size - 1) // 2 for size in grid]
+    slots = evaluate(work["slots"], words, middle, grid)
+    loops: list[tuple[int | None, Mapping[str, Any]]]
+    names = ("rows", "flops", "vector", "near", "messages", "waits")
+    total: dict[str, Any] = {**dict.fromkeys(names, 0), "far": [0] * 8}
+    todo: list[tuple[Mapping[str, Any], int]] = [(work["body"], 1)]
+    while todo:
+        node, times = todo.pop()
+        for name in names:
+            total[name] += times * node.get(name, 0)
+        for axes, size in node["far"].items():
+            total["far"][int(axes)] += times * size
+        loops = node["loops"]
+        for slot, inner in loops:
+            trips = None if slot is None else slots[slot]
+            todo.append((inner, times if trips is None else times * trips))
+    return total
+
+
+def _moved(total: Mapping[str, Any], grid: Grid, card: Card, at_once: int) -> float:
+    """Bytes that memory moves for a launch."""
+    whole = _different(total["far"], grid)
+    if whole <= card.cache_bytes:
+        return whole
+    running, left = [1, 1, 1], at_once
+    for axis, size in enumerate(grid):  # programs start in the order of their numbers
+        running[axis] = max(1, min(size, left))
+        left //= running[axis]
+    waves = prod(grid) / prod(running)
+    return min(
+        waves * _different(total["far"], running), prod(grid) * sum(total["far"])
+    )
+
+
+def _different(far: Sequence[float], grid: Sequence[int]) -> float:
+    """Bytes of the blocks that programs of a grid have in all, each once."""
+    return sum(
+        size * prod(grid[axis] for axis in range(3) if axes >> axis & 1)
+        for axes, size in enumerate(far)
+    )
