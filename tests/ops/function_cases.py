@@ -138,6 +138,8 @@ CASES = [
     ),
     Case("sum", tensors(normal(3, 70000)), (1,)),
     Case("sum", tensors(normal(5)), (0, True)),
+    Case("mean", tensors(normal(2, 768, 5)), (1,)),
+    Case("amax", tensors(normal(512, 140)), (0,)),
     Case("amin", tensors(X), (2, True)),
     Case("max", tensors(X), (1,)),
     Case("min", tensors(X), (-1, True)),

@@ -57,7 +57,11 @@ _PIECE = 1024
 _TILE = 16384
 """Elements of a tile of rows: 64 KB of f32."""
 _STRIPE, _COLUMN_ROWS = 128, 16
-"""Of a tile where columns are reduced."""
+"""Of a tile where columns are reduced, at least."""
+_PART = 256
+"""Rows of a part of long columns."""
+_PROGRAM = 1 << 20
+"""Elements that a program reads where columns are reduced, if rows are wide enough."""
 
 
 class _Reduced(NamedTuple):
@@ -129,7 +133,7 @@ def _reduce(
         count = prod(what.shape)
         first = _first(kind, acc)
         if len(what.dims) == 1 and what.dims[0] < x.ndim - 1:
-            return [_by_columns(x, made[0], what, keepdim, (kind, first, acc), factor)]
+            return _by_columns(x, made[0], what, (kind, first, acc), factor)
         if what.columns <= width and count >= _ENOUGH:
             some = max(1, min(_TILE // width, count // _ENOUGH))
             step = rows(
@@ -205,18 +209,35 @@ def _cut(x: Numbers, count: int) -> Numbers:
 
 
 def _by_columns(
-    x: Operand,
-    to: Operand,
-    what: _Reduced,
-    keepdim: bool,
-    how: tuple[Any, ...],
-    factor: float,
-) -> Step | None:
-    """The reduction of a dimension before the last: rows are read as they lie."""
+    x: Operand, to: Operand, what: _Reduced, how: tuple[Any, ...], factor: float
+) -> list[Step | None]:
+    """The reduction of a dimension before the last: rows are read as they lie.
+
+    Long columns in parts, then the results of these: whole rows are read one after the
+    other then, and there is work for many threads.
+    """
     (dim,) = what.dims
     outer, n, inner = (prod(x.shape[:dim]), x.shape[dim], prod(x.shape[dim + 1 :]))
     if 0 in (outer, inner):
-        return None
+        return [None]
+    count = n // _PART if n % _PART == 0 else 1
+    if count == 1:
+        return [_down(x, to, (outer, n, inner), how, factor)]
+    between = temporary((outer, count, inner), how[-1])
+    shape = (outer * count, _PART, inner)
+    one = _down(x, between, shape, how, 1.0)
+    return [one, _down(between, to, (outer, count, inner), how, factor)]
+
+
+def _down(
+    x: Operand,
+    to: Operand,
+    shape: tuple[int, int, int],
+    how: tuple[Any, ...],
+    factor: float,
+) -> Step:
+    """The reduction of the middle of three dimensions."""
+    outer, n, inner = shape
     kind, first, acc = how
 
     def source(a: Numbers) -> Numbers:
@@ -225,8 +246,11 @@ def _by_columns(
     def target(a: Numbers) -> Numbers:
         return a.reshape(outer, 1, inner)
 
-    constants = (kind, first, _COLUMN_ROWS, acc, _STRIPE)
-    grid = (cdiv(inner, _STRIPE), outer, 1)
+    wide = _STRIPE
+    while wide < min(inner, _WIDEST) and wide * n < _PROGRAM:
+        wide *= 2
+    constants = (kind, first, _COLUMN_ROWS, acc, wide)
+    grid = (cdiv(inner, wide), outer, 1)
     launch = Launch(reduce_columns, (source, target), (), grid, constants)
     return Step(launch, (x, to), (factor,))
 
