@@ -125,8 +125,8 @@ class Config:
     """Puts a text in place of the IR: ``after:<stage or pass>=FILE``, of the kernel it
     is about; a tuple of both when it is assigned."""
     perf = Setting("XETL_PERF", _switch, default=False)
-    """Whether ``perf`` is told the names of kernels on the CPU:
-    ``/tmp/perf-<process>.map``."""
+    """Whether ``perf`` is told the names and the code of kernels on the CPU:
+    ``/tmp/perf-<process>.map``, ``/tmp/jit-<process>.dump``."""
     verify = Setting("XETL_VERIFY", _switch, default=False)
     """Whether the IR is verified after every pass, not only where most stages begin."""
     log = Setting("XETL_LOG", _switch, default=False)

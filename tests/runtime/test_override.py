@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import struct
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +111,28 @@ def test_wrong_texts(
         twice.ir("llvm", SIGNATURE, target="avx2")
 
 
+PROFILED = """
+import numpy as np
+from xetl import xetile
+
+@xetile.kernel(grid=64)
+def busy(X, Y):
+    row = xetile.program_id(0) * 16
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (16, 64)))
+    for _ in range(2000):
+        v = v * 0.5 + 1.0
+    xetile.store_tile(v, xetile.init_tile(Y, [row, 0], (16, 64)))
+
+x = np.ones((1024, 64), "f4")
+y = np.empty_like(x)
+for _ in range(30):
+    busy(x, y)
+"""
+
+
 def test_perf_is_told_names_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     file = Path(f"/tmp/perf-{os.getpid()}.map")
+    dump = Path(f"/tmp/jit-{os.getpid()}.dump")
     file.unlink(missing_ok=True)
     monkeypatch.setenv("XETL_PERF", "1")
 
@@ -122,5 +147,29 @@ def test_perf_is_told_names_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         start, size, name = line.split()
         assert (int(start, 16) > 0, int(size, 16) > 50) == (True, True)
         assert name == "xetl:named:host"
+        data = dump.read_bytes()
+        assert struct.unpack_from("<4I", data) == (0x4A695444, 1, 40, 62)
+        (length,) = struct.unpack_from("<I", data, 44)
+        assert len(data) == 40 + length  # one record
+        address, code_size = struct.unpack_from("<QQ", data, 40 + 32)
+        assert (f"{address:x}", f"{code_size:x}") == (start, size)
+        assert data[40 + 56 :].startswith(b"xetl:named:host\0")
     finally:
         file.unlink(missing_ok=True)
+        dump.unlink(missing_ok=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not here")
+def test_perf_itself_finds_the_code(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(PROFILED)
+    perf: Any = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True)
+    settings = {**os.environ, "XETL_PERF": "1"}
+    record = ["perf", "record", "-k", "mono", "-o", "data", sys.executable, str(script)]
+    if perf(record, env=settings).returncode != 0:
+        pytest.skip("perf may not record here")
+    perf(["perf", "inject", "--jit", "-i", "data", "-o", "whole"], check=True)
+    report = perf(["perf", "report", "-i", "whole", "--stdio"], check=True).stdout
+    (line,) = [each for each in report.splitlines() if "xetl:busy:host" in each]
+    assert "jitted-" in line

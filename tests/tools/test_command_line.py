@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -128,3 +129,49 @@ def test_a_full_disk_leaves_nothing(
         write_files({before: b"after"})
     assert [each.name for each in tmp_path.iterdir()] == ["k.o"]
     assert before.read_text() == "before"
+
+
+FILE = str(Path(__file__).parent / "kernels_for_commands.py")
+GEMM = "f32[M,K] f32[K,N] f32[M,N]"
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (
+            ["ir", f"{FILE}:gemm", GEMM],
+            {"backend", "stage", "target", "text", "output"},
+        ),
+        (
+            ["compile", f"{FILE}:gemm", GEMM, "--target", "avx2", "-o", "k.o"],
+            {"wrote"},
+        ),
+        (["cache", "prune", "--to", "1G"], {"removed", "bytes", "folder"}),
+        (
+            ["repro", f"{FILE}:gemm", "f32[M,K] bf16[K,N] f32[M,N]"],
+            {"wrote", "error", "reproduces"},
+        ),
+    ],
+)
+def test_json(
+    xetl: Any,
+    words: list[str],
+    names: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = xetl(*words, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout).keys() == names
+
+
+def options_of(found: click.Command) -> set[str]:
+    return {name for each in found.params for name in each.opts}
+
+
+def test_every_command_prints_json_if_asked() -> None:
+    for name in command.list_commands(None):
+        found = command.get_command(None, name)
+        parts = getattr(found, "commands", {name: found}).values()
+        assert all("--json" in options_of(each) for each in parts), name

@@ -1,14 +1,30 @@
-"""Files that commands write: all of them, or none."""
+"""What commands give: files, all of them or none, and lines or JSON."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, for programs."
+)
+"""Gives a command the parameter ``as_json``."""
+
+
+def show(data: Any, lines: Iterable[str], as_json: bool) -> None:
+    """Print what a command found: as JSON, or as lines for people."""
+    if as_json:
+        click.echo(json.dumps(data, indent=1, default=str))
+        return
+    for line in lines:
+        click.echo(line)
 
 
 def write_files(contents: Mapping[Path, bytes | str]) -> None:

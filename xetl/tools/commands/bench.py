@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from xetl.settings import config
 from xetl.tools.host_tuning import random_arguments, read_sizes
 from xetl.tools.kernel_files import find_kernel, read_grid
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
+from xetl.tools.output import json_option, show
 from xetl.tools.performance.report import Report
 
 _QUANTILES = (0.5, 0.2, 0.8)
@@ -43,7 +43,7 @@ _QUANTILES = (0.5, 0.2, 0.8)
 )
 @click.option("--csv", help="For a report: a file for the values.")
 @click.option("--png", help="For a report: a file for the plot.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def command(
     place: str,
     words: tuple[str, ...],
@@ -69,9 +69,9 @@ def command(
     named, names = find_kernel(place, also=(Report,))
     if isinstance(named, Report):
         rows = named.run(csv=csv, png=png, print_data=not as_json)
+        plain = [[{"point": r.point, "values": r.values} for r in b] for b in rows]
         if as_json:
-            plain = [[{"point": r.point, "values": r.values} for r in b] for b in rows]
-            click.echo(json.dumps(plain, indent=1, default=str))
+            show(plain, (), as_json)
         return
     found = asked(place, words, target, backend)
     if found.is_text:
@@ -85,7 +85,7 @@ def command(
         measured = _measured(found, read_sizes(sizes), launched, cache, seconds)
     finally:
         config.assigned = before
-    _print(measured, as_json)
+    show(measured, [_line(measured)], as_json)
 
 
 def _measured(
@@ -112,12 +112,9 @@ def _measured(
     }
 
 
-def _print(measured: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(measured, indent=1))
-        return
+def _line(measured: dict[str, Any]) -> str:
     low, high = measured["ms_20"], measured["ms_80"]
-    click.echo(
+    return (
         f"{measured['kernel']} on `{measured['backend']}`, caches {measured['cache']}: "
         f"{measured['ms']:.4g} ms ({low:.4g} to {high:.4g}); arguments of "
         f"{measured['bytes_of_arguments'] / 1e6:.4g} MB, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from os import stat_result
@@ -13,6 +12,7 @@ import click
 
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.settings import Config
+from xetl.tools.output import json_option, show
 
 _SHOWN = 20
 _HEAD = ("KERNEL", "BACKEND", "TARGET", "KB", "LAST USED")
@@ -26,7 +26,7 @@ def command() -> None:
 
 @command.command("ls")
 @click.option("--all", "every", is_flag=True, help=f"Not only the {_SHOWN} used last.")
-@click.option("--json", "as_json", is_flag=True, help="Print all as JSON.")
+@json_option
 def list_kernels(every: bool, as_json: bool) -> None:
     """List the compiled kernels, the one used last first."""
     cache = _cache()
@@ -34,7 +34,7 @@ def list_kernels(every: bool, as_json: bool) -> None:
     kernels = [(path, status, cache.peek(path)) for path, status in entries]
     named = [each for each in kernels if "kernel" in each[2]]
     if as_json:
-        click.echo(json.dumps([_facts(*each) for each in named], indent=1))
+        show([_facts(*each) for each in named], (), as_json)
         return
     _print_table([_HEAD, *map(_row, named if every else named[:_SHOWN])])
     if len(named) > _SHOWN and not every:
@@ -50,7 +50,10 @@ def list_kernels(every: bool, as_json: bool) -> None:
 @click.option("--to", "size", metavar="SIZE", help="Leave at most SIZE, such as 100M.")
 @click.option("--unused-for", "days", metavar="DAYS", type=click.FloatRange(min=0))
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
-def prune(size: str | None, days: float | None, everything: bool) -> None:
+@json_option
+def prune(
+    size: str | None, days: float | None, everything: bool, as_json: bool
+) -> None:
     """Remove what was used least recently: all that exceeds XETL_CACHE_SIZE.
 
     Other processes may go on: what they need again they compile again.
@@ -60,8 +63,10 @@ def prune(size: str | None, days: float | None, everything: bool) -> None:
     limit = 0 if everything else _bytes(size, cache)
     since = {} if days is None else {"since": time.time() - days * 86400}
     removed = cache.prune(limit, **since)
-    freed = _megabytes(before - _size(cache))
-    click.echo(f"removed {removed} files, {freed}, from {cache.folder}")
+    freed = before - _size(cache)
+    facts = {"removed": removed, "bytes": freed, "folder": str(cache.folder)}
+    line = f"removed {removed} files, {_megabytes(freed)}, from {cache.folder}"
+    show(facts, [line], as_json)
 
 
 def _cache() -> DiskCache:

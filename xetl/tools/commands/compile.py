@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
-from xetl.tools.output import write_files
+from xetl.tools.output import json_option, show, write_files
 from xetl.tools.shipping.compiled_files import compiled_files
 from xetl.tools.shipping.wheel_files import wheel_files
 
@@ -36,6 +36,7 @@ from xetl.tools.shipping.wheel_files import wheel_files
     "--grid", help="Of a wheel: the grid, in Python, such as `lambda m: ...`."
 )
 @click.option("--version", default="0.1.0", show_default=True, help="Of a wheel.")
+@json_option
 def command(
     place: str,
     words: tuple[str, ...],
@@ -47,6 +48,7 @@ def command(
     also: tuple[str, ...],
     grid: str | None,
     version: str,
+    as_json: bool,
 ) -> None:
     r"""Compile a kernel into files, for programs without a compiler or without Python.
 
@@ -86,8 +88,8 @@ def command(
     else:
         files = compiled_files(found, output, called)
     write_files(files)
-    for path in files:
-        click.echo(f"wrote {path}")
+    wrote = list(map(str, files))
+    show({"wrote": wrote}, (f"wrote {path}" for path in wrote), as_json)
 
 
 def _own_name(kernel: Any) -> str:

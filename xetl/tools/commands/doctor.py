@@ -14,12 +14,13 @@ import click
 
 from xetl.findings import Finding
 from xetl.tools.machine import sections
+from xetl.tools.output import json_option
 
 _COLOURS = {"ok": "green", "note": "yellow", "problem": "red"}
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 @click.option("--gpu", is_flag=True, help="Test each GPU: a minute for each.")
 @click.option("--only", metavar="REGEX", help="With --gpu: tests called like this.")
 @click.option(

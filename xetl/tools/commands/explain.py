@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from xetl.errors import did_you_mean
 from xetl.runtime.report import Explanation
 from xetl.tools.kernel_files import PLACE
 from xetl.tools.kernel_options import about_a_machine, asked
-from xetl.tools.output import write_files
+from xetl.tools.output import json_option, show, write_files
 
 _CODE = re.compile(r"[xX]?\d+|[xX]\w{1,4}")
 _PACKAGE = Path(__file__).parents[2]
@@ -52,7 +51,7 @@ def _folder() -> Path:
     help="On the page: draw the machine's limits, and the products below. Those of a "
     "CPU are measured here, a GPU's are its data sheet's.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def command(
     what: str | None,
     words: tuple[str, ...],
@@ -92,11 +91,8 @@ def command(
 
 
 def _list(as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({each: headline(each) for each in codes()}, indent=1))
-        return
-    for each in codes():
-        click.echo(f"{each}  {headline(each)}")
+    found = {each: headline(each) for each in codes()}
+    show(found, (f"{code}  {text}" for code, text in found.items()), as_json)
 
 
 def _print_page(code: str, as_json: bool) -> None:
@@ -108,8 +104,5 @@ def _print_page(code: str, as_json: bool) -> None:
             f"no error has the code `{code}`; {hint or '`xetl explain` lists them'}",
             param_hint="CODE",
         )
-    if as_json:
-        facts = {"code": wanted, "headline": headline(wanted), "text": text}
-        click.echo(json.dumps(facts, indent=1))
-    else:
-        click.echo(text.rstrip())
+    facts = {"code": wanted, "headline": headline(wanted), "text": text}
+    show(facts, [text.rstrip()], as_json)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from xetl.tools.kernel_options import about_a_kernel, asked
-from xetl.tools.output import write_files
+from xetl.tools.output import json_option, show, write_files
 
 
 @click.command()
@@ -19,6 +19,7 @@ from xetl.tools.output import write_files
     help="A stage (xetile, loops, llvm, asm, spirv, ...) or the name of a pass.",
 )
 @click.option("-o", "--output", type=Path, help="A file to write it to.")
+@json_option
 def command(
     place: str,
     words: tuple[str, ...],
@@ -26,6 +27,7 @@ def command(
     backend: str | None,
     stage: str,
     output: Path | None,
+    as_json: bool,
 ) -> None:
     r"""Print what becomes of a kernel.
 
@@ -40,7 +42,9 @@ def command(
     found = asked(place, words, target, backend)
     options = {"target": found.target, "backend": found.backend, **found.constants}
     text = found.kernel.ir(stage, *found.arguments, **options)
-    if output is None:
-        click.echo(text)
-    else:
+    if output is not None:
         write_files({output: text + "\n"})
+    if output is None or as_json:
+        facts = {"backend": found.backend, "target": found.target, "stage": stage}
+        where = None if output is None else str(output)
+        show({**facts, "output": where, "text": text}, [text], as_json)

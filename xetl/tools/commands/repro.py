@@ -9,7 +9,7 @@ import click
 from xetl.settings import config
 from xetl.tools.kernel_files import find_file, split_words
 from xetl.tools.kernel_options import about_a_kernel, asked
-from xetl.tools.output import write_files
+from xetl.tools.output import json_option, show, write_files
 from xetl.tools.reproduce import failure_of, program, reproduces
 
 
@@ -23,12 +23,14 @@ from xetl.tools.reproduce import failure_of, program, reproduces
     show_default=True,
     help="The file to write.",
 )
+@json_option
 def command(
     place: str,
     words: tuple[str, ...],
     target: str | None,
     backend: str | None,
     output: Path,
+    as_json: bool,
 ) -> None:
     r"""Write one Python file that fails to compile as this kernel does.
 
@@ -55,10 +57,13 @@ def command(
     file = find_file(place)
     name = "" if found.is_text else _name_in_file(place, found.kernel.__name__)
     write_files({output: program(found, file, name, split_words(words)[1], why)})
-    click.echo(f"wrote {output}")
-    if reproduces(output, why):
-        click.echo(f"it fails as the kernel does: {why.headline}")
-    else:
+    is_same = reproduces(output, why)
+    lines = [f"wrote {output}"]
+    if is_same:
+        lines.append(f"it fails as the kernel does: {why.headline}")
+    facts = {"wrote": str(output), "error": why.headline, "reproduces": is_same}
+    show(facts, lines, as_json)
+    if not is_same:
         raise click.UsageError(
             f"`{output}` does not fail as the kernel does: {why.headline}; what it "
             "depends on besides its file must be added by hand"

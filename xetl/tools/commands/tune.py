@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -15,6 +14,7 @@ from xetl.tools import offline_tuning as offline
 from xetl.tools.host_tuning import read_sizes, table, tune
 from xetl.tools.kernel_files import constants, find_kernel, read_grid
 from xetl.tools.kernel_options import about_a_kernel, asked
+from xetl.tools.output import json_option, show
 
 
 def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
@@ -61,7 +61,7 @@ def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
 )
 @click.option("--grid", help="Of the launch, in Python; by default the declared one.")
 @click.option("--budget", type=float, default=20.0, help="Seconds for all trials.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@json_option
 def command(
     place: str,
     words: tuple[str, ...],
@@ -105,25 +105,14 @@ def command(
             {"config": t.config.kwargs, "ms": t.milliseconds, "problem": t.problem}
             for t in trials
         ]
-        _show(facts, table(trials), as_json)
+        show(facts, table(trials), as_json)
         return
     if not choices:
         raise click.UsageError("`--offline` compiles the values of `--try`: give some")
     launched = read_grid(grid, names)
     values = list(_combinations(choices, names))
     ranked = offline.rank(found, values, read_sizes(sizes), launched)
-    _show([each.facts() for each in ranked], offline.table(ranked), as_json)
-
-
-def _show(
-    facts: Sequence[Mapping[str, Any]], lines: Iterable[str], as_json: bool
-) -> None:
-    """Print one or the other, the best first."""
-    if as_json:
-        click.echo(json.dumps(facts, indent=1, default=str))
-        return
-    for line in lines:
-        click.echo(line)
+    show([each.facts() for each in ranked], offline.table(ranked), as_json)
 
 
 def _combinations(

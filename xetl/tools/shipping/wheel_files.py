@@ -85,9 +85,15 @@ def _compiled(
             target=target,
         )
         if not made.variant:
+            why = f"no wheel can hold the code of backend `{found.backend}`"
+            if made.suffix == ".spv":
+                raise click.UsageError(
+                    f"{why}, whose drivers are loaded by dpctl: put the package xetl "
+                    f"there, or write files for your own loader: -o {name}.spv"
+                )
             raise click.UsageError(
-                f"no wheel can hold the code of backend `{found.backend}` as it is set "
-                "up: name a CPU, such as --target avx2, and unset XETL_XSMM"
+                f"{why} as it is set up: name a CPU, such as --target avx2, and unset "
+                "XETL_XSMM"
             )
         facts = facts_of(found, signature, made, name, machine)
         facts["plain_constants"] = {

@@ -6,10 +6,8 @@ The ABI is section 4 of ``docs/design/0001-seams.md``.
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -21,6 +19,7 @@ from xetl.settings import config
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.launch import fastcall
 from xetl_cpu.launch.prepacked import fast_prepacked, prepacked_argument, run_prepacked
+from xetl_cpu.launch.profile import tell_perf
 from xetl_cpu.launch.slots import (
     FIRST_ARGUMENT,
     GRID,
@@ -61,7 +60,8 @@ class CpuExecutable(Executable):
         """
         self._loaded = load_image(image, library)
         if config.perf:
-            _note_for_perf(meta, self._loaded.address, len(image.code))
+            name = f"xetl:{meta.get('kernel')}:{meta.get('target')}"
+            tell_perf(name, self._loaded.address, len(image.code))
         self._is_sequential = is_sequential
         self._native = _Native(self._loaded[KERNEL])
         self._fast: Callable[..., int] | None = None
@@ -146,16 +146,6 @@ class CpuExecutable(Executable):
             slots[WORKSPACE_BYTES] = workspace.size
             result = self._native(slots)
         return result
-
-
-def _note_for_perf(meta: Mapping[str, Any], address: int, size: int) -> None:
-    """Tell ``perf`` what code is where (Linux, tools/perf/Documentation/jit-interface).
-
-    Nothing is said where the file cannot be written: a profile is no reason to fail.
-    """
-    line = f"{address:x} {size:x} xetl:{meta.get('kernel')}:{meta.get('target')}\n"
-    with suppress(OSError), open(f"/tmp/perf-{os.getpid()}.map", "a") as file:
-        file.write(line)
 
 
 def _publish(layer: ThreadLayer) -> None:
