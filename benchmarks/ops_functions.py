@@ -23,6 +23,7 @@ PLAIN = ("relu", "gelu", "silu", "sigmoid", "tanh", "sum", "mean", "amax")
 ALONG = ("softmax", "log_softmax", "sum", "mean", "amax", "max", "argmax", "cumsum")
 GATED = ("swiglu", "geglu")
 PRODUCTS = ("linear", "scaled_dot_product_attention")
+INDEXED = ("gather", "scatter_add", "index_select")
 OPTIMISERS = ("adamw", "sgd")
 WHAT = (
     *PLAIN,
@@ -32,8 +33,13 @@ WHAT = (
     *(f"{name} dim=0" for name in ("softmax", "sum", "max")),
     *LOSSES,
     "mse_loss",
+    "kl_div",
     "dropout",
     "rope",
+    "group_norm",
+    "batch_norm",
+    *(f"{name} dim={dim}" for name in INDEXED for dim in (0, 1)),
+    "addmm",
     *OPTIMISERS,
     *PRODUCTS,
     *(f"{name} training" for name in (*TRAINED, *PRODUCTS)),
@@ -112,6 +118,14 @@ def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]
         return torch.randn(shape).to(kind)
 
     x, dims = normal(rows, columns), (columns,)
+    if name in INDEXED:
+        dim = int(how[-1])
+        index = torch.randint(x.shape[dim], x.shape)
+        if name == "index_select":
+            return x, dim, index.flatten()[: x.shape[dim]]
+        return (
+            (x, dim, index) if name == "gather" else (x, dim, index, normal(*x.shape))
+        )
     if how.startswith("dim"):
         return x, int(how[-1])
     if name in ("softmax", "log_softmax"):
@@ -132,6 +146,10 @@ def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]
         "mse_loss": lambda: (normal(rows, columns),),
         "layer_norm": lambda: (dims, normal(columns), normal(columns)),
         "rms_norm": lambda: (dims, normal(columns)),
+        "kl_div": lambda: (torch.rand(rows, columns).to(kind), None, None, "sum"),
+        "group_norm": lambda: (max(1, columns // 64),),
+        "batch_norm": lambda: (normal(columns), torch.rand(columns).to(kind) + 1),
+        "addmm": lambda: (normal(rows, columns), normal(columns, columns)),
         "linear": lambda: (normal(columns, columns), normal(columns)),
     }
     return (x, *others[name]()) if name in others else (x,)

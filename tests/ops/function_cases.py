@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ class Case:
 
     Attributes:
         name: of the operator, and of the test.
-        make: gives tensors of a dtype; those that require a gradient first.
+        make: gives tensors of a dtype, and numbers; first what has derivatives.
         options: the other arguments of both.
         like: torch's function; None: the one of that name.
         smooth: how many of the tensors have derivatives.
@@ -27,7 +27,7 @@ class Case:
 
     name: str
     make: Callable[[Any], tuple[Any, ...]]
-    options: tuple[Any, ...] = ()
+    options: tuple[Any, ...] | Mapping[str, Any] = ()
     like: Callable[..., Any] | None = None
     smooth: int = 1
     is_operator: bool = True
@@ -36,16 +36,26 @@ class Case:
         return f"{self.name}{self.options or ''}"
 
     @property
+    def args(self) -> tuple[Any, ...]:
+        """The other arguments that are passed by position."""
+        return () if isinstance(self.options, Mapping) else self.options
+
+    @property
+    def keywords(self) -> Mapping[str, Any]:
+        """Those that are passed by name."""
+        return self.options if isinstance(self.options, Mapping) else {}
+
+    @property
     def ours(self) -> Callable[..., Any]:
         """The function of `xetl.ops`."""
         function = getattr(ops, self.name)
-        return lambda *tensors: function(*tensors, *self.options)
+        return lambda *tensors: function(*tensors, *self.args, **self.keywords)
 
     @property
     def theirs(self) -> Callable[..., Any]:
         """That of torch."""
         like = self.like or getattr(F, self.name, None) or getattr(torch, self.name)
-        return lambda *tensors: like(*tensors, *self.options)
+        return lambda *tensors: like(*tensors, *self.args, **self.keywords)
 
 
 def normal(*shape: int, seed: int = 0) -> Callable[[Any], Any]:
@@ -59,6 +69,17 @@ def normal(*shape: int, seed: int = 0) -> Callable[[Any], Any]:
 def tensors(*makers: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     """Gives them all."""
     return lambda dtype: tuple(make(dtype) for make in makers)
+
+
+def positive(*shape: int) -> Callable[[Any], Any]:
+    """Gives a tensor of numbers from 0.1 on."""
+    make = normal(*shape)
+    return lambda dtype: make(dtype).abs() + 0.1
+
+
+def indices(*shape: int) -> Any:
+    """Numbers below 4, some of them twice."""
+    return torch.arange(torch.Size(shape).numel()).reshape(shape) * 7 % 4
 
 
 X, Y = normal(4, 6, 18), normal(4, 6, 18, seed=1)
@@ -79,6 +100,7 @@ def _rope(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
 
 
 ANGLES = normal(7, 9), normal(7, 9, seed=1)
+MEAN, VARIANCE = normal(6), positive(6)
 A, B, W = normal(5, 33), normal(33, 7), normal(7, 33)
 BATCH_A, BATCH_B = normal(2, 3, 5, 33), normal(3, 33, 7)
 
@@ -118,6 +140,9 @@ CASES = [
     Case("linear", tensors(BATCH_A, W, normal(7)), smooth=3),
     Case("linear", tensors(A, W), smooth=2),
     Case("bmm", tensors(normal(3, 5, 33), BATCH_B), smooth=2),
+    Case("addmm", tensors(normal(7), A, B), smooth=3),
+    Case("addmm", tensors(normal(5, 7), A, B), {"beta": 0.5, "alpha": 2.0}, smooth=3),
+    Case("baddbmm", tensors(normal(3, 1, 7), normal(3, 5, 33), BATCH_B), smooth=3),
     *(Case(name, tensors(X)) for name in ("relu", "gelu", "silu", "sigmoid", "tanh")),
     Case("gelu", tensors(X), ("tanh",), lambda x, how: F.gelu(x, approximate=how)),
     Case("swiglu", tensors(X, Y), (), lambda x, y: F.silu(x) * y, 2),
@@ -160,6 +185,36 @@ CASES = [
     Case("embedding", tensors(NUMBERS, normal(9, 20)), smooth=0),
     Case("mse_loss", tensors(X, Y), smooth=2),
     Case("mse_loss", tensors(X, Y), (None, None, "none"), smooth=2),
+    *(
+        Case("kl_div", tensors(X, positive(4, 6, 18)), each, smooth=2)
+        for each in (
+            {"reduction": "none"},
+            {"reduction": "batchmean"},
+            {"reduction": "sum", "log_target": True},
+        )
+    ),
+    Case("group_norm", tensors(normal(4, 6, 300)), (2,)),
+    Case("group_norm", tensors(normal(2, 6, 5, 70)), (3, None, None, 0.1)),
+    *(
+        Case("batch_norm", tensors(normal(*shape), MEAN, VARIANCE), {"eps": 0.1})
+        for shape in ((4, 6, 18), (3, 6))
+    ),
+    *(
+        Case("gather", lambda dtype, dim=dim: (X(dtype), dim, indices(4, 3, 7)))
+        for dim in (0, 1, -1)
+    ),
+    *(
+        Case(
+            "scatter_add",
+            lambda dtype, dim=dim: (X(dtype), dim, indices(4, 6, 7), Y(dtype)),
+        )
+        for dim in (0, 1, -1)
+    ),
+    *(
+        Case("index_select", lambda dtype, dim=dim: (X(dtype), dim, indices(9)))
+        for dim in (0, 1, -1)
+    ),
+    Case("gather", lambda dtype: (normal(18)(dtype), 0, indices(25))),
     Case("cumsum", tensors(X), (1,)),
     Case("cumsum", tensors(X), (-1,)),
 ]

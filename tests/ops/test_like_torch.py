@@ -60,15 +60,15 @@ def test_values_and_derivatives(case: Case, dtype: Any) -> None:
 def test_arrays_of_numpy_and_out(case: Case) -> None:
     given = case.make(torch.float32)
     wanted = as_tuple(case.theirs(*given))
-    arrays = [each.numpy() for each in given]
+    arrays = [x.numpy() if isinstance(x, torch.Tensor) else x for x in given]
     function = getattr(ops, case.name)
-    found = function(*arrays, *case.options)
+    found = function(*arrays, *case.args, **case.keywords)
     for one, two in zip(found if len(wanted) > 1 else (found,), wanted):
         assert isinstance(one, np.ndarray)
         close(torch.from_numpy(one), two, 1e-5)
     places = [torch.empty_like(each) for each in wanted]
     out = places[0] if len(wanted) == 1 else tuple(places)
-    given_back = function(*given, *case.options, out=out)
+    given_back = function(*given, *case.args, **case.keywords, out=out)
     assert given_back is out or tuple(given_back) == out
     for one, two in zip(places, wanted):
         close(one, two, 1e-5)
@@ -81,7 +81,9 @@ def test_strided_operands(case: Case) -> None:
     plain = case.make(torch.float32)
     wanted = as_tuple(case.theirs(*plain))
     for strided in (_every_second, _turned):
-        found = as_tuple(case.ours(*map(strided, plain)))
+        found = as_tuple(
+            case.ours(*(x if isinstance(x, int) else strided(x) for x in plain))
+        )
         for one, two in zip(found, wanted):
             close(one, two, 1e-5)
 
@@ -124,8 +126,8 @@ def test_opcheck(case: Case) -> None:
     compiled = torch.compile(called, fullgraph=True, backend="aot_eager")
     for one, two in zip(as_tuple(compiled(*given)), as_tuple(case.ours(*given))):
         close(one, two, 1e-6)
-    for operator, args in _operators(case, given):
-        torch.library.opcheck(operator, args)
+    for operator, args, keywords in _operators(case, given):
+        torch.library.opcheck(operator, args, keywords)
 
 
 def _operators(case: Case, given: Any) -> list[Any]:
@@ -133,7 +135,7 @@ def _operators(case: Case, given: Any) -> list[Any]:
     operator = getattr(torch.ops.xetl, case.name, None)
     if operator is None or not case.is_operator:
         return []
-    return [(operator.default, (*given, *case.options))]
+    return [(operator.default, (*given, *case.args), case.keywords)]
 
 
 def test_a_second_derivative_is_refused_by_name() -> None:
@@ -185,6 +187,11 @@ def test_older_forms_of_calls() -> None:
         (lambda x: ops.layer_norm(x, (17,)), "X0827"),
         (lambda x: ops.relu(x, out=torch.empty(3, 17)), "X0827"),
         (lambda x: ops.relu(x.to("meta")), "X0813"),
+        (lambda x: ops.group_norm(x, 5), "X0827"),
+        (lambda x: ops.batch_norm(x, x[0], x[0], training=True), "X0829"),
+        (lambda x: ops.kl_div(x, x, reduction="all"), "X0829"),
+        (lambda x: ops.addmm(x, x, x), "X0827"),
+        (lambda x: ops.rope(x, x, x), "X0827"),
     ],
 )
 def test_wrong_calls(call: Any, code: str) -> None:
@@ -272,3 +279,23 @@ def test_the_derivative_of_an_embedding(dtype: Any) -> None:
     ops.embedding(numbers, ours, 2).backward(gradient)
     torch.nn.functional.embedding(numbers, theirs, 2).backward(gradient)
     close(ours.grad, theirs.grad, BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(4, 6, 18), (2, 6, 5, 70), (5, 6)])
+@pytest.mark.parametrize("name", ["group_norm", "batch_norm"])
+def test_norms_of_channels(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    make = torch.Generator().manual_seed(0)
+    parts = [torch.randn(each, generator=make).to(dtype) for each in (shape, 6, 6)]
+    ours, theirs = ([each.clone().requires_grad_() for each in parts] for _ in "12")
+    first: tuple[Any, ...] = (3 if len(shape) > 2 else 1,)
+    if name == "batch_norm":
+        first = torch.randn(6).to(dtype), torch.rand(6).to(dtype) + 0.5
+    found = getattr(ops, name)(ours[0], *first, *ours[1:])
+    wanted = getattr(torch.nn.functional, name)(theirs[0], *first, *theirs[1:])
+    close(found, wanted, BOUNDS[dtype])
+    weights = torch.randn(shape, generator=make).to(dtype)
+    found.backward(weights)
+    wanted.backward(weights)
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 8 * BOUNDS[dtype])

@@ -4,14 +4,18 @@ import sys
 
 from xetl.imports import import_whole
 from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
+from xetl.ops.added_products import addmm, baddbmm
+from xetl.ops.channel_norms import batch_norm, group_norm
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
+from xetl.ops.indexing import gather, index_select, scatter_add
 from xetl.ops.linear_layers import bmm, linear
-from xetl.ops.losses import cross_entropy, mse_loss, nll_loss
+from xetl.ops.losses import cross_entropy, nll_loss
 from xetl.ops.matrix_product import matmul
 from xetl.ops.normalization import layer_norm, rms_norm
 from xetl.ops.optimisers import adamw, sgd
+from xetl.ops.pointwise_losses import kl_div, mse_loss
 from xetl.ops.prepacking import prepack
 from xetl.ops.reductions import (
     amax,
@@ -28,17 +32,24 @@ from xetl.ops.tables import embedding
 
 __all__ = [
     "adamw",
+    "addmm",
     "amax",
     "amin",
     "argmax",
     "argmin",
+    "baddbmm",
+    "batch_norm",
     "bmm",
     "cross_entropy",
     "cumsum",
     "dropout",
     "embedding",
+    "gather",
     "geglu",
     "gelu",
+    "group_norm",
+    "index_select",
+    "kl_div",
     "layer_norm",
     "linear",
     "log_softmax",
@@ -53,6 +64,7 @@ __all__ = [
     "rms_norm",
     "rope",
     "scaled_dot_product_attention",
+    "scatter_add",
     "sgd",
     "sigmoid",
     "silu",

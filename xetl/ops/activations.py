@@ -6,12 +6,13 @@ arXiv 2002.05202.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
+from xetl.ops.calls import Launch
 from xetl.ops.declare import (
     ArrayLike,
     Call,
@@ -20,11 +21,12 @@ from xetl.ops.declare import (
     Step,
     function,
     result,
+    temporary,
 )
 from xetl.ops.product import ACTIVATIONS, matrix
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of
-from xetl.ops.views import elements, floats, same_shapes, sums_of
+from xetl.ops.views import array_of, elements, floats, same_shapes, sums_of
 from xetl.xetile import Array, Vector, constexpr
 
 _SQRT_2_PI = 0.7978845608028654
@@ -160,6 +162,23 @@ def copied(source: Operand, to: Operand, acc: DType) -> Step:
     """The launch that converts elements to the dtype of ``to``, by way of ``acc``."""
     operands = (source, None, None, to, None)
     return elements(each_element, operands, (as_it_is, acc))
+
+
+def through(
+    launch: Launch,
+    inputs: Sequence[Operand | None],
+    to: Operand,
+    numbers: tuple[float, ...] = (),
+) -> list[Step]:
+    """A launch whose result, the last operand, must be contiguous, and a copy if so."""
+    if array_of(to).flags.c_contiguous:
+        return [Step(launch, (*inputs, to), numbers)]
+    between = temporary(to.shape, to.dtype)
+    first = Step(launch, (*inputs, between), numbers)
+    return [
+        first,
+        copied(between, to, sums_of(to.dtype) if to.dtype.is_float else to.dtype),
+    ]
 
 
 def _each(name: str, f: object, *operands: Operand) -> Call:

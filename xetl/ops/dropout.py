@@ -13,7 +13,7 @@ import numpy as np
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied
+from xetl.ops.activations import copied, through
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declare import (
@@ -82,20 +82,15 @@ def seeded_dropout(
 
     def steps(made: Any) -> Any:
         # Places are counted along rows, so that a mask does not depend on strides.
-        source, to = input, made[0]
+        source = input
         moves: list[Step] = []
         if not array_of(source).flags.c_contiguous:
             source = temporary(input.shape, dtype)
             moves.append(copied(input, source, acc))
-        if not array_of(to).flags.c_contiguous:
-            to = temporary(input.shape, dtype)
         grid = (cdiv(size_of(input.shape), 4 * _LANES * _BLOCKS), 1, 1)
         views = (flat_view, itself, flat_view)
         launch = Launch(dropout_elements, views, (), grid, (acc, _LANES, _BLOCKS))
-        moves.append(Step(launch, (source, seed, to), (p,)))
-        if to is not made[0]:
-            moves.append(copied(to, made[0], acc))
-        return moves
+        return [*moves, *through(launch, (source, seed), made[0], (p,))]
 
     return Call((result(input.shape, dtype),), steps)
 

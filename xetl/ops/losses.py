@@ -1,4 +1,4 @@
-"""``cross_entropy``, ``nll_loss`` and ``mse_loss``: one row to a program.
+"""``cross_entropy`` and ``nll_loss``: one row to a program.
 
 Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
 """
@@ -29,10 +29,9 @@ from xetl.ops.declare import (
 )
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
-from xetl.ops.reductions import mean, sum
 from xetl.ops.rules import Shape
-from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of, width_of
-from xetl.xetile import Array, Vector, constexpr
+from xetl.ops.views import floats, size_of, width_of
+from xetl.xetile import Array, constexpr
 
 _PICKED = 256
 """Rows of a program that picks an element of each."""
@@ -196,6 +195,21 @@ def _line(x: Numbers) -> Numbers:
     return x.reshape(-1)
 
 
+def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
+    """Refuse a reduction that a loss does not know.
+
+    Raises:
+        LaunchError: it knows none of that name.
+    """
+    if reduction not in known:
+        *most, last = (f'"{each}"' for each in known)
+        raise LaunchError(
+            f"`{name}` knows no reduction {reduction!r}",
+            code="X0829",
+            help=f"`reduction` is {', '.join(most)} or {last}",
+        )
+
+
 def _check(
     name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
 ) -> int:
@@ -204,12 +218,7 @@ def _check(
     Raises:
         LaunchError: operands or ``reduction`` do not fit.
     """
-    if reduction not in REDUCTIONS:
-        raise LaunchError(
-            f"`{name}` knows no reduction {reduction!r}",
-            code="X0829",
-            help='`reduction` is "none", "mean" or "sum"',
-        )
+    check_reduction(name, reduction, REDUCTIONS)
     if not x.shape:
         raise wrong_shape(name, "`input` is a number", "pass (..., classes)")
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
@@ -368,7 +377,7 @@ def cross_entropy(
         LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
     """
     options = (ignore_index, reduction, float(label_smoothing))
-    return _with_out(class_loss(input, target, weight, *options, False)[0], out)
+    return with_out(class_loss(input, target, weight, *options, False)[0], out)
 
 
 def nll_loss(
@@ -384,86 +393,12 @@ def nll_loss(
 ) -> Any:
     """``-input[target]`` of logarithms of probabilities; see `cross_entropy`."""
     found = class_loss(input, target, weight, ignore_index, reduction, 0.0, True)[0]
-    return _with_out(found, out)
+    return with_out(found, out)
 
 
-def _with_out(found: Any, out: Any) -> Any:
+def with_out(found: Any, out: Any) -> Any:
+    """The result, in ``out`` if there is one."""
     if out is None:
         return found
     out[...] = found
     return out
-
-
-@xetile.function
-def _squared(a: Vector, b: Vector) -> Vector:
-    return (a - b) * (a - b)
-
-
-@xetile.function
-def _twice(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    d = 2.0 * grad * (a - b)
-    return d, -d
-
-
-@function(results=2)
-def squares_backward(grad: ArrayLike, input: ArrayLike, target: ArrayLike) -> Any:
-    """The gradients of squared differences."""
-    constants = (_twice, sums_of(input.dtype))
-    found = (result(input.shape, input.dtype), result(target.shape, target.dtype))
-    operands = (grad, input, target)
-    return Call(
-        found, lambda made: [elements(each_element, (*operands, *made), constants)]
-    )
-
-
-def _squares_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    x, target = context.saved
-    by_x, by_target = squares_backward(grad.contiguous(), x, target)
-    return {"input": by_x, "target": by_target}
-
-
-@function(backward=_squares_backward, saves=["input", "target"])
-def squares(input: ArrayLike, target: ArrayLike) -> Any:
-    """``(input - target) ** 2``, element by element."""
-    same_shapes("mse_loss", input, target)
-    dtype = floats("mse_loss", input, target)
-    constants = (_squared, sums_of(dtype))
-    operands = (input, target, None)
-    return Call(
-        (result(input.shape, dtype),),
-        lambda made: [elements(each_element, (*operands, *made, None), constants)],
-    )
-
-
-def mse_loss(
-    input: Any,
-    target: Any,
-    size_average: None = None,
-    reduce: None = None,
-    reduction: str = "mean",
-    *,
-    out: Any = None,
-) -> Any:
-    """``(input - target) ** 2``, averaged over all elements.
-
-    Args:
-        input: any shape; f16, bf16, f32 or f64.
-        target: shape and dtype of ``input``.
-        size_average: has no meaning any more, as in torch; so has ``reduce``.
-        reduce: see ``size_average``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-        out: where the loss goes.
-
-    Raises:
-        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
-    """
-    if reduction not in REDUCTIONS:
-        raise LaunchError(
-            f"`mse_loss` knows no reduction {reduction!r}",
-            code="X0829",
-            help='`reduction` is "none", "mean" or "sum"',
-        )
-    found = squares(input, target)
-    if reduction == "none":
-        return _with_out(found, out)
-    return mean(found, out=out) if reduction == "mean" else sum(found, out=out)

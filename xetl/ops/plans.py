@@ -200,7 +200,7 @@ def make_plan(
         columns = b.shape[-1] if b.ndim > 1 else 1
         check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
     function = find_activation(activation)
-    method = _choose_method(a, b, out, function, dtypes.sums, is_packed)
+    method = choose_method(a, b, out, function, dtypes.sums, is_packed)
     return ProductPlan(shape, dtypes.result, method)
 
 
@@ -232,15 +232,16 @@ def _refuse_own_overlap(out: Numbers) -> None:
         )
 
 
-def _choose_method(
+def choose_method(
     a: Numbers,
     b: Numbers,
     out: Numbers,
     function: object,
     sums: DType,
     is_packed: bool,
+    is_scaled: bool = False,
 ) -> Method:
-    """Choose views and tiles.
+    """Choose views and tiles, and whether the launch is given alpha and beta.
 
     * One b for a whole batch: one product with all rows.
     * More than four rows, but not columns: the transposed product, in which b (our a)
@@ -268,7 +269,8 @@ def _choose_method(
         views = chained(views, (*turned, itself))
     tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
     bias_dim = 0 if swaps else 1
-    constants = (function, bias_dim, is_column, sums, *tiles[:3])
+    ones = () if is_scaled else (None, None)
+    constants = (*ones, function, bias_dim, is_column, sums, *tiles[:3])
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)

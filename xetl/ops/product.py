@@ -78,6 +78,8 @@ def product(
     b: Array,
     out: Array,
     bias: Array | None,
+    alpha: float | None,
+    beta: float | None,
     ACTIVATION: constexpr,
     BIAS_DIM: constexpr,
     B_IS_TURNED: constexpr,
@@ -86,14 +88,16 @@ def product(
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """``out = ACTIVATION(a @ b + bias)``.
+    """``out = ACTIVATION(alpha * a @ b + beta * bias)``.
 
     Args:
         a: (..., m, k).
         b: (..., k, n), or (..., n, k) if it is turned; dtype of ``a``.
         out: (..., m, n).
         bias: what is added along dimension ``BIAS_DIM`` of each matrix: (n,) for 1,
-            (m,) for 0.
+            (m,) for 0; or (..., m, n).
+        alpha: None for 1.
+        beta: None for 1.
         ACTIVATION: a function of the accumulator, or None.
         BIAS_DIM: see ``bias``.
         B_IS_TURNED: whether the transpose of ``b`` is meant.
@@ -114,8 +118,14 @@ def product(
         acc = xetile.tile_mma(xetile.load_tile(ta), xetile.load_tile(tb), acc)
         ta = xetile.update_tile_offset(ta, [0, BK])
         tb = xetile.update_tile_offset(tb, [BK, 0])
+    if alpha is not None:
+        acc = acc * alpha
     if bias is not None:
-        if BIAS_DIM == 1:
+        if bias.ndim > 1:
+            tile = xetile.init_tile(matrix(bias, number), [m, n], (BM, BN))
+            added = xetile.load_tile(tile).to(acc.dtype)
+            acc = acc + (added if beta is None else added * beta)
+        elif BIAS_DIM == 1:
             row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
             acc = acc + row.to(acc.dtype)
         else:

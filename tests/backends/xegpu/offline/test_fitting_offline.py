@@ -111,6 +111,8 @@ def test_the_ready_made_product(target: str, dtype: str, activation) -> None:
         product,
         f"{dtype}[M,K] {dtype}[K,N] {dtype}[M,N] {dtype}[N]",
         target,
+        alpha=None,
+        beta=None,
         ACTIVATION=activation,
         BIAS_DIM=1,
         B_IS_TURNED=False,

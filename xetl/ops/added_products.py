@@ -1,0 +1,119 @@
+"""``xetl.ops.addmm`` and ``baddbmm``: products with an array that is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from xetl.ops.batches import chain
+from xetl.ops.declare import ArrayLike, Call, Context, Operand, Step, function, result
+from xetl.ops.functions import wrong_shape
+from xetl.ops.matrix_product import matmul
+from xetl.ops.plans import choose_method
+from xetl.ops.rules import dtypes_of
+from xetl.ops.views import array_of, floats
+
+
+def _added(
+    name: str, rank: int, x: Operand, a: Operand, b: Operand, beta: float, alpha: float
+) -> Call:
+    help_ = "pass (n, k), (k, m)" if rank == 2 else "pass (b, n, k), (b, k, m)"
+    fits = a.ndim == b.ndim == rank and a.shape[-1] == b.shape[-2]
+    if not fits or a.shape[:-2] != b.shape[:-2]:
+        problem = f"cannot multiply {tuple(a.shape)} by {tuple(b.shape)}"
+        raise wrong_shape(name, problem, help_)
+    shape = (*a.shape[:-1], b.shape[-1])
+    pairs = zip(reversed(x.shape), reversed(shape))
+    if x.ndim > rank or not all(n in (1, m) for n, m in pairs):
+        problem = f"`input` is {tuple(x.shape)}, but the product is {shape}"
+        raise wrong_shape(name, problem, "pass what broadcasts to that shape")
+    dtype = floats(name, x, a, b)
+
+    def steps(made: Any) -> Any:
+        left, right, to = array_of(a), array_of(b), array_of(made[0])
+        sums = dtypes_of(dtype, dtype).sums
+        method = choose_method(left, right, to, None, sums, False, is_scaled=True)
+        launch = method.launch
+        view = launch.views[2]
+        assert view is not None
+        seen = chain(lambda v: np.broadcast_to(v, shape, subok=True), view)
+        views = (*launch.views[:3], seen if beta else None)
+        operands = (b, a) if method.swaps else (a, b)
+        # As torch's: with a beta of 0 what is not a number is not added.
+        added = x if beta else None
+        numbers = (float(alpha), float(beta))
+        launch = replace(launch, views=views)
+        return [Step(launch, (*operands, *made, added), numbers)]
+
+    return Call((result(shape, dtype),), steps)
+
+
+def _backward(names: tuple[str, str]) -> Any:
+    def backward(context: Context, grad: Any) -> Mapping[str, Any]:
+        left, right = context.saved
+        beta, alpha = context.options["beta"], context.options["alpha"]
+        needs, found = context.needs, dict[str, Any]()
+        scaled = grad if alpha == 1 else grad * alpha
+        if needs[names[0]]:
+            found[names[0]] = matmul(scaled, right.mT)
+        if needs[names[1]]:
+            found[names[1]] = matmul(left.mT, scaled)
+        if needs["input"]:
+            by_input = grad.sum_to_size(context.shapes["input"])
+            found["input"] = by_input if beta == 1 else by_input * beta
+        return found
+
+    return backward
+
+
+@function(backward=_backward(("mat1", "mat2")), saves=["mat1", "mat2"])
+def addmm(
+    input: ArrayLike,
+    mat1: ArrayLike,
+    mat2: ArrayLike,
+    beta: float = 1.0,
+    alpha: float = 1.0,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``beta * input + alpha * mat1 @ mat2``, rounded once.
+
+    Args:
+        input: (n, m), or what broadcasts to it; f16, bf16, f32 or f64, from any library
+            as for `matmul`. With a ``beta`` of 0 it is not read.
+        mat1: (n, k), dtype of ``input``; so is the next one.
+        mat2: (k, m).
+        beta: what ``input`` is multiplied by.
+        alpha: what the product is multiplied by.
+        out: (n, m), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    return _added("addmm", 2, input, mat1, mat2, beta, alpha)
+
+
+@function(backward=_backward(("batch1", "batch2")), saves=["batch1", "batch2"])
+def baddbmm(
+    input: ArrayLike,
+    batch1: ArrayLike,
+    batch2: ArrayLike,
+    beta: float = 1.0,
+    alpha: float = 1.0,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``beta * input + alpha * batch1 @ batch2``: `addmm` of each of a batch.
+
+    Args:
+        input: (b, n, m), or what broadcasts to it.
+        batch1: (b, n, k).
+        batch2: (b, k, m).
+        beta: see `addmm`.
+        alpha: see `addmm`.
+        out: (b, n, m).
+    """
+    return _added("baddbmm", 3, input, batch1, batch2, beta, alpha)

@@ -1,0 +1,295 @@
+"""``gather``, ``scatter_add`` and ``index_select``: elements and rows by their numbers.
+
+Numbers outside of an array read as 0 and add nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.dtypes import i32, i64
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied, through
+from xetl.ops.batches import View, as_row, chain, itself, split_batch
+from xetl.ops.calls import Launch
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    function,
+    result,
+    temporary,
+)
+from xetl.ops.functions import wrong_shape
+from xetl.ops.product import matrix
+from xetl.ops.rules import Shape
+from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
+from xetl.xetile import Array, constexpr
+
+_WIDEST, _STRIPE = 1024, 64
+
+
+@xetile.kernel
+def gather_rows(
+    x: Array, index: Array, out: Array, ALONG: constexpr, WIDTH: constexpr
+) -> None:
+    """``out[i, j] = x[index[i, j], j]``, or ``x[i, index[i, j]]`` along rows.
+
+    All are (..., m, n), an index of one row is that of all. A program makes WIDTH
+    columns of a row.
+    """
+    first, i = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    number = xetile.program_id(2)
+    places, source = matrix(index, number), matrix(x, number)
+    row = min(i, places.shape[0] - 1)
+    tile = xetile.init_tile(places, [row, first], (1, WIDTH))
+    at = xetile.load_tile(tile, padding=-1).to(xetile.i64)
+    if ALONG:
+        found = xetile.load_gather(xetile.init_tile(source, [at * 0 + i, at]))
+    else:
+        columns = at * 0 + first + xetile.arange(WIDTH)[None, :]
+        found = xetile.load_gather(xetile.init_tile(source, [at, columns]))
+    to = xetile.init_tile(matrix(out, number), [i, first], (1, WIDTH))
+    xetile.store_tile(found, to)
+
+
+@xetile.kernel
+def scatter_columns(index: Array, source: Array, out: Array, WIDTH: constexpr) -> None:
+    """``out[index[i, j], j] += source[i, j]``, one i after the other.
+
+    A program has its columns to itself: no atomics, the same sums each time.
+    """
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    places, added = matrix(index, number), matrix(source, number)
+    columns = first + xetile.arange(WIDTH)[None, :]
+    for i in range(0, places.shape[0]):
+        tile = xetile.init_tile(places, [i, first], (1, WIDTH))
+        rows = xetile.load_tile(tile, padding=-1).to(xetile.i64)
+        v = xetile.load_tile(xetile.init_tile(added, [i, first], (1, WIDTH)))
+        to = xetile.init_tile(matrix(out, number), [rows, columns + rows * 0])
+        xetile.store_scatter(xetile.load_gather(to) + v.to(out.dtype), None, to)
+
+
+@xetile.kernel
+def scatter_rows(index: Array, source: Array, out: Array) -> None:
+    """``out[i, index[i, j]] += source[i, j]``, a row to a program."""
+    i, number = xetile.program_id(0), xetile.program_id(1)
+    places, added = matrix(index, number), matrix(source, number)
+    to = matrix(out, number)
+    for j in range(0, places.shape[1]):
+        at = places[i, j]
+        to[i, at] = to[i, at] + added[i, j].to(out.dtype)
+
+
+@xetile.kernel
+def select_rows(index: Array, x: Array, out: Array, WIDTH: constexpr) -> None:
+    """``out[i] = x[index[i]]`` of each matrix of a batch; index is (m,)."""
+    first, i = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    number = xetile.program_id(2)
+    tile = xetile.init_tile(matrix(x, number), [index[i], first], (1, WIDTH))
+    to = xetile.init_tile(matrix(out, number), [i, first], (1, WIDTH))
+    xetile.store_tile(xetile.load_tile(tile), to)
+
+
+def _check_index(name: str, index: Operand) -> None:
+    if index.dtype not in (i32, i64):
+        raise LaunchError(
+            f"`{name}` was given an index of {index.dtype}",
+            code="X0828",
+            help="pass numbers of elements as i32 or i64",
+        )
+
+
+def _check_extents(name: str, dim: int, index: Operand, *others: Operand) -> None:
+    """Refuse an index that is larger than other operands, ``dim`` of the first aside.
+
+    Raises:
+        LaunchError: it is, or has another rank.
+    """
+    for other in others:
+        extents = list(zip(index.shape, other.shape))
+        if other is others[0] and extents:
+            del extents[dim]
+        if index.ndim != other.ndim or any(m > n for m, n in extents):
+            problem = f"`index` is {index.shape}, but `{other.name}` is {other.shape}"
+            raise wrong_shape(name, problem, "pass an index that is no larger")
+
+
+def _lines(shape: Shape, dim: int, *, along: bool) -> View:
+    """(..., m, n) of the places of an index, ``dim`` as the rows, or as the columns."""
+    if len(shape) < 2:
+        return lambda x: x.reshape(1, -1) if along else x.reshape(-1, 1)
+    kept = tuple(slice(None) if i == dim else slice(0, n) for i, n in enumerate(shape))
+    return lambda x: x[kept] if along else np.moveaxis(x[kept], dim, -2)
+
+
+def _seen(views: Sequence[View], operands: Sequence[Operand]) -> tuple[list[View], Any]:
+    """The views as kernels take them, and how batches are split."""
+    arrays = [view(array_of(x)) for view, x in zip(views, operands)]
+    batches = split_batch(arrays)
+    return [chain(one, two) for one, two in zip(views, batches.views)], batches
+
+
+def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
+    """Elements by number; of an index of rank 1 those of each row."""
+    along = dim == max(x.ndim, 1) - 1
+
+    def steps(made: Any) -> Any:
+        lines = _lines(shape, dim, along=along)
+        is_row = index.ndim < len(shape)
+        operands, views = (x, index, *made), (lines, as_row, lines)
+        if is_row:
+            (one, three), batches = _seen((lines, lines), (x, *made))
+            views = (one, as_row, three)
+        else:
+            views, batches = _seen([lines] * 3, operands)
+        m, n = lines(array_of(made[0])).shape[-2:]
+        width = min(_WIDEST, width_of(n))
+        grid = (cdiv(n, width), m, batches.matrices)
+        launch = Launch(gather_rows, views, batches.loops, grid, (along, width))
+        return [Step(launch, operands)]
+
+    return Call((result(shape, x.dtype),), steps)
+
+
+def _gather_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (index,), dim = context.saved, context.options["dim"]
+    zeros = grad.new_zeros(context.shapes["input"])
+    return {"input": scatter_add(zeros, dim, index, grad)}
+
+
+@function(backward=_gather_backward, saves=["index"])
+def gather(
+    input: ArrayLike,
+    dim: int,
+    index: ArrayLike,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``out[i, j] = input[index[i, j], j]`` for dimension 0, and so on.
+
+    Args:
+        input: any shape and dtype, from any library as for `softmax`.
+        dim: the dimension that numbers count.
+        index: i32 or i64, of as many dimensions, no larger in the other ones. A number
+            outside of the array gives 0.
+        out: where the result goes: shape of ``index``, dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    dim = find_dim("gather", input, dim)
+    _check_index("gather", index)
+    _check_extents("gather", dim, index, input)
+    return _gathered(input, dim, index, index.shape)
+
+
+def _scatter_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (index,), dim = context.saved, context.options["dim"]
+    by_src = gather(grad, dim, index)
+    if context.shapes["src"] != index.shape:
+        places = tuple(slice(0, n) for n in index.shape)
+        by_src, part = by_src.new_zeros(context.shapes["src"]), by_src
+        by_src[places] = part
+    return {"input": grad, "src": by_src}
+
+
+@function(backward=_scatter_backward, saves=["index"])
+def scatter_add(
+    input: ArrayLike,
+    dim: int,
+    index: ArrayLike,
+    src: ArrayLike,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``input``, with ``src[i, j]`` added at ``[index[i, j], j]`` for dimension 0.
+
+    Sums are made in the order of the index, in f32 (f64 for f64), the same each time.
+
+    Args:
+        input: any shape; floats or integers, from any library as for `softmax`.
+        dim: the dimension that numbers count.
+        index: i32 or i64, of as many dimensions, no larger than ``src``, and in the
+            other dimensions than ``input``. A number outside adds nothing.
+        src: what is added, dtype of ``input``.
+        out: where the result goes: shape of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    dim = find_dim("scatter_add", input, dim)
+    _check_index("scatter_add", index)
+    _check_extents("scatter_add", dim, index, input, src)
+    if src.dtype != input.dtype:
+        floats("scatter_add", input, src)
+    acc = sums_of(input.dtype) if input.dtype.is_float else input.dtype
+
+    def steps(made: Any) -> Any:
+        to = made[0] if acc == input.dtype else temporary(input.shape, acc)
+        along = dim == input.ndim - 1
+        lines = _lines(index.shape, dim, along=along)
+        seen, batches = _seen([lines] * 3, (index, src, to))
+        m, n = lines(array_of(index)).shape[-2:]
+        kernel, constants = scatter_columns, (_STRIPE,)
+        if along:
+            kernel, constants = scatter_rows, ()
+        grid = (m if along else cdiv(n, _STRIPE), batches.matrices, 1)
+        launch = Launch(kernel, seen, batches.loops, grid, constants)
+        first, add = copied(input, to, acc), Step(launch, (index, src, to))
+        some = [first, add] if size_of(index.shape) else [first]
+        return some if to is made[0] else [*some, copied(to, made[0], acc)]
+
+    return Call((result(input.shape, input.dtype),), steps)
+
+
+def _select_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (index,), dim = context.saved, context.options["dim"]
+    zeros = grad.new_zeros(context.shapes["input"])
+    around = [1] * grad.ndim
+    around[dim] = -1
+    places = index.reshape(around).expand(grad.shape)
+    return {"input": scatter_add(zeros, dim, places, grad)}
+
+
+@function(backward=_select_backward, saves=["index"])
+def index_select(
+    input: ArrayLike, dim: int, index: ArrayLike, *, out: ArrayLike = None
+) -> Any:
+    """The slices of a dimension that have these numbers, ``input[:, index]``, say.
+
+    Args:
+        input: any shape and dtype, from any library as for `softmax`.
+        dim: the dimension.
+        index: (k,), i32 or i64. A number outside of the array gives zeros.
+        out: where the result goes: the shape of ``input``, but k along ``dim``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    dim = find_dim("index_select", input, dim)
+    _check_index("index_select", index)
+    if index.ndim > 1 or not input.shape:
+        problem = f"`index` is {index.shape} and `input` is {input.shape}"
+        raise wrong_shape("index_select", problem, "pass (k,), and no number")
+    count = size_of(index.shape)
+    shape = (*input.shape[:dim], count, *input.shape[dim + 1 :])
+    if dim == input.ndim - 1:
+        return _gathered(input, dim, index, shape)
+
+    def steps(made: Any) -> Any:
+        outer, inner = size_of(shape[:dim]), size_of(shape[dim + 1 :])
+        width = min(_WIDEST, width_of(inner))
+        view: View = lambda a: a.reshape(outer, -1, inner)  # noqa: E731
+        grid = (cdiv(inner, width), count, outer)
+        launch = Launch(select_rows, (itself, view, view), (), grid, (width,))
+        return through(launch, (index, input), made[0])
+
+    return Call((result(shape, input.dtype),), steps)

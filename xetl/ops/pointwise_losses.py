@@ -1,0 +1,172 @@
+"""``mse_loss`` and ``kl_div``: a function of each pair of elements, then its mean.
+
+Source: torch.nn.functional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xetl import xetile
+from xetl.errors import XetlError
+from xetl.ops.activations import each_element
+from xetl.ops.declare import ArrayLike, Call, Context, function, result
+from xetl.ops.losses import REDUCTIONS, check_reduction, with_out
+from xetl.ops.reductions import mean, sum
+from xetl.ops.views import elements, floats, same_shapes, sums_of
+from xetl.runtime.call_site import at_caller
+from xetl.xetile import Vector
+
+
+@xetile.function
+def squared(a: Vector, b: Vector) -> Vector:
+    """``(a - b) ** 2``."""
+    return (a - b) * (a - b)
+
+
+@xetile.function
+def squared_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    d = 2.0 * grad * (a - b)
+    return d, -d
+
+
+@xetile.function
+def divergence(a: Vector, b: Vector) -> Vector:
+    """``b * (log(b) - a)``, 0 where b is."""
+    return xetile.where(b == 0, 0.0, b * (xetile.log(b) - a))
+
+
+@xetile.function
+def divergence_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    by_b = grad * (xetile.log(b) + 1.0 - a)
+    return -grad * b, xetile.where(b == 0, 0.0, by_b)
+
+
+@xetile.function
+def log_divergence(a: Vector, b: Vector) -> Vector:
+    """The same of the logarithm of b."""
+    return xetile.exp(b) * (b - a)
+
+
+@xetile.function
+def log_divergence_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    e = grad * xetile.exp(b)
+    return -e, e * (b + 1.0 - a)
+
+
+_LOSSES = {
+    "mse_loss": (squared, squared_slopes),
+    "kl_div": (divergence, divergence_slopes),
+    "kl_div of logarithms": (log_divergence, log_divergence_slopes),
+}
+"""Functions of two elements, and their derivatives times the gradient."""
+
+
+@function(results=2)
+def pointwise_loss_backward(
+    grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str
+) -> Any:
+    """The gradients by input and target."""
+    constants = (_LOSSES[which][1], sums_of(input.dtype))
+    found = (result(input.shape, input.dtype), result(target.shape, target.dtype))
+    operands = (grad, input, target)
+    return Call(
+        found, lambda made: [elements(each_element, (*operands, *made), constants)]
+    )
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (x, target), which = context.saved, context.options["which"]
+    found: Any = pointwise_loss_backward(grad.contiguous(), x, target, which)
+    return {"input": found[0], "target": found[1]}
+
+
+@function(backward=_backward, saves=["input", "target"])
+def pointwise_loss(input: ArrayLike, target: ArrayLike, which: str) -> Any:
+    """The loss of each pair of elements."""
+    name = which.partition(" ")[0]
+    same_shapes(name, input, target)
+    dtype = floats(name, input, target)
+    constants = (_LOSSES[which][0], sums_of(dtype))
+    operands = (input, target, None)
+    return Call(
+        (result(input.shape, dtype),),
+        lambda made: [elements(each_element, (*operands, *made, None), constants)],
+    )
+
+
+def mse_loss(
+    input: Any,
+    target: Any,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    *,
+    out: Any = None,
+) -> Any:
+    """``(input - target) ** 2``, averaged over all elements.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64.
+        target: shape and dtype of ``input``.
+        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+    """
+    _check("mse_loss", reduction, REDUCTIONS)
+    return _reduced(pointwise_loss(input, target, "mse_loss"), reduction, out)
+
+
+def kl_div(
+    input: Any,
+    target: Any,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+    *,
+    out: Any = None,
+) -> Any:
+    """``target * (log(target) - input)``, averaged over all elements.
+
+    Args:
+        input: any shape, logarithms of probabilities; f16, bf16, f32 or f64.
+        target: probabilities, shape and dtype of ``input``.
+        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"batchmean"`` (the sum divided by the first extent),
+            ``"sum"`` or ``"none"``.
+        log_target: whether ``target`` holds logarithms too.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+    """
+    _check("kl_div", reduction, (*REDUCTIONS, "batchmean"))
+    which = "kl_div of logarithms" if log_target else "kl_div"
+    found = pointwise_loss(input, target, which)
+    if reduction == "batchmean" and len(input.shape) > 1:
+        found = sum(found, tuple(range(1, len(input.shape))))
+    reduction = "mean" if reduction == "batchmean" else reduction
+    return _reduced(found, reduction, out)
+
+
+def _check(name: str, reduction: str, known: tuple[str, ...]) -> None:
+    try:
+        check_reduction(name, reduction, known)
+    except XetlError as error:
+        raise at_caller(error) from None
+
+
+def _reduced(found: Any, reduction: str, out: Any) -> Any:
+    if reduction == "none":
+        return with_out(found, out)
+    return mean(found, out=out) if reduction == "mean" else sum(found, out=out)
