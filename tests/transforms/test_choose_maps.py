@@ -68,13 +68,25 @@ def test_parts_of_a_product_fit_the_registers(
 
 @each_device
 def test_what_follows_a_product_needs_registers_too(device: Device) -> None:
-    """Attention, 64 queries, 64 keys, heads of 64: at 8x64 a subgroup none spills."""
+    """Softmax behind a product of 64x64: at 8x64 a subgroup none spills."""
     alone = Product((64, 64), 64, 16)
     followed = Product((64, 64), 64, 16, together=frozenset({1}))
     maps = [choose_product_map(each, None, device) for each in (alone, followed)]
     numbers = [each.subgroups for each in maps]
     assert numbers[0] <= 2
     assert numbers[1] >= 8
+
+
+@each_device
+@pytest.mark.parametrize("rows", [64, 128])
+@pytest.mark.parametrize(("depth", "owned"), [(64, 16), (128, 8)])
+def test_a_subgroup_of_attention_owns_whole_rows(
+    rows: int, depth: int, owned: int, device: Device
+) -> None:
+    """64 keys; [measured] with 16 rows and heads of 64 none spills, 8 and 128."""
+    scores = Product((rows, 64), depth, 16, together=frozenset({1}), beside=depth)
+    found = choose_product_map(scores, None, device)
+    assert found == Layout((rows // owned, 1), (owned, 64))
 
 
 @each_device

@@ -25,7 +25,7 @@ from xetl.frontend.casts import (
     to_int,
 )
 from xetl.frontend.context import Context, builds
-from xetl.frontend.operators import ADD, MAXIMUM, MINIMUM, MUL
+from xetl.frontend.operators import ADD, MUL, extremum
 from xetl.frontend.types import (
     I64,
     Scalar,
@@ -223,14 +223,11 @@ def _abs(call: Call) -> Value:
     return absolute(call.ctx, call.value("x"))
 
 
-@builds("minimum")
-def _minimum(call: Call) -> Value:
-    return arithmetic.binary(call.ctx, MINIMUM, call.args["a"], call.args["b"])
-
-
-@builds("maximum")
-def _maximum(call: Call) -> Value:
-    return arithmetic.binary(call.ctx, MAXIMUM, call.args["a"], call.args["b"])
+@builds("minimum", "maximum")
+def _extremum(call: Call) -> Value:
+    nan_wins = bool(call.constant("propagate_nan", "a bool"))
+    op = extremum(call.name[:3], propagate_nan=nan_wins)
+    return arithmetic.binary(call.ctx, op, call.args["a"], call.args["b"])
 
 
 @builds("fma")

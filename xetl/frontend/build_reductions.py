@@ -11,7 +11,7 @@ from xetl.frontend.build_vectors import arange
 from xetl.frontend.casts import broadcast, convert, extract, shape_cast, splat
 from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import mapped
-from xetl.frontend.operators import MAXIMUM, MINIMUM
+from xetl.frontend.operators import extremum
 from xetl.frontend.types import Shape, Value, Vector, is_scalar, matrix_shape
 from xetl.language.dtypes import DType, i1, i32, i64
 
@@ -33,8 +33,8 @@ def combining_kind(call: Call, dtype: DType) -> str:
     return kind_of(call, kind, dtype)
 
 
-def kind_of(call: Call, kind: str, dtype: DType) -> str:
-    """MLIR's name of ``kind`` on ``dtype``; NaN wins in max and min.
+def kind_of(call: Call, kind: str, dtype: DType, *, nan_wins: bool = True) -> str:
+    """MLIR's name of ``kind`` on ``dtype``; in max and min NaN wins, or numbers do.
 
     Raises:
         TileTypeError: the kind has no meaning on the dtype.
@@ -52,7 +52,7 @@ def kind_of(call: Call, kind: str, dtype: DType) -> str:
     if kind not in ("max", "min"):
         return kind
     if dtype.is_float:
-        return f"{kind}imumf"
+        return f"{kind}imumf" if nan_wins else f"{kind}numf"
     return f"{kind}si" if dtype.kind == "i" else f"{kind}ui"
 
 
@@ -83,15 +83,18 @@ def _reduce(call: Call, kind: str, value: Vector, dims: list[int]) -> Vector:
 @builds("sum", "prod", "max", "min")
 def _sugar(call: Call) -> Value:
     value = call.value("v")
+    nan_wins = "propagate_nan" not in call.args or bool(
+        call.constant("propagate_nan", "a bool")
+    )
     if is_scalar(value) and call.name in ("max", "min"):
-        op = MAXIMUM if call.name == "max" else MINIMUM
         if not is_scalar(call.value("axis")):
             raise wrong_kind(
                 call.ctx, f"`v` of `{call.name}`", "a vector", call.args["v"]
             )
+        op = extremum(call.name, propagate_nan=nan_wins)
         return arithmetic.binary(call.ctx, op, call.args["v"], call.args["axis"])
     value = call.vector("v")
-    kind = kind_of(call, _SUGAR[call.name], value.dtype)
+    kind = kind_of(call, _SUGAR[call.name], value.dtype, nan_wins=nan_wins)
     dims = _axes(call, value)
     reduced = _finish(call, _reduce(call, kind, value, dims), dims)
     if "return_indices" in call.args and call.constant("return_indices", "a bool"):

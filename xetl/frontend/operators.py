@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -55,6 +55,18 @@ SHL = Binary("<<", _python("lshift"), None, arith.ShliOp)
 SHR = Binary(">>", _python("rshift"), None, arith.ShrsiOp, arith.ShruiOp)
 MINIMUM = Binary("minimum", min, arith.MinimumfOp, arith.MinsiOp, arith.MinuiOp)
 MAXIMUM = Binary("maximum", max, arith.MaximumfOp, arith.MaxsiOp, arith.MaxuiOp)
+_EXTREMA = {
+    ("min", True): MINIMUM,
+    ("max", True): MAXIMUM,
+    ("min", False): replace(MINIMUM, floats=arith.MinnumfOp),
+    ("max", False): replace(MAXIMUM, floats=arith.MaxnumfOp),
+}
+
+
+def extremum(name: str, *, propagate_nan: bool = True) -> Binary:
+    """``min`` or ``max`` of two; of floats NaN wins, or a number does."""
+    return _EXTREMA[name, propagate_nan]
+
 
 BINARY: dict[type[ast.operator], Binary] = {
     ast.Add: ADD,

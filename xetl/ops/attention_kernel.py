@@ -12,6 +12,12 @@ from xetl import xetile
 from xetl.ops.product import matrix
 from xetl.xetile import Array, Vector, constexpr
 
+LEAST = -3e38
+"""The largest score before any is seen: finite, for inf - inf would be NaN."""
+
+COARSE = 2.0**27
+"""Powers of two from here on are rounded to multiples of 8, in f32."""
+
 
 @xetile.function
 def attend(
@@ -48,12 +54,16 @@ def attend(
         if CAUSAL:
             seen = seen & (column <= xetile.arange(q.shape[0])[:, None] + first)
         scores = xetile.where(seen, scores, -xetile.inf)
-    new = xetile.maximum(largest, scores.max(1, keepdims=True))
-    # Where nothing is seen yet, inf - inf would be NaN.
-    shift = xetile.where(new == -xetile.inf, 0.0, new)
-    # Scaled after the difference is taken: of the largest, it is 0, not a rounding.
-    p = xetile.exp2((scores - shift) * factor)
-    fade = xetile.exp2((largest - shift) * factor)
+    # A score that is NaN shows in `p`, so the largest need not be NaN.
+    best = scores.max(1, keepdims=True, propagate_nan=False)
+    new = xetile.maximum(largest, best, propagate_nan=False)
+    # `new * by` is rounded, for all keys alike: that fades out. Of scores so large that
+    # exp2 could overflow by it only the largest count, whatever they are scaled by.
+    scale = xetile.full(new.shape, factor, new.dtype)
+    by = xetile.where(abs(new) * factor < COARSE, scale, 1.0)
+    shift = new * by
+    p = xetile.exp2(scores * by - shift)
+    fade = xetile.exp2(largest * by - shift)
     v = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, acc.shape[1])))
     acc = xetile.tile_mma(p.to(values.dtype), v, acc * fade)
     return new, total * fade + p.sum(1, keepdims=True), acc
@@ -100,7 +110,7 @@ def attention(
     queries, to = matrix(q, number), matrix(out, number)
     added = None if bias is None else matrix(bias, number)
     rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
-    largest = xetile.full((BM, 1), -xetile.inf, ACC)
+    largest = xetile.full((BM, 1), LEAST, ACC)
     total = xetile.zeros((BM, 1), ACC)
     acc = xetile.zeros((BM, E), ACC)
     end = keys.shape[0]

@@ -48,11 +48,9 @@ _KEYS = (16, 64, 256)
 _CAUSAL_KEYS = (16, 64, 128)
 """Of a block where scores are masked: what is masked of one is computed in vain."""
 
-DEVICE_KEYS = 32
-"""Of a block on a GPU: with more its registers spill (with 64 some KB a subgroup)."""
-
-DEVICE_KEYS_OF_F64 = 8
-"""The same for f64, of which registers hold half as many (with 16: 8 KB)."""
+DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
+"""Of a block on a GPU, by the bits of a dtype. [measured] nothing spills; where lanes
+multiply (32 and 64 bits) some KB a subgroup would with twice as many."""
 
 
 def _older_form(values: list[Any]) -> None:
@@ -204,7 +202,7 @@ def scaled_dot_product_attention(
             chained.insert(3, None)
         backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
         block, sums = _first(_QUERIES, s), SUMS[dtype]
-        columns = _keys_of_block(backend, t, sums, is_causal=is_causal)
+        columns = _keys_of_block(backend, t, dtype.bits, is_causal=is_causal)
         number = 1 / sqrt(q.shape[-1]) if scale is None else scale
         constants = (
             is_causal,
@@ -275,9 +273,9 @@ def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
         common_dtype_of(_NAME, {"q": dtype, "attn_mask": mask.dtype})
 
 
-def _keys_of_block(backend: str, keys: int, sums: DType, *, is_causal: bool) -> int:
+def _keys_of_block(backend: str, keys: int, bits: int, *, is_causal: bool) -> int:
     if backend == DEVICE_BACKEND:
-        return DEVICE_KEYS_OF_F64 if sums.bits == 64 else DEVICE_KEYS
+        return DEVICE_KEYS[bits]
     return _first(_CAUSAL_KEYS if is_causal else _KEYS, keys)
 
 

@@ -285,14 +285,20 @@ def abs(x: V) -> V:
 
 
 @operation
-def minimum(a: Operand, b: Operand) -> Vector:
-    """The smaller of each pair; NaN if either is.  Broadcasts as NumPy."""
+def minimum(a: Operand, b: Operand, propagate_nan: bool = True) -> Vector:
+    """The smaller of each pair; NaN if either is.  Broadcasts as NumPy.
+
+    Without ``propagate_nan`` NaN only if both are: a third of the work on GPUs.
+    """
     ...
 
 
 @operation
-def maximum(a: Operand, b: Operand) -> Vector:
-    """The larger of each pair; NaN if either is.  Broadcasts as NumPy."""
+def maximum(a: Operand, b: Operand, propagate_nan: bool = True) -> Vector:
+    """The larger of each pair; NaN if either is.  Broadcasts as NumPy.
+
+    Without ``propagate_nan`` NaN only if both are: a third of the work on GPUs.
+    """
     ...
 
 

@@ -46,10 +46,13 @@ def max(
     axis: int | None = None,
     keepdims: bool = False,
     return_indices: bool = False,
+    propagate_nan: bool = True,
 ) -> Vector:
     """Largest along ``axis`` (all if None), NaN if there is one; or of two scalars.
 
     With ``return_indices`` a tuple: the largest, and what `argmax` gives.
+    Without ``propagate_nan`` a number wins, NaN only if there is nothing else: a third
+    of the work on GPUs. Where NaN shows in the result anyway (softmax) that is right.
     """
     ...
 
@@ -60,10 +63,13 @@ def min(
     axis: int | None = None,
     keepdims: bool = False,
     return_indices: bool = False,
+    propagate_nan: bool = True,
 ) -> Vector:
     """Smallest along ``axis`` (all if None), NaN if there is one; or of two scalars.
 
     With ``return_indices`` a tuple: the smallest, and what `argmin` gives.
+    Without ``propagate_nan`` a number wins, NaN only if there is nothing else: a third
+    of the work on GPUs. Where NaN shows in the result anyway (softmax) that is right.
     """
     ...
 

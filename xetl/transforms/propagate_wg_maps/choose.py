@@ -63,6 +63,7 @@ class Product:
         left: the map that A has already.
         right: the map that B has already.
         on_matrix_unit: else lanes multiply and add.
+        beside: columns of a second product, whose left side is computed from C.
     """
 
     shape: Shape
@@ -72,6 +73,7 @@ class Product:
     left: Layout | None = None
     right: Layout | None = None
     on_matrix_unit: bool = True
+    beside: int = 0
 
 
 def choose_product_map(
@@ -204,6 +206,10 @@ def product_cost(
     )
     cost += read * (rows + columns) * depth * size
     used = sums * max(4, size) + (rows + columns) * min(depth, _STEP) * size
+    if product.beside and product.on_matrix_unit:
+        used = sums * 4 + rows * (product.beside * 4 + depth * size)
+        used += columns * min(depth, _STEP) * size
+        sharers = 1
     cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):
         if dim in product.together and owned < product.shape[dim]:

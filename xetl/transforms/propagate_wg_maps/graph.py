@@ -77,6 +77,8 @@ class Node:
     edges: list[Edge] = field(default_factory=list["Edge"])
     together: set[int] = field(default_factory=set[int])
     """Dimensions along which something needs all of it in one subgroup."""
+    rows_of: list[Node] = field(default_factory=list["Node"])
+    """The products that it is the left side of."""
     lines: set[int] = field(default_factory=set[int])
     """Dimensions along which a subgroup must have all that it has in one part."""
     feeds_whole: bool = False
@@ -246,6 +248,8 @@ class Graph:
                 continue
             anchor, operand = self.node(each.anchor), self.node(each.operand)
             operand.together.update(_together(each))
+            if isinstance(each.operation, TileMmaOp) and each.index == 0:
+                operand.rows_of.append(anchor)
             if anchor is not operand:
                 edge = Edge(each, anchor, operand, self._cost(each, anchor))
                 anchor.edges.append(edge)

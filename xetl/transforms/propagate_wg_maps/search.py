@@ -198,6 +198,7 @@ class _Search:
             frozenset(self._together(node)),
             *sides,
             on_matrix_unit=goes_to_matrix_unit(op, self._device),
+            beside=max((n.shape[1] for n in self._second_products(node)), default=0),
         )
 
     def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
@@ -222,17 +223,26 @@ class _Search:
 
     def _together(self, start: Node) -> set[int]:
         """Dimensions along which what is computed from it is reduced, too."""
-        found: set[int] = set()
+        onward = self._computed_from(start)
+        return {1 - d if turned else d for n, turned in onward for d in n.together}
+
+    def _second_products(self, start: Node) -> Iterator[Node]:
+        """Products whose left side is computed from the rows of ``start``."""
+        for node, turned in self._computed_from(start):
+            if not turned:
+                yield from node.rows_of
+
+    def _computed_from(self, start: Node) -> Iterator[tuple[Node, bool]]:
+        """What is computed element by element, and whether it is seen turned."""
         waiting, seen = [(start, False)], {start}
         while waiting:
             node, turned = waiting.pop()
-            found.update(1 - dim if turned else dim for dim in node.together)
+            yield node, turned
             for edge in node.edges:
                 onward = edge.operand is node and edge.is_one_to_one
                 if onward and edge.anchor not in seen:
                     seen.add(edge.anchor)
                     waiting.append((edge.anchor, turned != edge.turns))
-        return found
 
     def _label_whole(self) -> None:
         """What every subgroup computes is everybody's, and so is the little around."""

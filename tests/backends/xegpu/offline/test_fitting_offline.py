@@ -8,7 +8,7 @@ from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from tests.backends.xegpu.offline.test_spills_offline import attention
 from xetl.ops.attention_kernel import attention as ready_made
-from xetl.ops.dot_product_attention import DEVICE_KEYS, DEVICE_KEYS_OF_F64
+from xetl.ops.dot_product_attention import DEVICE_KEYS
 from xetl.ops.product import gelu, product
 from xetl.xetile import (
     constexpr,
@@ -96,7 +96,7 @@ def test_the_ready_made_attention(target: str, dtype: str, width: int) -> None:
         NEGATIVE=False,
         ACC=f64 if is_double else f32,
         BM=64,
-        BN=DEVICE_KEYS_OF_F64 if is_double else DEVICE_KEYS,
+        BN=DEVICE_KEYS[int(dtype[-2:])],
         D=width,
         E=width,
     )

@@ -1,0 +1,158 @@
+"""How much code a step of the named kernels takes on Intel GPUs: no GPU is needed.
+
+A line for each kernel: instructions of the whole kernel and of its longest loop (or for
+each element), messages through shared memory and barriers in that loop, bytes spilled.
+docs/gpu.md has the bars.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from harness import write_csv
+
+from xetl import xetile
+from xetl.language.ops import cdiv
+from xetl.ops.attention_kernel import attention
+from xetl.ops.normalization import norm_rows
+from xetl.ops.product import gelu, product
+from xetl.ops.softmaxes import softmax_rows
+from xetl.runtime.kernel import Kernel
+from xetl.xetile import constexpr, f32
+from xetl_xegpu.offline.isa import IsaCounts, count, loops
+from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
+
+LANES = 16
+SPILLED = re.compile(r"(\d+) bytes spilled")
+
+
+@xetile.kernel(grid=lambda a: (cdiv(a.C.shape[0], a.BM), cdiv(a.C.shape[1], a.BN)))
+def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256):
+    """C = A @ B."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), f32)
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+class Case(NamedTuple):
+    """A kernel to look at.
+
+    Attributes:
+        name: what is printed.
+        kernel: of ours.
+        types: of its arguments.
+        constants: of the compile time.
+        elements: of a program, where elements are counted; 0: a step of the loop.
+        twin: whether the kernel for any memory is looked at.
+    """
+
+    name: str
+    kernel: Kernel
+    types: str
+    constants: dict[str, Any]
+    elements: int = 0
+    twin: bool = False
+
+
+def cases() -> Iterator[Case]:
+    """All of them."""
+    for dtype in ("f16", "bf16"):
+        for depth in (64, 128):
+            for causal in (False, True):
+                types = " ".join([f"{dtype}[S,{depth}]"] * 3)
+                yield Case(
+                    f"attention {dtype} {depth}{' causal' if causal else ''}",
+                    attention,
+                    f"{types} None {dtype}[S,{depth}] f32 f32",
+                    {"CAUSAL": causal, "NEGATIVE": False, "ACC": f32, "BM": 128}
+                    | {"BN": 64, "D": depth, "E": depth},
+                )
+    types = "bf16[M,K] bf16[K,N] f32[M,N]"
+    yield Case("gemm bf16", gemm, types, {})
+    yield Case("gemm bf16, any memory", gemm, types, {}, twin=True)
+    yield Case("gemm bf16, K = 1001", gemm, "bf16[M,1001] bf16[1001,N] f32[M,N]", {})
+    for rows in (1, 8, 16):
+        constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "BM": rows}
+        constants |= {"BN": 64, "BK": 32, "ACTIVATION": None}
+        types = "bf16[M,4096] bf16[4096,4096] bf16[M,4096] None"
+        yield Case(f"product M = {rows}", product, types, constants)
+    constants |= {"BM": 128, "BN": 128}
+    constants["ACTIVATION"] = gelu
+    types = "bf16[M,K] bf16[K,N] bf16[M,N] None"
+    yield Case("product and gelu", product, types, constants, 128 * 128)
+    width = {"ACC": f32, "WIDTH": 1024}
+    yield Case("softmax f32 1024", softmax_rows, "f32[M,1024] f32[M,1024]", width, 1024)
+    types = "f32[M,1024] f32[1024] f32[1024] f32[M,1024] f32"
+    width["CENTERED"] = True
+    yield Case("layer norm f32 1024", norm_rows, types, width, 1024)
+
+
+FIGURES = ("instructions", "step", "dpas", "slm", "barriers", "spilled")
+
+
+def figures(case: Case, target: str) -> dict[str, float]:
+    """What is counted of a kernel."""
+    options = {"backend": "xegpu", "target": target, **case.constants}
+    text = case.kernel.ir("asm", case.types, **options)
+    parts = re.split(r"^// ", text, flags=re.MULTILINE)[1:]
+    part = parts[-1 if case.twin else 0]
+    spilled = SPILLED.search(part)
+    assert spilled is not None
+    whole = count(part)
+    found = loops(part)
+    step = max(found, key=lambda each: (each.dpas, -each.instructions), default=whole)
+    subgroups = _subgroups(case, options) if case.elements else 1
+    return {
+        "instructions": whole.instructions,
+        "step": whole.instructions * subgroups * LANES / case.elements
+        if case.elements
+        else step.instructions,
+        "dpas": step.dpas,
+        "slm": _named(step, "slm"),
+        "barriers": _named(step, "signal"),
+        "spilled": int(spilled[1]),
+    }
+
+
+def _subgroups(case: Case, options: dict[str, Any]) -> int:
+    lanes = re.search(
+        r"work_group = array<i64: (\d+)", case.kernel.ir("lanes", case.types, **options)
+    )
+    assert lanes is not None
+    return int(lanes[1]) // LANES
+
+
+def _named(step: IsaCounts, word: str) -> int:
+    return sum(n for name, n in step.names.items() if word in name)
+
+
+def main() -> None:
+    """Print a line for each kernel and target."""
+    if find_ocloc() is None:
+        print(f"left out: Intel's offline compiler is missing, {SETUP}")
+        return
+    wanted = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    rows: list[dict[str, object]] = []
+    print(f"{'':32}", *(f"{figure:>12}" for figure in FIGURES))
+    for case in cases():
+        if not wanted.search(case.name):
+            continue
+        for target in ("pvc", "bmg"):
+            found = figures(case, target)
+            print(f"{case.name:28}{target:4}", *(f"{n:>12.4g}" for n in found.values()))
+            rows += [
+                {"kernel": case.name, "target": target, "figure": k, "value": v}
+                for k, v in found.items()
+            ]
+    write_csv("bench_gpu_bars", rows)
+
+
+if __name__ == "__main__":
+    main()
