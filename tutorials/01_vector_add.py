@@ -7,7 +7,7 @@ PyCharm, Spyder or Jupytext; `python tutorials/01_vector_add.py` runs them all, 
 
 # %% [markdown]
 # ## The mathematics
-# z[i] = x[i] + y[i].  Nothing to learn there, so all attention goes to the form.
+# z[i] = x[i] + y[i].  This is simple, so that you can look at the form of a kernel.
 
 # %%
 import os
@@ -25,14 +25,21 @@ from xetl.xetile import cdiv, constexpr
 
 # %% [markdown]
 # ## The kernel
-# A kernel is run many times; each run is a *program* and has a number.  This one takes
-# 1000 neighbouring elements: program 0 the first thousand, program 1 the next, ...
+# xetl runs a kernel many times.  Each run is called a *program* and has a number.  A
+# program of this kernel adds 1000 neighbouring elements:
 #
-# A *tile* says where in memory the elements are.  It costs nothing until it is loaded;
-# what is loaded is a value of fixed shape that you calculate with as in NumPy.
+#     x     |<---- 1000 ---->|<---- 1000 ---->|  ...  |<---- 1000 ---->|
+#                program 0        program 1              program 1000
+#                                                       |<3>|  outside: 0
 #
-# `SIZE: constexpr` is known when the kernel is compiled, so it may be a shape.  It need
-# not be a power of two, and need not divide the length of the array.
+# * `init_tile` makes a *tile*: it says which elements are meant, and reads nothing.
+# * `load_tile` reads these elements.  The result is a *vector*, a value of fixed shape;
+#   you calculate with it as with an array of NumPy.
+# * `store_tile` writes a vector to the elements of a tile.
+#
+# `SIZE: constexpr` is a number that is known when the kernel is compiled.  The shape of
+# a tile must be known then.  It need not be a power of two, and need not divide the
+# length of the array.
 
 
 # %%
@@ -46,9 +53,10 @@ def add(X, Y, Z, SIZE: constexpr = 1000):
 
 # %% [markdown]
 # ## Call it
-# The *grid* in brackets is the number of programs: enough to cover the array.  The last
-# program hangs over its end.  Other kernel languages ask for a mask here.  A tile knows
-# the array that it looks at: what lies outside loads as zero and is not stored.
+# The *grid* in brackets is the number of programs.  `cdiv` divides and rounds up, so
+# the programs cover the whole array.  The last program has only 3 elements left.  Other
+# kernel languages need a mask here.  In xetl a tile knows its array: elements outside
+# of it load as zero, and are not stored.
 
 # %%
 rng = np.random.default_rng(0)
@@ -62,9 +70,10 @@ print("1 000 003 sums, equal to NumPy's")
 
 # %% [markdown]
 # ## Look inside
-# Nothing happens behind your back: `ir` shows the kernel after each step of the
-# compiler.  At the first stage, `xetile`, every operation that you wrote has its line;
-# the types that end it are left out here.  A rank-1 array is a matrix of one row.
+# `ir` shows the kernel after any step of the compiler, as text: this is its
+# *intermediate representation* (IR).  At the first stage, `xetile`, each operation that
+# you wrote has a line; we leave out the types at the end of the lines.  An array of one
+# dimension appears as a matrix with one row.
 
 # %%
 for line in add.ir("xetile", x, y, z).splitlines():
@@ -91,9 +100,9 @@ except errors.CompileError as error:
 
 # %% [markdown]
 # ## Change one thing
-# Adding is limited by memory, for us as for NumPy.  But a kernel can do more with what
-# it has loaded.  NumPy walks through memory once for every operation of
-# sqrt(x*x + y*y); the kernel once in all.
+# Adding takes as long as memory needs to deliver the numbers, in xetl and in NumPy.
+# But a kernel can do more with the numbers that it has loaded.  For sqrt(x*x + y*y)
+# NumPy reads and writes memory for each operation; the kernel does it once in all.
 
 
 # %%
@@ -136,8 +145,8 @@ for name, kernel, peer in (
 
 # %% [markdown]
 # ## A picture
-# Bytes moved per second by arrays of every size.  Small arrays stay in the cache, where
-# the cost of a call shows; large ones show the speed of memory.
+# Bytes read and written per second, for arrays of each size.  Small arrays are in the
+# cache, and the time of a call dominates; large ones show the speed of memory.
 
 # %%
 if __name__ == "__main__" and "--plot" in sys.argv:
@@ -160,5 +169,5 @@ if __name__ == "__main__" and "--plot" in sys.argv:
     figure.savefig("01_vector_add.png", dpi=120)
 
 # %% [markdown]
-# **Try it:** change SIZE to 10 and to 100 000 and measure again.  Next: 02, where the
-# elements of a tile meet each other.
+# **Try it:** change SIZE to 10 and to 100 000 and measure again.  Next: 02, which
+# reduces the elements of a tile to one number.

@@ -5,10 +5,16 @@ Needs 01.  Runs on any CPU in a few seconds.  `--plot` as well draws 02_softmax.
 
 # %% [markdown]
 # ## The mathematics
-# softmax(x)[j] = exp(x[j] - m) / sum_k exp(x[k] - m), where m = max(x) keeps exp from
-# overflowing and otherwise cancels out.  Every element needs two facts about its whole
-# row, so NumPy walks through memory five times.  A row fits into the cache of a core:
-# reading it once and writing it once is enough.
+# softmax(x)[j] = exp(x[j] - m) / sum_k exp(x[k] - m)     with m = max(x)
+#
+# Without m, exp could overflow; m does not change the result.  Each element needs two
+# numbers about its whole row, the maximum and the sum, so NumPy goes through memory
+# five times.  But one row fits into the cache of a core, so it is enough to read it
+# once and to write it once.
+#
+#     a row of x    1   3   2   0        maximum 3
+#     exp(x - 3)   .14  1  .37 .05       sum 1.55
+#     softmax(x)   .09 .64 .24 .03
 
 # %%
 import os
@@ -26,12 +32,12 @@ from xetl.xetile import constexpr
 
 # %% [markdown]
 # ## The kernel
-# One program handles one row.  Tiles are two-dimensional here: 1 row of WIDTH columns,
-# the corner at [row, 0].
+# One program computes one row.  Tiles have two dimensions here: 1 row of WIDTH columns,
+# whose corner is at [row, 0].
 #
-# WIDTH may be larger than the row.  Columns that do not exist would load as 0, and
-# exp(0) would count in the sum; with `padding=-inf` they become exp(-inf) = 0.  The max
-# is right with it, too.  Storing drops them again.
+# WIDTH may be larger than the row.  Columns outside of the array would load as 0, and
+# exp(0) = 1 would be added to the sum.  With `padding=-inf` they load as -inf, and
+# exp(-inf) = 0; the maximum is right as well.  Storing leaves them out.
 #
 # `x.max(1)` reduces along dimension 1 and drops it; `keepdims=True` keeps it with size
 # 1, so that the result broadcasts against `x`, all as in NumPy.
@@ -50,8 +56,8 @@ def softmax(X, Y, WIDTH: constexpr):
 
 # %% [markdown]
 # ## Call it
-# The grid was declared with the kernel, as a function of its arguments, so a call reads
-# like that of any function.  The same compiled kernel serves any number of rows.
+# The decorator declares the grid, as a function of the arguments, so you call the
+# kernel like any function.  One compiled kernel is used for any number of rows.
 
 
 # %%
@@ -74,8 +80,8 @@ print(f"{len(x)} rows agree with NumPy's; sums are 1 to {abs(y.sum(1) - 1).max()
 
 # %% [markdown]
 # ## Look inside
-# As XeTile IR the reductions are `tile_reduce`, and what broadcasting does by itself in
-# Python is spelt out as `tile_broadcast`.
+# In the IR a reduction is a `tile_reduce`.  Python broadcasts (1, 1) to (1, WIDTH)
+# without a word; the IR has a `tile_broadcast` for it.
 
 # %%
 for line in softmax.ir("xetile", x, y, WIDTH=1024).splitlines():
@@ -84,8 +90,8 @@ for line in softmax.ir("xetile", x, y, WIDTH=1024).splitlines():
 
 # %% [markdown]
 # ## Change one thing
-# What does the padding cost?  781 is not a round number in any sense, and a tile may
-# still be exactly that wide.
+# What does the padding cost?  A tile may be exactly 781 columns wide, although 781 is
+# no multiple of anything that a processor likes.
 
 
 # %%
@@ -134,5 +140,5 @@ if __name__ == "__main__" and "--plot" in sys.argv:
     figure.savefig("02_softmax.png", dpi=120)
 
 # %% [markdown]
-# **Try it:** leave out `padding` and see the assert fail: by how much, and why?  Next:
-# 03, matrices.
+# **Try it:** leave out `padding`.  The assert fails: by how much, and why?  Next: 03,
+# which multiplies matrices.

@@ -6,8 +6,22 @@ Needs 01.  Runs on any CPU in a few seconds.
 # %% [markdown]
 # ## The mathematics
 # C = A @ B in tiles: the tile of C at (m, n) is the sum over k of a tile of A at (m, k)
-# times a tile of B at (k, n).  A tile that is loaded serves a whole row of small
-# products, and that is why a matrix product can run at the speed of arithmetic.
+# times a tile of B at (k, n).
+#
+#                          B     n
+#                          +---+---+---+
+#                          |   | b |   | k     acc += a @ b, for each k
+#                          |   | b |   | k
+#          A               +---+---+---+
+#          +---+---+       +---+---+---+
+#        m | a | a |     m |   |acc|   |       one program: one tile of C
+#          +---+---+       +---+---+---+
+#          |   |   |       |   |   |   |
+#          +---+---+       +---+---+---+
+#            k   k           C
+#
+# Each number that is loaded is used in many products.  That is why a matrix product is
+# limited by arithmetic, and not by memory.
 
 # %%
 import os
@@ -24,14 +38,16 @@ from xetl.xetile import cdiv, constexpr, f32
 
 # %% [markdown]
 # ## The kernel
-# * The loop carries its tiles along: `update_tile_offset` moves them by one step in k.
-#   (`init_tile` with `k` as an offset, inside the loop, means the same.)
+# * `update_tile_offset` moves the tiles by one step in k.  (You may as well call
+#   `init_tile` inside of the loop, with `k` as an offset.)
 # * `tile_mma(a, b, acc)` is acc + a @ b.  16-bit operands are summed in f32.
-# * `prefetch_tile` asks for a tile three steps ahead: for GPUs; a CPU may drop it.
-# * `WG` is a *map*: 8 x 4 subgroups share the work and each owns 32 x 64 of the tile.
-#   It matters to GPUs; the CPU picks blocks itself, and without a map xetl picks one.
-# * `EPILOGUE` is a function and `bias` may be None: both are decided when compiling, so
-#   what is not used is not there.
+# * `prefetch_tile` asks a GPU to read a tile that is needed three steps later.  On a
+#   CPU it does nothing.
+# * `WG` is a *map* for GPUs, where a program consists of subgroups: here 8 x 4 of them,
+#   and each computes 32 x 64 elements of the tile.  Without a map xetl chooses one.
+#   A CPU does not need it.
+# * `EPILOGUE` is a function, or None; so is `bias` an array, or None.  Both are known
+#   when the kernel is compiled, and an `if` on them costs nothing when it runs.
 
 
 # %%
@@ -76,8 +92,9 @@ def gemm(
 
 # %% [markdown]
 # ## Call it
-# Sizes that no tile divides: outside is zero, and adding zeros changes nothing.  Small
-# integers make every sum exact, so the results must be equal, not just close.
+# No tile size divides these sizes.  Elements outside load as zero, and zeros do not
+# change a sum.  The matrices have small integers, whose sums are exact in f32, so the
+# results must be equal, and not only close.
 
 # %%
 rng = np.random.default_rng(0)
@@ -100,9 +117,10 @@ print("1000 x 700 x 900: equal to NumPy's, with and without ReLU")
 # %% [markdown]
 # ## Look inside
 # The whole loop over k has become one operation, `xsmm.brgemm`: a *batch-reduce GEMM*,
-# the sum of a batch of small products.  The CPU backend packs the operands, cuts the
-# operation into blocks that fit its registers, and applies the epilogue to a block
-# while it is in cache.  The prefetches are gone; so is the map.
+# the sum of a batch of small products.  The CPU backend *packs* the operands: it copies
+# them into the order in which it reads them.  It cuts the operation into blocks that
+# fit into its registers, and applies the epilogue to a block while that is in cache.
+# It removes the prefetches and the map.
 
 # %%
 before, after = gemm.ir("xetile", A, B, C), gemm.ir("raise-to-brgemm", A, B, C)
@@ -113,8 +131,8 @@ brgemm = next(line for line in after.splitlines() if "xsmm.brgemm" in line)
 print(brgemm.strip().split(" <{")[0])
 
 # %% [markdown]
-# `explain` says the same without IR: for each line of yours, what became of it, or why
-# not.
+# `explain` says the same without IR: what the compiler did with each of your lines, or
+# why it could not do it.
 
 # %%
 report = str(gemm.explain(A, B, C))
@@ -123,9 +141,9 @@ print(report)
 
 # %% [markdown]
 # ## Change one thing: the order
-# `B.T` of NumPy is a view: the same memory, read the other way.  A tile takes its order
-# from the strides of the array it looks at, so the kernel stays as it is, and another
-# version is compiled.  (For an address without strides, write `order=[0, 1]`.)
+# `B.T` of NumPy is a view: the same memory with rows and columns exchanged.  A tile
+# uses the strides of its array, so the kernel need not change; xetl compiles another
+# version of it.
 
 
 # %%
@@ -153,8 +171,8 @@ print(f"B by columns takes {columns / rows:.2f} of the time of B by rows")
 
 # %% [markdown]
 # ## Change another: what follows the product
-# GELU(A @ B + bias) in NumPy is a product and then several walks through C.  The kernel
-# does it to each block of C before the next block is begun.
+# GELU(A @ B + bias) in NumPy is a product and then several operations, each of which
+# reads and writes all of C.  The kernel finishes a block of C before it begins another.
 
 # %%
 bias = integers(n)
@@ -176,9 +194,9 @@ print(f"bias and GELU add {fused - rows:.2f} ms; NumPy / xetl {separate / fused:
 
 # %% [markdown]
 # ## And the dtype
-# bf16 is f32 with its last 16 bits cut off.  The sums are f32 all the same; a CPU that
-# multiplies pairs of bf16 (AVX512-BF16, AMX) gains a factor of two or more.  For others
-# it is a way to save memory.
+# bf16 is f32 without its last 16 bits.  The sums are still f32.  A CPU that multiplies
+# pairs of bf16 (AVX512-BF16, AMX) is two times as fast or more; other CPUs only save
+# memory.
 
 # %%
 A16, B16 = (integers(n, n, dtype=ml_dtypes.bfloat16) for _ in range(2))
@@ -189,5 +207,5 @@ half = best_ms(gemm, A16, B16, C)
 print(f"bf16: {half:.2f} ms, {rows / half:.2f} times the speed of f32")
 
 # %% [markdown]
-# **Try it:** other tiles: `gemm(A, B, C, BM=128, BN=128, WG=None)`.  On a CPU hardly
-# anything changes, for the user's tile is not the block that the machine works on.
+# **Try it:** other tiles: `gemm(A, B, C, BM=128, BN=128, WG=None)`.  On a CPU the time
+# hardly changes, because xetl chooses the blocks for registers and caches itself.

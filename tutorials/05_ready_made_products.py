@@ -71,10 +71,17 @@ assert code == "X0827"
 
 # %% [markdown]
 # ## Look inside: packing
-# Before a CPU multiplies, it copies B into *panels*, which its registers can read one
-# after the other.  With many rows in A that is little work beside the product; with few
-# it is most of it.  But weights stay as they are: `prepack` says so, and then the
-# copy is made once.  (So do not change the weights behind its back.)
+# Before a CPU multiplies, it *packs* B: it copies B into panels, narrow stripes that
+# it then reads one number after the other.
+#
+#     B, row by row              panels of 2 columns
+#     0 1 2 3                    0 1 4 5 8 9     2 3 6 7 10 11
+#     4 5 6 7        ---->       '---------'     '-----------'
+#     8 9 10 11                   first panel     second panel
+#
+# If A has many rows, this is little work beside the product; if it has few, it is most
+# of the work.  But weights do not change: `prepack` says so, and the copy is made
+# once.  (So you must not change the weights afterwards.)
 
 # %%
 weights = ops.prepack(w1)
@@ -82,8 +89,8 @@ assert np.array_equal(ops.matmul(x, weights), ops.matmul(x, w1))
 
 
 # %% [markdown]
-# It is no privilege of `xetl.ops`.  This is a kernel of our own; `explain` shows that
-# it packs B before its programs run, so it takes the prepacked weights as well.
+# Kernels of your own can use prepacked weights as well.  For this one `explain` says
+# that B is packed before the programs run, so it takes the packed copy instead.
 
 
 # %%

@@ -92,7 +92,9 @@ def documentation(name: str) -> str:
     module = sys.modules[name]
     assert module.__doc__ is not None
     assert module.__file__ is not None
-    place = Path(module.__file__).relative_to(ROOT)
+    package = name.partition(".")[0]
+    folder = "" if package == "xetl" else f"backends/{package.removeprefix('xetl_')}/"
+    place = folder + module.__file__[module.__file__.rindex(f"/{package}/") + 1 :]
     return f"`{place}`\n\n```text\n{module.__doc__.strip()}\n```"
 
 

@@ -27,6 +27,7 @@ SOURCE = ROOT / "build" / "docs"
 TUTORIALS = [
     *sorted((ROOT / "tutorials").glob("[0-9]*.py")),
     ROOT / "tutorials" / "puzzles.py",
+    ROOT / "tutorials" / "demo_gpt.py",
 ]
 
 PAGES = {
