@@ -5,19 +5,22 @@ Needs 03.  Runs on any CPU in a few seconds.
 
 # %% [markdown]
 # ## The machine
-# A program is a *workgroup*.  On a GPU that is a team of *subgroups*, each with
-# registers of its own, and with a small memory that they share.  A kernel is written
-# for the workgroup: `acc` below is 64 x 64, and nobody says who computes what.  A *map*
-# says it: `sg_layout` is how the subgroups stand, `sg_data` what each takes at a time.
+# A program is a *workgroup*.  On a GPU a workgroup consists of *subgroups*.  Each has
+# registers of its own, and all share a small memory.  You write the kernel for the
+# workgroup: `acc` below is 64 x 64.  A *map* says which subgroup computes which part:
+# `sg_layout` arranges the subgroups in rows and columns, and `sg_data` is the block
+# that a subgroup takes at a time.
 #
-# Ids count along the rows of `sg_layout`.  If data is left when everyone has some, it
-# goes round again; if it ends before, the rest share it.
+# Subgroups are numbered along the rows of `sg_layout`.  If a tile has more blocks than
+# there are subgroups, the first subgroup takes the next block, and so on.  If it has
+# fewer, several subgroups hold the same block.
 
 # %%
 import re
 
 import numpy as np
 
+import xetl
 from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32, wg_map
 
@@ -26,8 +29,9 @@ ROW_MAP = wg_map(sg_layout=[2, 2], sg_data=[1, 32])
 WHOLE_ROWS = wg_map(sg_layout=[4, 1], sg_data=[16, 64])
 
 # %% [markdown]
-# Who owns what of a 64 x 64 tile?  With the first map each of four subgroups has a
-# quarter; with the second, rows; and the third is for a single row, which two share.
+# Which subgroup owns which part of a 64 x 64 tile?  With the first map each of four
+# subgroups has a quarter; with the second each has 16 rows.  The third map is for a
+# single row, and two subgroups hold each half of it.
 
 # %%
 C_MAP.show([64, 64])
@@ -43,9 +47,9 @@ ROW_MAP.show([1, 64])
 # * a sum along rows, for which a subgroup wants whole rows, and not quarters.
 #
 # ## The kernel
-# Only `tile_mma` is told its map: what its operands need follows from that of its
-# result, and so on backwards to the loads.  Where a value is wanted under another map
-# than it has, stands a `tile_conv_layout`: the same numbers, in other subgroups.
+# Only `tile_mma` is given a map, that of its result.  xetl derives the maps of its
+# operands, and so on back to the loads.  `tile_conv_layout` changes the map of a
+# value: it moves the same numbers to other subgroups.
 
 
 # %%
@@ -68,8 +72,8 @@ def row_sums(A, BT, BIAS, SUMS, WG: constexpr = C_MAP):
 
 # %% [markdown]
 # ## Call it
-# A map is about speed and never changes a result.  On a CPU a program is one thread,
-# and maps do nothing at all.
+# A map changes the speed on a GPU, and never a result.  On a CPU a program is one
+# thread, and a map changes nothing.
 
 # %%
 rng = np.random.default_rng(0)
@@ -93,8 +97,8 @@ print("100 row sums: equal to NumPy's, whatever the map")
 # ## Look inside
 # The passes that split a kernel among subgroups run for any backend, so a CPU can show
 # what a GPU gets.  At the stage `xetile-mapped` every value has a map.  BT is loaded as
-# it lies in memory: its map is that of B with rows and columns swapped, and with ids
-# that count down the columns, so that each subgroup loads just what it will transpose.
+# it lies in memory: its map is that of B with rows and columns swapped, and subgroups
+# are numbered down the columns, so each subgroup loads what it then transposes.
 
 # %%
 arguments = (A, BT, BIAS, SUMS)
@@ -112,11 +116,11 @@ for name in ("xetile.tile_mma", "xetile.tile_conv_layout", "xetile.tile_reduce")
 assert "order = [0, 1]" in mapped
 
 # %% [markdown]
-# At the stage `xetile-sg` one subgroup is left.  It asks which one it is, and its tiles
-# are parts: 32 x 32 of C.  The `tile_conv_layout` has become stores to shared memory, a
-# barrier, loads of what others have stored, a barrier.  But not of 64 x 64 elements:
-# the sum behind it was seen.  Each subgroup adds up what it has of a row, and what
-# changes hands are two partial sums a row.
+# The stage `xetile-sg` is the code of one subgroup.  It asks for its number, and its
+# tiles are parts: 32 x 32 of C.  The `tile_conv_layout` has become stores to shared
+# memory, a barrier, loads of what others have stored, and a barrier.  The compiler has
+# seen that a sum follows: each subgroup first adds up its part of a row, so shared
+# memory holds two partial sums for each row, and not 64 x 64 elements.
 
 # %%
 quarters = row_sums.ir("xetile-sg", *arguments)
@@ -129,9 +133,9 @@ print(f"{shared} bytes of shared memory, {quarters.count('gpu.barrier')} barrier
 
 # %% [markdown]
 # ## Change one thing
-# Let each subgroup compute whole rows from the start.  Nothing changes hands any more.
-# But it needs all of B for its 16 rows, and so it loads more for every step in k: that
-# is why a product is split in both directions.
+# Let each subgroup compute whole rows from the start.  Then no data moves between
+# subgroups.  But each subgroup needs all of B for its 16 rows, so it loads more for
+# each step in k.  That is why a product is split in both directions.
 
 # %%
 rows = row_sums.ir("xetile-sg", *arguments, WG=WHOLE_ROWS)
@@ -147,6 +151,19 @@ def loaded(text):
 assert loaded(quarters) == 32 * 32 + 32 * 32
 assert loaded(rows) == 16 * 32 + 32 * 64
 print(f"a subgroup loads {loaded(quarters)} elements a step, or {loaded(rows)}")
+
+# %% [markdown]
+# ## Measure
+# On a CPU both maps take the same time, and NumPy needs a product and a sum.
+
+# %%
+A, BT, BIAS = integers(1024, 512), integers(1024, 512), integers(1, 1024)
+SUMS = np.empty((1024, 1), np.float32)
+print(xetl.do_bench({
+    "quarters": lambda: row_sums(A, BT, BIAS, SUMS, WG=C_MAP),
+    "whole rows": lambda: row_sums(A, BT, BIAS, SUMS, WG=WHOLE_ROWS),
+    "NumPy": lambda: (A @ BT.T + BIAS).sum(1, keepdims=True),
+}))  # fmt: skip
 
 # %% [markdown]
 # **Try it:** `WG=None`.  Which map does xetl choose?  Print the stage `xetile-mapped`.

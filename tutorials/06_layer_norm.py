@@ -154,8 +154,8 @@ print(f"slope {slope:.3f}, from dx {(dx * d).sum():.3f}")
 
 # %% [markdown]
 # ## Look inside
-# The two sums along a row are `tile_reduce`.  dw and db travel through the loop over
-# rows as `iter_args`: they stay in cache until the last row is done.
+# The two sums along a row are `tile_reduce`.  The loop over rows passes dw and db from
+# one iteration to the next as `iter_args`, so they stay in cache until the last row.
 
 # %%
 parts = np.empty((47, n), np.float32)
@@ -167,8 +167,8 @@ print(loop.strip().split(" {")[0])
 
 # %% [markdown]
 # ## Change one thing: rows of a program
-# Few rows: many parts to add.  Many rows: few programs, and in the end not one for each
-# core.  The result is the same for each choice, but for rounding.
+# With few rows there are many parts to add.  With many rows there are few programs, and
+# at last fewer programs than cores.  The result is the same, except for rounding.
 
 # %%
 for rows_each in (4, 64, 1024):
@@ -179,7 +179,7 @@ for rows_each in (4, 64, 1024):
 
 # %% [markdown]
 # ## Measure
-# NumPy walks through memory for each operation; a kernel once for all of them.
+# NumPy reads and writes memory for each operation; a kernel once for all of them.
 
 # %%
 both = {

@@ -78,7 +78,7 @@ def work_of(first, rows=64):
 
 # %% [markdown]
 # ## Call it
-# A few experts are liked by many tokens, as in real networks; one by none.
+# As in real networks, a few experts get many tokens; one expert gets none.
 
 # %%
 rng = np.random.default_rng(0)
@@ -112,8 +112,8 @@ print(f"{len(work)} pieces of work in one launch")
 
 # %% [markdown]
 # ## Look inside
-# The loop over k is one `xsmm.brgemm`, as for a plain product, although its rows begin
-# and end where the data says.
+# The loop over k is one `xsmm.brgemm`, as for a plain product, although the data says
+# where its rows begin and end.
 
 # %%
 text = grouped.ir("raise-to-brgemm", X, W, first, work, Y)
@@ -123,9 +123,9 @@ print(next(line for line in text.splitlines() if "xsmm.brgemm" in line).split("<
 
 # %% [markdown]
 # ## Change one thing: the order of the work
-# Programs start in the order of the list.  A large piece that starts last keeps one
-# core busy while the others wait.  Here all pieces cost the same, but for the last one
-# of each group; so those go to the end.
+# Programs start in the order of the list.  If a large piece starts last, one core works
+# on it while the others wait.  Here all pieces cost the same, except for the last piece
+# of each group, which is smaller; so these go to the end of the list.
 
 # %%
 rows_of = np.minimum(first[work[:, 0] + 1] - first[work[:, 0]] - work[:, 1], 64)

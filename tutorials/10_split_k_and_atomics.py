@@ -20,7 +20,7 @@ Needs 03.  Runs on any CPU in a few seconds.
 #   No core waits, whatever the number of tiles.
 #
 # Then several programs have a part of the same tile of C.  They add it up in memory
-# with an *atomic*: read, add and write, with nobody in between.
+# with an *atomic*: it reads, adds and writes, and no other program comes in between.
 
 # %%
 import os

@@ -1,4 +1,4 @@
-"""12  Gather, embedding, sort and top-k.  You will: move elements to where data says.
+"""12  Gather, embedding, sort and top-k.  You will: move elements by index.
 
 Needs 02.  Runs on any CPU in a few seconds.
 """
@@ -10,9 +10,9 @@ Needs 02.  Runs on any CPU in a few seconds.
 #
 #     X[rows[:, None], columns[None, :]]         rows = [2, 0, 2]
 #
-#           X   row 0   a b c                    c's rows:  g h i
-#               row 1   d e f           ---->               a b c
-#               row 2   g h i                               g h i
+#           X   row 0   a b c                    result:  g h i
+#               row 1   d e f           ---->             a b c
+#               row 2   g h i                             g h i
 #
 # An index outside of the array reads as 0 and stores nothing, as a tile does.
 
@@ -124,8 +124,8 @@ for line in text.splitlines():
 
 # %% [markdown]
 # ## Make a mistake
-# An id that the table does not have reads as zeros, which may stay unseen for long.
-# The interpreter reports it.
+# An id that the table does not have reads as zeros, and you may not notice that for a
+# long time.  The interpreter reports it.
 
 # %%
 bad = np.array([3, 1, 4, 5000, 9, 2, 6, 5])

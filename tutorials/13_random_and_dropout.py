@@ -1,4 +1,4 @@
-"""13  Random numbers and dropout.  You will: draw numbers by their place, not in turn.
+"""13  Random numbers and dropout.  You will: compute random numbers from their index.
 
 Needs 01.  Runs on any CPU in a few seconds.  `--plot` as well draws
 13_random_and_dropout.png.
