@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,44 @@ def test_completion(shell: Any, typed: str, answer: str) -> None:
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     done = shell(_XETL_COMPLETE="bash_complete", **words)
     assert f"plain,{answer}" in done.stdout.splitlines()
+
+
+def test_a_command_that_is_interrupted_in_code_that_is_evaluated(
+    tmp_path: Path,
+) -> None:
+    """Python would end as by a signal: programs could not tell it from a crash."""
+    file = tmp_path / "slow.py"
+    ready = tmp_path / "ready"
+    sleep = '__import__("time").sleep(60)'
+    file.write_text(f"open({str(ready)!r}, 'w').close()\neval({sleep!r})\n")
+    command = [sys.executable, "-m", "xetl", "ir", str(file), "f32[M,N]"]
+    paths = os.pathsep.join(filter(None, sys.path))
+    started = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not ready.exists() and started.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.1)
+    started.send_signal(signal.SIGINT)
+    said = started.communicate(timeout=60)[1]
+    assert (started.returncode, said.count("\n")) == (2, 1)
+    assert said.startswith("error: interrupted")
+
+
+def test_no_room_for_what_a_command_needs_for_itself(
+    xetl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("xetl.tools.commands.doctor.sections", full)
+    result = xetl("doctor")
+    assert result.exit_code == 2
+    said = "error: No space left on device: make room, or set TMPDIR elsewhere\n"
+    assert result.stderr == said
 
 
 def test_files_are_written_all_or_none(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -132,3 +134,22 @@ def test_what_cannot_be_written_is_said_before_anything_is_measured(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(LaunchError, match="plots need matplotlib"):
         simple().run(png=tmp_path / "a.png")
+
+
+def test_a_full_disk_leaves_no_part_of_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(LaunchError, match=r"a\.csv` cannot be written: No space left"):
+        simple().run(csv=tmp_path / "a.csv", png=tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_plots_of_no_kind_are_refused_before_anything_is_measured(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(LaunchError, match="is of no kind that plots have"):
+        simple().run(png=tmp_path / "a.xyz")

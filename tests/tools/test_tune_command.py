@@ -106,6 +106,11 @@ def test_a_target_without_such_a_compiler(xetl: Any) -> None:
         ((), "`gemm` has no configs: give values, such as `--try BM=64,128`"),
         (("--offline", "--try", "BM"), "`BM` is not NAME=VALUE,VALUE"),
         (("--offline",), "`--offline` compiles the values of `--try`"),
+        ((*SIZES, "--try", "BM=16"), "there is one config and nothing to choose"),
+        (
+            (*SIZES, "--try", "BM=16,32", "--target", "pvcc"),
+            "help: did you mean `pvc`?",
+        ),
     ],
 )
 def test_wrong_command_lines(xetl: Any, words: tuple[str, ...], said: str) -> None:

@@ -20,6 +20,7 @@ from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.runtime.fingerprint import Base, Fingerprint, base_of
 from xetl.runtime.recompile_reason import Facts, changes
+from xetl.runtime.select_backend import others
 from xetl.runtime.specialize import Specialization
 from xetl.settings import config
 
@@ -322,11 +323,18 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
     if wanted in backend.targets:
         return backend.variant(cast("str", wanted))
     listed = ", ".join(f"`{each}`" for each in backend.targets)
+    near = did_you_mean(str(wanted), backend.targets)
     raise LaunchError(
         f"backend `{backend.name}` has no target `{wanted}`",
         code="X0811",
-        help=did_you_mean(str(wanted), backend.targets) or f"its targets are {listed}",
+        help=near or _of_others(backend, wanted) or f"its targets are {listed}",
     )
+
+
+def _of_others(backend: BackendBase, wanted: object) -> str | None:
+    """A target of another backend that is called nearly so."""
+    names = [name for each in others(backend) for name in each.targets]
+    return did_you_mean(str(wanted), names)
 
 
 def target_at(backend: BackendBase, place: Place | None) -> str:

@@ -60,10 +60,11 @@ def _first(has: Callable[[BackendBase], bool], usual: BackendBase) -> BackendBas
     """The usual backend if it has something, or if none has; else one that has."""
     if has(usual):
         return usual
-    return next((each for each in _others(usual) if has(each)), usual)
+    return next((each for each in others(usual) if has(each)), usual)
 
 
-def _others(usual: BackendBase) -> Iterator[BackendBase]:
+def others(usual: BackendBase) -> Iterator[BackendBase]:
+    """The backends that can be imported, without the interpreter."""
     for name in backend_names():
         if name in (usual.name, INTERPRETER):
             continue

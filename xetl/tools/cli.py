@@ -10,7 +10,9 @@ kernel, a setting; 1 xetl itself is wrong, or `xetl doctor` found a problem.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import pkgutil
 import sys
 import warnings
@@ -27,8 +29,18 @@ _CLICK = str(Path(click.__file__).parent)
 _WRONG = 2
 
 
+INTERRUPTED = "interrupted: nothing was written; start it again"
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
 class Commands(click.Group):
-    """A group whose commands are the files of a folder."""
+    """A group whose commands are the files of a folder.
+
+    Attributes:
+        is_interrupted: whether the user stopped a command.
+    """
+
+    is_interrupted = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in alphabetical order."""
@@ -74,11 +86,16 @@ class Commands(click.Group):
             except click.ClickException as error:
                 code = _say(f"{error.format_message()}{_see(error)}")
             except KeyboardInterrupt:
-                code = _say("interrupted: nothing was written; start it again")
+                code = _say(INTERRUPTED)
+                self.is_interrupted = True
             except OSError as error:
-                if error.filename is None:  # such as a pipe that nobody reads
+                if error.filename is not None:
+                    where = f"`{error.filename}`: {error.strerror}; name another place"
+                elif error.errno in _NO_ROOM:
+                    where = f"{error.strerror}: make room, or set TMPDIR elsewhere"
+                else:  # such as a pipe that nobody reads
                     raise
-                code = _say(f"`{error.filename}`: {error.strerror}; name another place")
+                code = _say(where)
             raise click.exceptions.Exit(code)
 
 
@@ -146,7 +163,15 @@ def command() -> None:
 
 def main() -> int:
     """Entry point of the command; returns its exit code."""
-    _unspelled(command).main(prog_name="xetl")
+    try:
+        _unspelled(command).main(prog_name="xetl")
+    except SystemExit as end:
+        if not command.is_interrupted:
+            raise
+        # Python would end as the signal does, if it came in code that is evaluated.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(end.code or 0))
     return 0
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from xetl.runtime.tuning.config import all_configs
 from xetl.runtime.tuning.decorators import autotune
 from xetl.runtime.tuning.kernel import CompletedKernel
 from xetl.runtime.tuning.trials import Trial
+from xetl.settings import config
 from xetl.tools.kernel_options import Asked
 
 
@@ -52,8 +54,25 @@ def tune(
     computed = kernel.tuner.chosen | kernel.heuristics.keys()
     known = {*computed, *found.constants}
     arrays = random_arguments(found, sizes, known)
-    kernel.bind(grid=grid, backend=found.backend, **arrays, **found.constants)
+    if len(kernel.configs) < 2:
+        raise click.UsageError(
+            "there is one config and nothing to choose: give more values with `--try`; "
+            "`xetl bench` says how long one takes"
+        )
+    with launches_for(found.target):
+        kernel.bind(grid=grid, backend=found.backend, **arrays, **found.constants)
     return sorted(kernel.trials, key=lambda each: each.milliseconds or float("inf"))
+
+
+@contextmanager
+def launches_for(target: str | None) -> Generator[None]:
+    """Launch on this target meanwhile."""
+    before = config.assigned
+    try:
+        config.target = target or config.target
+        yield
+    finally:
+        config.assigned = before
 
 
 def random_arguments(

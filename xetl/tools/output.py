@@ -28,12 +28,33 @@ def show(data: Any, lines: Iterable[str], as_json: bool) -> None:
 
 
 def write_files(contents: Mapping[Path, bytes | str]) -> None:
+    """Write the files of a command, all or none.
+
+    Raises:
+        ClickException: a folder is not there or cannot be written to; nothing changed.
+    """
+    try:
+        replace_files(contents)
+    except OSError as error:
+        text = f"{why_not_written(error)}; name another place"
+        raise click.BadParameter(text, param_hint="--output") from None
+
+
+def why_not_written(error: OSError) -> str:
+    """What kept `replace_files` from writing, in a line."""
+    path = Path(str(error.filename))
+    if not path.parent.is_dir():
+        return f"there is no folder `{path.parent}`"
+    return f"`{path}` cannot be written: {error.strerror}"
+
+
+def replace_files(contents: Mapping[Path, bytes | str]) -> None:
     """Write files so that a failure or an interruption leaves none half written.
 
     Each is written beside its place first; files that are there are replaced.
 
     Raises:
-        ClickException: a folder is not there or cannot be written to; nothing changed.
+        OSError: with the name of the file that cannot be written; nothing changed.
     """
     ready: dict[Path, str] = {}
     path = Path()
@@ -49,11 +70,8 @@ def write_files(contents: Mapping[Path, bytes | str]) -> None:
         for path, temporary in ready.items():
             os.replace(temporary, path)
     except OSError as error:
-        why = f"there is no folder `{path.parent}`"
-        if path.parent.is_dir():
-            why = f"`{path}` cannot be written: {error.strerror}"
-        text = f"{why}; name another place"
-        raise click.BadParameter(text, param_hint="--output") from None
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         for temporary in ready.values():
             with suppress(OSError):

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from xetl.runtime.measure import do_bench
-from xetl.settings import config
-from xetl.tools.host_tuning import random_arguments, read_sizes
+from xetl.tools.host_tuning import launches_for, random_arguments, read_sizes
 from xetl.tools.kernel_files import find_kernel, read_grid
 from xetl.tools.kernel_options import Asked, about_a_kernel, asked
 from xetl.tools.output import json_option, show
@@ -79,12 +78,8 @@ def command(
             "a kernel of a text has no signature to make arrays of"
         )
     launched = read_grid(grid, names)
-    before = config.assigned
-    try:
-        config.target = target or config.target
+    with launches_for(target):
         measured = _measured(found, read_sizes(sizes), launched, cache, seconds)
-    finally:
-        config.assigned = before
     show(measured, [_line(measured)], as_json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ _DOTS = 150
 
 def draw(
     benchmark: Benchmark, rows: Sequence[Row], path: Path | None, shows: bool
-) -> None:
+) -> bytes:
     """Draw the lines, with a band for the range of each value."""
     figure, axis = _figure(shows)
     numbers = _positions(benchmark, rows)
@@ -43,12 +44,12 @@ def draw(
     axis.set_xlabel(benchmark.label)
     axis.set_ylabel(benchmark.unit)
     axis.set_title(benchmark.name)
-    _finish(figure, axis, path, shows)
+    return _finish(figure, axis, path, shows)
 
 
 def draw_roofline(
     benchmark: Benchmark, rows: Sequence[Row], peak: Peak, path: Path
-) -> None:
+) -> bytes:
     """Draw the limits of the machine, and how near to them each value comes."""
     figure, axis = _figure(shows=False)
     found: list[float] = []
@@ -73,7 +74,7 @@ def draw_roofline(
     axis.set_xlabel("operations for each byte moved")
     axis.set_ylabel("GFLOP/s")
     axis.set_title(f"{benchmark.name}: roofline")
-    _finish(figure, axis, path, shows=False)
+    return _finish(figure, axis, path, shows=False)
 
 
 def _figure(shows: bool) -> tuple[Any, Any]:
@@ -86,15 +87,17 @@ def _figure(shows: bool) -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
-def _finish(figure: Any, axis: Any, path: Path | None, shows: bool) -> None:
+def _finish(figure: Any, axis: Any, path: Path | None, shows: bool) -> bytes:
     axis.grid(alpha=0.3)
     axis.legend()
+    stream = io.BytesIO()
     if path is not None:
-        figure.savefig(path, dpi=_DOTS)
+        figure.savefig(stream, format=path.suffix[1:] or "png", dpi=_DOTS)
     if shows:
         plots: Any = importlib.import_module("matplotlib.pyplot")
         plots.show()
         plots.close(figure)
+    return stream.getvalue()
 
 
 def _positions(benchmark: Benchmark, rows: Sequence[Row]) -> list[Any]:

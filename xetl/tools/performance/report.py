@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv as csv_format
+import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
 from xetl.runtime.call_site import at_caller
+from xetl.tools.output import replace_files, why_not_written
 from xetl.tools.performance.benchmark import WRONG, Benchmark, Point, Value
 from xetl.tools.performance.peak import Peak, measure_peak
 
@@ -85,7 +87,7 @@ class Report:
             files = [csv, png, None if isinstance(roofline, bool) else roofline]
             _check_files([*files, save_path and Path(save_path) / "x"])
             if shows or png or files[2] or save_path:
-                _check_plots()
+                _check_plots([png, files[2]])
             if roofline and not all(each.knows_work for each in self.benchmarks):
                 raise LaunchError(
                     "a roofline needs the work of a call",
@@ -114,12 +116,19 @@ class Report:
         if prints:
             for line in table(benchmark, rows, peak):
                 sys.stdout.write(line + "\n")
+        made: dict[Path, bytes | str] = {}
         if csv is not None:
-            _write_csv(csv, benchmark, rows)
+            made[csv] = _csv(benchmark, rows)
         if png is not None or shows:
-            _plots().draw(benchmark, rows, png, shows)
+            picture = _plots().draw(benchmark, rows, png, shows)
+            made |= {} if png is None else {png: picture}
         if roofline is not None and peak is not None:
-            _plots().draw_roofline(benchmark, rows, peak, roofline)
+            made[roofline] = _plots().draw_roofline(benchmark, rows, peak, roofline)
+        try:
+            replace_files(made)
+        except OSError as error:
+            text, mend = why_not_written(error), "name another place"
+            raise LaunchError(text, code=WRONG, help=mend) from None
         return rows
 
     def _row(self, benchmark: Benchmark, point: Point) -> Row:
@@ -184,15 +193,16 @@ def _cells(benchmark: Benchmark, row: Row, peak: Peak | None) -> list[str]:
     return cells
 
 
-def _write_csv(path: Path, benchmark: Benchmark, rows: Sequence[Row]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv_format.writer(file)
-        labels = list(benchmark.lines.values())
-        heads = [f"{each} ({benchmark.unit})" for each in labels]
-        writer.writerow([*benchmark.x, *heads])
-        for row in rows:
-            middles = [value.middle for value in row.values.values()]
-            writer.writerow([*row.point.values(), *middles])
+def _csv(benchmark: Benchmark, rows: Sequence[Row]) -> str:
+    file = io.StringIO(newline="")
+    writer = csv_format.writer(file)
+    labels = list(benchmark.lines.values())
+    heads = [f"{each} ({benchmark.unit})" for each in labels]
+    writer.writerow([*benchmark.x, *heads])
+    for row in rows:
+        middles = [value.middle for value in row.values.values()]
+        writer.writerow([*row.point.values(), *middles])
+    return file.getvalue()
 
 
 def _outputs(
@@ -224,15 +234,24 @@ def _check_files(files: Sequence[PathLike | None]) -> None:
             )
 
 
-def _check_plots() -> None:
+def _check_plots(files: Sequence[PathLike | None]) -> None:
     try:
         import_whole("matplotlib.figure")
+        canvas: Any = import_whole("matplotlib.backend_bases").FigureCanvasBase
     except ModuleNotFoundError:
         raise LaunchError(
             "plots need matplotlib, which is not installed",
             code=WRONG,
             help="pip install matplotlib; tables and csv= need nothing",
         ) from None
+    kinds = {"", *(f".{kind}" for kind in canvas.filetypes)}
+    for file in files:
+        if file is not None and Path(file).suffix not in kinds:
+            raise LaunchError(
+                f"`{file}` is of no kind that plots have",
+                code=WRONG,
+                help="let its name end in .png, .svg or .pdf",
+            )
 
 
 def _plots() -> Any:
