@@ -8,6 +8,7 @@ html_title = "xetl"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"  # light and dark, wide and narrow; nothing from other hosts
 html_copy_source = False
+html_show_copyright = False
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -158,9 +158,8 @@ def box(text: str, column: int, row: int) -> str:
 def link(start: int, row: int, column: int, label: str) -> str:
     """A line to the stage below, with what happens between them."""
     x, y, to = 220 * start + 110, 70 * row + 42, 220 * column + 110
-    at = (x + to) // 2
     return (
         f'<path d="M{x} {y}L{to} {y + 40}" stroke="#888"/>'
-        f'<rect x="{at - 70}" y="{y + 10}" width="140" height="18" fill="#fff"/>'
-        f'<text x="{at}" y="{y + 24}">{label}</text>'
+        f'<rect x="{to - 70}" y="{y + 12}" width="140" height="18" fill="#fff"/>'
+        f'<text x="{to}" y="{y + 26}">{label}</text>'
     )

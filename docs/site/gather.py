@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import json
@@ -73,6 +74,7 @@ MOVED = {
     "docs/design": "design/0001-seams.md",
     "design": "design/0001-seams.md",
     "tutorials": "tutorials/01_vector_add.md",
+    "tutorials/demo_gpt.py": "tutorials/demo_gpt.md",
 }
 """Where files of the repository are in the site; folders have a first page."""
 
@@ -131,9 +133,10 @@ def tutorial(path: Path) -> None:
         printed += run(path, Path(folder))
         for picture in Path(folder).glob("*.png"):
             shutil.copy(picture, SOURCE / "tutorials")
-    (_, _, head), *others = cells(path)
-    title, what = head.strip('"').split("  You will: ")
-    parts = [f"# {title.rstrip('.')}", f"You will {what}".partition("\n\n")[0]]
+    _, *others = cells(path)
+    head = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    title, what = head.split("  You will: ")
+    parts = [f"# {title.rstrip('.')}", f"You will {what}"]
     outputs = iter(printed[1:])
     for kind, start, text in others:
         if kind == "text":
@@ -187,14 +190,14 @@ def api() -> None:
 
 
 def illustrated(text: str, pictures: Mapping[str, str]) -> str:
-    """The language page with the picture of each section below its heading.
+    """The language page with the picture of each section below its first paragraph.
 
     Raises:
         SystemExit: there is no such section.
     """
     for number, picture in pictures.items():
         text, count = re.subn(
-            rf"(?m)^## {re.escape(number)} .*$",
+            rf"(?m)^## {re.escape(number)} .*\n\n?(?:.+\n)+",
             lambda found: f"{found[0]}\n{picture}",  # noqa: B023 - called at once
             text,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -85,11 +86,19 @@ def test_a_missing_docstring_is_named(
 
 
 def test_a_picture_without_its_section_is_named(gather: Any) -> None:
-    assert gather.illustrated("## 1. One\n", {"1.": "![x](y)"}) == (
-        "## 1. One\n![x](y)\n"
-    )
+    page = "## 1. One\nWords,\nwords.\n{}\nMore.\n"
+    shown = gather.illustrated(page.format(""), {"1.": "![x](y)\n"})
+    assert shown == page.format("\n![x](y)\n")
     with pytest.raises(SystemExit, match=r"no section 2\. for a picture"):
         gather.illustrated("## 1. One\n", {"2.": "![x](y)"})
+
+
+def test_a_table_ends_with_an_empty_line() -> None:
+    """Else the site takes the next paragraph as a row."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    row = re.compile(r"^\|.*\n(?!\||\n|\Z)", re.MULTILINE)
+    code = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+    assert [p.name for p in pages if row.search(code.sub("", p.read_text()))] == []
 
 
 def test_each_group_of_operations_has_a_picture(gather: Any, tmp_path: Path) -> None:
