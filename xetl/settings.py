@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 # `os.environ` encodes and decodes at each access: 0.4 us. Behind it is this mapping.
 _environ: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
+_set_now = None if _environ is None else _environ.keys()
 
 
 class Setting(Generic[T]):
@@ -188,9 +189,9 @@ def no_compile() -> Generator[None]:
 
 def launch_state() -> object:
     """Equal as long as the settings that decide where a kernel runs are the same."""
-    if _environ is None:
+    if _environ is None or _set_now is None:
         return (os.environ.copy(), config.assigned)
-    if _environ.keys().isdisjoint(_DECIDING):  # the likely case, in one call
+    if _set_now.isdisjoint(_DECIDING):  # the likely case, in one call
         return config.assigned
     return (*map(_environ.get, _DECIDING), config.assigned)
 

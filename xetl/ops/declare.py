@@ -24,6 +24,7 @@ from xetl.language.dtypes import DType
 from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.repeated import Repeated, again
 from xetl.ops.rules import Shape
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import note_written
@@ -115,11 +116,12 @@ class _Plan:
     temporary: tuple[Operand, ...]
     steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
 
-    @property
-    def fills_one_array(self) -> bool:
-        """Whether that is all it does; the array has rank 1 or more."""
-        is_one = len(self.results) == 1 and not self.temporary
-        return is_one and bool(self.results[0].shape)
+    def repeated(self, arrays: Sequence[int], count: int) -> Repeated:
+        """The same for calls like an earlier one; see `xetl.ops.repeated.again`."""
+        (made,) = self.results
+        between = [(each.shape, each.dtype.numpy) for each in self.temporary]
+        new = made.shape, made.dtype.numpy
+        return again(new, between, self.steps, arrays, count)
 
 
 @dataclass
@@ -197,8 +199,11 @@ class Function:
         self.defaults = [p.default for p in self.parameters]
         self.needed = sum(each is missing for each in self.defaults)
         self.plans = Plans[_Plan]()
-        self._varying = frozenset(self.numbers)
-        self._repeated: dict[Hashable, _Plan] = {}
+        self._with_out = [*self.arrays, -1]
+        self._repeated: dict[Hashable, Repeated] = {}
+        is_plain = not self.lists and self.adapt is None
+        self._least = self.needed if is_plain else len(self.names) + 1
+        """With so many arguments by position and no others nothing needs a look."""
 
     def complete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """All arguments in order, ``out`` last.
@@ -206,6 +211,11 @@ class Function:
         Raises:
             TypeError: as Python does for a call that does not fit.
         """
+        if not kwargs and self._least <= len(args) <= len(self.names):
+            return [*args, *self.defaults[len(args) :], None]
+        return self._completed(args, kwargs)
+
+    def _completed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         count = len(args)
         if count > len(self.names) + 1:
             raise TypeError(f"`{self.name}` takes at most {len(self.names)} arguments")
@@ -237,10 +247,12 @@ class Function:
         Raises:
             LaunchError: they do not fit.
         """
-        key = self._key_of_repeated(values)
-        plan = None if key is None else self._repeated.get(key)
-        if plan is not None:
-            return self._repeat(plan, values)
+        if self.plain is None:
+            key = self._key_of_repeated(values)
+            repeated = None if key is None else self._repeated.get(key)
+            if repeated is not None:
+                numbers = [float(values[i]) for i in self.numbers]
+                return repeated.run(values, numbers)
         if "torch" in sys.modules:
             calls = sys.modules.get("xetl.ops.torch_calls")
             torch_calls: Any = calls or import_whole("xetl.ops.torch_calls")
@@ -263,11 +275,11 @@ class Function:
         shapes = [getattr(each, "shape", None) == () for each in (*given, *outs)]
         key = (*map(kind, arrays), *map(kind, places), *shapes, *options)
         plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
-        again = self._key_of_repeated(values)
-        if again is not None and plan.fills_one_array:
+        repeated = self._key_of_repeated(values)
+        if repeated is not None and self.results == 1 and True not in shapes:
             if len(self._repeated) >= _MOST_REPEATED:
                 self._repeated.clear()
-            self._repeated[again] = plan
+            self._repeated[repeated] = plan.repeated(self.arrays, len(self.names))
         made = [
             new_result(given[0], spec.shape or (1,), spec.dtype) if out is None else out
             for spec, out in zip(plan.results, outs)
@@ -285,26 +297,23 @@ class Function:
     def _key_of_repeated(self, values: Sequence[Any]) -> Hashable:
         """All that a call on NumPy's arrays depends on; None: not all are NumPy's."""
         key: list[Any] = []
-        for i, value in enumerate(values):
+        for i in self._with_out:
+            value = values[i]
             if type(value) is np.ndarray:
                 key += value.shape, value.strides, value.dtype
-            elif type(value) not in _PLAIN:
+            elif value is None:
+                key.append(None)
+            else:
                 return None
-            elif i not in self._varying:
-                key.append(value)
+        for i in self.options:
+            value = values[i]
+            if type(value) not in _PLAIN:
+                return None
+            key.append(value)
+        for i in self.numbers:
+            if type(values[i]) not in _PLAIN:
+                return None
         return tuple(key)
-
-    def _repeat(self, plan: _Plan, values: Sequence[Any]) -> Any:
-        """Do as an earlier call did, with other elements: nothing is left to check."""
-        (spec,), made = plan.results, values[-1]
-        if made is None:
-            made = np.empty(spec.shape, spec.dtype.numpy)
-        memory = [*[values[i] for i in self.arrays], made]
-        numbers = [float(values[i]) for i in self.numbers]
-        for launch, where, fixed in plan.steps:
-            taken = [None if i is None else memory[i] for i in where]
-            launch.run(taken, *fixed, *numbers)
-        return made
 
     def _launch(
         self,

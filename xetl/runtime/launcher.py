@@ -173,7 +173,10 @@ def try_shortcuts(
             and shortcut.state == state
             and (shortcut.unchanged is None or shortcut.unchanged())
         ):
-            result = shortcut.run(grid, args, keywords)
+            if keywords or shortcut.keywords:
+                result = shortcut.run(grid, args, keywords)
+            else:  # the likely case, without another call
+                result = shortcut.fast(*grid, *args, *shortcut.rest)
             if ran is not None and result != 1:
                 ran.append(shortcut)
             if result == 0:
