@@ -9,6 +9,7 @@ from xetl.ops.channel_norms import batch_norm, group_norm
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
+from xetl.ops.fused_losses import linear_cross_entropy
 from xetl.ops.indexing import gather, index_select, scatter_add
 from xetl.ops.linear_layers import bmm, linear
 from xetl.ops.losses import cross_entropy, nll_loss
@@ -52,6 +53,7 @@ __all__ = [
     "kl_div",
     "layer_norm",
     "linear",
+    "linear_cross_entropy",
     "log_softmax",
     "matmul",
     "max",

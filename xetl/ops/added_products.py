@@ -13,8 +13,7 @@ from xetl.ops.declare import ArrayLike, Call, Context, Operand, Step, function, 
 from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
 from xetl.ops.plans import choose_method
-from xetl.ops.rules import dtypes_of
-from xetl.ops.views import array_of, floats
+from xetl.ops.views import array_of, floats, sums_of
 
 
 def _added(
@@ -30,11 +29,12 @@ def _added(
     if x.ndim > rank or not all(n in (1, m) for n, m in pairs):
         problem = f"`input` is {tuple(x.shape)}, but the product is {shape}"
         raise wrong_shape(name, problem, "pass what broadcasts to that shape")
-    dtype = floats(name, x, a, b)
+    dtype, sums = floats(name, a, b), sums_of(a.dtype)
+    if not x.dtype.is_float or x.dtype.bits > sums.bits:
+        floats(name, x, a)
 
     def steps(made: Any) -> Any:
         left, right, to = array_of(a), array_of(b), array_of(made[0])
-        sums = dtypes_of(dtype, dtype).sums
         method = choose_method(left, right, to, None, sums, False, is_scaled=True)
         launch = method.launch
         view = launch.views[2]
@@ -63,6 +63,7 @@ def _backward(names: tuple[str, str]) -> Any:
             found[names[1]] = matmul(left.mT, scaled)
         if needs["input"]:
             by_input = grad.sum_to_size(context.shapes["input"])
+            by_input = by_input.to(context.dtypes["input"])
             found["input"] = by_input if beta == 1 else by_input * beta
         return found
 
@@ -82,10 +83,10 @@ def addmm(
     """``beta * input + alpha * mat1 @ mat2``, rounded once.
 
     Args:
-        input: (n, m), or what broadcasts to it; f16, bf16, f32 or f64, from any library
-            as for `matmul`. With a ``beta`` of 0 it is not read.
-        mat1: (n, k), dtype of ``input``; so is the next one.
-        mat2: (k, m).
+        input: (n, m), or what broadcasts to it, any float dtype that has no more bits
+            than sums. With a ``beta`` of 0 it is not read.
+        mat1: (n, k); f16, bf16, f32 or f64, from any library as for `matmul`.
+        mat2: (k, m), dtype of ``mat1``.
         beta: what ``input`` is multiplied by.
         alpha: what the product is multiplied by.
         out: (n, m), where the result goes, of any float dtype.

@@ -406,6 +406,7 @@ def function(
     aliases: Mapping[str, str] | None = None,
     adapt: Callable[[list[Any]], None] | None = None,
     writes: Sequence[str] = (),
+    plain: Callable[[list[Any]], Any] | None = None,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """Declare a function by its rule; see `Function` for the arguments."""
 
@@ -418,6 +419,7 @@ def function(
             tuple(saves),
             aliases or {},
             adapt,
+            plain=plain,
             writes=tuple(writes),
         )
         return cast("Callable[P, Any]", public_function(declared))

@@ -75,8 +75,9 @@ def cross_entropy_rows(
         v = v - v.max(1, keepdims=True)
         v = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
     label = labels[row]
-    share = xetile.where(column == label, 1.0 - smoothing, 0.0) + smoothing / n
-    share = xetile.where(column < n, share, 0.0).to(ACC)
+    zeros = xetile.zeros((1, WIDTH), ACC)
+    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
+    share = xetile.where(column < n, share + smoothing / n, zeros)
     mine = xetile.where(column == label, 1.0, 0.0).to(ACC)
     if weight is not None:
         w = xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
@@ -167,8 +168,9 @@ def cross_entropy_backward_rows(
     column = xetile.arange(WIDTH)[None, :]
     v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
     label = labels[row]
-    share = xetile.where(column == label, 1.0 - smoothing, 0.0) + smoothing / n
-    share = xetile.where(column < n, share, 0.0).to(ACC)
+    zeros = xetile.zeros((1, WIDTH), ACC)
+    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
+    share = xetile.where(column < n, share + smoothing / n, zeros)
     if weight is not None:
         share = (
             share
@@ -210,7 +212,7 @@ def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
         )
 
 
-def _check(
+def check_classes(
     name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
 ) -> int:
     """How many classes there are.
@@ -264,7 +266,7 @@ def class_loss(
 ) -> Any:
     """The loss, and what its mean was divided by."""
     name = "nll_loss" if is_log else "cross_entropy"
-    classes = _check(name, input, target, weight, reduction)
+    classes = check_classes(name, input, target, weight, reduction)
     dtype = floats(name, input)
     acc = SUMS[dtype]
     shape: Shape = target.shape if reduction == "none" else ()

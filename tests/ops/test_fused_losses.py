@@ -1,0 +1,78 @@
+"""`ops.linear_cross_entropy`: as the product and the loss, with less memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
+from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
+from xetl.ops import fused_losses  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def few_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused_losses, "_SCORES", 64 * 50)
+
+
+def made(dtype: Any) -> list[Any]:
+    make = torch.Generator().manual_seed(0)
+    shapes = (150, 24), (50, 24), (50,)
+    return [torch.randn(each, generator=make).to(dtype) for each in shapes]
+
+
+def labels() -> Any:
+    found = torch.arange(150) * 7 % 50
+    found[::9] = -100
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("options", [{}, {"reduction": "sum", "label_smoothing": 0.1}])
+def test_loss_and_gradients(dtype: Any, options: Any) -> None:
+    ours, theirs = ([x.requires_grad_() for x in made(dtype)] for _ in range(2))
+    x, w, b = ours
+    found = ops.linear_cross_entropy(x, w, labels(), linear_bias=b, **options)
+    x, w, b = theirs
+    scores = torch.nn.functional.linear(x, w, b)
+    wanted = torch.nn.functional.cross_entropy(scores, labels(), **options)
+    close(found, wanted, BOUNDS[dtype])
+    (3 * found).backward()
+    (3 * wanted).backward()
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 4 * BOUNDS[dtype])
+
+
+def test_numpy_gradcheck_and_opcheck() -> None:
+    x, w, _ = made(torch.float32)
+    arrays = (x.numpy(), w.numpy(), labels().numpy())
+    found = ops.linear_cross_entropy(*arrays)
+    wanted = torch.nn.functional.cross_entropy(x @ w.T, labels())
+    assert float(found) == pytest.approx(wanted.item(), rel=1e-5)
+    operator = torch.ops.xetl.fused_class_loss.default
+    given = [each.requires_grad_() for each in (x, w)]
+    options = (None, -100, "mean", 0.0, True)
+    torch.library.opcheck(operator, (*given, labels(), *options))
+    compiled = torch.compile(
+        lambda x, w: ops.linear_cross_entropy(x, w, labels()),
+        fullgraph=True,
+        backend="aot_eager",
+    )
+    close(compiled(x, w), wanted, 1e-5)
+
+
+def test_what_is_refused() -> None:
+    x, w, _ = made(torch.float32)
+    for code, call in (
+        ("X0829", lambda: ops.linear_cross_entropy(x, w, labels(), reduction="none")),
+        ("X0827", lambda: ops.linear_cross_entropy(x, w.T, labels())),
+        ("X0828", lambda: ops.linear_cross_entropy(x, w, labels().int())),
+    ):
+        with pytest.raises(LaunchError) as caught:
+            call()
+        assert caught.value.code == code
+        assert caught.value.file == __file__
