@@ -29,8 +29,8 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 6, "avx2": 6, "opencl": 3}
 """How many of a test's random kernels are quick; others are slow tests."""
 
-QUICK_CELLS = 4
-"""How many cells of a test are quick on a device, which builds each for a second."""
+QUICK_CELLS = {"opencl": 3, "ocloc": 1}
+"""How many cells of a test are quick where Intel's compilers take a second for each."""
 
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
@@ -129,12 +129,13 @@ def mark_later_seeds(items: list[pytest.Item]) -> None:
 def mark_later_cells(items: list[pytest.Item]) -> None:
     seen: Counter[str] = Counter()
     for item in items:
-        if not hasattr(item, "callspec") or target_of(item) != "opencl":
+        compiler = "ocloc" if "/offline/" in item.path.as_posix() else target_of(item)
+        if not hasattr(item, "callspec") or compiler not in QUICK_CELLS:
             continue
         if not item.get_closest_marker("slow"):
             function = item.nodeid.partition("[")[0]
             seen[function] += 1
-            if seen[function] > QUICK_CELLS:
+            if seen[function] > QUICK_CELLS[compiler]:
                 item.add_marker(pytest.mark.slow)
 
 

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
 from xetl.errors import LaunchError
 from xetl.frames import is_debugged
@@ -76,7 +77,7 @@ def compile_module(
     module: ModuleOp, signature: Signature, backend: BackendBase, target: str, file: str
 ) -> Artifact:
     """Compile a module that has one kernel; its locations are lines of ``file``."""
-    kernel = next(op for op in module.walk() if isinstance(op, FuncOp))
+    kernel = operations_in(module, FuncOp)[0]
     names = kernel.sym_name.data, file
     return _compile(lambda: module, names, signature, backend, target)
 
@@ -94,7 +95,7 @@ def _compile(
         pipeline = pipeline_of(backend, target)
         dump = Dump(backend.name, pipeline.names())
         module = make()
-        asserts = any(isinstance(op, AssertOp) for op in module.walk())
+        asserts = bool(operations_in(module, AssertOp))
         for step in lower(module, backend, target, pipeline):
             dump.show(step.name, step.stage, step.module)
             if step.stage == FIRST_STAGE:

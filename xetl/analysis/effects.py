@@ -6,6 +6,7 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from xetl.dialects.upstream import gpu, scf
+from xetl.dialects.walk import operations_in
 
 _READ = frozenset({MemoryEffectKind.READ})
 _REMOVABLE: dict[type[Operation], bool] = {}
@@ -66,4 +67,4 @@ def _has_reads_only(op: Operation) -> bool:
 
 
 def _may_not_end(op: Operation) -> bool:
-    return any(isinstance(inner, scf.WhileOp) for inner in op.walk())
+    return bool(operations_in(op, scf.WhileOp))

@@ -43,6 +43,7 @@ from .kinds_of_types import integer_width, is_memref
 from .memref_layout import memory_space_of, strides_of
 from .text import Function
 from .upstream import arith, func, gpu, memref
+from .walk import operations_in
 from .xetile import InitTileOp
 
 SHARED = 3
@@ -69,7 +70,7 @@ def launch_form(
     clone.detach_region(body)
     inputs = list(function.function_type.inputs.data)
     _attributions(body.block, len(inputs), function)
-    for op in [o for o in body.block.walk() if isinstance(o, func.ReturnOp)]:
+    for op in operations_in(body.block, func.ReturnOp):
         Rewriter.replace_op(op, gpu.ReturnOp())
     _strided_layouts(body)
     for argument in list(body.block.args):
@@ -86,7 +87,7 @@ def launch_form(
     }
     if is_subgroup:
         kernel.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, list(subgroups))
-    calls = any(isinstance(op, func.CallOp) for op in body.walk())
+    calls = bool(operations_in(body, func.CallOp))
     callees = [other.clone() for other in others] if calls else []
     named = _globals_for(function, kernel)
     inner = Region(Block([*named, kernel, *callees]))
@@ -95,7 +96,7 @@ def launch_form(
 
 def _globals_for(function: Function, kernel: Operation) -> list[Operation]:
     """What stands beside the function and is read by name."""
-    reads = any(isinstance(op, memref.GetGlobalOp) for op in kernel.walk())
+    reads = bool(operations_in(kernel, memref.GetGlobalOp))
     beside = function.parent.ops if reads and function.parent is not None else ()
     return [op.clone() for op in beside if isinstance(op, memref.GlobalOp)]
 

@@ -17,6 +17,7 @@ from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
 from .verify import LocatedVerifyException, verify
+from .walk import operations_in
 from .xetile.used_maps import used_maps
 
 Function = gpu.FuncOp | func.FuncOp
@@ -48,7 +49,7 @@ def kernels_of(module: ModuleOp) -> list[Function]:
     """Functions of a device; without a `gpu.module` any function may be one."""
     functions = functions_of(module)
     tops = [function.parent_op() for function in functions]
-    if not any(isinstance(op, gpu.ModuleOp) for op in module.walk()):
+    if not operations_in(module, gpu.ModuleOp):
         return functions
     return [f for f, top in zip(functions, tops) if isinstance(top, gpu.ModuleOp)]
 
@@ -164,7 +165,7 @@ def check_symbols(module: ModuleOp) -> None:
     Raises:
         LocatedVerifyException: a name is given twice, or a call does not fit.
     """
-    tables = [op for op in module.walk() if isinstance(op, ModuleOp | gpu.ModuleOp)]
+    tables = operations_in(module, ModuleOp, gpu.ModuleOp)
     for holder in tables:
         table = _table(holder)
         for function in table.values():

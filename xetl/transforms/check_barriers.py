@@ -23,6 +23,7 @@ from xetl.analysis.uniformity import Divergence, find_divergence
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
 from xetl.dialects.upstream import func, gpu, memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import ControlFlowError, XetlError
@@ -46,7 +47,7 @@ class CheckBarriersPass(ModulePass):
             ControlFlowError: a kernel from Python breaks the rule.
             IRError: one from a text does.
         """
-        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             inside = [o for f in functions_of(op, kernel) for o in f.walk()]
             barriers = [each for each in _barriers(inside) if any(_forks_around(each))]
             if barriers and _subgroups(kernel) != 1:

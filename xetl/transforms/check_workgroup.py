@@ -24,6 +24,7 @@ from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import func, gpu, memref
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     AtomicRmwTileOp,
     StoreTileOp,
@@ -61,7 +62,7 @@ class CheckWorkgroupPass(ModulePass):
             CompileError: a kernel from Python breaks a rule.
             IRError: one from a text does.
         """
-        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             report = DiagnosticEmitter(kernel)
             _check_maps(kernel, report)
             report_shared_work(kernel)
@@ -87,7 +88,7 @@ def _check_maps(kernel: gpu.FuncOp, report: DiagnosticEmitter) -> None:
 
 def functions_of(module: ModuleOp, kernel: gpu.FuncOp) -> list[Operation]:
     """A kernel and, if it calls any, the functions of its module."""
-    if not any(isinstance(op, func.CallOp) for op in kernel.walk()):
+    if not operations_in(kernel, func.CallOp):
         return [kernel]
     others = (op for op in module.walk() if isinstance(op, func.FuncOp))
     return [kernel, *others]
@@ -125,10 +126,8 @@ def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
 
 def report_shared_work(kernel: Operation) -> None:
     """A remark and a warning, if all of what counts is shared."""
-    products = [op for op in kernel.walk() if isinstance(op, TileMmaOp)]
-    stores = [
-        op for op in kernel.walk() if isinstance(op, StoreTileOp | AtomicRmwTileOp)
-    ]
+    products = operations_in(kernel, TileMmaOp)
+    stores = operations_in(kernel, StoreTileOp, AtomicRmwTileOp)
     spread = [_spread(op) for op in products or stores]
     repeats = [1 if each is None else _repeats(*each) for each in spread]
     if min(repeats, default=1) == 1:

@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.upstream.elementwise import is_float
+from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors import products, reductions, shapes, transfers
 from xetl.transforms.rewriting import Rule, Values, apply_rules
@@ -87,7 +88,7 @@ class ConvertVectorToXetilePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         apply_rules(op, _RULES)
-        for view in reversed([o for o in op.walk() if isinstance(o, memref.SubviewOp)]):
+        for view in reversed(operations_in(op, memref.SubviewOp)):
             if not view.result.uses:
                 view.detach()
                 view.erase()

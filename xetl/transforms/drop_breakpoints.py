@@ -16,6 +16,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, BreakpointOp
 from xetl.transforms.remarks import remark
 
@@ -27,7 +28,7 @@ class DropBreakpointsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        found = [o for o in op.walk() if isinstance(o, BreakpointOp | AssertOp)]
+        found = operations_in(op, BreakpointOp, AssertOp)
         for each in found:
             if isinstance(each, BreakpointOp):
                 remark(

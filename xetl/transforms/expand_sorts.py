@@ -34,6 +34,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadGatherOp,
@@ -57,7 +58,7 @@ class ExpandSortsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for each in [o for o in op.walk() if isinstance(o, TileSortOp)]:
+        for each in operations_in(op, TileSortOp):
             alone = each.source_type.get_shape()[each.dim] == 1
             found = each.source if alone else _Network(each).sorted()
             each.result.replace_all_uses_with(found)

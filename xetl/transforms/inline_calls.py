@@ -21,6 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import func, gpu
+from xetl.dialects.walk import operations_in
 
 Function: TypeAlias = func.FuncOp | gpu.FuncOp
 _ENDS = func.ReturnOp | gpu.ReturnOp
@@ -33,7 +34,7 @@ class InlineCallsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for holder in [o for o in op.walk() if isinstance(o, ModuleOp | gpu.ModuleOp)]:
+        for holder in operations_in(op, ModuleOp, gpu.ModuleOp):
             functions = _functions_of(holder)
             called = {name for f in functions.values() for name in _callees(f)}
             for name in functions:
@@ -48,7 +49,7 @@ def _functions_of(holder: ModuleOp | gpu.ModuleOp) -> dict[str, Function]:
 
 
 def _calls(function: Function) -> list[func.CallOp]:
-    return [op for op in function.walk() if isinstance(op, func.CallOp)]
+    return operations_in(function, func.CallOp)
 
 
 def _callees(function: Function) -> set[str]:

@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.devices import Device, find_device
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.upstream import func, gpu
+from xetl.dialects.walk import operations_in
 from xetl.transforms.choose_inner_blocks.forms import is_uniform
 from xetl.transforms.choose_inner_blocks.plan import make_plan
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE, carry_out
@@ -45,7 +46,7 @@ class ChooseInnerBlocksPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the functions of the module in place."""
         device = find_device(self.device)
-        functions = [o for o in op.walk() if isinstance(o, func.FuncOp | gpu.FuncOp)]
+        functions = operations_in(op, func.FuncOp, gpu.FuncOp)
         for function in functions:
             if function.attributes.get(LEVEL) != StringAttr(WORKGROUP):
                 _choose(function, device)

@@ -38,6 +38,7 @@ from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.reduction_kinds import identity_of, sums_run_in
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     LoadGatherOp,
     LoadTileOp,
@@ -279,7 +280,7 @@ class ConvertXetileToVectorPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         UnblockValuesPass().apply(ctx, op)
-        functions = [o for o in op.walk() if isinstance(o, func.FuncOp | gpu.FuncOp)]
+        functions = operations_in(op, func.FuncOp, gpu.FuncOp)
         for function in functions:
             if function.attributes.get(LEVEL) != StringAttr(WORKGROUP):
                 _convert(function)

@@ -42,6 +42,7 @@ from xetl.dialects.traits import (
     element_trait,
 )
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     AssertOp,
     InitTileOp,
@@ -251,7 +252,7 @@ class DistributeToSubgroupsPass(ModulePass):
 
 
 def _allocations(body: Region) -> list[memref.AllocOp | memref.AllocaOp]:
-    return [o for o in body.walk() if isinstance(o, memref.AllocOp | memref.AllocaOp)]
+    return operations_in(body, memref.AllocOp, memref.AllocaOp)
 
 
 def is_workgroup(function: Operation) -> bool:

@@ -35,6 +35,7 @@ from xetl.devices import Device, find_device
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     LoadTileOp,
     PrefetchTileOp,
@@ -73,7 +74,7 @@ class InsertPrefetchesPass(ModulePass):
         """Rewrite the kernels of a module in place."""
         device = find_device(self.device)
         given = None if self.distance < 0 else self.distance
-        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             _Kernel(kernel, device, given).rewrite()
 
 
@@ -105,7 +106,7 @@ class _Kernel:
 
     def rewrite(self) -> None:
         """Look at all loops; the user's own prefetches mean that he knows better."""
-        loops = [op for op in self._kernel.walk() if isinstance(op, scf.ForOp)]
+        loops = operations_in(self._kernel, scf.ForOp)
         found = [(loop, _products(loop)) for loop in loops]
         found = [(loop, products) for loop, products in found if products]
         for op in self._kernel.walk():

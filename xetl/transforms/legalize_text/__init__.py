@@ -28,6 +28,7 @@ from xetl.dialects.kinds_of_types import is_dense
 from xetl.dialects.literals import with_type
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.upstream.memref import GlobalOp
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, TileTransposeOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_text import (
@@ -64,7 +65,7 @@ def _globals_around(op: Operation) -> list[memref.GlobalOp]:
     top = op
     while (around := top.parent_op()) is not None:
         top = around
-    return [each for each in top.walk() if isinstance(each, memref.GlobalOp)]
+    return operations_in(top, memref.GlobalOp)
 
 
 def _transposing(b: Builder, op: LoadTileOp) -> Values | None:

@@ -25,6 +25,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import constant_index, has_static_layout
 from xetl.dialects.upstream import arith, linalg, scf, vector
 from xetl.dialects.verify import LocatedVerifyException
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_text.matrices import (
@@ -207,7 +208,7 @@ def legalize_contractions(op: Operation) -> None:
     Raises:
         LocatedVerifyException: what is contracted has no products.
     """
-    for each in [o for o in op.walk() if isinstance(o, vector.ContractOp)]:
+    for each in operations_in(op, vector.ContractOp):
         write = _written(each)
         reads = [value.owner for value in each.operands]
         found = [o for o in reads if isinstance(o, vector.TransferReadOp)]

@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     LoadTileOp,
     TileTransposeOp,
@@ -46,7 +47,7 @@ class NormalizeTilesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of a module in place."""
-        kernels = [o for o in op.walk() if isinstance(o, gpu.FuncOp | func.FuncOp)]
+        kernels = operations_in(op, gpu.FuncOp, func.FuncOp)
         for kernel in kernels:
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
                 _normalize(kernel)
@@ -60,7 +61,7 @@ def _normalize(kernel: Operation) -> None:
 
 
 def _cancel_transposes(kernel: Operation) -> None:
-    for op in [each for each in kernel.walk() if isinstance(each, TileTransposeOp)]:
+    for op in operations_in(kernel, TileTransposeOp):
         inner = op.source.owner
         if isinstance(inner, TileTransposeOp) and _may_cancel(op, inner):
             Rewriter.replace_op(op, [], [inner.source])

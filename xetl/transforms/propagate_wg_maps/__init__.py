@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 from xetl.devices import Device, find_device
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
+from xetl.dialects.walk import operations_in
 from xetl.transforms.propagate_wg_maps.graph import Graph
 from xetl.transforms.propagate_wg_maps.search import find_maps
 from xetl.transforms.propagate_wg_maps.write import Writer
@@ -47,7 +48,7 @@ class PropagateWgMapsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of a module in place."""
-        kernels = [each for each in op.walk() if isinstance(each, _FUNCTIONS)]
+        kernels = operations_in(op, *_FUNCTIONS)
         for kernel in kernels:
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
                 propagate(kernel, find_device(self.device))

@@ -34,6 +34,7 @@ from xetl.dialects.upstream import func
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.dialects.upstream.llvm import IntToPtrOp, PointerType
 from xetl.dialects.upstream.xegpu import FenceOp
+from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 from xetl.runtime.log import LOG_BYTES
 from xetl_cpu.dialect import (
@@ -93,7 +94,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
 
 def kernel_of(module: ModuleOp) -> func.FuncOp:
     """The only function with a body; the others are C functions that it calls."""
-    functions = [op for op in module.walk() if isinstance(op, func.FuncOp)]
+    functions = operations_in(module, func.FuncOp)
     (kernel,) = [one for one in functions if one.body.blocks]
     return kernel
 
@@ -103,7 +104,7 @@ def _scratch_bytes(function: func.FuncOp) -> int:
 
     A reduction may read some vectors behind the end of the last one.
     """
-    fibers = [op for op in function.walk() if isinstance(op, FibersOp)]
+    fibers = operations_in(function, FibersOp)
     return buffer_bytes(function) + sum(
         room_for(op) - buffer_bytes(op) for op in fibers
     )

@@ -18,6 +18,7 @@ from xetl.codegen.llvm import Builder, Value
 from xetl.codegen.types import I64, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.walk import operations_in
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.remarks import positions_of
 from xetl_cpu.dialect import LogOp
@@ -27,7 +28,7 @@ from xetl_cpu.llvm import counted_loop
 
 def log_operations(module: ModuleOp) -> list[LogOp]:
     """All operations that write to the log; their order numbers them."""
-    return [op for op in module.walk() if isinstance(op, LogOp)]
+    return operations_in(module, LogOp)
 
 
 def entry_of(op: LogOp) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DATA_TYPES
 from xetl_cpu.dialect import (
     BlockGemmOp,
@@ -79,7 +80,7 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
 
 def emit_groups(em: KernelEmitter, op: scf.ForOp) -> None:
     """A loop; if it launches tasks, the workspace is looked at before it."""
-    if not em.is_checked and any(isinstance(o, scf.ParallelOp) for o in op.walk()):
+    if not em.is_checked and operations_in(op, scf.ParallelOp):
         _check_workspace(em)
     CONTROL[scf.ForOp](em, op)
 

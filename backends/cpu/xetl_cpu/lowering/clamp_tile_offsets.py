@@ -23,6 +23,7 @@ from xetl.analysis.affine import dominates, multiple_of
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -41,7 +42,7 @@ class ClampTileOffsetsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for init in [each for each in op.walk() if isinstance(each, InitTileOp)]:
+        for init in operations_in(op, InitTileOp):
             _clamp(init)
 
 

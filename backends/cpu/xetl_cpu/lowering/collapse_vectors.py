@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, gpu, vector
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TilePackOp, TileType, TileUnpackOp
 from xetl.errors import InternalError
 from xetl.transforms.legalize_vectors.shapes import matrix_shape
@@ -34,7 +35,7 @@ class CollapseVectorsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of the module in place."""
-        for kernel in [o for o in op.walk() if isinstance(o, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             _collapse(kernel)
 
 

@@ -39,6 +39,7 @@ from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import vector_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import memref, scf, vector
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -77,8 +78,8 @@ class ComputeOperandsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for programs in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
-            for loop in [o for o in programs.walk() if isinstance(o, scf.ForOp)]:
+        for programs in operations_in(op, scf.ParallelOp):
+            for loop in operations_in(programs, scf.ForOp):
                 _in_loop(loop, programs)
 
 

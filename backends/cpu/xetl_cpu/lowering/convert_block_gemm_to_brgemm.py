@@ -36,6 +36,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder
@@ -64,7 +65,7 @@ class ConvertBlockGemmToBrgemmPass(ModulePass):
         target = find_target(self.target)
         if target.calls == INLINE:
             return
-        for one in [each for each in op.walk() if isinstance(each, BlockGemmOp)]:
+        for one in operations_in(op, BlockGemmOp):
             blocking = one.blocking()
             reason = _why_inline(one, blocking)
             if reason is not None:

@@ -27,6 +27,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import FenceOp
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     AssertOp,
     AtomicRmwTileOp,
@@ -100,7 +101,7 @@ class ConvertXetileToLoopsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every parallel loop of the module in place."""
         machine = find_target(self.target)
-        for loop in [o for o in op.walk() if isinstance(o, scf.ParallelOp)]:
+        for loop in operations_in(op, scf.ParallelOp):
             body = loop.body.block
             lanes, adjacent = machine.lanes("f32"), adjacent_dims(loop)
             state = State(machine, body, lanes, adjacent=adjacent)

@@ -29,6 +29,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
 from xetl.dialects.upstream.llvm import IntToPtrOp
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import (
     DATA_TYPES,
     BrgemmDispatchOp,
@@ -69,7 +70,7 @@ class ConvertXsmmToCallsPass(ModulePass):
 def dispatches(module: ModuleOp) -> list[list[int]]:
     """The arguments of each call that looks a product's kernel up."""
     name = "xsmm_brgemm_dispatch"
-    calls = [one for one in module.walk() if isinstance(one, func.CallOp)]
+    calls = operations_in(module, func.CallOp)
     found = [one for one in calls if one.callee.root_reference.data == name]
     return [[constant_index(value) or 0 for value in one.operands] for one in found]
 

@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.walk import operations_in
 from xetl_cpu.lowering.tiles import may_alias, root
 
 _READS = (vector.LoadOp, vector.MaskedloadOp, vector.GatherOp, memref.LoadOp)
@@ -51,7 +52,7 @@ class FuseRowLoopsPass(ModulePass):
         ]
         for block in blocks:
             _fuse_in(block)
-        for buffer in [o for o in op.walk() if isinstance(o, memref.AllocaOp)]:
+        for buffer in operations_in(op, memref.AllocaOp):
             _keep_one_row(buffer)
 
 

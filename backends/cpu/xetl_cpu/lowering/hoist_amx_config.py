@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.insert_amx_config import SETUP
@@ -37,7 +38,7 @@ class HoistAmxConfigPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for loop in [one for one in op.walk() if isinstance(one, scf.ParallelOp)]:
+        for loop in operations_in(op, scf.ParallelOp):
             pairs = _pairs(loop.body.block)
             if not pairs or len({pair.sizes for pair in pairs}) > 1:
                 continue

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, func
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DispatchOp
 
 Key = tuple[str, tuple[tuple[str, Attribute], ...]]
@@ -24,13 +25,13 @@ class HoistDispatchPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for function in [one for one in op.walk() if isinstance(one, func.FuncOp)]:
+        for function in operations_in(op, func.FuncOp):
             _hoist(function)
 
 
 def _hoist(function: func.FuncOp) -> None:
     known: dict[Key, DispatchOp] = {}
-    found = [op for op in function.walk() if isinstance(op, DispatchOp)]
+    found = operations_in(function, DispatchOp)
     if not found:
         return
     head = function.body.block

@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
 
 _MOVABLE_MEMREF = (
@@ -36,7 +37,7 @@ class HoistLaunchInvariantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        loops = [o for o in op.walk() if isinstance(o, scf.ParallelOp | scf.ForOp)]
+        loops = operations_in(op, scf.ParallelOp, scf.ForOp)
         # Inner loops first: what leaves one may leave the next as well.
         for loop in reversed(loops):
             _hoist(loop)

@@ -25,6 +25,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.lowering.named_barriers import NAMED, lower_named_barriers
@@ -39,11 +40,11 @@ class MaterializeSubgroupsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
+        for function in operations_in(op, func.FuncOp):
             if SUBGROUPS not in function.attributes:
                 continue
             counts = subgroups_along_axes(function)
-            for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
+            for loop in operations_in(function, scf.ParallelOp):
                 _run_all(loop, counts)
 
 
@@ -67,7 +68,7 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     _replace(inside, gpu.SubgroupIdOp, number)
     last = program.last_op
     assert last is not None
-    barriers = [op for op in inside.walk() if isinstance(op, (gpu.BarrierOp, *NAMED))]
+    barriers = operations_in(inside, gpu.BarrierOp, *NAMED)
     bounds = [arith.ConstantOp.index(value) for value in (0, count, 1)]
     for constant in bounds:
         Rewriter.insert_op(constant, InsertPoint.before(last))
@@ -97,7 +98,7 @@ def _replace_thread_ids(
     block: Block, number: SSAValue, counts: tuple[int, int, int]
 ) -> None:
     """``gpu.thread_id`` counts subgroups: number = x + dim_x * (y + dim_y * z)."""
-    if not any(isinstance(o, gpu.ThreadIdOp | gpu.BlockDimOp) for o in block.walk()):
+    if not operations_in(block, gpu.ThreadIdOp, gpu.BlockDimOp):
         return
     sizes = [arith.ConstantOp.index(count) for count in counts]
     x = arith.RemuiOp(number, sizes[0].result)

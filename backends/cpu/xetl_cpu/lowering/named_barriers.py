@@ -23,6 +23,7 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BarrierOp
@@ -78,7 +79,7 @@ def lower_named_barriers(
     all_of_them = end.index(_NEVER)
     end.add(memref.StoreOp(all_of_them, reached, [subgroup]))
     _add(end, progress, end.index(0))
-    for op in [o for o in body.walk() if isinstance(o, InitNbarrierOp)]:
+    for op in operations_in(body, InitNbarrierOp):
         op.detach()
         op.erase()
 

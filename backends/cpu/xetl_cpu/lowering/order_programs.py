@@ -27,6 +27,7 @@ from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp, TileMmaOp
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -48,7 +49,7 @@ class OrderProgramsPass(ModulePass):
                 order = _order(loop)
                 if order != sorted(order):
                     loop.attributes[_ORDER] = DenseArrayBase.from_list(i64, order)
-                    store = next(o for o in loop.walk() if isinstance(o, StoreTileOp))
+                    store = operations_in(loop, StoreTileOp)[0]
                     text = f"program_id({order[0]}) runs fastest, along the rows"
                     remark(store, "programs", text)
 

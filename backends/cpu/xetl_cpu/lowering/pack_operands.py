@@ -38,6 +38,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
@@ -69,14 +70,14 @@ class PackOperandsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         machine = find_target(self.target).machine
-        for function in [o for o in op.walk() if isinstance(o, func.FuncOp)]:
+        for function in operations_in(op, func.FuncOp):
             _pack_for_programs(function, machine)
 
 
 def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
     """Pack before each loop over programs what many of them read."""
     may_bring = True
-    for loop in [o for o in function.walk() if isinstance(o, scf.ParallelOp)]:
+    for loop in operations_in(function, scf.ParallelOp):
         copies = _copies(loop)
         packings = _plans(loop)
         batched = [one for one in packings if one.plan.batch is not None]
@@ -121,7 +122,7 @@ def _reserve_first(function: func.FuncOp) -> None:
 def _copies(loop: scf.ParallelOp) -> list[RowCopy]:
     """Memory for each A whose rows are not contiguous."""
     copies: list[RowCopy] = []
-    for op in [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]:
+    for op in operations_in(loop, BrgemmTileOp):
         blocking = op.blocking()
         copy = None if is_skinny(blocking) else reserve_rows(op, loop, blocking)
         copies += [] if copy is None else [copy]
@@ -132,7 +133,7 @@ def _plans(loop: scf.ParallelOp) -> list[Packing]:
     """What to pack for the products of a loop over programs, and how much it is."""
     packings: list[Packing] = []
     batch: int | None = None
-    for op in [o for o in loop.walk() if isinstance(o, BrgemmTileOp)]:
+    for op in operations_in(loop, BrgemmTileOp):
         if _stays(op):
             continue
         blocking = op.blocking()

@@ -35,6 +35,7 @@ from xetl.analysis.affine import dominates
 from xetl.dialects.base import vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, TileMmaOp, TileTransposeOp, TileType
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -60,11 +61,11 @@ class RaiseToBrgemmPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        loops = [o for o in op.walk() if isinstance(o, scf.ForOp)]
+        loops = operations_in(op, scf.ForOp)
         # Inner loops first: a loop that goes takes along what is in it.
         for loop in reversed(loops):
             _raise_loop(loop)
-        for mma in [o for o in op.walk() if isinstance(o, TileMmaOp)]:
+        for mma in operations_in(op, TileMmaOp):
             if _has_micro_kernel(mma):
                 _replace_single(mma)
             else:

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.demand import way_to_store
@@ -37,7 +38,7 @@ class SinkProductsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for product in [one for one in op.walk() if isinstance(one, BrgemmTileOp)]:
+        for product in operations_in(op, BrgemmTileOp):
             way = way_to_store(product)
             if way is not None and _may_pass(product, *way):
                 _move(*way)

@@ -30,6 +30,7 @@ from xdsl.passes import ModulePass
 
 from xetl.analysis.effects import is_pure
 from xetl.dialects.upstream import memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import ThreadCountOp
@@ -49,7 +50,7 @@ class WidenProgramsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the loops over programs in place."""
-        for loop in [one for one in op.walk() if isinstance(one, scf.ParallelOp)]:
+        for loop in operations_in(op, scf.ParallelOp):
             axis = order_of(loop)[0]
             rows = _loop_over_rows(loop)
             if rows is None:
@@ -72,7 +73,7 @@ def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
             found = op
         elif isinstance(op, memref.AllocaOp) or op.regions or not is_pure(op):
             return None
-    if found is None or not any(isinstance(op, scf.ForOp) for op in found.body.walk()):
+    if found is None or not operations_in(found.body, scf.ForOp):
         return None
     return found
 

@@ -18,6 +18,7 @@ from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.types import F32, I1, I32, I64, is_narrow_float
 from xetl.dialects.base import element_type, ints_of
+from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.remarks import positions_of
@@ -40,7 +41,7 @@ _WORD = 8
 
 def log_operations(module: ModuleOp) -> list[RecordOp]:
     """All operations that write records; their order numbers them."""
-    return [op for op in module.walk() if isinstance(op, RecordOp)]
+    return operations_in(module, RecordOp)
 
 
 def entry_of(op: RecordOp) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -43,7 +44,7 @@ class AddUnalignedKernelPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             marked = NO_BLOCKS in kernel.attributes
             if kernel.is_kernel and not marked and wants_blocks(kernel):
                 _add_twin(kernel)
@@ -75,7 +76,7 @@ def _add_twin(kernel: gpu.FuncOp) -> None:
     twin = kernel.clone()
     twin.sym_name = StringAttr(kernel.sym_name.data + SUFFIX)
     twin.attributes[NO_BLOCKS] = UnitAttr()
-    for op in [each for each in twin.walk() if isinstance(each, PrefetchTileOp)]:
+    for op in operations_in(twin, PrefetchTileOp):
         Rewriter.erase_op(op)
     block = kernel.parent
     assert block is not None

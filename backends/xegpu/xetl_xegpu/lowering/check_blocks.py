@@ -21,6 +21,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith
+from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl_xegpu import simt
 from xetl_xegpu.limits import (
@@ -47,7 +48,7 @@ class CheckBlocksPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for block in [each for each in op.walk() if isinstance(each, BlockOp)]:
+        for block in operations_in(op, BlockOp):
             if block.by_lanes is None:
                 _check(block)
 

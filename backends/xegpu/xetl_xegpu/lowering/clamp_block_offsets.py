@@ -21,6 +21,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.ranges import Ranges
 from xetl.dialects.upstream import arith
+from xetl.dialects.walk import operations_in
 from xetl_xegpu import simt
 from xetl_xegpu.limits import LIMIT
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
@@ -37,10 +38,10 @@ class ClampBlockOffsetsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+        for kernel in operations_in(op, simt.FuncOp):
             ranges = kernel_ranges(op, kernel)
             clamped: dict[SSAValue, SSAValue] = {}
-            blocks = [each for each in kernel.walk() if isinstance(each, BlockOp)]
+            blocks = operations_in(kernel, BlockOp)
             for block in [each for each in blocks if each.by_lanes is None]:
                 for place in (block.x, block.y):
                     if not _fits(ranges, place):

@@ -23,6 +23,7 @@ from xdsl.rewriter import Rewriter
 from xetl.devices import find_device
 from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
+from xetl.dialects.walk import operations_in
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE
 from xetl_xegpu.lowering.add_unaligned_kernel import SUFFIX
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
@@ -35,7 +36,7 @@ class DropSpareKernelPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        kernels = [each for each in op.walk() if isinstance(each, gpu.FuncOp)]
+        kernels = operations_in(op, gpu.FuncOp)
         named = {kernel.sym_name.data: kernel for kernel in kernels}
         device = op.attributes.get(DEVICE)
         is_emulated = (

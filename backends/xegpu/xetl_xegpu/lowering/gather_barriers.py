@@ -29,6 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
+from xetl.dialects.walk import operations_in
 from xetl_xegpu import simt
 
 _MET = (simt.NamedBarrierOp, simt.BarrierWaitOp)
@@ -43,8 +44,8 @@ class GatherBarriersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
-            if any(isinstance(each, _MET) for each in kernel.walk()):
+        for kernel in operations_in(op, simt.FuncOp):
+            if operations_in(kernel, *_MET):
                 _gather(kernel)
 
 
@@ -55,7 +56,7 @@ def _gather(kernel: simt.FuncOp) -> None:
             _drop(op)
         elif isinstance(op, scf.IfOp):
             _cut(op)
-    for op in [each for each in kernel.walk() if isinstance(each, _MET)]:
+    for op in operations_in(kernel, *_MET):
         Rewriter.insert_op(simt.BarrierOp(location=op.location), InsertPoint.before(op))
         _drop(op)
 

@@ -37,6 +37,7 @@ from xetl.dialects.kernel_attributes import ARG_NAMES
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, func, gpu
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
 from xetl.errors import LaunchError, XetlError
 from xetl.transforms.diagnostics import DiagnosticEmitter
@@ -60,7 +61,7 @@ class NarrowScalarFloatsPass(ModulePass):
         Raises:
             LaunchError: it computes with elements of f64.
         """
-        functions = [o for o in op.walk() if isinstance(o, gpu.FuncOp | func.FuncOp)]
+        functions = operations_in(op, gpu.FuncOp, func.FuncOp)
         for function in functions:
             _check(function, self.device)
         for function in functions:

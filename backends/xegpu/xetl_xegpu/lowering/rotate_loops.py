@@ -31,6 +31,7 @@ from xdsl.rewriter import InsertPoint
 from xetl.analysis.ranges import Ranges
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
+from xetl.dialects.walk import operations_in
 from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
@@ -82,5 +83,5 @@ class RotateLoopsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+        for kernel in operations_in(op, simt.FuncOp):
             apply_patterns(kernel, RotateLoops(kernel_ranges(op, kernel)))

@@ -40,6 +40,7 @@ from xdsl.pattern_rewriter import (
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import IsTerminator, is_side_effect_free
 
+from xetl.dialects.walk import operations_in
 from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 
@@ -118,7 +119,7 @@ class SplitBarriersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+        for kernel in operations_in(op, simt.FuncOp):
             if not _halves_are_apart(kernel):
                 apply_patterns(kernel, JoinArrival(), JoinWait())
             if not _has(kernel, _WHOLE_ONLY):

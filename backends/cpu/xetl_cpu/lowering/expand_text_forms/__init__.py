@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
+from xetl.dialects.walk import operations_in
 from xetl.transforms.normalize_tiles import split_tile_arrays
 from xetl.transforms.remarks import remark
 from xetl.transforms.unblock_values import unblock, unblocked_tile
@@ -54,7 +55,7 @@ class ExpandTextFormsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the kernels of the module in place."""
-        for kernel in [o for o in op.walk() if isinstance(o, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             _forget_cache_hints(kernel)
             if TEXT in kernel.attributes:
                 check_types(kernel)

@@ -17,6 +17,7 @@ from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xetl.analysis.affine import multiple_of
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import (
@@ -369,7 +370,7 @@ def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
     if plan.step is not None or plan.batch is not None:
         return False
     is_number = plan.tile is None or plan.axis(loop) is not None
-    return is_number and not any(isinstance(op, FibersOp) for op in loop.walk())
+    return is_number and not operations_in(loop, FibersOp)
 
 
 def pays_by_thread(

@@ -27,6 +27,7 @@ from xetl.dialects.base import Index, ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, gpu
 from xetl.dialects.upstream import xegpu as hints
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, PrintOp
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import set_launch_facts
@@ -197,7 +198,7 @@ class ConvertXetileToXegpuPass(ModulePass):
         """Rewrite the kernels of the module in place."""
         name = op.attributes.get("xetile.device")
         device = find_device(name.data if isinstance(name, StringAttr) else "pvc")
-        for kernel in [each for each in op.walk() if isinstance(each, gpu.FuncOp)]:
+        for kernel in operations_in(op, gpu.FuncOp):
             _convert(kernel, device)
 
 

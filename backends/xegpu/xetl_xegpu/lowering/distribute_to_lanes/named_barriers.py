@@ -29,6 +29,7 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.dialects.walk import operations_in
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AtomicRmwOp
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, NamedBarrier
@@ -225,7 +226,7 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
 
 
 def _inits(lanes: Lanes) -> list[InitNbarrierOp]:
-    return [op for op in lanes.source.walk() if isinstance(op, InitNbarrierOp)]
+    return operations_in(lanes.source, InitNbarrierOp)
 
 
 def _is_paired(lanes: Lanes, number: int) -> bool:
@@ -279,7 +280,7 @@ def _is_meeting(op: Turn, barrier: NamedBarrier) -> bool:
 def _partings(lanes: Lanes) -> Mapping[Operation, Operation]:
     """The branches and loops that subgroups take differently."""
     (module,) = [op for op in _around(lanes.source) if isinstance(op, ModuleOp)]
-    sources = [each for each in lanes.source.walk() if isinstance(each, _DIFFERENT)]
+    sources = operations_in(lanes.source, *_DIFFERENT)
     return find_divergence(module, sources).partings
 
 

@@ -30,6 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.devices import Device, find_device
 from xetl.dialects.upstream import arith
+from xetl.dialects.walk import operations_in
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers
 from xetl_xegpu.lowering.fit_registers.orders import Line, line_of, lines
@@ -65,7 +66,7 @@ class FitRegistersPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         device = find_device(self.device)
-        for kernel in [each for each in op.walk() if isinstance(each, simt.FuncOp)]:
+        for kernel in operations_in(op, simt.FuncOp):
             regions = [region for inner in kernel.walk() for region in inner.regions]
             for block in [block for region in regions for block in region.blocks]:
                 _fit(kernel, block, device)
