@@ -326,3 +326,15 @@ def test_a_folder_that_is_not_there(xetl: Any, tmp_path: Path) -> None:
     result = xetl("compile", f"{FILE}:gemm", GEMM, "-o", str(out))
     assert result.exit_code == 2
     assert "there is no folder" in result.stderr
+
+
+def test_a_tuned_kernel_is_compiled_with_its_first_config(
+    xetl: Any, tmp_path: Path
+) -> None:
+    tuned = str(Path(__file__).parent / "tuned_for_commands.py")
+    words = (tuned, "f32[M,16] f64", "--target", "avx2", "-o", str(tmp_path / "k.o"))
+    assert xetl("compile", *words).exit_code == 0
+    first = json.loads((tmp_path / "k.json").read_text())["constants"]
+    assert xetl("compile", tuned, words[1], "BM=4", *words[2:]).exit_code == 0
+    given = json.loads((tmp_path / "k.json").read_text())["constants"]
+    assert (first["BM"], given["BM"]) == ("8", "4")

@@ -62,6 +62,10 @@ def test_a_roofline(
     out = capsys.readouterr().out.splitlines()
     assert out[2].split() == ["1", "1", "10", "2.5%", "25.0%"]  # 4 for a byte: 40
     assert out[-1] == "limit: 100.0 GFLOP/s, 10.0 GB/s (measured)"
+    monkeypatch.setattr(report, "measure_peak", lambda dtype: peak.Peak(10.0, 1.0))
+    simple(**work).run(roofline=True)
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said == "more than the limit: something else ran while that was measured"
     times = xetl.Benchmark(x="N", values=[1], lines=["a"], unit="ms", **work)
     assert times.rate({"N": 1}, 8e-6) == (1.0, 4.0)
 

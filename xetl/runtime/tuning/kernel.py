@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
+from xetl.language.signature import Signature
 from xetl.runtime import interpret, report
 from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import at_caller
@@ -158,6 +159,10 @@ class CompletedKernel(Kernel):
         for config in self.configs or [Config()]:
             named = self._known((signature,), {**config.kwargs, **keywords})
             super().warmup(signature, target=target, **named)
+
+    def signature_of(self, text: str, constants: Mapping[str, Any]) -> Signature:
+        """As `Kernel.signature_of`, with the first config."""
+        return super().signature_of(text, self._known((text,), constants))
 
     def completed(
         self,

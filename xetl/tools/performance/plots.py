@@ -65,9 +65,11 @@ def draw_roofline(
     roof = [peak.limit(each, 1.0) for each in ends]
     axis.plot(ends, roof, "-", color="black", lw=1.2)
     texts = (f"{peak.gbytes:.0f} GB/s", f"{peak.gflops:.0f} GFLOP/s")
-    for text, at, side in zip(texts, (0, 2), ("left", "right")):
+    for text, at, place, side in zip(
+        texts, (0, 2), ((6, -3), (0, 6)), ("left", "right")
+    ):
         axis.annotate(
-            text, (ends[at], roof[at]), (0, 6), textcoords="offset points", ha=side
+            text, (ends[at], roof[at]), place, textcoords="offset points", ha=side
         )
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
