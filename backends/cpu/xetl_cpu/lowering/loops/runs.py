@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl_cpu.lowering.loops.state import shape_of
 from xetl_cpu.lowering.tiles import is_non_negative
+
+_MOST = 1 << 30
+"""Constants of i32 that come to so much do not wrap with any index of a tile."""
 
 
 class Run(NamedTuple):
@@ -101,12 +104,17 @@ def ends_of_run(run: Run) -> Ends | None:
 
 def _counts(value: SSAValue) -> bool:
     """Whether each row is a number, the next one, and so on."""
+    room: float | None = None  # for constants in a type that may wrap around
     while not isinstance(op := value.owner, vector.StepOp):
-        if isinstance(op, arith.AddiOp):
-            flat = [each for each in op.operands if _is_flat(each)]
-            if len(flat) != 1:
+        if isinstance(op, arith.AddiOp | arith.SubiOp):
+            value, other = op.lhs, op.rhs
+            if isinstance(op, arith.AddiOp) and _is_flat(value):
+                value, other = other, value
+            if not _is_flat(other) or _is_flat(value):
                 return False
-            value = op.lhs if flat[0] is op.rhs else op.rhs
+            room = None if room is None else room - _size_of(other)
+        elif isinstance(op, arith.IndexCastOp) and _is_wide(op):
+            value, room = op.operands[0], _MOST if room is None else room
         elif isinstance(op, vector.ShapeCastOp | TileBroadcastOp):
             (source,) = op.operands
             if shape_of(source)[1] != shape_of(value)[1]:
@@ -114,7 +122,20 @@ def _counts(value: SSAValue) -> bool:
             value = source
         else:
             return False
-    return True
+    return room is None or room >= 0
+
+
+def _is_wide(op: arith.IndexCastOp) -> bool:
+    """Whether it is between index and a type that holds any index of a tile."""
+    types = [each.type for each in (*op.operands, *op.results)]
+    widths = [integer_width(t.element_type) for t in types if is_vector(t)]
+    return all(width is None or width >= 32 for width in widths)
+
+
+def _size_of(value: SSAValue) -> float:
+    """How far from 0 a constant is; what is not known may be any number."""
+    number = splat_of(value)
+    return 1 << 62 if number is None else abs(number)
 
 
 def _is_flat(value: SSAValue) -> bool:
