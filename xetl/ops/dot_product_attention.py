@@ -48,6 +48,9 @@ _KEYS = (16, 64, 256)
 _CAUSAL_KEYS = (16, 64, 128)
 """Of a block where scores are masked: what is masked of one is computed in vain."""
 
+_CAUSAL_KEYS_BACKWARD = (16, 64)
+"""The same for the derivative, which leaves out more blocks if they are smaller."""
+
 DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
 """Of a block on a GPU, by the bits of a dtype. [measured] nothing spills; where lanes
 multiply (32 and 64 bits) some KB a subgroup would with twice as many."""
@@ -114,7 +117,8 @@ def attention_gradients(
         by_q = made[0] if acc == query.dtype else temporary((b, s, d), acc)
         inputs = (query, key, value, attn_mask, result, grad)
         arrays = (*inputs, kept, by_q, *made[1:])
-        blocks = _first(_QUERIES, s), _first(_CAUSAL_KEYS, t)
+        keys = _CAUSAL_KEYS_BACKWARD if is_causal else _CAUSAL_KEYS
+        blocks = _first(_QUERIES, s), _first(keys, t)
         constants = (is_causal, acc, *blocks, d, e)
         launch = Launch(attention_backward, [None] * 10, (), (b, 1, 1), constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale))
