@@ -285,38 +285,29 @@ class Training:
 # Both models start from the same numbers and see the same batches, in turns of five
 # steps.  Both round to bf16, but not always at the same places, and training amplifies
 # small differences.  The losses go from 4.8 to 2.6 and may differ by 0.03 at most.
+#
+# `torch.compile` fuses what torch alone runs operation by operation.  It needs a C++
+# compiler and about a minute, so it takes part on request (`--compile`).
 
 # %%
 data = list(batches(seen, STEPS, seed=1))
 ours, theirs = Training(WITH_XETL), Training(WITH_TORCH)
+trainings = {"xetl": ours, "torch": theirs}
+if "--compile" in sys.argv:
+    trainings["torch.compile"] = Training(WITH_TORCH, compile=torch.compile)
 for at in range(0, COMPARED, 5):
-    for training in (ours, theirs):
+    for training in trainings.values():
         for batch in data[at : at + 5]:
             training.step(*batch)
 
 difference = np.abs(np.subtract(ours.losses, theirs.losses)).max()
-print(
-    f"loss after {COMPARED} steps: {ours.losses[-1]:.3f}, torch {theirs.losses[-1]:.3f}"
-)
+print(f"loss after {COMPARED} steps: {ours.losses[-1]:.3f}, ", end="")
+print(f"torch {theirs.losses[-1]:.3f}")
 print(f"the largest difference of {COMPARED} losses: {difference:.3f}")
 assert difference < 0.03
-print(f"one step: xetl {ours.ms():.0f} ms, torch {theirs.ms():.0f} ms, ", end="")
-print(f"torch / xetl {theirs.ms() / ours.ms():.2f}")
-
-# %% [markdown]
-# `torch.compile` fuses what torch alone runs operation by operation.  It needs a C++
-# compiler and about a minute, so it is measured on request (`--compile`).
-
-# %%
-if "--compile" in sys.argv:
-    start = perf_counter()
-    compiled = Training(WITH_TORCH, compile=torch.compile)
-    compiled.step(*data[0])
-    print(f"torch.compile took {perf_counter() - start:.0f} s")
-    for at in range(1, COMPARED):
-        compiled.step(*data[at])
-    print(f"one step: torch.compile {compiled.ms():.0f} ms, ", end="")
-    print(f"torch.compile / xetl {compiled.ms() / ours.ms():.2f}")
+for name, training in trainings.items():
+    ratio = training.ms() / ours.ms()
+    print(f"one step of {name}: {training.ms():.0f} ms, {ratio:.2f} of xetl's time")
 
 # %% [markdown]
 # ## Train to the end
