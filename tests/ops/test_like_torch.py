@@ -156,6 +156,17 @@ def test_out_with_a_gradient_is_refused() -> None:
         ops.softmax(x, out=torch.empty(3, 16))
 
 
+@pytest.mark.parametrize("name", ["sum", "argmax", "softmax", "cumsum", "index_select"])
+def test_places_that_are_not_contiguous(name: str) -> None:
+    x = torch.randn(3, 5, 7, 4)
+    options = (1, torch.tensor([2, 0])) if name == "index_select" else (1,)
+    wanted = getattr(torch, name)(x, *options)
+    dims = tuple(reversed(range(wanted.ndim)))
+    out = torch.empty(wanted.permute(dims).shape, dtype=wanted.dtype).permute(dims)
+    getattr(ops, name)(x, *options, out=out)
+    close(out, wanted, 1e-5)
+
+
 def test_older_forms_of_calls() -> None:
     x, w, b = torch.randn(3, 18), torch.randn(18), torch.randn(18)
     out = torch.empty(3, 18)

@@ -145,3 +145,49 @@ def cumsum_rows(
     v = xetile.cumsum(xetile.load_tile(tile).to(ACC), 1, reverse=REVERSE)
     to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
     xetile.store_tile(v.to(out.dtype), to)
+
+
+@xetile.kernel
+def find_columns(
+    x: Array,
+    values: Array | None,
+    out: Array,
+    LARGEST: constexpr,
+    PADDING: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`find_rows` of columns; ``values`` and ``out`` are (..., 1, m)."""
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source = matrix(x, number)
+    best = xetile.full((1, WIDTH), PADDING, ACC)
+    place = xetile.zeros((1, WIDTH), xetile.i32)
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        v = xetile.load_tile(tile).to(ACC)
+        is_better = v > best if LARGEST else v < best
+        if ACC.is_float:
+            is_better = is_better | (xetile.isnan(v) & ~xetile.isnan(best))
+        best = xetile.where(is_better, v, best)
+        place = xetile.where(is_better, row, place)
+    to = xetile.init_tile(matrix(out, number), [0, first], (1, WIDTH))
+    xetile.store_tile(place.to(out.dtype), to)
+    if values is not None:
+        to = xetile.init_tile(matrix(values, number), [0, first], (1, WIDTH))
+        xetile.store_tile(best.to(values.dtype), to)
+
+
+@xetile.kernel
+def cumsum_columns(
+    x: Array, out: Array, REVERSE: constexpr, ACC: constexpr, WIDTH: constexpr
+) -> None:
+    """`cumsum_rows` of columns."""
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source, n = matrix(x, number), matrix(x, number).shape[0]
+    total = xetile.zeros((1, WIDTH), ACC)
+    for i in range(0, n):
+        row = n - 1 - i if REVERSE else i
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        total = total + xetile.load_tile(tile).to(ACC)
+        to = xetile.init_tile(matrix(out, number), [row, first], (1, WIDTH))
+        xetile.store_tile(total.to(out.dtype), to)

@@ -31,14 +31,18 @@ from xetl.ops.declare import (
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.reduction_kernels import (
+    cumsum_columns,
     cumsum_rows,
+    find_columns,
     find_rows,
     reduce_columns,
     reduce_rows,
     reduce_short_rows,
 )
 from xetl.ops.views import (
+    array_of,
     as_dtype,
+    columns,
     columns_of,
     find_dim,
     floats,
@@ -104,6 +108,11 @@ def _views(x: Operand, dims: tuple[int, ...], keepdim: bool) -> tuple[View, View
     return source, target
 
 
+def _are_lines(made: Sequence[Operand]) -> bool:
+    """Whether results can be seen with fewer dimensions."""
+    return all(array_of(x).flags.c_contiguous for x in made)
+
+
 def _first(kind: str, dtype: DType) -> Any:
     """What a reduction of that kind starts with."""
     if kind == "add":
@@ -132,7 +141,8 @@ def _reduce(
         width = min(width_of(max(1, what.columns)), _WIDEST)
         count = prod(what.shape)
         first = _first(kind, acc)
-        if len(what.dims) == 1 and what.dims[0] < x.ndim - 1:
+        is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
+        if is_down and _are_lines(made):
             return _by_columns(x, made[0], what, (kind, first, acc), factor)
         if what.columns <= width and count >= _ENOUGH:
             some = max(1, min(_TILE // width, count // _ENOUGH))
@@ -355,6 +365,19 @@ def amin(
     return _extreme("amin", "min", input, dim, keepdim)
 
 
+def _find_down(
+    x: Operand, made: Sequence[Operand], dim: int, how: tuple[Any, ...]
+) -> Step | None:
+    """The places of columns; results as they are with ``dim`` of extent 1."""
+    outer, inner = prod(x.shape[:dim]), prod(x.shape[dim + 1 :])
+    places, values = made[-1], made[0] if len(made) > 1 else None
+    width = min(width_of(max(1, inner)), _STRIPE)
+    source: View = lambda a: a.reshape(outer, -1, inner)  # noqa: E731
+    grid = (cdiv(inner, width), outer, 1)
+    launch = Launch(find_columns, [source] * 3, (), grid, (*how, width))
+    return Step(launch, (x, values, places)) if outer * inner else None
+
+
 def _found(
     name: str, x: Operand, dim: int | None, keepdim: bool, *, largest: bool, both: bool
 ) -> Call:
@@ -371,6 +394,9 @@ def _found(
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         source, target = _views(x, what.dims, keepdim)
         padding = _first("max" if largest else "min", x.dtype)
+        is_down = not is_all and what.dims[0] < x.ndim - 1
+        if is_down and _are_lines(made):
+            return [_find_down(x, made, what.dims[0], (largest, padding, acc))]
         constants = (largest, padding, acc, width_of(what.columns))
         values = made[0] if both else None
         views = (source, target if both else None, target)
@@ -445,6 +471,8 @@ def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
     view = row_view(x.ndim, dim)
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
+        if dim < x.ndim - 1:
+            return [columns(cumsum_columns, (x, *made), dim, (reverse, acc))]
         constants = (reverse, acc, width_of(columns_of(x.shape, dim)))
         return [rows(cumsum_rows, (x, *made), (view, view), constants)]
 

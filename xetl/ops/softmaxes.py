@@ -1,4 +1,4 @@
-"""``xetl.ops.softmax`` and ``xetl.ops.log_softmax``: one row to a program."""
+"""``xetl.ops.softmax`` and ``log_softmax``: a row, or some columns, to a program."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from xetl.ops.declare import (
 from xetl.ops.product import matrix
 from xetl.ops.views import (
     as_dtype,
+    columns,
     columns_of,
     find_dim,
     floats,
@@ -85,6 +86,60 @@ def softmax_backward_rows(
     xetile.store_tile(d.to(out.dtype), to)
 
 
+@xetile.kernel
+def softmax_columns(
+    x: Array, out: Array, IS_LOG: constexpr, ACC: constexpr, WIDTH: constexpr
+) -> None:
+    """`softmax_rows` or `log_softmax_rows` of columns, which are read three times."""
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source, to = matrix(x, number), matrix(out, number)
+    largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
+    total = xetile.zeros((1, WIDTH), ACC)
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        largest = xetile.maximum(largest, xetile.load_tile(tile).to(ACC))
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        total = total + xetile.exp(xetile.load_tile(tile).to(ACC) - largest)
+    factor, shift = 1.0 / total, xetile.log(total)
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        v = xetile.load_tile(tile).to(ACC) - largest
+        y = v - shift if IS_LOG else xetile.exp(v) * factor
+        tile = xetile.init_tile(to, [row, first], (1, WIDTH))
+        xetile.store_tile(y.to(out.dtype), tile)
+
+
+@xetile.kernel
+def softmax_backward_columns(
+    grad: Array,
+    y: Array,
+    out: Array,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`softmax_backward_rows` of columns."""
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source, kept, to = matrix(grad, number), matrix(y, number), matrix(out, number)
+    total = xetile.zeros((1, WIDTH), ACC)
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        g = xetile.load_tile(tile).to(ACC)
+        if not IS_LOG:
+            tile = xetile.init_tile(kept, [row, first], (1, WIDTH))
+            g = g * xetile.load_tile(tile).to(ACC)
+        total = total + g
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        g = xetile.load_tile(tile).to(ACC)
+        tile = xetile.init_tile(kept, [row, first], (1, WIDTH))
+        p = xetile.load_tile(tile).to(ACC)
+        d = g - xetile.exp(p) * total if IS_LOG else p * (g - total)
+        tile = xetile.init_tile(to, [row, first], (1, WIDTH))
+        xetile.store_tile(d.to(out.dtype), tile)
+
+
 def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
     known = floats(name, x)
     wanted = as_dtype(dtype, known)
@@ -92,6 +147,9 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
     view = row_view(x.ndim, dim)
 
     def steps(made: Any) -> Any:
+        if dim < x.ndim - 1:
+            how = (name == "log_softmax", sums_of(known, wanted))
+            return [columns(softmax_columns, (x, *made), dim, how)]
         constants = (sums_of(known, wanted), width_of(columns_of(x.shape, dim)))
         return [rows(kernel, (x, *made), (view, view), constants)]
 
@@ -109,9 +167,10 @@ def softmax_backward(
     wanted = as_dtype(dtype, input.dtype)
 
     def steps(made: Any) -> Any:
-        width = width_of(columns_of(input.shape, dim))
-        constants = (is_log, sums_of(input.dtype, wanted), width)
-        operands = (grad, input, *made)
+        operands, how = (grad, input, *made), (is_log, sums_of(input.dtype, wanted))
+        if dim < input.ndim - 1:
+            return [columns(softmax_backward_columns, operands, dim, how)]
+        constants = (*how, width_of(columns_of(input.shape, dim)))
         return [rows(softmax_backward_rows, operands, (view,) * 3, constants)]
 
     return Call((result(input.shape, wanted),), steps)

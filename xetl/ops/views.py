@@ -22,6 +22,9 @@ _LEAST = 16
 _ELEMENTS = 4096
 """Of a program that goes through elements: 16 KB of f32, so all stays in L1."""
 
+_STRIPE = 128
+"""Columns of a program that goes down: what it keeps of them stays in registers."""
+
 
 class Shared(NamedTuple):
     """How an operand is seen that is the same for all rows."""
@@ -137,6 +140,36 @@ def rows(
         return None
     launch = Launch(kernel, found, batches.loops, grid, tuple(constants))
     return Step(launch, operands, numbers)
+
+
+def columns(
+    kernel: Kernel, operands: Sequence[Operand], dim: int, constants: Sequence[Any]
+) -> Step | None:
+    """A launch with a program for some columns: grid (strips of columns, matrices).
+
+    Args:
+        kernel: takes the operands as (..., n, m), n along ``dim``, the constants, and
+            the width of a strip.
+        operands: inputs, then results, of one rank, alike but for ``dim``.
+        dim: which is not the last one.
+        constants: the compile-time arguments without the width.
+    """
+    arrays = [array_of(x) for x in operands]
+    if all(x.flags.c_contiguous for x in arrays):
+        shape = operands[0].shape
+        outer, inner = prod(shape[:dim]), prod(shape[dim + 1 :])
+        flat: View = lambda x: x.reshape(outer, -1, inner)  # noqa: E731
+        views, loops, matrices = [flat] * len(arrays), (), outer
+    else:
+        turned: View = lambda x: np.moveaxis(x, dim, -2)  # noqa: E731
+        batches = split_batch([turned(x) for x in arrays])
+        views = [chain(turned, view) for view in batches.views]
+        inner, loops, matrices = turned(arrays[0]).shape[-1], *batches[1:]
+    width = min(width_of(inner), _STRIPE)
+    grid = (cdiv(inner, width), matrices, 1)
+    if 0 in grid:
+        return None
+    return Step(Launch(kernel, views, loops, grid, (*constants, width)), operands)
 
 
 def elements(
