@@ -39,6 +39,7 @@ from xetl_xegpu.lowering.record_arguments import (
     Described,
     RecordArgumentsPass,
     recorded_arguments,
+    recorded_loaded,
     recorded_stored,
 )
 from xetl_xegpu.lowering.register_need import register_file
@@ -111,6 +112,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": recorded_stored(module),
+        "loaded": recorded_loaded(module),
         "target": target,
         "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
         "arguments": arguments,

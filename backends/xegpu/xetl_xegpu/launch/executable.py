@@ -66,11 +66,11 @@ class XegpuExecutable(QueuedExecutable):
         """
         where = cast("QueuePlace", place)
         check_fits(self.facts, where.device)  # before anything is copied
-        staged, seen = None, args
+        staged, seen, padded = None, args, frozenset[int]()
         if not where.device.reads_host:
-            staged = Staged(args, self.facts.stored, where)
-            seen = staged.args
-        kernel, reason = choose_kernel(self.facts, grid, seen)
+            staged = Staged(args, self.facts, where)
+            seen, padded = staged.args, staged.padded
+        kernel, reason = choose_kernel(self.facts, grid, seen, padded)
         if reason is not None:
             _say(f"`{self.facts.name}` runs without block messages: {reason}")
         status = StatusWords(kernel.log, where)

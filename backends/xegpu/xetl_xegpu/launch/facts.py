@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
-from xetl_xegpu.limits import LEAST_PITCH, MOST_PROGRAMS, why_no_blocks
+from xetl_xegpu.limits import (
+    LEAST_PITCH,
+    LEAST_WIDTH,
+    MOST_PROGRAMS,
+    WIDTH_STEP,
+    why_no_blocks,
+)
 
 Grid = tuple[int, int, int]
 
@@ -72,6 +78,7 @@ class CodeFacts:
         kernels: the most demanding first; the last one takes anything.
         arguments: in order.
         stored: indices of the arrays that are written.
+        loaded: indices of those of which more is done than to store tiles.
         slm_bytes: shared local memory of a workgroup.
         grf: registers of a thread it was planned for.
         needs: dtypes that the device must compute with.
@@ -81,6 +88,7 @@ class CodeFacts:
     kernels: tuple[KernelFacts, ...]
     arguments: tuple[ArgumentFacts, ...]
     stored: frozenset[int]
+    loaded: frozenset[int]
     slm_bytes: int
     grf: int
     needs: frozenset[str]
@@ -107,6 +115,7 @@ def facts_of(meta: Mapping[str, Any]) -> CodeFacts:
             for kind, sizes, strides, _ in meta["arguments"]
         ),
         stored=frozenset(meta["stored"]),
+        loaded=frozenset(meta.get("loaded", range(len(meta["arguments"])))),
         slm_bytes=meta["slm_bytes"],
         grf=meta["grf"],
         needs=frozenset(meta["needs"]),
@@ -132,25 +141,41 @@ _NUMBERS: dict[str, Callable[[Any], Any]] = {
 
 
 def choose_kernel(
-    facts: CodeFacts, grid: Grid, args: Sequence[Argument]
+    facts: CodeFacts,
+    grid: Grid,
+    args: Sequence[Argument],
+    padded: Collection[int] = (),
 ) -> tuple[KernelFacts, str | None]:
-    """The first kernel that this launch fits, and why it is not the first of all."""
+    """The first kernel that this launch fits, and why it is not the first of all.
+
+    Args:
+        facts: of the program.
+        grid: of the launch.
+        args: of the launch.
+        padded: indices of the arrays that have zeros behind their rows.
+    """
     reason = None
     for kernel in facts.kernels:
-        found = _why_not(kernel, grid, args)
+        found = _why_not(kernel, grid, args, padded)
         if found is None:
             return kernel, reason
         reason = reason or found
     raise InternalError(f"no kernel of `{facts.name}` takes these arrays: {reason}")
 
 
-def _why_not(kernel: KernelFacts, grid: Grid, args: Sequence[Argument]) -> str | None:
+def _why_not(
+    kernel: KernelFacts,
+    grid: Grid,
+    args: Sequence[Argument],
+    padded: Collection[int],
+) -> str | None:
     if kernel.surfaces and not fits_messages(grid):
         return f"{max(grid)} programs along an axis are more than {MOST_PROGRAMS}"
     for surface in kernel.surfaces:
         view = cast("ArrayView", args[surface.argument])
         # `rotate-loops` counts on it, and no message can say that a row has nothing.
-        reason = "it is empty" if 0 in view.shape else _why_no_blocks(surface, view)
+        is_padded = surface.argument in padded
+        reason = why_no_surface(surface, view, is_padded=is_padded)
         if reason is not None:
             return f"argument {surface.argument}: {reason}"
     return None
@@ -161,10 +186,23 @@ def fits_messages(grid: Grid) -> bool:
     return max(grid) <= MOST_PROGRAMS
 
 
-def _why_no_blocks(surface: Surface, view: ArrayView) -> str | None:
+def why_no_surface(
+    surface: Surface, view: ArrayView, *, is_padded: bool = False
+) -> str | None:
+    """What keeps block messages from an array; None: nothing does.
+
+    Args:
+        surface: how a kernel moves it.
+        view: the array.
+        is_padded: whether rows may be taken for a little longer than they are.
+    """
+    if 0 in view.shape:
+        return "it is empty"
     row, column = surface.row, surface.column
     strides = [stride * view.dtype.itemsize for stride in view.strides]
     width = view.shape[column] * view.dtype.itemsize
+    if is_padded:
+        width = max(LEAST_WIDTH, width + -width % WIDTH_STEP)
     if row < 0:  # the kernel makes up a pitch
         return why_no_blocks(view.address, width, 1, width + -width % LEAST_PITCH)
     leading = [

@@ -1,10 +1,10 @@
 """What a launch brings to a device: copies of arrays of the host, and status words.
 
 Devices that cannot read an array where it is get a copy. It holds all bytes from the
-first element to the last, so shape and strides stay what the kernel was compiled for,
-however the array is laid out. It starts on 64 bytes, as block messages want. Of an
-array that is written the elements come back, not the bytes between them: these may be
-somebody else's.
+first element to the last, and starts on 64 bytes. If block messages could not move that
+(odd rows, slices), and the kernel is told the strides, rows lie multiples of 64 bytes
+apart in the copy, with zeros between them: then they can. Of an array that is written
+the elements come back, not the bytes between them: these may be somebody else's.
 
 A kernel writes prints and failed checks to the status words. Every kernel is given
 some: masked loads read them where their mask is off.
@@ -13,10 +13,10 @@ some: masked loads read them where their mask is off.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from xetl.runtime.overlap import as_numpy, bounds
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import dpctl
 from xetl_xegpu.launch.events import wait_for
+from xetl_xegpu.launch.facts import (
+    CodeFacts,
+    Surface,
+    why_no_surface,
+)
 from xetl_xegpu.launch.places import QueuePlace
 
 _ALIGNMENT = 64
@@ -67,17 +72,27 @@ def copy(target: Any, source: Any, size: int, place: QueuePlace) -> None:
     wait_for(event, place.device, doing)
 
 
+class _Copy(NamedTuple):
+    """An array on the device: its memory, how many bytes, how it lies there."""
+
+    memory: Any
+    size: int
+    view: ArrayView
+    is_padded: bool
+
+
 class Staged:
     """The arguments of a launch as the device sees them.
 
     Attributes:
         args: arrays with addresses of the device's memory, and numbers.
         keep: the memory of the copies.
+        padded: indices of the arrays that have zeros behind their rows.
         comes_back: whether there is something to copy back.
     """
 
     def __init__(
-        self, args: Sequence[Argument], stored: Collection[int], place: QueuePlace
+        self, args: Sequence[Argument], facts: CodeFacts, place: QueuePlace
     ) -> None:
         """Make the copies; nothing has been launched yet.
 
@@ -85,18 +100,31 @@ class Staged:
             LaunchError: they do not fit the memory of the device, or it was lost.
         """
         self.keep: list[Any] = []
-        self._back: list[tuple[ArrayView, Any]] = []
+        self._back: list[tuple[ArrayView, _Copy]] = []
         self._place = place
-        copies: dict[object, ArrayView] = {}
-        written = {_view_key(args[index]) for index in stored}
+        copies: dict[object, _Copy] = {}
+        written = {_view_key(args[index]) for index in facts.stored}
+        # What a kernel stores behind a row nobody must load from there again.
+        both = written & {_view_key(args[index]) for index in facts.loaded}
+        surfaces = _surfaces(args, facts)
+        padded: set[int] = set()
         self.args = list(args)
         for index, arg in enumerate(args):
             if not isinstance(arg, ArrayView) or arg.memory is not None:
                 continue
             key = _view_key(arg)
             if key not in copies:
-                copies[key] = self._copy(arg, key in written)
-            self.args[index] = copies[key]
+                surface = surfaces.get(key)
+                pitched = surface is not None and _may_be_pitched(
+                    surface, arg, is_padded=key not in both
+                )
+                copies[key] = self._copied(arg, surface if pitched else None)
+                if key in written and 0 not in arg.shape:
+                    self._back.append((arg, copies[key]))
+            self.args[index] = copies[key].view
+            if copies[key].is_padded and key not in both:
+                padded.add(index)
+        self.padded = frozenset(padded)
         self.comes_back = bool(self._back)
 
     def copy_back(self) -> None:
@@ -105,27 +133,78 @@ class Staged:
         Raises:
             LaunchError: the device was lost; the arrays are as they were.
         """
-        found = [(view, self._fetched(view, memory)) for view, memory in self._back]
-        for view, room in found:
-            start = room.ctypes.data + view.address - bounds(view)[0]
-            as_numpy(view)[...] = as_numpy(replace(view, address=start))
+        found = [(view, made, self._fetched(made)) for view, made in self._back]
+        for view, made, room in found:
+            start = room.ctypes.data + made.view.address - address_of(made.memory)
+            as_numpy(view)[...] = as_numpy(replace(made.view, address=start))
 
-    def _fetched(self, view: ArrayView, memory: Any) -> Any:
-        low, high = bounds(view)
-        room = np.empty(high - low, np.uint8)
-        copy(room, memory, high - low, self._place)
+    def _fetched(self, made: _Copy) -> Any:
+        room = np.empty(made.size, np.uint8)
+        copy(room, made.memory, made.size, self._place)
         return room
 
-    def _copy(self, view: ArrayView, is_stored: bool) -> ArrayView:
-        low, high = bounds(view)
+    def _copied(self, view: ArrayView, surface: Surface | None) -> _Copy:
+        """The array as it lies, or the rows of a surface apart."""
         if 0 in view.shape:
-            return replace(view, address=0)
-        memory = allocated("Device", high - low, self._place, "a copy of an array")
-        copy(memory, _bytes_at(low, high - low), high - low, self._place)
-        if is_stored:
-            self._back.append((view, memory))
+            return _Copy(None, 0, replace(view, address=0), is_padded=False)
+        if surface is None:
+            low, high = bounds(view)
+            source, strides, start = _bytes_at(low, high - low), view.strides, low
+        else:
+            source, strides = _pitched(view, surface.column)
+            start = view.address
+        memory = allocated("Device", source.nbytes, self._place, "a copy of an array")
+        copy(memory, source, source.nbytes, self._place)
         self.keep.append(memory)
-        return replace(view, address=address_of(memory) + view.address - low)
+        address = address_of(memory) + view.address - start
+        there = replace(view, address=address, strides=strides)
+        return _Copy(memory, source.nbytes, there, surface is not None)
+
+
+def _surfaces(args: Sequence[Argument], facts: CodeFacts) -> dict[object, Surface]:
+    """How views are moved by messages, of those whose strides all who take them get."""
+    found = {_view_key(args[s.argument]): s for s in facts.kernels[0].surfaces}
+    for arg, told in zip(args, facts.arguments):
+        surface = found.get(_view_key(arg))
+        if isinstance(arg, ArrayView) and surface is not None:
+            others = set(range(len(arg.shape))) - {surface.column}
+            if not others <= set(told.strides):
+                del found[_view_key(arg)]
+    return found
+
+
+def _may_be_pitched(surface: Surface, view: ArrayView, *, is_padded: bool) -> bool:
+    """Whether block messages can move an array only if its rows are set apart."""
+    low, _ = bounds(view)
+    as_it_lies = replace(view, address=view.address - low)
+    if 0 in view.shape or why_no_surface(surface, as_it_lies) is None:
+        return False
+    others = [d for d in range(len(view.shape)) if d != surface.column]
+    if any(view.strides[d] == 0 for d in others if view.shape[d] > 1):
+        return False  # a row that is there many times
+    apart = replace(view, address=0, strides=_strides(view, surface.column))
+    return why_no_surface(surface, apart, is_padded=is_padded) is None
+
+
+def _strides(view: ArrayView, column: int) -> tuple[int, ...]:
+    """Of an array whose rows, along a dimension, are multiples of 64 bytes apart."""
+    size = view.dtype.itemsize
+    step = -(-view.shape[column] * size // _ALIGNMENT) * _ALIGNMENT // size
+    strides = [1] * len(view.shape)
+    for dim in reversed([d for d in range(len(strides)) if d != column]):
+        strides[dim] = step
+        step *= view.shape[dim]
+    return tuple(strides)
+
+
+def _pitched(view: ArrayView, column: int) -> tuple[Any, tuple[int, ...]]:
+    """The bytes of such an array, with zeros behind its rows, and its strides."""
+    strides = _strides(view, column)
+    elements = max((n * s for n, s in zip(view.shape, strides)), default=1)
+    room = np.zeros(elements * view.dtype.itemsize, np.uint8)
+    to = replace(view, address=room.ctypes.data, strides=strides)
+    as_numpy(to)[...] = as_numpy(view)
+    return room, strides
 
 
 def _view_key(arg: Argument) -> object:

@@ -1,6 +1,7 @@
 """record-arguments: what a launch must know of the arguments, while types say it.
 
-*What*: the module gets ``xegpu.stored``, the arrays that are written, and
+*What*: the module gets ``xegpu.stored``, the arrays that are written, ``xegpu.loaded``,
+those of which something else is done than to store tiles, and
 ``xegpu.arguments``, what a kernel is given for each argument: a number; or of an array
 the address, the sizes and strides (by dimension) that its type leaves open. Of an array
 it also says which dimensions are the rows and columns of the matrices that block
@@ -31,16 +32,18 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.analysis.memory import stored_arguments
+from xetl.analysis.memory import Root, roots_of, stored_arguments
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
-from xetl.dialects.upstream import gpu
+from xetl.dialects.upstream import gpu, memref, scf
+from xetl.dialects.xetile import PrefetchTileOp, StoreTileOp, TileType
 
 STORED = "xegpu.stored"
+LOADED = "xegpu.loaded"
 ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
 
@@ -60,6 +63,7 @@ class RecordArgumentsPass(ModulePass):
             if isinstance(kernel, gpu.FuncOp):
                 types = kernel.function_type.inputs.data
                 op.attributes[STORED] = _dense(stored_arguments(kernel))
+                op.attributes[LOADED] = _dense(_loaded_arguments(kernel))
                 op.attributes[ARGUMENTS] = ArrayAttr(map(_described, types))
                 return
 
@@ -73,6 +77,30 @@ def recorded_arguments(module: ModuleOp) -> list[Described]:
 def recorded_stored(module: ModuleOp) -> list[int]:
     """Indices of the arrays that are written."""
     return list(ints_of(module.attributes[STORED]))
+
+
+def recorded_loaded(module: ModuleOp) -> list[int]:
+    """Indices of the arrays of which a kernel may see what it has stored."""
+    return list(ints_of(module.attributes[LOADED]))
+
+
+def _loaded_arguments(kernel: gpu.FuncOp) -> list[int]:
+    found: set[Root] = set()
+    for op in kernel.walk():
+        if not isinstance(op, _NO_LOADS) and not any(map(_is_memory, op.results)):
+            found |= {
+                r for each in filter(_is_memory, op.operands) for r in roots_of(each)
+            }
+    arrays = [each for each in kernel.body.blocks[0].args if is_memref(each.type)]
+    return [each.index for each in arrays if None in found or each in found]
+
+
+def _is_memory(value: SSAValue) -> bool:
+    return is_memref(value.type) or isinstance(value.type, TileType)
+
+
+_NO_LOADS = (StoreTileOp, PrefetchTileOp, memref.DimOp, scf.YieldOp)
+"""What reads no element, among what defines no tile and no view."""
 
 
 def _described(type_: Attribute) -> Attribute:

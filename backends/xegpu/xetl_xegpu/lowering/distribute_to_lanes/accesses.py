@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypedDict
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, element_type, shape_of
@@ -37,7 +37,14 @@ from xetl_xegpu.dialect import (
     UpdateNdOffsetOp,
     UpdateOffsetOp,
 )
-from xetl_xegpu.limits import Hints, Kind, completed, legal_hints
+from xetl_xegpu.limits import (
+    LEAST_WIDTH,
+    WIDTH_STEP,
+    Hints,
+    Kind,
+    completed,
+    legal_hints,
+)
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
     address_of,
     always,
@@ -124,13 +131,34 @@ def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
     row, column = _block_offsets(lanes, op.mixed_offsets)
     lanes.matrices[op.result] = Matrix(
         memory.address,
-        as_i64(lanes, product(lanes, shape[1], width)),
+        _row_bytes(lanes, shape[1], width, has_gaps=step is not None),
         as_i64(lanes, shape[0]),
         as_i64(lanes, product(lanes, strides[0], width)),
         row,
         column,
         step,
     )
+
+
+def _row_bytes(lanes: Lanes, columns: Index, width: int, *, has_gaps: bool) -> SSAValue:
+    """The width of a surface, as hardware takes it; lanes take any.
+
+    Where that is more than a row has, zeros stand behind it: a launch sees to that.
+    """
+    size = as_i64(lanes, product(lanes, columns, width))
+    is_known = isinstance(columns, int)
+    if lanes.moves_by_lanes or has_gaps or is_known:
+        return size
+
+    def number(value: int) -> SSAValue:
+        return lanes.emit(arith.ConstantOp(IntegerAttr(value, i32)))
+
+    short = lanes.emit(arith.TrunciOp(size, i32))  # below `limits.LIMIT`
+    if width % WIDTH_STEP:
+        more = lanes.emit(arith.AddiOp(short, number(WIDTH_STEP - 1)))
+        short = lanes.emit(arith.AndiOp(more, number(-WIDTH_STEP)))
+    least = lanes.emit(arith.MaxsiOp(short, number(LEAST_WIDTH)))
+    return lanes.emit(arith.ExtsiOp(least, i64))
 
 
 def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> TensorDescType:
