@@ -132,7 +132,7 @@ class Expected:
 
 
 class Event(Protocol):
-    """What a launch with ``wait=False`` gives."""
+    """The event that a launch with ``wait=False`` returns."""
 
     @property
     def done(self) -> bool:

@@ -120,7 +120,7 @@ class TileMapError(CompileError):
 
 
 class ControlFlowError(CompileError):
-    """X06xx: loops, branches and what they leave behind."""
+    """X06xx: loops and branches that a kernel cannot have."""
 
     family = "X06"
 
@@ -177,7 +177,7 @@ class InternalError(XetlError):
 
 
 class TileMapWarning(UserWarning):
-    """Maps that the user gave cost what he may not mean.
+    """Maps that the user gave make the kernel do more work than he may expect.
 
     Data changes hands, as two do not fit together, or several do the same work.
     """
@@ -195,7 +195,7 @@ class LibraryWarning(UserWarning):
 
 
 class ThreadLayerWarning(UserWarning):
-    """Kernels run on threads that are slow to wake, for want of a library."""
+    """Kernels run on threads that are slow to start, because a library is missing."""
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:

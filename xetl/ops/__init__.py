@@ -1,4 +1,4 @@
-"""Functions like torch's, on any array a kernel takes, written in the language."""
+"""Functions like torch's, for all arrays that a kernel takes."""
 
 import sys
 

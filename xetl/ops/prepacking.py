@@ -45,7 +45,7 @@ def reused(operand: Any) -> Prepacked | None:
 
 
 def prepack(b: Any) -> Prepacked:
-    """An operand that is multiplied by often: backends arrange it once, not each time.
+    """Prepare an operand of products that does not change: backends pack it once.
 
     To be given in place of ``b``, to `matmul` and to kernels of one's own. Nothing is
     done at once: the first launch of a kernel that packs ``b`` keeps the packed copy,

@@ -122,7 +122,7 @@ def rope(
     *,
     out: ArrayLike = None,
 ) -> Any:
-    """Rotary position embedding: pairs of numbers of a row are turned by its angles.
+    """Rotary position embedding: rotate pairs of numbers by angles of their position.
 
     ``(a, b)`` becomes ``(a * cos - b * sin, b * cos + a * sin)``. Heads come before
     positions, as in attention.

@@ -1,4 +1,4 @@
-"""The decorator ``kernel`` and what it makes of a function.
+"""The decorator ``kernel``, and the class of the functions that it decorates.
 
 A launch takes the fast path or the slow path. Where the arguments look like those of
 an earlier call, a native function made for that call checks them and runs the kernel,

@@ -1,4 +1,4 @@
-"""How long calls take: the one way in which everything here is timed.
+"""Measure how long calls take; all timings of xetl use this module.
 
 A call is warmed up, then timed again and again until enough seconds have passed.
 Calls that are over sooner than the clock can tell are timed many at once. Several

@@ -85,7 +85,7 @@ def device_assert(cond: bool | Operand, msg: str | None = None) -> None:
 
 @operation
 def assume(cond: bool | Operand) -> None:
-    """Promise that ``cond`` holds, in all lanes of a mask: compiled code asks not.
+    """Promise that ``cond`` holds, in all lanes of a mask; compiled code trusts it.
 
     The interpreter does, and fails as `device_assert` does where it does not hold.
     """

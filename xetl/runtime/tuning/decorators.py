@@ -41,7 +41,7 @@ def autotune(
     budget_s: float = 20.0,
     **spaces: Sequence[Any],
 ) -> Callable[[Kernel], CompletedKernel]:
-    """Choose constants of a kernel by timing: above ``@xetile.kernel``.
+    """Choose constants of a kernel by measuring; written above ``@xetile.kernel``.
 
     The first launch with new values of ``key``, new dtypes, or on another machine
     times the configs on copies of the arrays that the kernel writes; the arrays of the
@@ -99,7 +99,7 @@ def autotune(
 def heuristics(
     values: Mapping[str, Heuristic],
 ) -> Callable[[Kernel], CompletedKernel]:
-    """Compute constants of a kernel from its arguments: above ``@xetile.kernel``.
+    """Compute constants of a kernel from its arguments; above ``@xetile.kernel``.
 
     Args:
         values: by the name of each constant a function of the arguments by name, such

@@ -45,7 +45,7 @@ class CompletingLauncher(Launcher):
 
 
 class CompletedKernel(Kernel):
-    """What ``autotune`` and ``heuristics`` make of a kernel.
+    """A kernel whose constants ``autotune`` or ``heuristics`` choose.
 
     Attributes:
         tuner: the configs; None: there are none.
