@@ -1,4 +1,4 @@
-"""The way from a kernel of a workgroup to blocks of a device, on any backend.
+"""The passes from a kernel of a workgroup to blocks of a device, for any backend.
 
 A comment stands where moving a line would break something; docs/design/0003 has the
 whole road.  A kernel at subgroup level passes through to the blocks unchanged.

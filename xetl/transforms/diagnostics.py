@@ -1,4 +1,4 @@
-"""An error of the user about an operation, in the words of what he wrote.
+"""Errors about an operation, in the terms of the user's source.
 
 A kernel came from Python or from a text: the error is then a `CompileError` on his
 line, or an `IRError` on the line of the text.

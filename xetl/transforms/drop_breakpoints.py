@@ -1,4 +1,4 @@
-"""Take `breakpoint()` and `assume(...)` out of kernels that are compiled.
+"""Remove `breakpoint()` and `assume(...)` from kernels that are compiled.
 
 *What*: each ``xetile.breakpoint`` goes, with a remark, and each ``xetile.assert`` of
 what is assumed.

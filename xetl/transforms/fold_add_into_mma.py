@@ -1,4 +1,4 @@
-"""Let a product add to what its only reader adds it to.
+"""Fold an addition into the product before it: ``(a @ b) + c`` is one ``tile_mma``.
 
 *What*: ``a @ b + c`` becomes ``tile_mma a, b, c``.
 *Why*: ``acc += a @ b`` is how many write an accumulation; only with the sum inside the

@@ -1,4 +1,4 @@
-"""What passes decided, in the user's words and on the user's lines: for `explain()`.
+"""Decisions of passes for `explain()`, in the user's terms and on the user's lines.
 
 A pass calls `remark`; nothing happens unless somebody collects.
 """

@@ -1,4 +1,4 @@
-"""Follow the maps that a user gave, for backends that do nothing with maps.
+"""Report conflicts between the user's maps, for backends that ignore maps.
 
 `propagate-wg-maps` runs on a copy of the module, for its remarks and warnings alone:
 the kernel is written for hardware on which they cost something.

@@ -1,4 +1,4 @@
-"""What may stand in a module at each stage, so a half-lowered op is found at once.
+"""Which operations a module may have at each stage; a check finds those left over.
 
 What each stage of the pipeline may hold.  A backend adds the stages of its own dialects
 with `register_stage`.

@@ -1,4 +1,4 @@
-"""Fold what is known, drop what is unused, take the branch that is taken.
+"""Fold constants, drop unused operations, and resolve branches on constants.
 
 *What*: constant folding of integer arithmetic, comparisons and casts; select and if on
 constants; casts to the same type; sizes and strides that a type states; loops that do

@@ -1,4 +1,4 @@
-"""What an operation gives when its operands are known: a constant or another value.
+"""Fold operations with known operands to a constant or to another value.
 
 A fold creates nothing and changes nothing: it gives for each result an attribute (a
 constant of the result's type), a value that stands already, or None.

@@ -1,4 +1,4 @@
-"""Tiles as what they are made of: a base, and where in it the tile starts.
+"""Split tiles into their parts: a base, and the offset of the tile in it.
 
 A tile that a loop or an if carries becomes two numbers that it carries, a scattered one
 a vector of indices.

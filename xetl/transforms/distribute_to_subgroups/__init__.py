@@ -1,4 +1,4 @@
-"""Split what a workgroup does among its subgroups.
+"""Split the work of a workgroup among its subgroups.
 
 *What*: each tile and each value of a workgroup becomes the parts that one subgroup owns
 by its map, and the kernel one for subgroups, which the backends run as they do those

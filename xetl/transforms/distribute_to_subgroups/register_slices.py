@@ -1,4 +1,4 @@
-"""When a new layout needs nothing from other subgroups: what to take from where.
+"""Layout changes within a subgroup: which register slices make up the new layout.
 
 Numbers only, no IR.
 """

@@ -1,4 +1,4 @@
-"""insert-prefetches: loops around products ask for their tiles some steps ahead.
+"""insert-prefetches: loops around products prefetch the tiles of later steps.
 
 *What*: for each tile that such a loop loads for a product and moves, the body asks for
 the tile of some steps later (`prefetches.distance`), and in front of the loop for those

@@ -1,4 +1,4 @@
-"""How many steps ahead a loop asks for its tiles: a model, in plain numbers.
+"""A model of how many steps before its use a loop prefetches a tile.
 
 What is asked for must have come when its step begins: the distance is the latency of
 memory by the cycles that a step takes at least.  That least is the time of its products

@@ -1,4 +1,4 @@
-"""legalize-text: operations that others express become those.
+"""legalize-text: rewrite operations that simpler operations can express.
 
 Why: texts may have any operation of MLIR; each that is a short word for others would
 otherwise be one more case in every backend.  Loops in any order, switches and regions

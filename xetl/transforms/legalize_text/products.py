@@ -1,4 +1,4 @@
-"""Operations of `linalg` on memrefs as loops over tiles: backends know what those are.
+"""Rewrite operations of `linalg` on memrefs as loops over tiles.
 
     linalg.matmul ins(%a, %b) outs(%c)
     ->

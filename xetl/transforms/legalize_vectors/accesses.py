@@ -1,4 +1,4 @@
-"""Vectors in memory: tiles where one is like them, else offsets for all elements."""
+"""Vectors in memory become tiles where possible, else offsets for all elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps for what the user gave none: a model of what they cost, in plain numbers.
+"""Choose maps where the user gave none, by a model of their cost.
 
 *Unit*: one cycle of an engine of the device (`xetl.devices`, `Speed`).  A byte read
 costs what the first cache needs for it; one that goes through shared memory is written,

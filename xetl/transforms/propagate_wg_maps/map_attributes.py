@@ -1,4 +1,4 @@
-"""Where the map of a value is written in the IR; the only place that knows.
+"""Read and write the map of a value in the IR; no other module does.
 
 Source: docs/design/0003-workgroup-to-subgroups.md, "The mapped stage".
 """

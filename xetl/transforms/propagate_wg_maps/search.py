@@ -1,4 +1,4 @@
-"""Find a map for every value: what the user gave, what follows from it, what is best.
+"""Find a map for every value: the user's, one that follows from it, or the cheapest.
 
 Maps grow from those that are known along the edges of the graph, the dearest edge first
 (as a greatest spanning forest grows), so that where two maps meet in the end, the cut

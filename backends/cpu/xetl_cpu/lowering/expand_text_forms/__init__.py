@@ -1,4 +1,4 @@
-"""expand-text-forms: what only texts have becomes what the front end makes.
+"""expand-text-forms: forms that only texts use become those of the front end.
 
 Why: MLIR says many things in several ways. The passes behind this one know one way,
 and what they do not know is refused here, by name and line.

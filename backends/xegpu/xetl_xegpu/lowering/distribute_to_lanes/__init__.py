@@ -1,4 +1,4 @@
-"""Say what one lane of a subgroup does.
+"""Rewrite the code of a subgroup as the code of one of its lanes.
 
 *What*: fragments become what a lane holds of them, XeGPU's operations those of `simt`,
 and a kernel of subgroups one for lanes.

@@ -1,4 +1,4 @@
-"""fit-registers: blocks with products in an order for which the registers are enough.
+"""fit-registers: order operations around products so that they fit the registers.
 
 *What*: where more is in use at once than a thread has registers, loads and what is
 computed move down to right before the first that needs them, and products change places
