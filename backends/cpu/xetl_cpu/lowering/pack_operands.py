@@ -41,6 +41,7 @@ from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.transforms.cse import merge_equal
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.state import static_strides
@@ -72,6 +73,7 @@ class PackOperandsPass(ModulePass):
         machine = find_target(self.target).machine
         for function in operations_in(op, func.FuncOp):
             _pack_for_programs(function, machine)
+            merge_equal(function.body.block)
 
 
 def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
