@@ -99,6 +99,21 @@ def test_argsort_is_stable(descending: bool, backend: str) -> None:
     np.testing.assert_array_equal(found, np.argsort(key, 1, kind="stable"))
 
 
+@xetile.kernel(grid=1, subgroups=[2, 1])
+def halves_in_order(X, Y):
+    at = [xetile.subgroup_id() * 2, 0]
+    v = xetile.load_tile(xetile.init_tile(X, at, (2, 21)))
+    xetile.store_tile(xetile.sort(v, 1), xetile.init_tile(Y, at, (2, 21)))
+
+
+@ALL
+def test_subgroups_sort_what_is_their_own(backend: str) -> None:
+    a = matrix("f32", (4, 21))
+    found = np.zeros_like(a)
+    halves_in_order(a, found, backend=backend)
+    np.testing.assert_array_equal(found, np.sort(a, 1))
+
+
 @ALL
 def test_the_largest(backend: str) -> None:
     a = matrix("f32", (4, 24))

@@ -16,6 +16,8 @@ Source: K. E. Batcher, Sorting Networks and Their Applications, AFIPS 1968.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     IndexType,
@@ -24,16 +26,18 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     NoneAttr,
     StridedLayoutAttr,
+    StringAttr,
     VectorType,
     i1,
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.upstream import arith, gpu, memref, scf, vector
+from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axes
+from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -71,7 +75,7 @@ class _Network:
 
     Attributes:
         whole: the shape with an extent along ``dim`` that is a power of two.
-        memory: shared memory of this shape.
+        memory: shared memory of this shape, for each subgroup that runs by itself.
     """
 
     def __init__(self, op: TileSortOp) -> None:
@@ -84,17 +88,20 @@ class _Network:
             for n, extent in enumerate(self.shape)
         )
         self.build = build = Builder.before(op)
+        rows, columns = self.whole
+        teams = _subgroup_count(op)
+        self._first_row: Index = 0
+        if teams > 1:  # each of them sorts what is its own
+            self._first_row = build.times(build.insert(gpu.SubgroupIdOp()), rows)
         space = IntegerAttr(_SHARED, i64)
-        type_ = MemRefType(element, self.whole, NoneAttr(), space)
+        count = teams * rows * columns
+        type_ = MemRefType(element, [teams * rows, columns], NoneAttr(), space)
         self.memory = build.insert(memref.AllocOp([], [], type_))
-        flat = MemRefType(*(element, [self._count()], StridedLayoutAttr([1], 0), space))
-        cast = memref.ReinterpretCastOp(self.memory, [0], [self._count()], [1], flat)
+        flat = MemRefType(element, [count], StridedLayoutAttr([1], 0), space)
+        cast = memref.ReinterpretCastOp(self.memory, [0], [count], [1], flat)
         self._flat = build.insert(cast)
         self._numbers = self._line(self.dim, i32)
         self._others = self._line(1 - self.dim, IndexType())
-
-    def _count(self) -> int:
-        return self.whole[0] * self.whole[1]
 
     def sorted(self) -> SSAValue:
         """The operations; returns the result."""
@@ -173,7 +180,7 @@ class _Network:
     def _tile(self, build: Builder, shape: tuple[int, ...]) -> SSAValue:
         encoding = TileAttr(memory_space=_SHARED)
         type_ = TileType(shape, self.element, encoding)
-        return build.insert(InitTileOp(self.memory, [0, 0], type_))
+        return build.insert(InitTileOp(self.memory, [self._first_row, 0], type_))
 
     def _store(self, build: Builder, value: SSAValue, shape: tuple[int, ...]) -> None:
         build.add(StoreTileOp(value, self._tile(build, shape)))
@@ -197,11 +204,25 @@ class _Network:
             self.whole, self.element, TileAttr(memory_space=_SHARED, scattered=True)
         )
         indices = build.insert(arith.AddiOp(*ends))
+        first = build.times(self._first_row, self.whole[1])
+        if isinstance(first, SSAValue):
+            wide = vector.BroadcastOp(first, vector_type(indices))
+            indices = build.insert(arith.AddiOp(indices, build.insert(wide)))
         tile = build.insert(InitTileOp(self._flat, [], type_, indices=indices))
         everything = build.constant(1, VectorType(i1, self.whole))
         found = build.insert(LoadGatherOp(tile, everything))
         build.add(gpu.BarrierOp())
         return found
+
+
+def _subgroup_count(op: Operation) -> int:
+    """How many subgroups run this code, each by itself: 1 of a workgroup's kernel."""
+    kernel: Operation | None = op
+    while kernel is not None and not isinstance(kernel, gpu.FuncOp | func.FuncOp):
+        kernel = kernel.parent_op()
+    if kernel is None or kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
+        return 1
+    return prod(subgroups_along_axes(kernel))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
