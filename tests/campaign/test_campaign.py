@@ -156,6 +156,7 @@ def test_shrinking_runs_real_kernels() -> None:
     assert len(shrunk.source) < len(wrong) - 20
 
 
+@pytest.mark.slow
 def test_the_runner_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = ["--log", str(tmp_path / "log"), "--jobs", "2"]
     assert main(["--seeds", "0:4", *log]) == 0

@@ -80,6 +80,7 @@ def test_what_is_guarded_or_constant_passes(type_):
     check_divisions(module)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend", ["reference", "cpu", pytest.param("xegpu", marks=pytest.mark.slow)]
 )

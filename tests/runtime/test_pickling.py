@@ -76,6 +76,7 @@ with ThreadPoolExecutor(2) as pool:
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", POOLS)
 def test_kernels_of_main_in_workers(pool: str, tmp_path: Path) -> None:
     if pool == "joblib":

@@ -238,6 +238,7 @@ def run_all(folder: Path, n: int, *options: str) -> list[float]:
     return [float(text) for text in found.stdout.split()]
 
 
+@pytest.mark.slow
 def test_edited_files_compile_anew_and_others_do_not(tmp_path: Path) -> None:
     before = run_all(tmp_path, 2)
     assert run_all(tmp_path, 2, "no compile") == before

@@ -85,6 +85,7 @@ def test_what_micro_kernels_are_called_wrongly(name, old, new, message):
         kernel[1](a, b, small(1024, 1024, dtype=BF16), backend="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_seed_004(number):
     shapes = (128, 256, 512), (128, 512, 256), (256, 256)

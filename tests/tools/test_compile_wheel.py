@@ -165,6 +165,7 @@ def test_the_folder_is_made(xetl: Any, tmp_path: Path) -> None:
     assert len(list(to.glob("gemm-0.1.0-*.whl"))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

@@ -164,6 +164,7 @@ def check(program):
     same_meaning(text, (1,), [x, y, True, False], passes(PlaceBarriersPass()))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(statements, min_size=2, max_size=6))
 def test_random_accesses(program):

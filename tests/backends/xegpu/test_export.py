@@ -33,6 +33,7 @@ def facts_in(folder: Path) -> Any:
     return json.loads((folder / "k.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
 def test_programs_for_arrays_that_fit_blocks_and_for_any(
     tmp_path: Path, target: str
@@ -76,6 +77,7 @@ def test_the_header_says_the_same_to_c(tmp_path: Path) -> None:
     assert said.stdout == f"{any_['function']} {groups} {place} {count}"
 
 
+@pytest.mark.slow
 def test_a_binary_where_the_offline_compiler_is(tmp_path: Path) -> None:
     assert compiled(tmp_path, "gemm", GEMM, "pvc").exit_code == 0
     made = sorted(path.name for path in tmp_path.glob("*.bin"))

@@ -62,6 +62,7 @@ def shapes(module: bytes) -> list[tuple[int, int]]:
     return sorted((each.opcode, len(each.operands)) for each in instructions(module))
 
 
+@pytest.mark.slow
 def test_all_emissions_are_alike():
     text = llvm_text(parsed(TEXT), TARGET)
     first = spirv.to_spirv(text)
