@@ -1,7 +1,8 @@
 """Run the cells of a tutorial one by one: `run_cells.py SCRIPT < CELLS`, both as JSON.
 
-Reads pairs of a line number and a text; writes what each cell prints. The cells share
-one module, and have the lines of the script, so that kernels find their source.
+Reads pairs of a line number and a text; writes what each cell prints, null for a cell
+that did not run because the script has ended. The cells share one module, and have the
+lines of the script, so that kernels find their source.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ def main() -> int:
     )  # torch.compile looks there
     module.__file__ = SCRIPT
     scope = module.__dict__
-    printed: list[str] = []
+    printed: list[str | None] = []
     for number, (start, text) in enumerate(given):
         output = io.StringIO()
         try:
@@ -34,7 +35,7 @@ def main() -> int:
         except SystemExit as error:
             if error.code:
                 raise
-            printed += [output.getvalue(), *[""] * (len(given) - number - 1)]
+            printed += [output.getvalue(), *[None] * (len(given) - number - 1)]
             break  # the tutorial needs what is not here, and has said so
         except BaseException as error:
             frames = traceback.extract_tb(error.__traceback__)

@@ -74,6 +74,24 @@ def test_a_cell_that_fails_is_named(tmp_path: Path, gather: Any) -> None:
     assert json.dumps(gather.run(script, tmp_path)) == '["", "1\\n", ""]'
 
 
+def test_a_picture_that_is_not_drawn_is_named(
+    tmp_path: Path, gather: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "SOURCE", tmp_path)
+    (tmp_path / "tutorials").mkdir()
+    script = tmp_path / "t.py"
+    text = '"""00  T.  You will: draw."""\n# %%\n{}\n# %%\n# savefig("t.png")\n'
+    script.write_text(text.format(""))
+    with pytest.raises(SystemExit, match=r"t\.py: t\.png was not drawn"):
+        gather.tutorial(script)
+    script.write_text(text.format("raise SystemExit(0)"))
+    gather.tutorial(script)  # what it needs is not installed
+    assert "t.png)" not in (tmp_path / "tutorials" / "t.md").read_text()
+    script.write_text(text.format("open('t.png', 'w')"))
+    gather.tutorial(script)
+    assert "](t.png)" in (tmp_path / "tutorials" / "t.md").read_text()
+
+
 def test_a_missing_docstring_is_named(
     gather: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
