@@ -20,8 +20,8 @@ Needs 03.  Runs on any CPU in a few seconds.
 #     sa  |  Aq   |  | i32 sums  |  * sa * sb, once, behind the loop
 #     sa  +-------+  +-----------+
 #
-# Scales of rows and columns stand in front of the sum over k; that is why they can
-# wait until the end.  Products of bytes are summed exactly, as i32.
+# The scale of a row or a column is a factor of the whole sum over k, so the kernel can
+# multiply by it once, at the end.  Products of bytes are summed exactly, as i32.
 
 # %%
 import os
@@ -37,7 +37,7 @@ from xetl.xetile import cdiv, constexpr, f32
 
 # %% [markdown]
 # ## The kernel
-# It serves both: SUMS is i32 for bytes, and f32 for 8-bit floats.
+# One kernel is for both: SUMS is i32 for bytes, and f32 for 8-bit floats.
 
 
 # %%

@@ -19,7 +19,7 @@ Needs 03.  Runs on any CPU in a few seconds.
 # * *Stream-K* cuts all steps of all tiles into as many equal parts as there are cores.
 #   No core waits, whatever the number of tiles.
 #
-# Then several programs have a part of the same tile of C.  They add it up in memory
+# Then several programs compute parts of the same tile of C.  They add it up in memory
 # with an *atomic*: it reads, adds and writes, and no other program comes in between.
 
 # %%

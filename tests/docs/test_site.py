@@ -111,12 +111,15 @@ def test_a_picture_without_its_section_is_named(gather: Any) -> None:
         gather.illustrated("## 1. One\n", {"2.": "![x](y)"})
 
 
-def test_a_table_ends_with_an_empty_line() -> None:
-    """Else the site takes the next paragraph as a row."""
+def test_tables_are_whole() -> None:
+    """A table has a head, and ends with an empty line, or the site shows other rows."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    row = re.compile(r"^\|.*\n(?!\||\n|\Z)", re.MULTILINE)
     code = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-    assert [p.name for p in pages if row.search(code.sub("", p.read_text()))] == []
+    last = re.compile(r"^\|.*\n(?!\||\n|\Z)", re.MULTILINE)
+    first = re.compile(r"\n\n\|.*\n(?!\|[-:| ]+\n)")
+    texts = {page.name: code.sub("", page.read_text("utf-8")) for page in pages}
+    assert [p for p, text in texts.items() if last.search(text)] == []
+    assert [p for p, text in texts.items() if first.search(text)] == []
 
 
 def test_each_group_of_operations_has_a_picture(gather: Any, tmp_path: Path) -> None:
