@@ -11,8 +11,9 @@ Needs 02 and 03.  Runs on any CPU in a few seconds.  `--plot` as well draws
 #
 # The kernel walks along K and V in blocks and keeps three things for each row of Q:
 # the largest score so far `m`, the sum of exponentials so far `s`, and the weighted sum
-# of V so far `acc`.  When a block has a larger maximum, everything before it was computed
-# with the wrong maximum.  One factor, exp(m_old - m_new), corrects `s` and `acc`:
+# of V so far `acc`.  When a block has a larger maximum, everything before it was
+# computed with the wrong maximum.  One factor, exp(m_old - m_new), corrects `s` and
+# `acc`:
 #
 #               K.T   block 0     block 1     block 2
 #                   +-----------+-----------+-----------+
@@ -41,8 +42,8 @@ from xetl.xetile import cdiv, constexpr, f32
 # * `K[b, h]` is the matrix of one head, a view.  `.T` turns it without a copy.
 # * Keys behind the end load as zeros, and their score would be 0.  `where` makes it
 #   -inf, so that its exponential is 0.
-# * With CAUSAL, row i sees the keys up to i only.  The loop ends at the last row of this
-#   program, and leaves out the blocks behind it.
+# * With CAUSAL, row i sees the keys up to i only.  The loop ends at the last row of
+#   this program, and leaves out the blocks behind it.
 
 
 # %%
