@@ -21,6 +21,7 @@ import ast
 import os
 import sys
 import sysconfig
+import textwrap
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -342,7 +343,8 @@ def generate(prompt, count):
     return bytes(ids[0].tolist()).decode()
 
 
-print(generate("Return the ", 40 if QUICK else 400))
+for line in generate("Return the ", 40 if QUICK else 400).splitlines():
+    print(textwrap.fill(line, 80))
 
 # %% [markdown]
 # ## A picture
