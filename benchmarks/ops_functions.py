@@ -40,6 +40,7 @@ WHAT = (
     "batch_norm",
     *(f"{name} dim={dim}" for name in INDEXED for dim in (0, 1)),
     "addmm",
+    "linear_cross_entropy training",
     *OPTIMISERS,
     *PRODUCTS,
     *(f"{name} training" for name in (*TRAINED, *PRODUCTS)),
@@ -146,6 +147,10 @@ def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]
         "mse_loss": lambda: (normal(rows, columns),),
         "layer_norm": lambda: (dims, normal(columns), normal(columns)),
         "rms_norm": lambda: (dims, normal(columns)),
+        "linear_cross_entropy": lambda: (
+            normal(8 * columns, columns),
+            torch.randint(8 * columns, (rows,)),
+        ),
         "kl_div": lambda: (torch.rand(rows, columns).to(kind), None, None, "sum"),
         "group_norm": lambda: (max(1, columns // 64),),
         "batch_norm": lambda: (normal(columns), torch.rand(columns).to(kind) + 1),

@@ -36,7 +36,7 @@ class Array:
         """
         ...
 
-    def __getitem__(self, index: int | tuple[int, ...]) -> Any:
+    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Any:
         """The view at an index; outside, an empty one.  All dims: a scalar.
 
         With vectors of integers among the indices, one for each dim: a vector of the

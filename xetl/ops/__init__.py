@@ -28,6 +28,7 @@ from xetl.ops.reductions import (
     sum,
 )
 from xetl.ops.rope import rope
+from xetl.ops.scaled_products import grouped_mm, scaled_mm
 from xetl.ops.softmaxes import log_softmax, softmax
 from xetl.ops.tables import embedding
 
@@ -49,6 +50,7 @@ __all__ = [
     "geglu",
     "gelu",
     "group_norm",
+    "grouped_mm",
     "index_select",
     "kl_div",
     "layer_norm",
@@ -66,6 +68,7 @@ __all__ = [
     "rms_norm",
     "rope",
     "scaled_dot_product_attention",
+    "scaled_mm",
     "scatter_add",
     "sgd",
     "sigmoid",

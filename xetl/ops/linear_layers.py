@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xetl.errors import XetlError
+from xetl.errors import LaunchError, XetlError
 from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import as_numpy
@@ -26,7 +26,25 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     Raises:
         LaunchError: as of `matmul`.
     """
-    return matmul(input, _turned(weight), out, bias)
+    try:
+        return matmul(input, _turned(weight), out, bias)
+    except XetlError as error:
+        raise at_caller(_named(error, input, weight)) from None
+
+
+def _named(error: XetlError, input: Any, weight: Any) -> XetlError:
+    """The error of `matmul` with the names of these arguments."""
+    shapes = [tuple(getattr(x, "shape", ())) for x in (input, weight)]
+    if error.code == "X0827" and shapes[0][-1:] != shapes[1][-1:]:
+        problem = f"`input` is {shapes[0]}, but `weight` is {shapes[1]}"
+        return wrong_shape("linear", problem, "pass (..., k), (n, k)")
+    text = error.message.replace("`matmul`", "`linear`")
+    for old, new in (
+        ("a of dtype", "input of dtype"),
+        ("b of dtype", "weight of dtype"),
+    ):
+        text = text.replace(old, new)
+    return LaunchError(text, code=error.code, notes=error.notes, help=error.help)
 
 
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:

@@ -72,6 +72,28 @@ def matrices(x: Array) -> int:
     return x.shape[0] * x.shape[1]
 
 
+@xetile.function
+def accumulated(
+    a: Array,
+    b: Array,
+    m: int,
+    n: int,
+    ACC: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> Vector:
+    """The tile of ``a @ b`` that begins at row m and column n; see `product`."""
+    ta = xetile.init_tile(a, [m, 0], (BM, BK))
+    tb = xetile.init_tile(b, [0, n], (BK, BN))
+    acc = xetile.zeros((BM, BN), ACC)
+    for _ in range(0, a.shape[1], BK):
+        acc = xetile.tile_mma(xetile.load_tile(ta), xetile.load_tile(tb), acc)
+        ta = xetile.update_tile_offset(ta, [0, BK])
+        tb = xetile.update_tile_offset(tb, [BK, 0])
+    return acc
+
+
 @xetile.kernel
 def product(
     a: Array,
@@ -111,13 +133,7 @@ def product(
     left, right, to = matrix(a, number), matrix(b, number), matrix(out, number)
     if B_IS_TURNED:
         right = right.T
-    ta = xetile.init_tile(left, [m, 0], (BM, BK))
-    tb = xetile.init_tile(right, [0, n], (BK, BN))
-    acc = xetile.zeros((BM, BN), ACC)
-    for _ in range(0, left.shape[1], BK):
-        acc = xetile.tile_mma(xetile.load_tile(ta), xetile.load_tile(tb), acc)
-        ta = xetile.update_tile_offset(ta, [0, BK])
-        tb = xetile.update_tile_offset(tb, [BK, 0])
+    acc = accumulated(left, right, m, n, ACC, BM, BN, BK)
     if alpha is not None:
         acc = acc * alpha
     if bias is not None:

@@ -1,0 +1,244 @@
+"""``xetl.ops.grouped_mm`` and ``scaled_mm``: products of experts, and of 8-bit numbers.
+
+Source: torch.nn.functional.grouped_mm; Shazeer et al., arXiv 1701.06538; Dettmers et
+al., "LLM.int8()", arXiv 2208.07339.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32
+from xetl.ops.activations import through
+from xetl.ops.batches import View, itself
+from xetl.ops.calls import Launch
+from xetl.ops.declare import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    function,
+    result,
+)
+from xetl.ops.functions import wrong_shape
+from xetl.ops.matrix_product import matmul
+from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.plans import choose_tiles
+from xetl.ops.product import accumulated
+from xetl.ops.views import as_dtype, floats, size_of
+from xetl.runtime.tensors import note_written
+from xetl.xetile import Array, constexpr
+
+_BYTES = (i8, f8e4m3, f8e5m2)
+
+
+@xetile.kernel
+def scaled_product(
+    a: Array,
+    b: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None,
+    out: Array,
+    SUMS: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``out = (a @ b) * scale_a * scale_b + bias``.
+
+    Args:
+        a: (m, k), 8-bit integers or floats.
+        b: (k, n), dtype of ``a``.
+        scale_a: (m,), or (1,) for all rows.
+        scale_b: (n,), or (1,) for all columns.
+        bias: (n,) or None.
+        out: (m, n).
+        SUMS: the dtype that products are summed in.
+        BM: rows of a program's tile.
+        BN: its columns.
+        BK: steps of k between two loads.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = accumulated(a, b, m, n, SUMS, BM, BN, BK).to(xetile.f32)
+    if scale_a.shape[0] == 1:
+        acc = acc * scale_a[0].to(xetile.f32)
+    else:
+        rows = xetile.load_tile(xetile.init_tile(scale_a, [m], (BM,)))
+        acc = acc * rows.to(xetile.f32)[:, None]
+    if scale_b.shape[0] == 1:
+        acc = acc * scale_b[0].to(xetile.f32)
+    else:
+        columns = xetile.load_tile(xetile.init_tile(scale_b, [n], (BN,)))
+        acc = acc * columns.to(xetile.f32)[None, :]
+    if bias is not None:
+        row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
+        acc = acc + row.to(xetile.f32)[None, :]
+    xetile.store_tile(acc.to(out.dtype), xetile.init_tile(out, [m, n], (BM, BN)))
+
+
+def _grouped_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    a, b, ends = context.saved
+    found: dict[str, Any] = {}
+    if b.ndim == 2:
+        if context.needs["mat_a"]:
+            found["mat_a"] = grouped_mm(b, grad.mT, offs=ends).mT
+        if context.needs["mat_b"]:
+            found["mat_b"] = grouped_mm(a.mT, grad, offs=ends)
+        return found
+    if context.needs["mat_a"]:
+        found["mat_a"] = grouped_mm(grad, b.mT, offs=ends)
+    if context.needs["mat_b"]:
+        found["mat_b"] = grouped_mm(a.mT, grad, offs=ends)
+    return found
+
+
+def _groups(values: list[Any]) -> Any:
+    """A product for each group: `matmul` packs and splits it as its own size asks."""
+    *given, out = values
+    names = ("mat_a", "mat_b", "offs")
+    a, b, ends = (as_numpy(x, name) for x, name in zip(given, names))
+    one, two, three = map(_operand, names, (a, b, ends))
+    (spec,) = _rule_of_groups(one, two, three).results
+    made = new_result(given[0], spec.shape, spec.dtype) if out is None else out
+    to, start = as_numpy(made, "out"), 0
+    if to.shape != spec.shape:
+        problem = f"`out` is {to.shape}, but the result is {spec.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass an array of that shape")
+    for i, end in enumerate(ends.tolist()):
+        if b.ndim == 2:
+            matmul(a[:, start:end], b[start:end], to[i])
+        elif end > start:
+            matmul(a[start:end], b[i], to[start:end])
+        start = end
+    if out is not None:
+        note_written([out])
+    return made
+
+
+def _operand(name: str, array: Numbers) -> Operand:
+    return Operand(name, array.shape, dtype_of(array, name))
+
+
+def _rule_of_groups(a: Operand, b: Operand, offs: Operand) -> Call:
+    """The shape and dtype of `grouped_mm`.
+
+    Raises:
+        LaunchError: operands do not fit.
+    """
+    dtype = floats("grouped_mm", a, b)
+    by_depth = b.ndim == 2
+    if a.ndim != 2 or b.ndim not in (2, 3) or a.shape[1] != b.shape[-2]:
+        problem = f"cannot multiply {a.shape} by {b.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass (t, k), (groups, k, n)")
+    if offs.ndim != 1 or not (by_depth or offs.shape[0] == b.shape[0]):
+        problem = f"`offs` is {offs.shape}, but `mat_b` is {b.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass where each group ends")
+    if offs.dtype != i32:
+        raise LaunchError(
+            f"`grouped_mm` was given `offs` of {offs.dtype}",
+            code="X0828",
+            help="pass i32",
+        )
+    shape = (a.shape[0], b.shape[-1])
+    return Call((result((offs.shape[0], *shape) if by_depth else shape, dtype),), _none)
+
+
+def _none(made: Sequence[Operand]) -> list[Any]:
+    return []
+
+
+@function(backward=_grouped_backward, saves=["mat_a", "mat_b", "offs"], plain=_groups)
+def grouped_mm(
+    mat_a: ArrayLike, mat_b: ArrayLike, offs: ArrayLike, *, out: ArrayLike = None
+) -> Any:
+    """``out[rows] = mat_a[rows] @ mat_b[i]`` for the rows of each group i.
+
+    Group i has the rows from ``offs[i - 1]`` (0 for the first) to ``offs[i]``; none are
+    allowed. Of two matrices it is ``out[i] = mat_a[:, rows] @ mat_b[rows]``.
+
+    Args:
+        mat_a: (t, k); f16, bf16, f32 or f64, from any library as for `matmul`. Or
+            (m, t).
+        mat_b: (groups, k, n), dtype of ``mat_a``. Or (t, n).
+        offs: (groups,), i32, not falling; the last one is t.
+        out: where the result goes.
+
+    Returns:
+        ``out``, or a new array: (t, n), or (groups, m, n).
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    return _rule_of_groups(mat_a, mat_b, offs)
+
+
+@function()
+def scaled_mm(
+    input: ArrayLike,
+    mat2: ArrayLike,
+    scale_a: ArrayLike,
+    scale_b: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_dtype: DTypeLike = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``(input @ mat2) * scale_a * scale_b + bias``: a product of quantised numbers.
+
+    Args:
+        input: (m, k); i8, or an 8-bit float (f8e4m3, f8e5m2), which are summed in i32
+            and f32.
+        mat2: (k, n), dtype of ``input``; the transpose of a weight (n, k) is read as it
+            is.
+        scale_a: (m,) or (m, 1), one for each row, or one for all; any float dtype of
+            32 bits or less; so are the next ones.
+        scale_b: (n,) or (1, n), one for each column, or one for all.
+        bias: (n,) or None.
+        out_dtype: of the result: f32 (None), f16 or bf16.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    a, b = input, mat2
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        problem = f"cannot multiply {a.shape} by {b.shape}"
+        raise wrong_shape("scaled_mm", problem, "pass (m, k), (k, n)")
+    m, n = a.shape[0], b.shape[1]
+    for scale, count in ((scale_a, m), (scale_b, n), (bias, n)):
+        _check_scale(scale, count)
+    if a.dtype not in _BYTES or a.dtype != b.dtype:
+        raise LaunchError(
+            f"`scaled_mm` was given input of {a.dtype}, mat2 of {b.dtype}",
+            code="X0828",
+            help=f"the dtypes it multiplies are {', '.join(map(str, _BYTES))}",
+        )
+
+    def steps(made: Any) -> Any:
+        tiles = choose_tiles(m, n)
+        line: View = lambda x: x.reshape(-1)  # noqa: E731
+        views = (itself, itself, line, line, itself, itself)
+        constants = (i32 if a.dtype == i8 else f32, *tiles[:3])
+        launch = Launch(scaled_product, views, (), tiles.grid, constants)
+        return through(launch, (a, b, scale_a, scale_b, bias), made[0])
+
+    return Call((result((m, n), as_dtype(out_dtype, f32)),), steps)
+
+
+def _check_scale(scale: Operand | None, count: int) -> None:
+    if scale is None:
+        return
+    if size_of(scale.shape) not in (1, count):
+        problem = f"`{scale.name}` is {scale.shape}"
+        raise wrong_shape("scaled_mm", problem, f"pass {count} numbers, or one")
+    if not scale.dtype.is_float or scale.dtype.bits > 32:
+        raise LaunchError(
+            f"`scaled_mm` was given `{scale.name}` of {scale.dtype}",
+            code="X0828",
+            help="pass f32, f16 or bf16",
+        )
