@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from xetl.errors import LaunchError
 
@@ -102,6 +102,15 @@ def _override(text: str) -> tuple[str, Path]:
     return name.strip(), Path(file)
 
 
+DpasSums = Literal["ordered", "pairwise"]
+
+
+def _sums(text: str) -> DpasSums:
+    if text in ("ordered", "pairwise"):
+        return text
+    raise ValueError("it must be ordered or pairwise")
+
+
 class Config:
     """The settings; `xetl.config` is the only one."""
 
@@ -142,6 +151,9 @@ class Config:
     strict = Setting("XETL_STRICT", _switch, default=False)
     """Whether a kernel for GPUs checks each block message before it is sent: what
     hardware refuses is an error, also where messages are emulated."""
+    dpas = Setting[DpasSums]("XETL_DPAS", _sums, default="ordered")
+    """How products of an emulated matrix unit add up: ``ordered``, in the order of k;
+    ``pairwise``, with subnormals of bf16 and tf32 as zeros. Hardware may do either."""
     ocloc = Setting[Path | None]("XETL_OCLOC", Path, None)
     """Intel's offline compiler, by its path; None: that of PATH or of the cache."""
 
@@ -165,7 +177,7 @@ class Config:
     @property
     def of_code(self) -> tuple[object, ...]:
         """The settings that code depends on: part of the keys of all caches."""
-        return self.prefetch, self.override, self.strict
+        return self.prefetch, self.override, self.strict, self.dpas
 
 
 config = Config()

@@ -56,7 +56,7 @@ class XegpuBackend(BackendBase):
 
     def cache_key(self, target: str) -> str:
         """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""
-        settings = f"prefetch={config.prefetch} strict={config.strict}"
+        settings = f"prefetch={config.prefetch} strict={config.strict} {config.dpas}"
         return f"{target} llvm={installed('llvmlite')} {settings}"
 
     def slm_limit(self, target: str) -> int:

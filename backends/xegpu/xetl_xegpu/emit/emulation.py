@@ -2,7 +2,8 @@
 
 They say in LLVM IR what the extensions say in words, so that every kernel runs on
 opencl:cpu. Each stays a function, which drivers build fastest; rows are loops, products
-are not. Products of 16-bit floats are exact in f32; sums run in f32, in the order of k.
+are not. Products of 16-bit floats are exact in f32; sums run in f32, in the order of
+k, or pairwise (`XETL_DPAS`): nobody says how hardware adds.
 
 Operands of 16-bit integers go to functions as words of 32 bits: OpenCL's driver for
 CPUs runs 16 lanes at once. What a function takes has the items of a lane side by side,
@@ -19,18 +20,22 @@ from dataclasses import dataclass, field
 from xetl.codegen.arith import round_to_bf16
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
+from xetl.settings import DpasSums
 from xetl_xegpu.emit.builtins import Builtin, Product, find_builtin, function
 from xetl_xegpu.emit.emitter import declare
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import PIECE
 
 
-def define_builtins(module: Module, *, emulates_intel: bool) -> None:
+def define_builtins(
+    module: Module, *, emulates_intel: bool, sums: DpasSums = "ordered"
+) -> None:
     """Define what an `llvmlite.ir.Module` declares and no driver knows.
 
     Args:
         module: completed in place.
         emulates_intel: whether Intel's builtins are among them.
+        sums: how products of matrices add up; see `xetl.settings`.
     """
     for declared in list(module.functions):
         builtin = None if declared.blocks else find_builtin(declared.name)
@@ -50,7 +55,7 @@ def define_builtins(module: Module, *, emulates_intel: bool) -> None:
         elif builtin.is_ours:
             _define_lane_product(body)
         else:
-            _define_product(body)
+            _define_product(body, sums)
 
 
 @dataclass(frozen=True)
@@ -182,14 +187,19 @@ def _broadcast(body: Body, value: Value, lane: int) -> Value:
 _TF32 = 0xFFFFE000
 """What tf32 keeps of an f32."""
 _HIGH = 0xFFFF0000
+_SIGN, _EXPONENT = 0x80000000, 0x7F800000
 
 
-def _define_product(body: Body) -> None:
+def _define_product(body: Body, how: DpasSums) -> None:
     """Write the product."""
     assert body.builtin.product is not None
-    numbers = _Numbers(body, body.builtin.product)
+    is_pairwise = how == "pairwise" and body.builtin.product.acc != "i32"
+    numbers = _Numbers(body, body.builtin.product, flushes=is_pairwise)
     b, product = body.builder, numbers.product
     sums = [numbers.start(m) for m in range(product.rows)]
+    if is_pairwise:
+        b.ret(numbers.result([_pairwise(numbers, m, s) for m, s in enumerate(sums)]))
+        return
     for k in range(product.depth):
         right = numbers.right(k)
         for m, total in enumerate(sums):
@@ -201,12 +211,29 @@ def _define_product(body: Body) -> None:
     b.ret(numbers.result(sums))
 
 
+def _pairwise(numbers: _Numbers, row: int, start: Value) -> Value:
+    """Neighbours added until one is left, to which C is added."""
+    b, depth = numbers.body.builder, range(numbers.product.depth)
+    terms = [b.fmul(numbers.left(row, k), numbers.right(k)) for k in depth]
+    while len(terms) > 1:
+        terms = [b.fadd(*pair) for pair in zip(terms[::2], terms[1::2])]
+    return b.fadd(terms[0], start)
+
+
 @dataclass
 class _Numbers:
-    """The operands of a product as numbers to compute with."""
+    """The operands of a product as numbers to compute with.
+
+    Attributes:
+        body: of the function.
+        product: what it computes.
+        flushes: whether subnormals of bf16 and tf32 count as zeros.
+        asked: what other lanes were asked for.
+    """
 
     body: Body
     product: Product
+    flushes: bool = False
     asked: dict[tuple[int, int], Value] = field(
         default_factory=dict[tuple[int, int], Value]
     )
@@ -238,15 +265,23 @@ class _Numbers:
         """The bits of a dword from ``shift`` on, as f32 or i32."""
         b = self.body.builder
         if type_ == "tf32":
-            return b.bitcast(b.and_(dword, I32(_TF32)), F32)
+            return self._float(b.and_(dword, I32(_TF32)))
         if type_ == "bf16":
             high = b.and_(dword, I32(_HIGH)) if shift else b.shl(dword, I32(16))
-            return b.bitcast(high, F32)
+            return self._float(high)
         low = b.lshr(dword, I32(shift)) if shift else dword
         if type_ == "f16":
             return b.fpext(b.bitcast(b.trunc(low, I16), HALF), F32)
         extend = b.sext if type_ == "i8" else b.zext
         return extend(b.trunc(low, I8), I32)
+
+    def _float(self, bits: Value) -> Value:
+        """The bits as f32."""
+        b = self.body.builder
+        if self.flushes:
+            is_zero = b.icmp_unsigned("==", b.and_(bits, I32(_EXPONENT)), I32(0))
+            bits = b.select(is_zero, b.and_(bits, I32(_SIGN)), bits)
+        return b.bitcast(bits, F32)
 
     def start(self, m: int) -> Value:
         """C[m], to add to."""

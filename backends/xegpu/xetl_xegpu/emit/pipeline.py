@@ -19,6 +19,7 @@ from xetl.codegen.llvm import Module, Value, ll
 from xetl.codegen.types import I8, I32, I64, llvm_type
 from xetl.devices import Device, find_device
 from xetl.errors import InternalError
+from xetl.settings import config
 from xetl_xegpu.emit import arith_math, block_io, log, memory, workgroup
 from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
 from xetl_xegpu.emit.emulation import define_builtins
@@ -56,7 +57,7 @@ def llvm_text(module: ModuleOp, target: str) -> str:
     numbers = number_of(log_operations(module))
     device = find_device(target)
     llvm = emit_module(module, device, numbers)
-    define_builtins(llvm, emulates_intel=device.emulated)
+    define_builtins(llvm, emulates_intel=device.emulated, sums=config.dpas)
     mend_zero_extensions(llvm)
     check_module(llvm)
     return text_of(llvm)

@@ -15,6 +15,8 @@ from tests.backends.xegpu.emit.product_kernels import (
     lane_product_kernel,
     product_kernel,
 )
+from xetl.backend import find_backend
+from xetl.settings import config
 from xetl_xegpu.emit.pipeline import llvm_text
 
 DTYPES = {
@@ -119,3 +121,57 @@ def test_tf32_keeps_ten_bits():
     sums = np.zeros((8, 16), np.float32)
     program("k_tf32_tf32_f32_8", left, right, sums)
     np.testing.assert_array_equal(sums, np.float32(1 + 2.0**-10))
+
+
+FLOATS = [each for each in PRODUCTS if each[2] == "f32"]
+SMALLEST = {"bf16": 2.0**-126, "tf32": 2.0**-126, "f16": 2.0**-24}
+"""What is kept by `pairwise`: the least normal number; of f16 all."""
+
+
+@pytest.fixture
+def _pairwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(config.assigned, "dpas", "pairwise")
+
+
+@pytest.mark.usefixtures("_pairwise")
+@pytest.mark.parametrize(("a", "b", "acc"), FLOATS)
+def test_sums_in_another_order_stay_within_the_bounds(a: str, b: str, acc: str):
+    program = Program(product_kernel(a, b, acc, 8))
+    depth = 8 if a == "tf32" else 16
+    rng = np.random.default_rng(4)
+    left = rng.standard_normal((8, depth)).astype(bfloat16).astype(DTYPES[a])
+    right = rng.standard_normal((depth, 16)).astype(bfloat16).astype(DTYPES[b])
+    sums = rng.standard_normal((8, 16)).astype(np.float32)
+    wide = [each.astype(np.float64) for each in (left, right, sums)]
+    terms = wide[0][:, :, None] * wide[1][None]
+    exact, size = terms.sum(1) + wide[2], np.abs(terms).sum(1) + np.abs(wide[2])
+    halves = terms.astype(np.float32)
+    while halves.shape[1] > 1:
+        halves = halves[:, ::2] + halves[:, 1::2]
+    expected = halves[:, 0] + sums
+    program(f"k_{a}_{b}_{acc}_8", left_items(left), right_items(right), sums)
+    np.testing.assert_array_equal(sums, expected)
+    assert (np.abs(sums - exact) <= depth * np.finfo(np.float32).eps * size).all()
+
+
+@pytest.mark.usefixtures("_pairwise")
+@pytest.mark.parametrize(("a", "b", "acc"), FLOATS)
+def test_subnormals_may_count_as_zeros(a: str, b: str, acc: str):
+    program = Program(product_kernel(a, b, acc, 8))
+    depth = 8 if a == "tf32" else 16
+    left = np.zeros((8, depth), DTYPES[a])
+    left[:, 0] = [SMALLEST[a] / 2, SMALLEST[a], -SMALLEST[a], 1, 0, 0, 0, 0]
+    right = np.zeros((depth, 16), DTYPES[b])
+    right[0] = 2.0**15
+    sums = np.zeros((8, 16), np.float32)
+    program(f"k_{a}_{b}_{acc}_8", left_items(left), right_items(right), sums)
+    kept = SMALLEST[a] * 2.0**15
+    expected = [0, kept, -kept, 2.0**15, 0, 0, 0, 0]
+    np.testing.assert_array_equal(sums[:, 0], np.float32(expected))
+
+
+def test_how_sums_run_is_part_of_the_code_s_key(monkeypatch: pytest.MonkeyPatch):
+    before = config.of_code, find_backend("xegpu").cache_key("opencl")
+    monkeypatch.setitem(config.assigned, "dpas", "pairwise")
+    now = config.of_code, find_backend("xegpu").cache_key("opencl")
+    assert all(one != other for one, other in zip(before, now))
