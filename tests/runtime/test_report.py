@@ -356,3 +356,24 @@ def test_of_a_text_as_well() -> None:
     k = xetl.load_mlir(text)["k"]
     assert "Capability" in k.ir("spirv", target="bmg")
     assert "xegpu.load_nd" in k.ir("xegpu")
+
+
+@kernel
+def one_of_each(X, Y, S, Z):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 64)))
+    xetile.store_tile(xetile.cumsum(v, 1), xetile.init_tile(Y, [0, 0], (8, 64)))
+    xetile.store_tile(xetile.sort(v, 1), xetile.init_tile(S, [0, 0], (8, 64)))
+    xetile.atomic_rmw_tile("add", v, xetile.init_tile(Z, [0, 0], (8, 64)))
+
+
+def test_scans_sorts_and_atomics_are_explained() -> None:
+    said = one_of_each.explain(" ".join(["f32[M,N]"] * 4), target="avx512")
+    first = one_of_each.fn.__code__.co_firstlineno
+    about = [each for each in said.remarks if "x 64" in each.text]
+    found = {each.line - first: each.text for each in about}
+    assert found == {
+        3: "a pass over 8 x 64 elements, along rows, in vectors of 16",
+        4: "8 x 64 elements are sorted by a network of comparisons in memory, in "
+        "vectors of 16",
+        5: "8 x 64 elements, one after the other",
+    }

@@ -10,6 +10,7 @@ from xetl.dialects.reduction_kinds import atomic_name, operation_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import CompareAndSwapOp
 from xetl_cpu.lowering.loops.evaluate import (
     Evaluator,
@@ -34,6 +35,7 @@ from xetl_cpu.lowering.tiles import root
 def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     """Update each element inside the matrix; the old values go to a buffer."""
     rows, cols = shape_of(op.value)
+    remark(op, "loop", f"{rows} x {cols} elements, one after the other")
     old = _zeroed(state, op) if any(True for _ in op.result.uses) else None
     nest = open_nest(op, rows, cols, 1)
     ev, inner = Evaluator(state, nest), nest.places[2]

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.evaluate import (
     Evaluator,
     constant_op,
@@ -28,6 +29,9 @@ def scan_tile(state: State, op: TileScanOp) -> None:
     """Down the columns a row at a time; along a row a vector at a time."""
     result = state.allocate(shape_of(op.source), element_of(op.result))
     combine = Combine(op.kind.data, element_of(op.source))
+    rows, cols = shape_of(op.source)
+    way = f"along rows, in vectors of {state.lanes}" if op.dim == 1 else "row by row"
+    remark(op, "loop", f"a pass over {rows} x {cols} elements, {way}")
     if op.dim == 1 and result.is_column:
         write(state, op.source, result, op)
     elif op.dim == 1:

@@ -28,6 +28,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.xetile import TileSortOp
 from xetl.ir.builder import Builder
+from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.nest import lane_mask
 from xetl_cpu.lowering.loops.sorted_registers import SortedRegisters, backwards
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
@@ -42,6 +43,8 @@ def sort_tile(state: State, op: TileSortOp) -> None:
     shape, element = shape_of(op.source), element_of(op.result)
     lanes = state.target.vector_bytes // byte_width(element)
     type_ = VectorType(element, [lanes])
+    text = f"a network of comparisons in memory, in vectors of {lanes}"
+    remark(op, "loop", f"{shape[0]} x {shape[1]} elements are sorted by {text}")
     if shape[op.dim] > 1 and (op.dim == 1 or shape[1] == 1):
         state.buffers[op.result] = _sort_rows(state, op, type_)
         return
