@@ -116,13 +116,6 @@ class _Plan:
     temporary: tuple[Operand, ...]
     steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
 
-    def repeated(self, arrays: Sequence[int], count: int) -> Repeated:
-        """The same for calls like an earlier one; see `xetl.ops.repeated.again`."""
-        (made,) = self.results
-        between = [(each.shape, each.dtype.numpy) for each in self.temporary]
-        new = made.shape, made.dtype.numpy
-        return again(new, between, self.steps, arrays, count)
-
 
 @dataclass
 class Context:
@@ -200,7 +193,7 @@ class Function:
         self.needed = sum(each is missing for each in self.defaults)
         self.plans = Plans[_Plan]()
         self._with_out = [*self.arrays, -1]
-        self._repeated: dict[Hashable, Repeated] = {}
+        self.repeated: dict[Hashable, Repeated | None] = {}
         is_plain = not self.lists and self.adapt is None
         self._least = self.needed if is_plain else len(self.names) + 1
         """With so many arguments by position and no others nothing needs a look."""
@@ -249,15 +242,17 @@ class Function:
         """
         if self.plain is None:
             key = self._key_of_repeated(values)
-            repeated = None if key is None else self._repeated.get(key)
+            repeated = None if key is None else self.repeated.get(key)
             if repeated is not None:
-                numbers = [float(values[i]) for i in self.numbers]
-                return repeated.run(values, numbers)
+                return repeated.run(values)
         if "torch" in sys.modules:
             calls = sys.modules.get("xetl.ops.torch_calls")
             torch_calls: Any = calls or import_whole("xetl.ops.torch_calls")
             if torch_calls.is_recorded(self, values):
                 return torch_calls.recorded(self, values)
+            found = torch_calls.repeat(self, values)
+            if found is not None:
+                return found
         return self.compute(values)
 
     def compute(self, values: list[Any]) -> Any:
@@ -277,15 +272,16 @@ class Function:
         plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
         repeated = self._key_of_repeated(values)
         if repeated is not None and self.results == 1 and True not in shapes:
-            if len(self._repeated) >= _MOST_REPEATED:
-                self._repeated.clear()
-            self._repeated[repeated] = plan.repeated(self.arrays, len(self.names))
+            self.remember(repeated, self._again(plan))
         made = [
             new_result(given[0], spec.shape or (1,), spec.dtype) if out is None else out
             for spec, out in zip(plan.results, outs)
         ]
         if plan.steps:
             self._launch(plan, values, arrays, made, places)
+        if "torch" in sys.modules and self.results == 1 and True not in shapes:
+            torch_calls: Any = import_whole("xetl.ops.torch_calls")
+            torch_calls.remember(self, self._again(plan), values, made[0])
         found = tuple(
             each.reshape(()) if out is None and not spec.shape else each
             for each, out, spec in zip(made, outs, plan.results)
@@ -305,6 +301,10 @@ class Function:
                 key.append(None)
             else:
                 return None
+        return self.with_options(key, values)
+
+    def with_options(self, key: list[Any], values: Sequence[Any]) -> Hashable:
+        """A key of arrays with all else; None: an argument is of no plain type."""
         for i in self.options:
             value = values[i]
             if type(value) not in _PLAIN:
@@ -314,6 +314,16 @@ class Function:
             if type(values[i]) not in _PLAIN:
                 return None
         return tuple(key)
+
+    def _again(self, plan: _Plan) -> Repeated:
+        new = [(o.shape, o.dtype.numpy) for o in (*plan.results, *plan.temporary)]
+        return again(new, plan.steps, self.arrays, self.numbers, len(self.names))
+
+    def remember(self, key: Hashable, repeated: Repeated | None) -> None:
+        """Keep how calls of this key are done; None: as a first one."""
+        if len(self.repeated) >= _MOST_REPEATED:
+            self.repeated.clear()
+        self.repeated[key] = repeated
 
     def _launch(
         self,
