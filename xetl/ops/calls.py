@@ -108,8 +108,8 @@ class Launch:
         if self.shortcuts:  # the likely case, without another call
             fast, _, _, rest, state, unchanged, _ = self.shortcuts[0]
             if (
-                unchanged is None
-                and state == launch_state()
+                state == launch_state()
+                and (unchanged is None or unchanged())
                 and fast(*self.grid, *args, *rest) == 0
             ):
                 return
