@@ -81,11 +81,11 @@ def cases() -> Iterator[Case]:
     for rows in (1, 8, 16):
         constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "BM": rows}
         constants |= {"BN": 64, "BK": 32, "ACTIVATION": None}
-        types = "bf16[M,4096] bf16[4096,4096] bf16[M,4096] None"
+        types = "bf16[M,4096] bf16[4096,4096] bf16[M,4096] None None None"
         yield Case(f"product M = {rows}", product, types, constants)
     constants |= {"BM": 128, "BN": 128}
     constants["ACTIVATION"] = gelu
-    types = "bf16[M,K] bf16[K,N] bf16[M,N] None"
+    types = "bf16[M,K] bf16[K,N] bf16[M,N] None None None"
     yield Case("product and gelu", product, types, constants, 128 * 128)
     width = {"ACC": f32, "WIDTH": 1024}
     yield Case("softmax f32 1024", softmax_rows, "f32[M,1024] f32[M,1024]", width, 1024)
