@@ -27,7 +27,15 @@ from xetl.ops.declare import (
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.product import matrix
-from xetl.ops.views import Shared, floats, rows, size_of, width_of
+from xetl.ops.views import (
+    Shared,
+    array_of,
+    floats,
+    row_tile,
+    rows,
+    size_of,
+    width_of,
+)
 from xetl.xetile import Array, constexpr
 
 Dims: TypeAlias = "int | Sequence[int]"
@@ -43,6 +51,8 @@ def norm_rows(
     CENTERED: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
+    ROWS: constexpr = 1,
+    MAP: constexpr = None,
 ) -> None:
     """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` in each row.
 
@@ -55,10 +65,13 @@ def norm_rows(
         CENTERED: whether the mean is subtracted; if not, variance is mean(x * x).
         ACC: the dtype that is computed in.
         WIDTH: columns of a tile, n or more.
+        ROWS: rows of a tile.
+        MAP: which subgroup owns what of it.
     """
-    row, number = xetile.program_id(0), xetile.program_id(1)
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source = matrix(x, number)
-    v = xetile.load_tile(xetile.init_tile(source, [row, 0], (1, WIDTH))).to(ACC)
+    tile = xetile.init_tile(source, [row, 0], (ROWS, WIDTH), wg_map=MAP)
+    v = xetile.load_tile(tile).to(ACC)
     n = source.shape[1]
     if CENTERED:
         mean = v.sum(1, keepdims=True) / n
@@ -69,8 +82,8 @@ def norm_rows(
         y = y * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)
     if bias is not None:
         y = y + xetile.load_tile(xetile.init_tile(bias, [0], (WIDTH,))).to(ACC)
-    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
-    xetile.store_tile(y.to(out.dtype), to)
+    tile = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, WIDTH), wg_map=MAP)
+    xetile.store_tile(y.to(out.dtype), tile)
 
 
 @xetile.kernel
@@ -196,10 +209,13 @@ def _normed(
 
     def steps(made: Any) -> Any:
         width = width_of(size_of(x.shape[-count:]))
-        constants = (name == "layer_norm", SUMS[dtype], width)
+        tile = row_tile(x, view(array_of(x)).shape[-2], width, SUMS[dtype])
+        constants = (name == "layer_norm", SUMS[dtype], width, *tile)
         views = (view, Shared(_line), Shared(_line), view)
-        operands = (x, weight, bias, *made)
-        return [rows(norm_rows, operands, views, constants, (eps,))]
+        operands, some = (x, weight, bias, *made), tile.rows
+        return [
+            rows(norm_rows, operands, views, constants, (eps,), rows_of_program=some)
+        ]
 
     return Call((result(x.shape, dtype),), steps)
 

@@ -17,11 +17,14 @@ from xetl.ops.declare import (
 )
 from xetl.ops.product import matrix
 from xetl.ops.views import (
+    RowTile,
+    array_of,
     as_dtype,
     columns,
     columns_of,
     find_dim,
     floats,
+    row_tile,
     row_view,
     rows,
     same_shapes,
@@ -31,9 +34,18 @@ from xetl.ops.views import (
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, constexpr
 
+_LOG2_E = 1.4426950408889634
+
 
 @xetile.kernel
-def softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None:
+def softmax_rows(
+    x: Array,
+    out: Array,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    ROWS: constexpr = 1,
+    MAP: constexpr = None,
+) -> None:
     """``out = exp(x - max(x)) / sum(exp(x - max(x)))`` in each row.
 
     Args:
@@ -41,13 +53,18 @@ def softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None
         out: as ``x``.
         ACC: the dtype that is computed in.
         WIDTH: columns of a tile, n or more.
+        ROWS: rows of a tile.
+        MAP: which subgroup owns what of it.
     """
-    row, number = xetile.program_id(0), xetile.program_id(1)
-    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    source, to, first = matrix(x, number), matrix(out, number), [row, 0]
+    tile = xetile.init_tile(source, first, (ROWS, WIDTH), wg_map=MAP)
     v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
-    e = xetile.exp(v - v.max(1, keepdims=True))
-    y = e / e.sum(1, keepdims=True)
-    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
+    # An element that is NaN shows in the sum, so the largest need not be NaN.
+    largest = v.max(1, keepdims=True, propagate_nan=False)
+    e = xetile.exp2((v - largest) * _LOG2_E)
+    y = e * (1.0 / e.sum(1, keepdims=True))
+    to = xetile.init_tile(to, first, (ROWS, WIDTH), wg_map=MAP)
     xetile.store_tile(y.to(out.dtype), to)
 
 
@@ -150,8 +167,13 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
         if dim < x.ndim - 1:
             how = (name == "log_softmax", sums_of(known, wanted))
             return [columns(softmax_columns, (x, *made), dim, how)]
-        constants = (sums_of(known, wanted), width_of(columns_of(x.shape, dim)))
-        return [rows(kernel, (x, *made), (view, view), constants)]
+        sums, width = sums_of(known, wanted), width_of(columns_of(x.shape, dim))
+        constants, tile = (sums, width), RowTile()
+        if kernel is softmax_rows:
+            tile = row_tile(x, view(array_of(x)).shape[-2], width, sums)
+            constants = (*constants, *tile)
+        operands, views = (x, *made), (view, view)
+        return [rows(kernel, operands, views, constants, rows_of_program=tile.rows)]
 
     return Call((result(x.shape, wanted),), steps)
 

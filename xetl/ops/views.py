@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xetl.language.dtypes import DType, f32, f64
+from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch
@@ -17,10 +18,17 @@ from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import Shape
 from xetl.runtime.kernel import Kernel
+from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.usm import DEVICE_BACKEND
 
 _LEAST = 16
 _ELEMENTS = 4096
 """Of a program that goes through elements: 16 KB of f32, so all stays in L1."""
+
+_ROWS_OF_MESSAGE = 8
+_COLUMNS_OF_SUBGROUP = 128
+_MOST = 32
+"""Subgroups of a program."""
 
 _STRIPE = 128
 """Columns of a program that goes down: what it keeps of them stays in registers."""
@@ -49,6 +57,39 @@ def width_of(columns: int) -> int:
     """A tile's: an eighth of a power of two apart, so that there are few kernels."""
     step = max(_LEAST, (1 << (columns - 1).bit_length()) // 8)
     return -(-columns // step) * step
+
+
+class RowTile(NamedTuple):
+    """What a program has of the rows of a matrix.
+
+    Attributes:
+        rows: how many.
+        map: which subgroup owns what; None: the compiler says.
+    """
+
+    rows: int = 1
+    map: WgMap | None = None
+
+
+def row_tile(x: Operand, rows: int, width: int, sums: DType) -> RowTile:
+    """One row, or on a GPU eight: a message brings 8 rows of 64 bytes, or one.
+
+    Subgroups own some columns of each, so that a row fits their registers.
+
+    Args:
+        x: where it is says who computes.
+        rows: of the matrix.
+        width: of the tile.
+        sums: the dtype that is computed in.
+    """
+    if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
+        return RowTile()
+    subgroups = width // _COLUMNS_OF_SUBGROUP
+    is_wide = width % (_LEAST * max(1, subgroups)) == 0 and subgroups > 1
+    if rows < _ROWS_OF_MESSAGE or not is_wide or subgroups > _MOST or sums is not f32:
+        return RowTile()
+    own = [_ROWS_OF_MESSAGE, width // subgroups]
+    return RowTile(_ROWS_OF_MESSAGE, wg_map(sg_layout=[1, subgroups], sg_data=own))
 
 
 def sums_of(*dtypes: DType) -> DType:

@@ -9,6 +9,8 @@ from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
 from xetl.ops.attention_kernel import attention as ready_made
 from xetl.ops.dot_product_attention import DEVICE_KEYS
+from xetl.ops.normalization import norm_rows
+from xetl.ops.softmaxes import softmax_rows
 from xetl.xetile import constexpr, f32
 from xetl_xegpu.offline.isa import loops
 
@@ -85,6 +87,26 @@ def test_the_ready_made_attention(
     assert step.dpas == 64
     assert step.instructions <= most[target]
     assert not any(word in name for name in step.names for word in ("slm", "signal"))
+
+
+WIDE = xetile.wg_map(sg_layout=[1, 8], sg_data=[8, 128])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "types", "most"),
+    [
+        (softmax_rows, "f32[M,N] f32[M,N]", 26),
+        (norm_rows, "f32[M,N] f32[N] f32[N] f32[M,N] f32", 30),
+    ],
+)
+def test_eight_rows_of_a_program(kernel, types: str, most: int) -> None:
+    """As `xetl.ops` launches them on a GPU: instructions an element, of 8 x 1024."""
+    constants = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "MAP": WIDE}
+    if kernel is norm_rows:
+        constants["CENTERED"] = True
+    facts = kernel.stats(types, backend="xegpu", target="pvc", **constants)
+    assert facts.spill_bytes == 0
+    assert facts.instructions * facts.subgroups * 16 / 8192 <= most
 
 
 def gemm_gelu(A, B, C, BM: constexpr = 64, BN: constexpr = 64, BK: constexpr = 32):
