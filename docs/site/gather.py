@@ -4,6 +4,8 @@
 * each tutorial, cell by cell, with what it prints and the pictures it draws;
 * pictures of the language's operations (`figures`), and the passes (`design`);
 * the API from the docstrings.
+
+`--quick` is passed on to the tutorials: the demo trains less.
 """
 
 from __future__ import annotations
@@ -117,7 +119,8 @@ def run(path: Path, folder: Path) -> list[str | None]:
     """
     script = Path(__file__).with_name("run_cells.py")
     every = json.dumps([each[1:] for each in cells(path) if each[0] == "code"])
-    command = [sys.executable, str(script), str(path)]
+    quick = [each for each in sys.argv if each == "--quick"]
+    command = [sys.executable, str(script), str(path), *quick]
     done = subprocess.run(
         command, input=every, cwd=folder, capture_output=True, text=True, check=False
     )

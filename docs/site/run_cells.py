@@ -1,4 +1,6 @@
-"""Run the cells of a tutorial one by one: `run_cells.py SCRIPT < CELLS`, both as JSON.
+"""Run the cells of a tutorial one by one: `run_cells.py SCRIPT [OPTION] < CELLS`.
+
+Input and output are JSON.
 
 Reads pairs of a line number and a text; writes what each cell prints, null for a cell
 that did not run because the script has ended. The cells share one module, and have the
@@ -19,7 +21,7 @@ SCRIPT = sys.argv[1]
 def main() -> int:
     """Exit code 1: a cell failed, which is named with its line."""
     given = json.load(sys.stdin)
-    sys.argv = [SCRIPT, "--plot"]
+    sys.argv = [SCRIPT, "--plot", *sys.argv[2:]]
     sys.path[0] = str(Path(SCRIPT).parent)
     module = sys.modules["__main__"] = ModuleType(
         "__main__"
