@@ -5,6 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xetl.errors import LaunchError
+from xetl.settings import config
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,3 +39,12 @@ def test_settings_alone_reads_our_variables() -> None:
         ours = (key for key in reads_of_the_environment(tree) if "XETL_" in key)
         found += [f"{path.relative_to(ROOT)}: {key}" for key in ours]
     assert found == []
+
+
+def test_a_text_is_read_as_the_variable_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "assigned", {})
+    settings: Any = config
+    settings.cache_dir, settings.prefetch = "/tmp/kernels", "3"
+    assert (config.cache_dir, config.prefetch) == (Path("/tmp/kernels"), 3)
+    with pytest.raises(LaunchError, match=r"`xetl.config.strict` is 'maybe': it must"):
+        settings.strict = "maybe"

@@ -44,15 +44,19 @@ class Setting(Generic[T]):
         text = os.environ.get(self.variable, "")
         if not text:
             return self.default
+        return self._parsed(text, f"the variable {self.variable}")
+
+    def __set__(self, config: Config, value: T) -> None:
+        given: object = value
+        if isinstance(given, str):  # as the variable has it
+            value = self._parsed(given, f"`xetl.config.{self.name}`")
+        config.assigned = {**config.assigned, self.name: value}
+
+    def _parsed(self, text: str, what: str) -> T:
         try:
             return self.parse(text)
         except ValueError as error:
-            raise LaunchError(
-                f"the variable {self.variable} is {text!r}: {error}", code="X0814"
-            ) from None
-
-    def __set__(self, config: Config, value: T) -> None:
-        config.assigned = {**config.assigned, self.name: value}
+            raise LaunchError(f"{what} is {text!r}: {error}", code="X0814") from None
 
     def __delete__(self, config: Config) -> None:
         rest = dict(config.assigned)
