@@ -80,7 +80,7 @@ def cases() -> Iterator[Case]:
     yield Case("gemm bf16, K = 1001", gemm, "bf16[M,1001] bf16[1001,N] f32[M,N]", {})
     for rows in (1, 8, 16):
         constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "BM": rows}
-        constants |= {"BN": 64, "BK": 32, "ACTIVATION": None}
+        constants |= {"BN": 32, "BK": 32, "ACTIVATION": None}
         types = "bf16[M,4096] bf16[4096,4096] bf16[M,4096] None None None"
         yield Case(f"product M = {rows}", product, types, constants)
     constants |= {"BM": 128, "BN": 128}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xetl.ops.plans import choose_tiles
+from xetl.ops.plans import choose_device_tiles, choose_tiles
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
@@ -23,6 +23,16 @@ def test_low_tiles_are_wide_unless_b_is_packed_for_others(rows: int) -> None:
     tall = choose_tiles(4096, 4096).columns
     assert choose_tiles(rows, 4096, b_is_packed=True).columns == tall
     assert choose_tiles(rows, 4096, b_by_columns=True).columns == tall
+
+
+@pytest.mark.parametrize("rows", [1, 8, 16, 1024, 4096])
+def test_a_gpu_has_two_programs_for_each_core(rows: int) -> None:
+    tiles = choose_device_tiles(rows, 4096)
+    x, y, z = tiles.grid
+    assert x * y * z >= 128
+    assert tiles.rows >= min(rows, 64)
+    assert tiles.columns >= 32
+    assert choose_device_tiles(4096, 4096)[:2] == (256, 256)
 
 
 def test_few_columns_are_no_wider_than_they_are() -> None:

@@ -28,6 +28,8 @@ from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.overlap import overlaps_itself
+from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.usm import DEVICE_BACKEND
 
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
@@ -40,6 +42,12 @@ rows are better, as long as the tile stays in the first cache or little more."""
 
 _ENOUGH = 8
 """Programs that keep a few threads busy to the end."""
+
+_ENOUGH_ON_DEVICE = 128
+"""Two for each of the 64 cores of a stack of Data Center GPU Max."""
+
+_LEAST_ON_DEVICE = 32
+"""Columns of a tile."""
 
 _LEAST = 64
 """Smaller tiles than this are not made just to have more programs."""
@@ -96,10 +104,27 @@ def choose_tiles(
     return Tiles(rows, columns, 32, grid)
 
 
+def choose_device_tiles(m: int, n: int, matrices: int = 1) -> Tiles:
+    """The tile on a GPU: 256 x 256, halved until its cores have two programs each.
+
+    Rows first, not below 64; then columns, not below 32, which are 64 bytes of B.
+    """
+    rows, columns = _smallest(_ROWS, m), _smallest(_up_to(256), n)
+    least = _LEAST_ON_DEVICE
+    rows, columns = _balanced(m, n, matrices, rows, columns, least, _ENOUGH_ON_DEVICE)
+    return Tiles(rows, columns, 32, (cdiv(m, rows), cdiv(n, columns), matrices))
+
+
 def _balanced(
-    m: int, n: int, matrices: int, rows: int, columns: int, least_columns: int
+    m: int,
+    n: int,
+    matrices: int,
+    rows: int,
+    columns: int,
+    least_columns: int,
+    enough: int = _ENOUGH,
 ) -> tuple[int, int]:
-    while cdiv(m, rows) * cdiv(n, columns) * matrices < _ENOUGH:
+    while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
         if rows > _LEAST:
             rows = _ROWS[_ROWS.index(rows) - 1]
         elif columns > least_columns:
@@ -267,7 +292,10 @@ def choose_method(
     if is_column:
         turned = (transposed, itself) if swaps else (itself, transposed)
         views = chained(views, (*turned, itself))
-    tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
+    if choose_backend(values=operands).name == DEVICE_BACKEND:
+        tiles = choose_device_tiles(m, n, matrices)
+    else:
+        tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
     bias_dim = 0 if swaps else 1
     ones = () if is_scaled else (None, None)
     constants = (*ones, function, bias_dim, is_column, sums, *tiles[:3])
