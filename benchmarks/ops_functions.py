@@ -20,7 +20,17 @@ NORMS = ("layer_norm", "rms_norm")
 LOSSES = ("cross_entropy", "nll_loss")
 TRAINED = ("softmax", "log_softmax", "layer_norm", "gelu", "silu", "cross_entropy")
 PLAIN = ("relu", "gelu", "silu", "sigmoid", "tanh", "sum", "mean", "amax")
-ALONG = ("softmax", "log_softmax", "sum", "mean", "amax", "max", "argmax", "cumsum")
+ALONG = (
+    "softmax",
+    "log_softmax",
+    "sum",
+    "mean",
+    "amax",
+    "max",
+    "argmax",
+    "cumsum",
+    "sort",
+)
 GATED = ("swiglu", "geglu")
 PRODUCTS = ("linear", "scaled_dot_product_attention")
 INDEXED = ("gather", "scatter_add", "index_select")
@@ -30,7 +40,7 @@ WHAT = (
     *GATED,
     *NORMS,
     *(f"{name} dim=1" for name in ALONG),
-    *(f"{name} dim=0" for name in ("softmax", "sum", "max")),
+    *(f"{name} dim=0" for name in ("softmax", "sum", "max", "cumsum")),
     *LOSSES,
     "mse_loss",
     "kl_div",

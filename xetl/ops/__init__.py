@@ -16,6 +16,7 @@ from xetl.ops.losses import cross_entropy, nll_loss
 from xetl.ops.matrix_product import matmul
 from xetl.ops.normalization import layer_norm, rms_norm
 from xetl.ops.optimisers import adamw, sgd
+from xetl.ops.ordering import argsort, sort, topk
 from xetl.ops.pointwise_losses import kl_div, mse_loss
 from xetl.ops.prepacking import prepack
 from xetl.ops.reductions import (
@@ -39,6 +40,7 @@ __all__ = [
     "amin",
     "argmax",
     "argmin",
+    "argsort",
     "baddbmm",
     "batch_norm",
     "bmm",
@@ -74,9 +76,11 @@ __all__ = [
     "sigmoid",
     "silu",
     "softmax",
+    "sort",
     "sum",
     "swiglu",
     "tanh",
+    "topk",
 ]
 
 if "torch" in sys.modules:  # else with the first call that torch must know of

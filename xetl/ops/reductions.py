@@ -113,7 +113,7 @@ def _are_lines(made: Sequence[Operand]) -> bool:
     return all(array_of(x).flags.c_contiguous for x in made)
 
 
-def _first(kind: str, dtype: DType) -> Any:
+def limit_of(kind: str, dtype: DType) -> Any:
     """What a reduction of that kind starts with."""
     if kind == "add":
         return 0
@@ -140,7 +140,7 @@ def _reduce(
         source, target = _views(x, what.dims, keepdim)
         width = min(width_of(max(1, what.columns)), _WIDEST)
         count = prod(what.shape)
-        first = _first(kind, acc)
+        first = limit_of(kind, acc)
         is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
         if is_down and _are_lines(made):
             return _by_columns(x, made[0], what, (kind, first, acc), factor)
@@ -393,7 +393,7 @@ def _found(
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         source, target = _views(x, what.dims, keepdim)
-        padding = _first("max" if largest else "min", x.dtype)
+        padding = limit_of("max" if largest else "min", x.dtype)
         is_down = not is_all and what.dims[0] < x.ndim - 1
         if is_down and _are_lines(made):
             return [_find_down(x, made, what.dims[0], (largest, padding, acc))]

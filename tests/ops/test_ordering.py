@@ -1,0 +1,77 @@
+"""`ops.sort` and `ops.topk`: equals, NaN, infinities, integers, long rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xetl import ops
+from xetl.errors import LaunchError
+
+
+@pytest.mark.parametrize("n", [1, 50, 300])
+@pytest.mark.parametrize("descending", [False, True])
+def test_equals_keep_their_order(n: int, descending: bool) -> None:
+    x = np.random.default_rng(0).integers(-3, 3, (4, n)).astype(np.int32)
+    values, places = ops.sort(x, descending=descending)
+    wanted = np.argsort(-x if descending else x, 1, kind="stable")
+    assert np.array_equal(places, wanted)
+    assert np.array_equal(values, np.take_along_axis(x, wanted, 1))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_nan_and_infinities(descending: bool) -> None:
+    x = np.array([[np.nan, 1, -np.inf, np.inf, np.nan, 0] * 5], np.float32)
+    x[:, -1] = -1
+    values, places = ops.sort(x, descending=descending)
+    assert sorted(places[0]) == list(range(30))
+    assert np.isnan(values[0, -10:]).all()
+    numbers = np.sort(x[~np.isnan(x)])
+    assert np.array_equal(values[0, :-10], numbers[::-1] if descending else numbers)
+    values, places = ops.topk(x, 30, largest=descending)
+    assert sorted(places[0]) == list(range(30))
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_the_first_of_integers(largest: bool) -> None:
+    x = np.array([[5, np.iinfo(np.int32).min, 7, np.iinfo(np.int32).max]], np.int32)
+    values, places = ops.topk(x, 2, largest=largest)
+    assert places.tolist() == [[3, 2] if largest else [1, 0]]
+    assert np.array_equal(values, np.take_along_axis(x, places, 1))
+
+
+def test_what_is_refused() -> None:
+    x = np.ones((2, 20), np.float32)
+    for call in (
+        lambda: ops.topk(x, 21),
+        lambda: ops.sort(x, 2),
+        lambda: ops.sort(np.ones(20000, np.float32)),
+    ):
+        with pytest.raises(LaunchError) as caught:
+            call()
+        assert caught.value.code == "X0827"
+        assert caught.value.file == __file__
+    with pytest.raises(LaunchError, match="input of f64") as caught:
+        ops.sort(np.ones(20))
+    assert caught.value.code == "X0828"
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_values_and_derivatives_are_those_of_torch(dim: int) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x = torch.randn(5, 7, 18, requires_grad=True)
+    for name, options in (("sort", (dim, True)), ("topk", (4, dim, False))):
+        found, wanted = (getattr(each, name)(x, *options) for each in (ops, torch))
+        assert torch.equal(found.values, wanted.values)
+        assert torch.equal(found.indices, wanted.indices)
+        weights = torch.randn_like(found.values)
+        one, two = (
+            torch.autograd.grad(each.values, x, weights)[0] for each in (found, wanted)
+        )
+        assert torch.equal(one, two)
+    assert torch.equal(ops.argsort(x, dim), torch.argsort(x, dim))
+    opcheck = torch.library.opcheck
+    opcheck(torch.ops.xetl.sort_with_indices.default, (x, dim, False))
+    opcheck(torch.ops.xetl.topk_with_indices.default, (x, 3, dim, True))
