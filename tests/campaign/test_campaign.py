@@ -46,6 +46,7 @@ WRITTEN = {
     "parts of arrays": r"\w\[n:, :-1\]",
     "rows of neighbours": r"\w\[xetile.arange",
     "orders": r"xetile\.(sort|topk)",
+    "indices that sort": r"xetile\.argsort",
     "functions of scans": "associative_scan",
     "a far prefetch": r"prefetch_tile\(.*(1000000|<< 3)",
     "a far load": r"load_tile\(.*(1000000|<< 3)",

@@ -325,9 +325,11 @@ class Values(Writer):
             best = self.define(
                 f"xetile.topk({name}, {count}, {dim})[0]", shape, a.dtype
             )
-            self.define(
-                f"xetile.topk({best.name}, 1, {dim})[1]", self.one(shape, dim), "i32"
-            )
+            if count % 2:
+                first = f"xetile.topk({best.name}, 1, {dim})[1]"
+                self.define(first, self.one(shape, dim), "i32")
+            else:
+                self.define(f"xetile.argsort({best.name}, {dim})", shape, "i32")
         elif kind == 1:
             shape = tuple(2 * n if d == dim else n for d, n in enumerate(a.shape))
             self.define(f"xetile.cat({name}, {b.name}, {dim})", shape, a.dtype)

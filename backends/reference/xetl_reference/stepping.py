@@ -34,6 +34,9 @@ _LINE = """\
         if __line == {line}:
             if __hook:
                 __import__('sys').breakpointhook()
+                __values = None
+                __line, __hook, __values = yield
+                continue
             __values = None
             __line, __hook, __values = yield
             continue
@@ -119,10 +122,14 @@ def _code(file: str, name: str, lines: Sequence[int], names: Iterable[str]) -> C
     stops = [each for each in function.body[1].body if _is_stop(each)]
     for line, stop in zip(lines, stops, strict=True):
         # Between hook and yield there is no line: so a debugger that the hook started
-        # comes to a new one, not to the end of the frame's turn.
-        hook, _, resume, _ = stop.body
-        _place(hook.body[0], line)
+        # comes to a new one, not to the end of the frame's turn. From Python 3.13 on it
+        # has stopped in the hook's line already.
+        hooked, _, resume, _ = stop.body
+        hook, _, resume_hooked, _ = hooked.body
+        _place(hook, line)
         _place(resume, line)
+        if sys.version_info < (3, 13):
+            _place(resume_hooked, line)
     module = compile(tree, file, "exec")
     found = next(each for each in module.co_consts if isinstance(each, CodeType))
     return found.replace(co_name=name, co_firstlineno=lines[0])

@@ -18,6 +18,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from xetl.locks import ForkSafeLock
+
 _FOLDER = Path("/tmp")
 _MAGIC, _VERSION, _X86_64 = 0x4A695444, 1, 62
 _HEADER = struct.Struct("<IIIIIIQQ")
@@ -40,7 +42,7 @@ class _Dump:
     """The jitdump of a process; the child of a fork begins its own."""
 
     _current: _Dump | None = None
-    _lock = threading.Lock()
+    _lock = ForkSafeLock()
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -59,7 +61,7 @@ class _Dump:
     @classmethod
     def of_this_process(cls) -> _Dump:
         """The one that is open, or a new one."""
-        with cls._lock:
+        with cls._lock.held():
             if cls._current is None or cls._current.process != os.getpid():
                 cls._current = cls()
             return cls._current
@@ -68,7 +70,7 @@ class _Dump:
         """Write a kernel's record with its code."""
         told = name.encode() + b"\0" + ctypes.string_at(address, size)
         now, thread = time.monotonic_ns(), threading.get_native_id()
-        with self._lock, self._path.open("ab") as file:
+        with self._lock.held(), self._path.open("ab") as file:
             facts = (_LOADED, _CODE_LOAD.size + len(told), now, self.process, thread)
             record = _CODE_LOAD.pack(*facts, address, address, size, self._count)
             file.write(record + told)
