@@ -167,6 +167,19 @@ def test_places_that_are_not_contiguous(name: str) -> None:
     close(out, wanted, 1e-5)
 
 
+class _Block(torch.nn.Module):
+    def forward(self, x: Any, w: Any) -> Any:
+        return ops.layer_norm(ops.gelu(ops.linear(x, w)), (6,))
+
+
+def test_torch_export() -> None:
+    x, w = torch.randn(4, 18), torch.randn(6, 18)
+    program = torch.export.export(_Block(), (x, w))
+    called = {str(node.target) for node in program.graph.nodes}
+    assert {"xetl.matmul.default", "xetl.gelu.default"} <= called
+    close(program.module()(x, w), _Block()(x, w), 1e-6)
+
+
 def test_older_forms_of_calls() -> None:
     x, w, b = torch.randn(3, 18), torch.randn(18), torch.randn(18)
     out = torch.empty(3, 18)
