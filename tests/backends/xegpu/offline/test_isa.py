@@ -1,6 +1,6 @@
 """What is counted in a disassembly."""
 
-from xetl_xegpu.offline.isa import count
+from xetl_xegpu.offline.isa import count, loops
 
 # Lines as ocloc 26.27 prints them for pvc.
 KERNEL = """\
@@ -42,3 +42,24 @@ def test_instructions_are_counted_up_to_the_end() -> None:
 
 def test_an_empty_kernel_has_nothing() -> None:
     assert count("").instructions == 0
+
+
+LOOPS = """\
+L0:
+        mov (1|M0)               r1.0<1>:d     0:d
+L16:
+        add (1|M0)               r1.0<1>:d     r1.0<0;1,0>:d     1:d
+L32:
+        dpas.8x8 (16|M0)         r245:f        r245:f            r42:bf            r4.0:bf
+(W&f0.0) jmpi                                L32
+(W&f1.0) jmpi                                L16
+(W&f0.1) jmpi                                L900
+L900:
+        mov (1|M0)               r2.0<1>:d     0:d
+"""
+
+
+def test_innermost_loops_end_where_they_jump_back() -> None:
+    (inner,) = loops(LOOPS)
+    assert inner.instructions == 2
+    assert inner.dpas == 1
