@@ -50,7 +50,7 @@ L0:
 L16:
         add (1|M0)               r1.0<1>:d     r1.0<0;1,0>:d     1:d
 L32:
-        dpas.8x8 (16|M0)         r245:f        r245:f            r42:bf            r4.0:bf
+        dpas.8x8 (16|M0)         r245:f        r245:f    r42:bf    r4.0:bf
 (W&f0.0) jmpi                                L32
 (W&f1.0) jmpi                                L16
 (W&f0.1) jmpi                                L900
