@@ -19,7 +19,7 @@ from xetl.settings import config
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.launch import fastcall
 from xetl_cpu.launch.prepacked import fast_prepacked, prepacked_argument, run_prepacked
-from xetl_cpu.launch.profile import tell_perf
+from xetl_cpu.launch.profile import tell_perf, tell_vtune
 from xetl_cpu.launch.slots import (
     FIRST_ARGUMENT,
     GRID,
@@ -59,8 +59,9 @@ class CpuExecutable(Executable):
             is_sequential: whether it must run on one thread.
         """
         self._loaded = load_image(image, library)
+        name = f"xetl:{meta.get('kernel')}:{meta.get('target')}"
+        tell_vtune(name, self._loaded.address, len(image.code))
         if config.perf:
-            name = f"xetl:{meta.get('kernel')}:{meta.get('target')}"
             tell_perf(name, self._loaded.address, len(image.code))
         self._is_sequential = is_sequential
         self._native = _Native(self._loaded[KERNEL])
