@@ -68,4 +68,4 @@ def _of_peak(shapes: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]
 
 def _label(shape: str) -> str:
     m, k, n = shape.split("x")
-    return m if m == k == n else shape
+    return m if m == k == n else f"{m}x{k}\nx{n}"

@@ -25,14 +25,15 @@ from xetl.xetile import cdiv
 ROOT = Path(__file__).parents[2]
 TARGETS = {"cpu": "avx2", "xegpu": "pvc"}
 MOST_LINES = 40
+_EXAMPLE = re.compile(r"before:.*(\n|   )after:", re.IGNORECASE | re.DOTALL)
 
 HEAD = """# The passes, before and after
 
 This page is made from the code, each time the site is. For each backend it has the
-passes in the order in which they run. The grey text is the documentation of the pass,
-from its file. Below it stands what the pass changes in the kernel that follows: lines
-with `-` go and lines with `+` come. Types and attributes are left out, and so is what
-is longer than {most} lines; `kernel.ir("PASS", ...)` shows everything.
+passes in the order in which they run, each with the documentation from its file. Below
+that stands what the pass changes in the kernel that follows: lines with `-` go and
+lines with `+` come. Types and attributes are left out, and so is what is longer than
+{most} lines; `kernel.ir("PASS", ...)` shows everything.
 
 ```python
 {source}```
@@ -95,7 +96,20 @@ def documentation(name: str) -> str:
     package = name.partition(".")[0]
     folder = "" if package == "xetl" else f"backends/{package.removeprefix('xetl_')}/"
     place = folder + module.__file__[module.__file__.rindex(f"/{package}/") + 1 :]
-    return f"`{place}`\n\n```text\n{module.__doc__.strip()}\n```"
+    return f"`{place}`\n\n{as_markdown(module.__doc__)}"
+
+
+def as_markdown(text: str) -> str:
+    """Documentation of a pass: examples of IR, which keep their lines, and prose."""
+    found: list[str] = []
+    for part in text.strip("\n").split("\n\n"):
+        if part.startswith(" ") or _EXAMPLE.match(part):
+            example = textwrap.dedent(part).replace("``", "")
+            found.append(f"```text\n{example}\n```")
+        else:
+            lines = re.sub("::$", ":", part.replace("``", "`"))
+            found.append(re.sub(r"\n(?=\*\w[\w ]*\*[:,])", "\n\n", lines))
+    return "\n\n".join(found)
 
 
 def short(module: Any) -> list[str]:

@@ -72,7 +72,8 @@ def draw_roofline(
             text, (ends[at], roof[at]), place, textcoords="offset points", ha=side
         )
     axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
+    axis.set_yscale("log", base=2)
+    axis.margins(y=0.1)  # room for the text above the roof
     axis.set_xlabel("operations for each byte moved")
     axis.set_ylabel("GFLOP/s")
     axis.set_title(f"{benchmark.name}: roofline")
