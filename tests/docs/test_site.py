@@ -65,6 +65,42 @@ def gather(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("gather")
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_docs_runs_the_snippets_before_it_makes_the_site() -> None:
+    command = ["make", "--dry-run", "--assume-old=.venv/.test", "docs"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    snippets, *rest = [line.split() for line in said.stdout.splitlines() if "/" in line]
+    assert snippets[1:5] == ["-m", "pytest", "-q", "-n0"]
+    files = {
+        "tests/test_readme.py",
+        "tests/docs/test_language_examples.py",
+        "tests/docs/test_ops_page.py",
+    }
+    assert set(snippets[5:]) == files
+    assert all((ROOT / each).exists() for each in files)
+    assert "docs/site/gather.py" in rest[0]
+    assert rest[1][0].endswith("sphinx-build")
+    assert "-W" in rest[1]
+
+
+def test_documentation_of_passes_is_prose_and_examples(
+    gather: Any,
+) -> None:
+    text = """Merge operations.
+
+*What*: one of two, as
+``a`` is ``b``.
+*Why*: shorter.
+
+before: ``%a = f``
+after:  %b = g
+"""
+    assert gather.design.as_markdown(text) == (
+        "Merge operations.\n\n*What*: one of two, as\n`a` is `b`.\n\n"
+        "*Why*: shorter.\n\n```text\nbefore: %a = f\nafter:  %b = g\n```"
+    )
+
+
 def test_a_cell_that_fails_is_named(tmp_path: Path, gather: Any) -> None:
     script = tmp_path / "t.py"
     script.write_text("x = 1\n# %%\nprint(x)\n# %%\n\nassert x == 2\n")
