@@ -42,6 +42,7 @@ def test_it_says_that_torch_is_missing(tmp_path):
     (tmp_path / "torch.py").write_text("raise ImportError")
     path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
     said = run(tmp_path, DEMO, PYTHONPATH=path)
+    command = f"{sys.executable} -m pip install -e '.[torch]'"
     assert said == (
-        "torch is not installed: this demo needs it (pip install 'xetl[torch]')\n"
+        f"torch is not installed: this demo needs it (in the clone: {command})\n"
     )

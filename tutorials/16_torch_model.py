@@ -1,7 +1,7 @@
 """16  A torch model.  You will: put kernels into a model that trains and compiles.
 
-Needs 05 and 06.  Runs in 15 seconds where torch is (`pip install 'xetl[torch]'`); says
-so elsewhere.
+Needs 05 and 06.  Runs in 15 seconds where torch is (the extra `torch` of xetl);
+elsewhere it says how to install it.
 """
 
 # %% [markdown]
@@ -30,7 +30,8 @@ from xetl.xetile import cdiv, constexpr
 try:
     import torch
 except ImportError:
-    print("torch is not installed: this tutorial needs it (pip install 'xetl[torch]')")
+    command = f"{sys.executable} -m pip install -e '.[torch]'"
+    print(f"torch is not installed: this tutorial needs it (in the clone: {command})")
     sys.exit(0)
 
 # %% [markdown]

@@ -1,7 +1,8 @@
 """17  dpctl queues.  You will: launch on a device of your choice, and not wait.
 
-Needs 01.  Runs in about ten seconds where dpctl is (`pip install 'xetl[xegpu]'`); says
-so elsewhere.  Without a GPU it uses the CPU through Intel's OpenCL driver.
+Needs 01.  Runs in about ten seconds where dpctl is (the extra `xegpu` of xetl);
+elsewhere it says how to install it.  Without a GPU it uses the CPU through Intel's
+OpenCL driver.
 """
 
 # %% [markdown]
@@ -32,7 +33,8 @@ try:
     import dpctl
     import dpctl.memory
 except ImportError:
-    print("dpctl is not installed: this tutorial needs it (pip install 'xetl[xegpu]')")
+    command = f"{sys.executable} -m pip install -e '.[xegpu]'"
+    print(f"dpctl is not installed: this tutorial needs it (in the clone: {command})")
     sys.exit(0)
 
 

@@ -1,7 +1,7 @@
 """19  Dask.  You will: run a kernel on the blocks of an array, in several processes.
 
-Needs 03.  Runs in about ten seconds where Dask is (`pip install 'xetl[dask]'`); says so
-elsewhere.
+Needs 03.  Runs in about ten seconds where Dask is (the extra `dask` of xetl);
+elsewhere it says how to install it.
 """
 
 # %% [markdown]
@@ -37,7 +37,8 @@ try:
     import dask.array as da
     from distributed import Client, LocalCluster
 except ImportError:
-    print("Dask is not installed: this tutorial needs it (pip install 'xetl[dask]')")
+    command = f"{sys.executable} -m pip install -e '.[dask]'"
+    print(f"Dask is not installed: this tutorial needs it (in the clone: {command})")
     sys.exit(0)
 
 # %% [markdown]

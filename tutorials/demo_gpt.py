@@ -2,8 +2,8 @@
 
 It learns to write documentation from the docstrings of Python's standard library, byte
 by byte, in one or two minutes on two cores.  The same model in plain torch trains
-beside it for 100 steps: the losses must agree, and both are timed.  Needs torch (`pip
-install 'xetl[torch]'`) and says so where it is missing.  `--plot` as well draws
+beside it for 100 steps: the losses must agree, and both are timed.  Needs torch (the
+extra `torch` of xetl); without it, says how to install it.  `--plot` as well draws
 demo_gpt.png; `--quick` trains less; `--compile` also times torch.compile.
 """
 
@@ -39,7 +39,8 @@ from xetl.xetile import cdiv, constexpr, f32
 try:
     import torch
 except ImportError:
-    print("torch is not installed: this demo needs it (pip install 'xetl[torch]')")
+    command = f"{sys.executable} -m pip install -e '.[torch]'"
+    print(f"torch is not installed: this demo needs it (in the clone: {command})")
     sys.exit(0)
 
 QUICK = "--quick" in sys.argv
