@@ -34,13 +34,17 @@ _LINE = """\
         if __line == {line}:
             if __hook:
                 __import__('sys').breakpointhook()
-                __values = None
-                __line, __hook, __values = yield
-                continue
-            __values = None
+{resume}            __values = None
             __line, __hook, __values = yield
             continue
 """
+_RESUME = """\
+                __values = None
+                __line, __hook, __values = yield
+                continue
+"""
+"""Where a debugger goes on that the hook started, from Python 3.13 on: it has stopped in
+the line already. Before, it has not, and its first stop is the `yield` of the line."""
 _ANY = "function"
 _MOST = 4096
 
@@ -111,9 +115,10 @@ def _file_of(op: Any) -> str | None:
 
 
 def _code(file: str, name: str, lines: Sequence[int], names: Iterable[str]) -> CodeType:
+    resume = _RESUME if sys.version_info >= (3, 13) else ""
     text = _SOURCE.format(
         names="".join(_NAME.format(name=each) for each in names),
-        lines="".join(_LINE.format(line=line) for line in lines),
+        lines="".join(_LINE.format(line=line, resume=resume) for line in lines),
     )
     tree = ast.parse(text)
     _place(tree, -1)
@@ -122,14 +127,10 @@ def _code(file: str, name: str, lines: Sequence[int], names: Iterable[str]) -> C
     stops = [each for each in function.body[1].body if _is_stop(each)]
     for line, stop in zip(lines, stops, strict=True):
         # Between hook and yield there is no line: so a debugger that the hook started
-        # comes to a new one, not to the end of the frame's turn. From Python 3.13 on it
-        # has stopped in the hook's line already.
-        hooked, _, resume, _ = stop.body
-        hook, _, resume_hooked, _ = hooked.body
-        _place(hook, line)
-        _place(resume, line)
-        if sys.version_info < (3, 13):
-            _place(resume_hooked, line)
+        # comes to a new one, not to the end of the frame's turn.
+        hooked, _, yielding, _ = stop.body
+        _place(hooked.body[0], line)
+        _place(yielding, line)
     module = compile(tree, file, "exec")
     found = next(each for each in module.co_consts if isinstance(each, CodeType))
     return found.replace(co_name=name, co_firstlineno=lines[0])
