@@ -43,8 +43,8 @@ _RESUME = """\
                 __line, __hook, __values = yield
                 continue
 """
-"""Where a debugger goes on that the hook started, from Python 3.13 on: it has stopped in
-the line already. Before, it has not, and its first stop is the `yield` of the line."""
+"""Where a debugger that the hook started goes on, from Python 3.13 on: it has stopped
+in the line already. Before, it has not: it stops first at the `yield` of the line."""
 _ANY = "function"
 _MOST = 4096
 
