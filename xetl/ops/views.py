@@ -129,11 +129,6 @@ def row_view(rank: int, dim: int) -> View:
     return lambda x: x.swapaxes(dim, -1)
 
 
-def dropped_view(dim: int) -> View:
-    """What has lost the dimension ``dim``, with it again, of extent 1."""
-    return lambda x: np.expand_dims(x, dim)
-
-
 def flat_view(x: Numbers) -> Numbers:
     """A row of all elements."""
     return x.reshape(1, -1)
