@@ -18,7 +18,8 @@ from xetl.language.distribution import Layout
 from xetl.language.map_picture import owners
 from xetl.xetile import cdiv, constexpr, f32, i32
 
-CELL, GAP, TOP = 32, 56, 30
+CELL, GAP, TOP, EDGE = 32, 56, 30, 16
+WIDEST = 560  # pixels: on the narrow page of a phone the numbers can still be read
 COLOURS = ("#ffd166", "#8ecae6", "#b7e4c7", "#f4acb7", "#cdb4db", "#f3d9b1")
 PLAIN = "#f4f4f4"
 
@@ -61,31 +62,34 @@ def text_of(value: Any) -> str:
 
 
 def draw(panels: list[Panel]) -> str:
-    """Panels side by side, as SVG on a white card that dark pages can show too."""
+    """Panels in lines, as SVG on a white card that dark pages can show too."""
     parts: list[str] = []
-    x, height = 16, 0
+    x, y, right, bottom = EDGE, 0, 0, 0
     for panel in panels:
         values = np.atleast_2d(panel.values)
         colours = np.broadcast_to(np.atleast_2d(panel.colours), values.shape)
-        width = CELL * values.shape[1]
-        parts.append(f'<text x="{x}" y="20" class="title">{panel.title}</text>')
+        width = max(CELL * values.shape[1], 8 * len(panel.title))
+        if x > EDGE and x + width > WIDEST:
+            x, y = EDGE, bottom + EDGE
+        parts.append(f'<text x="{x}" y="{y + 20}" class="title">{panel.title}</text>')
         for (row, column), value in np.ndenumerate(values):
             number = int(colours[row, column])
             colour = PLAIN if number < 0 else COLOURS[number % len(COLOURS)]
-            left, upper = x + CELL * column, TOP + CELL * row
+            left, upper = x + CELL * column, y + TOP + CELL * row
             parts.append(
                 f'<rect x="{left}" y="{upper}" width="{CELL}" height="{CELL}"'
                 f' fill="{colour}" stroke="#888"/><text x="{left + CELL // 2}"'
                 f' y="{upper + 21}" text-anchor="middle">{text_of(value)}</text>'
             )
-        x += max(width, 8 * len(panel.title)) + GAP
-        height = max(height, TOP + CELL * values.shape[0])
-    x, height = x - GAP + 16, height + 14
+        right = max(right, x + width)
+        bottom = max(bottom, y + TOP + CELL * values.shape[0])
+        x += width + GAP
+    width, height = right + EDGE, bottom + EDGE
     style = "text{font:13px sans-serif;fill:#222}.title{font-weight:bold}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="{height}"'
-        f' viewBox="0 0 {x} {height}"><style>{style}</style>'
-        f'<rect width="{x}" height="{height}" rx="6" fill="#fff"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}"><style>{style}</style>'
+        f'<rect width="{width}" height="{height}" rx="6" fill="#fff"/>'
         f"{''.join(parts)}</svg>"
     )
 
