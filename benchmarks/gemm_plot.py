@@ -39,7 +39,7 @@ def draw(name: str, path: Path) -> None:
         axis.set_title(f"{dtype}, {threads} thread{'s' * (threads != '1')}")
         axis.set_ylabel("% of peak")
         axis.set_ylim(0, 110)
-    axes[0].legend(ncols=3, loc="lower left")
+    axes[0].legend(ncols=3, loc="upper right")
     figure.savefig(path, dpi=110)
     print(f"drawn to {path}")
 
