@@ -29,8 +29,11 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 6, "avx2": 6, "opencl": 3}
 """How many of a test's random kernels are quick; others are slow tests."""
 
-QUICK_CELLS = {"opencl": 3, "ocloc": 1}
-"""How many cells of a test are quick where Intel's compilers take a second for each."""
+QUICK_CELLS = {"cpu": 12, "opencl": 3, "ocloc": 1}
+"""How many cells of a test are quick; Intel's compilers take a second for each."""
+
+RUNS_KERNELS = ("backends/cpu/", "conformance/", "numerics/", "ops/", "seeds/")
+"""Folders of tests whose cells compile kernels for the CPU."""
 
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
@@ -126,16 +129,26 @@ def mark_later_seeds(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def compiler_of(item: pytest.Item) -> str:
+    """What builds the kernels of a test, as `QUICK_CELLS` has it."""
+    path = item.path.as_posix()
+    if "/offline/" in path:
+        return "ocloc"
+    if target_of(item) == "opencl":
+        return "opencl"
+    return "cpu" if any(f"/tests/{start}" in path for start in RUNS_KERNELS) else "none"
+
+
 def mark_later_cells(items: list[pytest.Item]) -> None:
     seen: Counter[str] = Counter()
     for item in items:
-        compiler = "ocloc" if "/offline/" in item.path.as_posix() else target_of(item)
+        compiler = compiler_of(item)
         if not hasattr(item, "callspec") or compiler not in QUICK_CELLS:
             continue
         if not item.get_closest_marker("slow"):
-            function = item.nodeid.partition("[")[0]
-            seen[function] += 1
-            if seen[function] > QUICK_CELLS[compiler]:
+            cells = f"{compiler} {item.nodeid.partition('[')[0]}"
+            seen[cells] += 1
+            if seen[cells] > QUICK_CELLS[compiler]:
                 item.add_marker(pytest.mark.slow)
 
 
