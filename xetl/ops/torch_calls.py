@@ -50,7 +50,7 @@ def key_of_repeated(declared: Function, values: list[Any]) -> Hashable:
             continue
         if type(x) is not torch.Tensor or x.requires_grad or not x.is_cpu:
             return None
-        if x.layout is not torch.strided:
+        if x.layout is not torch.strided or x.is_nested:
             return None
         key += x.shape, x.stride(), x.dtype
     return declared.with_options(key, values)
