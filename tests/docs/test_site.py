@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -68,8 +69,11 @@ def gather(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_docs_runs_the_snippets_before_it_makes_the_site() -> None:
     command = ["make", "--dry-run", "--assume-old=.venv/.test", "docs"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    snippets, *rest = [line.split() for line in said.stdout.splitlines() if "/" in line]
+    # Under `make test`, make would take over its settings and name its folder.
+    alone = {name: os.environ[name] for name in os.environ if "MAKE" not in name}
+    run = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, check=True)
+    said = run.stdout.decode().splitlines()
+    snippets, *rest = [line.split() for line in said if "/" in line]
     assert snippets[1:5] == ["-m", "pytest", "-q", "-n0"]
     files = {
         "tests/test_readme.py",
