@@ -175,6 +175,21 @@ class Executable(ABC):
         """As ``fast``, for calls with a `xetl.prepacked.Prepacked` argument."""
         return None
 
+    def numba_call(
+        self, name: str, grid: tuple[int, int, int] | Callable[[Any], Any]
+    ) -> Callable[..., None]:
+        """A function that code of numba calls with the arguments of the kernel.
+
+        Raises:
+            LaunchError: there can be none.
+        """
+        raise LaunchError(
+            f"code of numba cannot call `{name}`: it runs on another backend than"
+            " `cpu`, or prints or asserts, which only a launch from Python can show",
+            code="X0843",
+            help='pass backend="cpu"; leave out `device_print` and `device_assert`',
+        )
+
     @abstractmethod
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""

@@ -1,9 +1,9 @@
-"""The grid of a launch: how many programs run in each of three dimensions."""
+"""The grid of a launch: how many programs run in each dimension; and subgroups."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from xetl.errors import LaunchError, did_you_mean
@@ -120,3 +120,23 @@ def _size(value: object, spec: object) -> int:
     if size > _LARGEST:
         raise LaunchError(f"the grid {spec!r} is too large", code="X0802")
     return size
+
+
+def checked_subgroups(name: str, subgroups: object) -> tuple[int, int] | None:
+    """The rows and columns of subgroups of a workgroup, None if there are none.
+
+    Raises:
+        LaunchError: they are not two positive ints.
+    """
+    if subgroups is None:
+        return None
+    sizes: list[Any] = []
+    if isinstance(subgroups, Iterable):
+        sizes += cast("Iterable[Any]", subgroups)
+    if len(sizes) != 2 or any(type(s) is not int or s < 1 for s in sizes):
+        raise LaunchError(
+            f"`subgroups` of `{name}` is {subgroups!r}",
+            code="X0809",
+            help="write subgroups=[rows, columns], two positive ints",
+        )
+    return (sizes[0], sizes[1])

@@ -10,7 +10,7 @@ done from the start: bind, specialise, compile if needed, check, launch
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast, overload
 
@@ -29,7 +29,7 @@ from xetl.runtime.executables import (
     compiler,
     target_at,
 )
-from xetl.runtime.grid import Binder, Grid, GridSpec, fixed
+from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
 from xetl.runtime.launcher import (
     OPTIONS,
     REFUSED,
@@ -82,7 +82,7 @@ class Kernel:
             )
         self.fn = keep_lines(fn)
         self.grid = grid
-        self.subgroups = _checked_subgroups(fn.__name__, subgroups)
+        self.subgroups = checked_subgroups(fn.__name__, subgroups)
         if self.subgroups is not None:
             # The front end and the fingerprint see the function alone.
             cast("Any", fn).__xetl_subgroups__ = self.subgroups
@@ -237,6 +237,22 @@ class Kernel:
                 missing = self._no_grid("asked about", "stats(..., grid=...)")
                 sizes = self._sizes(grid, args, keywords, missing)
             return report.stats(self.fn, name, machine, artifact, sizes, given)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def numba(
+        self, signature: str, *, grid: GridSpec | None = None, **keywords: Any
+    ) -> Callable[..., None]:
+        """A function that code of numba calls; ``signature`` as for `warmup`."""
+        try:
+            spec = self.grid if grid is None else grid
+            if spec is None:
+                raise self._no_grid("given to numba", "numba(..., grid=...)")
+            backend, values = self._bind_any([signature], keywords)
+            wanted = specialize(self._parameters, values)
+            found = self._executables.get(wanted, backend, choose_target(backend))
+            sizes = spec if callable(spec) else fixed(spec)
+            return found.loaded.executable.numba_call(self.fn.__name__, sizes)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -480,18 +496,3 @@ def kernel(
         )
         raise at_caller(error) from None
     return decorate(fn)
-
-
-def _checked_subgroups(name: str, subgroups: object) -> tuple[int, int] | None:
-    if subgroups is None:
-        return None
-    sizes: list[Any] = []
-    if isinstance(subgroups, Iterable):
-        sizes += cast("Iterable[Any]", subgroups)
-    if len(sizes) != 2 or any(type(s) is not int or s < 1 for s in sizes):
-        raise LaunchError(
-            f"`subgroups` of `{name}` is {subgroups!r}",
-            code="X0809",
-            help="write subgroups=[rows, columns], two positive ints",
-        )
-    return (sizes[0], sizes[1])

@@ -13,6 +13,7 @@ from typing import Any
 
 from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
+from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, Signature
 from xetl.runtime.log import read_records, show
 from xetl.settings import config
@@ -90,6 +91,16 @@ class CpuExecutable(Executable):
         params = self.signature.params
         runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
         return fast_prepacked(self._fast, runtime[self._packed], self)
+
+    def numba_call(
+        self, name: str, grid: tuple[int, int, int] | Callable[[Any], Any]
+    ) -> Callable[..., None]:
+        """See `xetl.backend.Executable`."""
+        if self.meta.get("log"):
+            return super().numba_call(name, grid)
+        make: Any = import_whole("xetl_cpu.launch.numba_call").numba_call
+        code = self._loaded[KERNEL]
+        return make(name, code, self.signature, self.meta["stored"], grid, self._loaded)
 
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
