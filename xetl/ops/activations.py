@@ -13,16 +13,16 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
+from xetl.ops.declarations import (
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
-    function,
     result,
     temporary,
 )
+from xetl.ops.declare import function
 from xetl.ops.product import ACTIVATIONS, matrix
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from xetl.ops.batches import chain
-from xetl.ops.declare import ArrayLike, Call, Context, Operand, Step, function, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
+from xetl.ops.declare import function
 from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
 from xetl.ops.plans import choose_method

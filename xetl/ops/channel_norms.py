@@ -15,15 +15,8 @@ from xetl.language.ops import cdiv
 from xetl.ops.activations import through
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
-    ArrayLike,
-    Call,
-    Context,
-    Operand,
-    Step,
-    function,
-    result,
-)
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.xetile import Array, Vector, constexpr

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
-from xetl.ops.declare import Context, Function, public_function
+from xetl.ops.declarations import Context
+from xetl.ops.declare import Function, public_function
 from xetl.ops.operands import new_result
 from xetl.ops.views import as_dtype
 from xetl.runtime.call_site import at_caller

@@ -14,18 +14,17 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, cast
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
-from xetl.language.dtypes import DType
 from xetl.ops.calls import Launch, Plans, kind
+from xetl.ops.declarations import Backward, Call, Operand
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.repeated import Repeated, again
-from xetl.ops.rules import Shape
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import note_written
 
@@ -34,78 +33,6 @@ P = ParamSpec("P")
 _MOST_REPEATED = 1024
 _PLAIN = frozenset({type(None), bool, int, float, str})
 """The types of options that are compared as they are."""
-
-ArrayLike: TypeAlias = Any
-"""An array of any library; the annotation tells arrays from options."""
-Number: TypeAlias = float
-"""A number that kernels get when they run, so that any is computed by the same code."""
-DTypeLike: TypeAlias = Any
-"""A dtype of NumPy, torch or xetl, or its name."""
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An array as a rule sees it.
-
-    Attributes:
-        name: what an error calls it.
-        shape: its extents; symbols of torch where torch asks for shapes.
-        dtype: of its elements.
-        array: the elements, of rank 1 at least; None where torch asks for shapes.
-        is_new: whether the function makes it, so that it is contiguous.
-    """
-
-    name: str
-    shape: Shape
-    dtype: DType
-    array: Numbers | None = None
-    is_new: bool = False
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A launch of a function.
-
-    Attributes:
-        launch: of the arrays.
-        operands: inputs, results and temporary arrays in the order of the launch.
-        numbers: what the kernel takes behind them.
-    """
-
-    launch: Launch
-    operands: Sequence[Operand | None]
-    numbers: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a rule gives.
-
-    Attributes:
-        results: shape and dtype of each.
-        steps: gives the launches (None: nothing is to be done); is asked where the
-            elements are there.
-        temporary: what steps hand to one another.
-    """
-
-    results: tuple[Operand, ...]
-    steps: Callable[[Sequence[Operand]], Sequence[Step | None]]
-    temporary: tuple[Operand, ...] = ()
-
-
-def temporary(shape: Shape, dtype: DType) -> Operand:
-    """What one launch hands to the next."""
-    return Operand("temporary", shape, dtype, np.empty(shape, dtype.numpy), True)
-
-
-def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
-    """A result that does not exist yet."""
-    return Operand(name, shape, dtype)
 
 
 @dataclass
@@ -116,28 +43,6 @@ class _Plan:
     temporary: tuple[Operand, ...]
     steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
 
-
-@dataclass
-class Context:
-    """What a derivative is computed from.
-
-    Attributes:
-        saved: the inputs and results that the declaration names.
-        options: the other arguments by name.
-        needs: whether the derivative by an argument is wanted, by name.
-        dtypes: of the arrays, as torch names them, by name.
-        shapes: of the arrays, by name.
-    """
-
-    saved: tuple[Any, ...]
-    options: Mapping[str, Any]
-    needs: Mapping[str, bool]
-    dtypes: Mapping[str, Any]
-    shapes: Mapping[str, Any]
-
-
-Backward: TypeAlias = Callable[..., Mapping[str, Any]]
-"""``backward(context, *gradients)`` gives the derivative by each argument it names."""
 
 FUNCTIONS: dict[str, Function] = {}
 """All that are declared, by name."""

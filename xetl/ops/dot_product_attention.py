@@ -15,16 +15,9 @@ from xetl.ops.activations import copied
 from xetl.ops.attention_kernel import attention, attention_backward
 from xetl.ops.batches import View, chain, itself, split_batch
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
-    ArrayLike,
-    Call,
-    Context,
-    Operand,
-    Step,
-    function,
-    temporary,
-)
-from xetl.ops.declare import result as new_one
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, temporary
+from xetl.ops.declarations import result as new_one
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.rules import Shape
 from xetl.ops.views import array_of

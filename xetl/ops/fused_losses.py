@@ -14,7 +14,8 @@ import numpy as np
 
 from xetl.language.dtypes import DType
 from xetl.ops.added_products import addmm
-from xetl.ops.declare import ArrayLike, Call, Context, Operand, function, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.losses import (
     check_classes,

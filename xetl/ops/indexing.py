@@ -17,16 +17,16 @@ from xetl.language.ops import cdiv
 from xetl.ops.activations import copied, through
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
+from xetl.ops.declarations import (
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
-    function,
     result,
     temporary,
 )
+from xetl.ops.declare import function
 from xetl.ops.functions import wrong_shape
 from xetl.ops.product import matrix
 from xetl.ops.rules import Shape

@@ -17,16 +17,16 @@ from xetl.language.ops import cdiv
 from xetl.ops.activations import as_it_is, each_element
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
+from xetl.ops.declarations import (
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
-    function,
     result,
     temporary,
 )
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import Shape

@@ -14,16 +14,8 @@ import numpy as np
 from xetl.errors import LaunchError, XetlError
 from xetl.ops import activations
 from xetl.ops.calls import Plans, kind
-from xetl.ops.declare import (
-    FUNCTIONS,
-    ArrayLike,
-    Call,
-    Context,
-    Function,
-    is_traced,
-    result,
-    traced,
-)
+from xetl.ops.declarations import ArrayLike, Call, Context, result
+from xetl.ops.declare import FUNCTIONS, Function, is_traced, traced
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused

@@ -14,16 +14,16 @@ from xetl import xetile
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
+from xetl.ops.declarations import (
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
-    function,
     result,
     temporary,
 )
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.product import matrix

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.declare import ArrayLike, Call, Number, Operand, function
+from xetl.ops.declarations import ArrayLike, Call, Number, Operand
+from xetl.ops.declare import function
 from xetl.ops.product import matrix
 from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of
 from xetl.xetile import Array, Vector, constexpr

@@ -9,7 +9,8 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i64
 from xetl.language.ops import next_power_of_2
-from xetl.ops.declare import ArrayLike, Call, Context, Operand, function, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.ops.declare import function
 from xetl.ops.extremes import Extremes
 from xetl.ops.functions import wrong_shape
 from xetl.ops.product import matrix

@@ -11,7 +11,8 @@ from typing import Any
 from xetl import xetile
 from xetl.errors import XetlError
 from xetl.ops.activations import each_element
-from xetl.ops.declare import ArrayLike, Call, Context, function, result
+from xetl.ops.declarations import ArrayLike, Call, Context, result
+from xetl.ops.declare import function
 from xetl.ops.losses import REDUCTIONS, check_reduction, with_out
 from xetl.ops.reductions import mean, sum
 from xetl.ops.views import elements, floats, same_shapes, sums_of

@@ -17,17 +17,17 @@ from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
+from xetl.ops.declarations import (
     ArrayLike,
     Call,
     Context,
     DTypeLike,
     Operand,
     Step,
-    function,
     result,
     temporary,
 )
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.reduction_kernels import (

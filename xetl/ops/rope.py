@@ -11,7 +11,8 @@ from typing import Any
 from xetl import xetile
 from xetl.language.ops import next_power_of_2
 from xetl.ops.batches import View, itself
-from xetl.ops.declare import ArrayLike, Call, Context, Operand, function, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.product import matrices, matrix
 from xetl.ops.views import Shared, floats, rows

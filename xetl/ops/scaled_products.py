@@ -15,15 +15,8 @@ from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32
 from xetl.ops.activations import through
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
-from xetl.ops.declare import (
-    ArrayLike,
-    Call,
-    Context,
-    DTypeLike,
-    Operand,
-    function,
-    result,
-)
+from xetl.ops.declarations import ArrayLike, Call, Context, DTypeLike, Operand, result
+from xetl.ops.declare import function
 from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result

@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.declare import (
-    ArrayLike,
-    Call,
-    Context,
-    DTypeLike,
-    Operand,
-    function,
-    result,
-)
+from xetl.ops.declarations import ArrayLike, Call, Context, DTypeLike, Operand, result
+from xetl.ops.declare import function
 from xetl.ops.product import matrix
 from xetl.ops.views import (
     RowTile,

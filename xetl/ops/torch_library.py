@@ -13,7 +13,8 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.locks import ForkSafeLock
-from xetl.ops.declare import FUNCTIONS, Context, Function, Operand
+from xetl.ops.declarations import Context, Operand
+from xetl.ops.declare import FUNCTIONS, Function
 
 torch: Any = import_whole("torch")
 

@@ -13,7 +13,7 @@ from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch
-from xetl.ops.declare import Operand, Step
+from xetl.ops.declarations import Operand, Step
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import Shape

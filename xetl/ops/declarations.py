@@ -1,0 +1,112 @@
+"""What a rule of `xetl.ops` is written in: operands, launches, results.
+
+`xetl.ops.declare` makes a public function of a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xetl.language.dtypes import DType
+from xetl.ops.calls import Launch
+from xetl.ops.operands import Numbers
+from xetl.ops.rules import Shape
+
+ArrayLike: TypeAlias = Any
+"""An array of any library; the annotation tells arrays from options."""
+Number: TypeAlias = float
+"""A number that kernels get when they run, so that any is computed by the same code."""
+DTypeLike: TypeAlias = Any
+"""A dtype of NumPy, torch or xetl, or its name."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array as a rule sees it.
+
+    Attributes:
+        name: what an error calls it.
+        shape: its extents; symbols of torch where torch asks for shapes.
+        dtype: of its elements.
+        array: the elements, of rank 1 at least; None where torch asks for shapes.
+        is_new: whether the function makes it, so that it is contiguous.
+    """
+
+    name: str
+    shape: Shape
+    dtype: DType
+    array: Numbers | None = None
+    is_new: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A launch of a function.
+
+    Attributes:
+        launch: of the arrays.
+        operands: inputs, results and temporary arrays in the order of the launch.
+        numbers: what the kernel takes behind them.
+    """
+
+    launch: Launch
+    operands: Sequence[Operand | None]
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a rule gives.
+
+    Attributes:
+        results: shape and dtype of each.
+        steps: gives the launches (None: nothing is to be done); is asked where the
+            elements are there.
+        temporary: what steps hand to one another.
+    """
+
+    results: tuple[Operand, ...]
+    steps: Callable[[Sequence[Operand]], Sequence[Step | None]]
+    temporary: tuple[Operand, ...] = ()
+
+
+def temporary(shape: Shape, dtype: DType) -> Operand:
+    """What one launch hands to the next."""
+    return Operand("temporary", shape, dtype, np.empty(shape, dtype.numpy), True)
+
+
+def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
+    """A result that does not exist yet."""
+    return Operand(name, shape, dtype)
+
+
+@dataclass
+class Context:
+    """What a derivative is computed from.
+
+    Attributes:
+        saved: the inputs and results that the declaration names.
+        options: the other arguments by name.
+        needs: whether the derivative by an argument is wanted, by name.
+        dtypes: of the arrays, as torch names them, by name.
+        shapes: of the arrays, by name.
+    """
+
+    saved: tuple[Any, ...]
+    options: Mapping[str, Any]
+    needs: Mapping[str, bool]
+    dtypes: Mapping[str, Any]
+    shapes: Mapping[str, Any]
+
+
+Backward: TypeAlias = Callable[..., Mapping[str, Any]]
+"""``backward(context, *gradients)`` gives the derivative by each argument it names."""
