@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from xetl.errors import InternalError, LaunchError
 from xetl.findings import Finding, TestDevice
 from xetl.imports import import_whole
+from xetl.records import record
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -40,7 +41,7 @@ PREFIX = "xetl_"
 takes 20 ms: a third of the way to the first result of a process."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, eq=False)
 class DeviceMemory:
     """Memory that belongs to a device (USM of SYCL), as its owner states it.
 
@@ -55,7 +56,7 @@ class DeviceMemory:
     is_reachable: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, eq=False)
 class ArrayView:
     """An array argument as a backend sees it: where it is and how it is laid out.
 
@@ -81,7 +82,7 @@ class ArrayView:
 Argument = ArrayView | int | float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Artifact:
     """A compiled kernel as the disk cache keeps it.
 
@@ -101,7 +102,7 @@ class Artifact:
         return frozenset(cast("Sequence[int]", self.meta.get("stored", ())))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Expected:
     """What a model of costs expects of a launch.
 

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from xetl.errors import LaunchError
+from xetl.records import record
 
 Access = Literal["load", "store", "prefetch", "transform", "transpose"]
 """``transform``: a load that pairs rows for the right side of a product (VNNI);
@@ -40,7 +41,7 @@ STORE_BYTES = 512
 """What a store takes at most: 8 registers [Xe]."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Messages:
     """The shapes of a message of one kind, for elements of one width.
 
@@ -67,7 +68,7 @@ class Messages:
         return rows in self.rows and columns in self.counts
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class SharedMessages:
     """How shared local memory is accessed: rows of whole units.
 
@@ -88,7 +89,7 @@ class SharedMessages:
         return Messages(self.rows, {width: (1,) for width in whole})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class MatrixUnit:
     """``C(m, n) += A(m, k) @ B(k, n)`` in one instruction.
 
@@ -105,7 +106,7 @@ class MatrixUnit:
     results: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Speed:
     """What operations cost; read by `xetl.transforms.propagate_wg_maps.choose`.
 
@@ -130,7 +131,7 @@ class Speed:
     memory_latency: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Card:
     """A product with such a GPU: what its maker says that it does at most.
 
@@ -149,7 +150,7 @@ class Card:
     cache_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Sustained:
     """What part of the most a good kernel gets for a long time, of each kind."""
 
@@ -158,7 +159,7 @@ class Sustained:
     memory: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Device:
     """One kind of GPU.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
@@ -15,6 +14,7 @@ from xetl.backend import BackendBase
 from xetl.devices import DEVICES
 from xetl.errors import InternalError
 from xetl.imports import import_whole
+from xetl.records import record
 from xetl.settings import config
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.check_barriers import CheckBarriersPass
@@ -28,7 +28,7 @@ DEFAULT_DEVICE = "pvc"
 """The device whose blocks are shown where the target is not a device."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pipeline:
     """Passes in order; ``stage_after`` names the stage that begins after a pass."""
 
@@ -44,7 +44,7 @@ class Pipeline:
         return list(dict.fromkeys(names))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Step:
     """The module after the pass ``name``; ``stage`` if a stage begins there."""
 

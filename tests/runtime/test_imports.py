@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from xetl.imports import import_whole
+from xetl.imports import collecting_rarely, import_whole
 
 SLOW = """
 import time
@@ -22,7 +23,7 @@ counted.append(1)
 """
 
 ASKS = """
-from xetl.imports import import_whole
+from xetl.imports import collecting_rarely, import_whole
 found = "partly loaded"
 import_whole("slow_package.needs")
 """
@@ -113,3 +114,24 @@ def test_a_first_launch_may_be_interrupted(seconds: float) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_collector_looks_seldom_only_meanwhile() -> None:
+    before = gc.get_threshold()
+    with collecting_rarely():
+        assert gc.get_threshold()[0] > before[0]
+        with collecting_rarely():
+            pass
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
+
+
+def test_a_collector_that_is_off_stays_off() -> None:
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        with collecting_rarely():
+            assert gc.get_threshold()[0] == 0
+        assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)

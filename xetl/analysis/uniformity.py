@@ -9,7 +9,6 @@ loop over a part of its own, ``range(id * 8, id * 8 + 8)``, all run equally ofte
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -18,9 +17,10 @@ from xdsl.traits import SymbolTable
 from xetl.analysis.affine import varying_terms
 from xetl.analysis.control_flow import targets, yielded
 from xetl.dialects.upstream import arith, func, scf
+from xetl.records import record
 
 
-@dataclass
+@record()
 class Divergence:
     """What differs between subgroups.
 

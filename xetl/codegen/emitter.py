@@ -8,7 +8,7 @@ dialects stand beside this file; a backend adds its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -16,13 +16,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import I64, llvm_type, memory_type
 from xetl.errors import InternalError
+from xetl.records import record
 
 Emit: TypeAlias = Callable[..., None]
 EmitTable: TypeAlias = dict[type[Operation], Callable[..., None]]
 """For each operation class, the function that emits it."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Strided:
     """A memref: address of element 0, sizes and strides (elements) as LLVM values."""
 
@@ -32,7 +33,7 @@ class Strided:
     element: Attribute
 
 
-@dataclass
+@record()
 class Emitter:
     """Emits the operations of one LLVM function.
 

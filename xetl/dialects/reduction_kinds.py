@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, IntegerType, f32
 from xdsl.ir import Attribute
+
+from xetl.records import record
 
 from .upstream import arith
 from .upstream.elementwise import is_float
@@ -41,7 +42,7 @@ def _most(bits: int) -> int:
     return ~_least(bits)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OnIntegers:
     """A kind on integers.
 
@@ -67,7 +68,7 @@ class OnIntegers:
         return self.llvm.removeprefix("s")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OnFloats:
     """A kind on floats; the attributes are those of `OnIntegers`."""
 

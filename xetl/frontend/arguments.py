@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xetl.errors import (
     CompileError,
@@ -30,9 +30,10 @@ from xetl.frontend.types import (
     show_shape,
 )
 from xetl.language.dtypes import DType
+from xetl.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Arg:
     """A value and the expression it came from (the call itself for defaults)."""
 
@@ -40,7 +41,7 @@ class Arg:
     node: ast.AST
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Parameter:
     """A parameter of an operation or of a user's function."""
 
@@ -50,7 +51,7 @@ class Parameter:
     variadic: bool = False
 
 
-@dataclass(slots=True)
+@record()
 class Given:
     """What a call passes."""
 
@@ -58,7 +59,7 @@ class Given:
     keywords: dict[str, Arg]
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class Call:
     """A call of an operation, with its arguments bound."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -48,9 +47,10 @@ from xetl.frontend.types import (
     show_shape,
 )
 from xetl.language.dtypes import DType, f32, i1, promote
+from xetl.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Unified:
     """Operands brought to one dtype and one shape."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -40,6 +40,7 @@ from xetl.frontend.types import (
     scalar_kind,
 )
 from xetl.language.dtypes import DType
+from xetl.records import record
 
 
 def size_of(array: Array, dim: int) -> Value:
@@ -239,7 +240,7 @@ def _load_scalar(
 # Memrefs ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Base:
     """A memref for init_tile, with the sizes and strides the op carries."""
 

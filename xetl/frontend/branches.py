@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -45,11 +45,12 @@ from xetl.frontend.types import (
     is_scalar,
     scalar_kind,
 )
+from xetl.records import record
 
 Work = Callable[[], None]
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class Path:
     """One of two ways: its block and what holds at its end."""
 
@@ -159,7 +160,7 @@ def branch(
 # Where two paths meet ---------------------------------------------------------------
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class _Crossing:
     """What the two blocks yield, in pairs."""
 
@@ -167,7 +168,7 @@ class _Crossing:
     other: list[SSAValue] = field(default_factory=list[SSAValue])
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class _Join:
     """Two paths that meet, and how their values become results."""
 

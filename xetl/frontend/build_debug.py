@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import SSAValue
@@ -39,6 +39,7 @@ from xetl.frontend.types import (
     is_number,
     scalar_kind,
 )
+from xetl.records import record
 
 
 def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
@@ -131,7 +132,7 @@ def _print(ctx: Context, given: Given, node: ast.Call) -> None:
 BUILTINS[print] = _print
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class _Line:
     """A text with its values as the ops take them."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -21,11 +20,12 @@ from xetl.frontend.merging import (
 )
 from xetl.frontend.scope import Binding, Unset
 from xetl.frontend.types import Value
+from xetl.records import record
 
 Bindings = dict[str, Binding]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class _End:
     """What the body gives on, and why the name has no value after the loop."""
 

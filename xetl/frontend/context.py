@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,6 +35,7 @@ from xetl.frontend.scope import Scope
 from xetl.frontend.source import SourceFile
 from xetl.frontend.types import Value
 from xetl.language.reads import Reads
+from xetl.records import record
 from xetl.settings import config
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ ErrorT = TypeVar("ErrorT", bound=XetlError)
 MAX_INLINING = 64
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Frame:
     """A function being compiled, and the call it was inlined at.
 
@@ -122,7 +123,7 @@ def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
     return register
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class FirstMap:
     """The first map of a kernel: all others have as many subgroups."""
 
@@ -131,7 +132,7 @@ class FirstMap:
     shown: str
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Context:
     """Everything the handlers share."""
 

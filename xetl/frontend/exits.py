@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import IndexType, VectorType
 from xdsl.ir import SSAValue
@@ -36,9 +36,10 @@ from xetl.frontend.types import (
     items_of,
     scalar_kind,
 )
+from xetl.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Tail:
     """The end of a function or of a loop's body, for blocks that reach it."""
 

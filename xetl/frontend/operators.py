@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.upstream import arith
 from xetl.language.dtypes import DType
+from xetl.records import record
 
 OpMaker = Callable[[SSAValue, SSAValue], Operation]
 
@@ -21,7 +22,7 @@ def _python(name: str) -> Callable[[Any, Any], Any]:
     return getattr(operator, name)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Binary:
     """A binary operator; an op is None where the operator has no meaning."""
 
@@ -84,7 +85,7 @@ BINARY: dict[type[ast.operator], Binary] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Comparison:
     """A comparison; predicates of ``arith.cmpf`` and ``arith.cmpi``."""
 

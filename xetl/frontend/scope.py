@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from xetl.errors import CompileError
 from xetl.frontend.types import Scalar, Value
 from xetl.language.reads import Reads
+from xetl.records import record
 
 MISSING = object()
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class Binding:
     """A value and the syntax that bound it (None for parameters)."""
 
@@ -24,7 +24,7 @@ class Binding:
     """Whether anything read the name since it was bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Unset:
     """A name that holds no usable value here.
 
@@ -40,7 +40,7 @@ CONTINUED, BROKEN, RETURNED = 1, 2, 3
 """Why a path does not run on; 0 is a path that does."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Exit:
     """Which of the codes above a path may have; ``ssa`` is the one, if not known."""
 
@@ -66,7 +66,7 @@ class Exit:
 RUNNING = Exit.of(0)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class State:
     """What a path through a function has done so far.
 

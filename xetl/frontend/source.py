@@ -10,17 +10,18 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Any, NotRequired, TypeAlias, TypedDict
 
 from xetl.errors import SyntaxNotSupportedError
 from xetl.language.source_lines import lines_of
+from xetl.records import record
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class SourceFile:
     """A parsed file; lines count from 1."""
 
@@ -40,7 +41,7 @@ class SourceFile:
         return len(text.encode()[:offset].decode(errors="replace")) + 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FunctionSource:
     """Where a function was written."""
 

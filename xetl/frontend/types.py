@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
@@ -28,6 +28,7 @@ from xetl.dialects.xetile import TileType
 from xetl.language.dtypes import DType
 from xetl.language.operation import Function, operation_name
 from xetl.language.structures import Record
+from xetl.records import record
 
 if TYPE_CHECKING:
     from xetl.frontend.context import Frame
@@ -57,7 +58,7 @@ _FLOATS = {
 SCALAR_TYPES: dict[ScalarKind, Attribute] = {"int": INDEX, "float": F64, "bool": I1}
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class Origin:
     """Where a tile was made, for notes: "`b` was made at line 9 by init_tile(...)"."""
 
@@ -71,7 +72,7 @@ class Origin:
         return f"{subject} was made at line {self.line} by {self.text}"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Scalar:
     """A number of the run: ``index``, f64 or i1."""
 
@@ -79,7 +80,7 @@ class Scalar:
     kind: ScalarKind
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Vector:
     """Values in registers.  ``shape`` is the user's; a rank-1 one is 1xN in the IR.
 
@@ -92,7 +93,7 @@ class Vector:
     origin: Origin | None = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Tile:
     """A window onto an array; ``shape`` is the user's."""
 
@@ -110,7 +111,7 @@ class Tile:
         return self.shape if self.blocks is None else packed(self.shape, self.blocks)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class Array:
     """An array argument, an SLM array, or a view of either.
 
@@ -134,7 +135,7 @@ class Array:
         return len(self.sizes)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(frozen=True, eq=False)
 class LocalFunction:
     """A function or lambda written inside a kernel; sees the names around it."""
 
@@ -149,7 +150,7 @@ class LocalFunction:
         return "lambda" if isinstance(self.node, ast.Lambda) else self.node.name
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class BoundMethod:
     """``v.sum`` before it is called."""
 
@@ -158,7 +159,7 @@ class BoundMethod:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Range:
     """What ``range(...)`` gives: bounds of ints or run-time ints."""
 
@@ -167,7 +168,7 @@ class Range:
     step: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Text:
     """An f-string with values of the run: fields ``{}`` in ``template`` for them.
 

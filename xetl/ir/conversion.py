@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xetl.dialects.upstream import scf
 from xetl.ir.builder import OpT
+from xetl.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Carried:
     """How control flow carries a value.
 

@@ -9,7 +9,6 @@ Source: Micikevicius et al., "FP8 formats for deep learning" (2022); ml_dtypes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -27,6 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.base import element_type, with_element
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder
+from xetl.records import record
 
 CODE = IntegerType(8)
 """What holds a float of eight bits."""
@@ -34,7 +34,7 @@ CODE = IntegerType(8)
 _INT = IntegerType(32)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Format:
     """A format of eight bits: sign, exponent, fraction.
 

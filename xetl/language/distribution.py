@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
+from xetl.records import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class Layout:
     """How a tile of n dimensions is spread; all lists have n entries, in elements.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from xetl.language.dtypes import DType
+from xetl.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ArrayParam:
     """An array argument; its shape and strides are known at the launch only.
 
@@ -25,7 +25,7 @@ class ArrayParam:
     alias: int | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ScalarParam:
     """A number that is known at the launch only."""
 
@@ -33,7 +33,7 @@ class ScalarParam:
     kind: Literal["i64", "f64", "i1"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ConstParam:
     """A compile-time argument: constexpr, None, a function, a dtype or a map."""
 
@@ -41,7 +41,7 @@ class ConstParam:
     value: object
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TupleParam:
     """A parameter that stands for several: a tuple, a named tuple, a dataclass.
 
@@ -62,7 +62,7 @@ class TupleParam:
                 yield from item.leaves()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Signature:
     """All parameters of a kernel, in its order.
 

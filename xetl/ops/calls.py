@@ -7,7 +7,6 @@ kept by these: the views that kernels take, the grid, the compile-time arguments
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from xetl.language.dtypes import DType
 from xetl.ops.batches import View, itself
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.rules import Shape
+from xetl.records import record
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import REFUSED, Shortcut, remember, try_shortcuts
@@ -56,7 +56,7 @@ def kind(array: Numbers | None) -> Hashable:
     return array.shape, array.strides, array.dtype, type(array)
 
 
-@dataclass
+@record()
 class Launch:
     """The launches of a kernel that a call takes.
 
@@ -120,7 +120,7 @@ class Launch:
             self.shortcuts = remember(self.shortcuts, new)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Plan:
     """How calls of one kind are done.
 

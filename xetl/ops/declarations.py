@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from xetl.language.dtypes import DType
 from xetl.ops.calls import Launch
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import Shape
+from xetl.records import record
 
 ArrayLike: TypeAlias = Any
 """An array of any library; the annotation tells arrays from options."""
@@ -24,7 +24,7 @@ DTypeLike: TypeAlias = Any
 """A dtype of NumPy, torch or xetl, or its name."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Operand:
     """An array as a rule sees it.
 
@@ -48,7 +48,7 @@ class Operand:
         return len(self.shape)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Step:
     """A launch of a function.
 
@@ -63,7 +63,7 @@ class Step:
     numbers: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Call:
     """What a rule gives.
 
@@ -89,7 +89,7 @@ def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
     return Operand(name, shape, dtype)
 
 
-@dataclass
+@record()
 class Context:
     """What a derivative is computed from.
 

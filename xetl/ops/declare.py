@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import Any, ParamSpec, cast
 
@@ -25,6 +25,7 @@ from xetl.ops.declarations import Backward, Call, Operand
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.repeated import Repeated, again
+from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import note_written
 
@@ -35,7 +36,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 """The types of options that are compared as they are."""
 
 
-@dataclass
+@record()
 class _Plan:
     """How calls of one kind are done: launches, and which of the arrays each takes."""
 
@@ -48,7 +49,7 @@ FUNCTIONS: dict[str, Function] = {}
 """All that are declared, by name."""
 
 
-@dataclass
+@record()
 class Function:
     """A declared function.
 

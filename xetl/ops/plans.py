@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from xetl.ops.operands import Numbers, dtype_of
 from xetl.ops.product import ACTIVATIONS, product
 from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.prepacked import Prepacked
+from xetl.records import record
 from xetl.runtime.arrays import locate
 from xetl.runtime.overlap import overlaps_itself
 from xetl.runtime.select_backend import choose_backend
@@ -143,7 +143,7 @@ def _smallest(sizes: tuple[int, ...], extent: int) -> int:
     return next((size for size in sizes if size >= extent), sizes[-1])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Method:
     """Which launches make a product.
 

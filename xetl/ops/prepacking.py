@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from xetl.errors import XetlError
 from xetl.prepacked import Prepacked
+from xetl.records import record
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import hide_from_dynamo
 from xetl.settings import config
 
 
-@dataclass(slots=True)
+@record()
 class _Known:
     """An operand that came before, and what backends keep for it.
 

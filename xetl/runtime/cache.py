@@ -16,7 +16,6 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, BinaryIO
 from platformdirs import user_cache_path
 
 from xetl.backend import Artifact
+from xetl.records import record
 from xetl.settings import config
 
 _MAGIC = b"XETLKRN2"
@@ -34,7 +34,7 @@ _PRUNE_EVERY = 16
 """Stores between two looks at the size of the folder."""
 
 
-@dataclass
+@record()
 class DiskCache:
     """A folder of compiled kernels.
 

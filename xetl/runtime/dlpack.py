@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from xetl.records import record
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -84,7 +85,7 @@ _msync = ctypes.CDLL(None).msync
 _msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Described:
     """What a capsule says; ``dtype`` is our name, ``None`` if we have none."""
 

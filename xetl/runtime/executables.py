@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from xetl.backend import Artifact, BackendBase, Executable, Place
 from xetl.errors import LaunchError, TileMapWarning, did_you_mean
 from xetl.frames import is_debugged
-from xetl.imports import import_whole
+from xetl.imports import collecting_rarely, import_whole
 from xetl.language.contents import content, is_opaque
 from xetl.language.reads import Captured, Question, Reads
 from xetl.language.signature import Signature
@@ -182,7 +182,8 @@ class Executables:
                 help="call `warmup` with these arguments first",
             )
         make = compiler().compile_kernel
-        return make(self._fn, wanted.signature, backend, target, reads)
+        with collecting_rarely():
+            return make(self._fn, wanted.signature, backend, target, reads)
 
     def why_compiled(self) -> str:
         """What was different at the last compile from the one before."""

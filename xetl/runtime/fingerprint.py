@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +21,7 @@ from xetl.frames import is_debugged
 from xetl.language.contents import content
 from xetl.language.reads import Question, Reads
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.records import record
 from xetl.runtime.sources import stamp
 from xetl.settings import config
 
@@ -29,7 +29,7 @@ _FORMAT = "3"
 """Changed whenever the same key would mean something else."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Base:
     """What is known before a kernel is compiled.
 
@@ -61,7 +61,7 @@ class Base:
         return Fingerprint(self, reads)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fingerprint:
     """What identifies the code of a kernel.
 

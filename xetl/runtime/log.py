@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from xetl.errors import LaunchError
 from xetl.frames import at_frames, frame_at
+from xetl.records import record
 
 LOG_WORDS = 1 << 17
 LOG_BYTES = 8 * LOG_WORDS
@@ -64,7 +64,7 @@ def make_entry(
     }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Record:
     """One line of the log: what wrote it, in which program, the finished text."""
 
@@ -138,9 +138,9 @@ def show(records: Sequence[Record]) -> None:
     Raises:
         LaunchError: a check failed; the first one, in the order of programs.
     """
-    for record in records:
-        if record.entry["check"]:
-            error = LaunchError(f"assertion failed: {record.text}", code=FAILED)
-            frames = [frame_at(*position) for position in record.entry["where"]]
+    for each in records:
+        if each.entry["check"]:
+            error = LaunchError(f"assertion failed: {each.text}", code=FAILED)
+            frames = [frame_at(*position) for position in each.entry["where"]]
             raise at_frames(error, frames)
-        sys.stdout.write(record.text + "\n")
+        sys.stdout.write(each.text + "\n")

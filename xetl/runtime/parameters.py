@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.operation import constexpr
 from xetl.language.source_lines import lines_of
+from xetl.records import record
 
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
 """Names that mean something else in a launch."""
@@ -22,7 +22,7 @@ MISSING: Any = inspect.Parameter.empty
 _CONSTEXPR = re.compile(r"(^|[\w.]*\.)constexpr(\[.*\])?$")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Parameter:
     """One parameter; ``default`` is `MISSING` if it has none.
 
@@ -35,7 +35,7 @@ class Parameter:
     is_rest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Parameters:
     """All parameters of the kernel called ``kernel``, in order."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.language.signature import ArrayParam, ScalarParam
+from xetl.records import record
 from xetl.runtime.parameters import Parameters
 
 _ARGUMENT = r"\s*(?:(\w+)\s*(?:\[([^\]]*)\](\^T)?)?)"
@@ -28,7 +28,7 @@ _KINDS = {"b": "i1", "i": "i64", "u": "i64", "f": "f64"}
 _EXAMPLE = 'such as "bf16[M,4096] bf16[4096,N] f32[M,N] i64 None"'
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Described:
     """One argument by its description; ``dims`` is None for a number."""
 

@@ -7,7 +7,6 @@ integer, a float or a condition; everything else is a compile-time value.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
@@ -26,6 +25,7 @@ from xetl.language.signature import (
     TupleParam,
 )
 from xetl.language.structures import Record, leaves
+from xetl.records import record
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
 from xetl.runtime.overlap import same_view
 from xetl.runtime.parameters import MISSING, Parameter, Parameters
@@ -37,7 +37,7 @@ _COMPILE_TIME: tuple[type, ...] = (DType, WgMap, SgMap, XeMap, *_FUNCTIONS)
 _I64 = range(-(1 << 63), 1 << 63)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Specialization:
     """What a call asks for.
 

@@ -7,7 +7,6 @@ line, or an `IRError` on the line of the text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.ir import Operation
@@ -16,6 +15,7 @@ from xetl.dialects.kernel_attributes import ARG_NAMES, TEXT
 from xetl.dialects.upstream import func, gpu
 from xetl.errors import CallFrame, CompileError, IRError, XetlError
 from xetl.frames import at_frames, frame_at
+from xetl.records import record
 from xetl.transforms.remarks import positions_of
 
 E = TypeVar("E", bound=XetlError)
@@ -31,7 +31,7 @@ _IN_PYTHON = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DiagnosticKind:
     """A kind of mistake: its error class and code in Python, its code in a text."""
 
@@ -40,7 +40,7 @@ class DiagnosticKind:
     text_code: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DiagnosticEmitter:
     """Makes errors about the operations of one kernel.
 

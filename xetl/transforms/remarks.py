@@ -9,15 +9,15 @@ import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 from xdsl.ir import Attribute, Operation
 
 from xetl.errors import TileMapWarning
+from xetl.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Remark:
     """One decision.
 

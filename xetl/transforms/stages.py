@@ -7,7 +7,7 @@ with `register_stage`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, StringAttr, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,6 +17,7 @@ from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType
 from xetl.language.distribution import Layout, problem_with
+from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     is_map,
     is_matrix,
@@ -35,7 +36,7 @@ class StageError(VerifyException):
     """An operation stands where it may not; our mistake, never the user's."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StageSpec:
     """One stage.
 

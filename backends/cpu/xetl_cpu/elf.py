@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xetl.errors import InternalError
+from xetl.records import record
 
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _WRITE, _ALLOC, _TLS = 1, 2, 0x400
@@ -25,7 +25,7 @@ _STUB = b"\xff\x25"  # jmp *disp32(%rip)
 _STUB_SIZE = 16
 
 
-@dataclass(slots=True)
+@record()
 class _Section:
     name: str
     kind: int
@@ -39,7 +39,7 @@ class _Section:
     """Where it lies in the image; -1: left out."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class _Symbol:
     name: str
     section: int

@@ -6,11 +6,12 @@ opaque; offsets are in elements of the type that is named.
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from xetl.codegen.llvm import BF16, Block, Builder, Function, Module, Type, Value
 from xetl.codegen.llvm import ll as ir
+from xetl.records import record
 
 VOID: Type = ir.VoidType()
 PTR: Type = ir.PointerType()
@@ -212,7 +213,7 @@ def lane_mask(builder: Builder, count: Value, lanes: int) -> Value:
 # --- control flow --------------------------------------------------------------
 
 
-@dataclass
+@record()
 class Loop:
     """One ``counted_loop``; its body sets ``next``, its successor reads ``results``."""
 
@@ -263,7 +264,7 @@ def counted_loop(
         loop.results.append(result)
 
 
-@dataclass
+@record()
 class Branch:
     """An ``either``: values as a branch leaves them, and as they are behind it."""
 

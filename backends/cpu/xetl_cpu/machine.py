@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
+
+from xetl.records import record
 
 LINE = 64
 """Bytes of a cache line."""
@@ -22,7 +24,7 @@ LINE = 64
 KB, MB = 1 << 10, 1 << 20
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Cache:
     """One level: bytes, ways, and how many cores share it."""
 
@@ -31,7 +33,7 @@ class Cache:
     cores: int = 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Costs:
     """Cycles of one core; vectors are those of the family's widest registers.
 
@@ -56,7 +58,7 @@ class Costs:
     prologue: float = 24
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Machine:
     """One processor.
 

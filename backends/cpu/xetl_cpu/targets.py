@@ -7,13 +7,14 @@ needs ``find_target`` and ``host_fingerprint`` only.
 import hashlib
 import os
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
+from xetl.records import record
 from xetl_cpu import amx
 from xetl_cpu.machine import FAMILIES, Machine, find_family, read_machine
 from xetl_cpu.measured_costs import read_costs
@@ -38,7 +39,7 @@ class UnknownTargetError(LaunchError, ValueError):
         super().__init__(message, code="X0811")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """A processor family.
 

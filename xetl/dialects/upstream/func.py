@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from typing_extensions import Unpack
@@ -27,6 +27,8 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+
+from xetl.records import record
 
 from ..base import Value, check
 from ..kinds_of_types import is_array
@@ -55,7 +57,7 @@ def _list(types: Sequence[Attribute]) -> str:
 # Text that kernels of other dialects share; source: MLIR, FunctionOpInterface.
 
 
-@dataclass
+@record()
 class ParsedSignature:
     """``(%a: type {...}, ...) -> (type {...}, ...)``; no names in a declaration."""
 

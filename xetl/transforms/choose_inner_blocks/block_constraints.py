@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,6 +22,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.dialects.xetile.types import SHARED
+from xetl.records import record
 
 ACCESSES: dict[type[Operation], Access] = {
     LoadTileOp: "load",
@@ -33,7 +33,7 @@ _PER_LOOP = 8
 """What is in a loop counts as if the loop ran so often."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Demand:
     """Blocks that one operation can use for a value, and how much that is worth.
 
@@ -49,7 +49,7 @@ class Demand:
     weight: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Product:
     """The blocks of a product: A (m, k), B (k, n), C (m, n)."""
 

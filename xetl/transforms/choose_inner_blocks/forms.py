@@ -7,7 +7,6 @@ chosen, in what blocks it takes each operand and gives each result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -35,13 +34,14 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileTransposeOp
+from xetl.records import record
 
 Chosen: TypeAlias = Callable[[SSAValue], Block | None]
 """The blocks that the readers of a value share; None: it stays plain."""
 Blocks: TypeAlias = tuple[Block | None, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Form:
     """In what blocks an operation takes each operand and gives each result.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
@@ -16,6 +15,7 @@ from xetl.dialects.xetile import (
     StoreTileOp,
     TileMmaOp,
 )
+from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     Demand,
     Product,
@@ -34,7 +34,7 @@ from xetl.transforms.choose_inner_blocks.forms import (
 from xetl.transforms.choose_inner_blocks.tiles import TilePlan, plan_tiles
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Definition:
     """A matrix, and the blocks in which it comes into being."""
 
@@ -42,7 +42,7 @@ class Definition:
     block: Block | None
 
 
-@dataclass
+@record()
 class Plan:
     """What a function becomes.
 

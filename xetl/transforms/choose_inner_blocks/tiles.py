@@ -8,7 +8,7 @@ one size for all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -25,6 +25,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
+from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
     is_block_access,
@@ -39,7 +40,7 @@ from xetl.transforms.remarks import remark
 AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | AtomicRmwTileOp
 
 
-@dataclass
+@record()
 class Family:
     """Tiles of one type: one that is moved, or carried by a loop."""
 
@@ -70,7 +71,7 @@ def _is_made_here(tile: SSAValue) -> bool:
     )
 
 
-@dataclass
+@record()
 class TilePlan:
     """What was decided.
 

@@ -7,7 +7,7 @@ a vector of indices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -36,13 +36,14 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.ir.builder import Builder
+from xetl.records import record
 
 Parts = tuple[SSAValue, ...]
 Access = Callable[[Operation, "Descriptors", Builder], bool]
 """Replaces an operation that accesses memory; False if it is none of a known tile."""
 
 
-@dataclass
+@record()
 class Descriptors:
     """What tiles became.
 
@@ -216,7 +217,7 @@ _READERS = (
 )
 
 
-@dataclass
+@record()
 class Family:
     """Tiles of one type that are moved and carried into one another."""
 

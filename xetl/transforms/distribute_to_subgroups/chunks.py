@@ -6,12 +6,13 @@ Each dimension is cut by itself.  Numbers only, no IR.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
+from xetl.records import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class StridedChunks:
     """Of every ``period`` neighbours ``width``; so of all sub-tiles the same ones.
 
@@ -43,7 +44,7 @@ class StridedChunks:
         return self.width
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ContiguousChunks:
     """``width`` neighbours at a time, whoever has them."""
 

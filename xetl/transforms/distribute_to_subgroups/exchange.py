@@ -14,7 +14,6 @@ Source: XeTile RFC, "tile_conv_layout", "tile_reduce"; docs/xetile.md, section 4
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from xdsl.dialects.builtin import VectorType
@@ -26,6 +25,7 @@ from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TileReduceOp
 from xetl.language.distribution import Layout, rounds
+from xetl.records import record
 from xetl.transforms.distribute_to_subgroups.chunks import cuts_for
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
 from xetl.transforms.distribute_to_subgroups.register_slices import Slice, slices_for
@@ -180,7 +180,7 @@ def reduce_across(
     return [narrowed(team, part, element) for part in reduced]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Partial:
     """What subgroups have combined alone: along a dimension one element for each."""
 

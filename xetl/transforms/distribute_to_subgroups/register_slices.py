@@ -6,17 +6,17 @@ Numbers only, no IR.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import gcd
 
 from xetl.language.distribution import Layout, origins
+from xetl.records import record
 
 Offsets = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slice:
     """A block of a new part, and the block of an old part that goes there.
 

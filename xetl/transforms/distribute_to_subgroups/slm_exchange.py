@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -25,6 +24,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
 from xetl.dialects.xetile.types import SHARED
 from xetl.language.distribution import Layout, rounds
+from xetl.records import record
 from xetl.transforms.distribute_to_subgroups.chunks import ChunkPlan, ContiguousChunks
 from xetl.transforms.distribute_to_subgroups.context import Subgroups, guarded
 
@@ -32,7 +32,7 @@ Chunk = tuple[int, ...]
 """The number of a chunk along each dimension."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Range:
     """A piece of a part along one dimension.
 

@@ -44,6 +44,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.dialects.xetile.types import GLOBAL
+from xetl.records import record
 from xetl.transforms.insert_prefetches.distance import (
     Distance,
     choose_distance,
@@ -78,7 +79,7 @@ class InsertPrefetchesPass(ModulePass):
             _Kernel(kernel, device, given).rewrite()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Load:
     op: LoadTileOp
     tile: MovingTile

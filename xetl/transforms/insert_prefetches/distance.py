@@ -17,7 +17,6 @@ Source: `xetl.devices` for the numbers; XeTile RFC, appendix 2.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, prod
 
 from xdsl.ir import SSAValue
@@ -36,6 +35,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.language.distribution import Layout
+from xetl.records import record
 from xetl.transforms.propagate_wg_maps.choose import (
     Shape,
     cheapest_map,
@@ -49,7 +49,7 @@ from xetl.transforms.propagate_wg_maps.map_attributes import tile_map
 MOST_STEPS = 8
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Distance:
     """A decision.
 

@@ -9,7 +9,6 @@ carries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -20,11 +19,12 @@ from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType, UpdateTileOffsetOp
 from xetl.ir.builder import Builder, OpT
+from xetl.records import record
 
 Offsets = tuple[Index, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MovingTile:
     """A tile of a loop.
 

@@ -12,7 +12,6 @@ memory and written back whole. Source: seeds 003 and 004; libxsmm, BRGEMM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import AffineMapAttr, StringAttr, VectorType
 from xdsl.ir import Operation, SSAValue
@@ -28,6 +27,7 @@ from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.legalize_text.matrices import (
     COLUMNS,
     PAIR,
@@ -42,7 +42,7 @@ from xetl.transforms.legalize_text.matrices import (
 from xetl.transforms.rewriting import Rule, Values
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Batch:
     """``c += sum of a[i] @ b[i]``, or, unless it ``adds``, ``c = ...``.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -32,6 +31,7 @@ from xetl.dialects.xetile import (
     TileType,
 )
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.legalize_vectors import transfers
 from xetl.transforms.legalize_vectors.masks import (
     all_of,
@@ -52,7 +52,7 @@ EVERYTHING = 1 << 62
 """The size of a base whose bounds the masks observe."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """Where the elements of a vector are.
 

@@ -8,7 +8,6 @@ lies beyond its edge is padding, not the rest of the matrix.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
@@ -33,12 +32,13 @@ from xetl.dialects.xetile import (
     TileType,
 )
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.rewriting import Values
 
 Transfer = vector.TransferReadOp | vector.TransferWriteOp
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """Where a transfer goes: from ``offsets`` on in a matrix of ``base``.
 
@@ -78,7 +78,7 @@ def write(build: Builder, op: vector.TransferWriteOp) -> Values | None:
 # What is outside --------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Padding:
     attribute: Attribute | None
 

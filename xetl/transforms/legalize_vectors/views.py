@@ -6,7 +6,6 @@ To MLIR an offset counts from the memory's origin, whatever view it is said of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Operation, SSAValue
@@ -15,10 +14,11 @@ from xetl.dialects.base import Index, memref_type
 from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import memref
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.rewriting import Rule, Values
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """Where the elements of a memref are.
 

@@ -23,7 +23,7 @@ Source: docs/xetile.md, section 4; docs/design/0003-workgroup-to-subgroups.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
@@ -46,6 +46,7 @@ from xetl.dialects.xetile import (
     tile_type,
 )
 from xetl.language.distribution import Layout
+from xetl.records import record
 from xetl.transforms.distribute_to_subgroups import is_workgroup
 from xetl.transforms.distribute_to_subgroups.parts import is_private
 from xetl.transforms.distribute_to_subgroups.register_slices import slices_for
@@ -56,7 +57,7 @@ from xetl.transforms.remarks import positions_of, remark
 READ, WRITE, ATOMIC = "reads", "writes", "updates"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Owners:
     """Who touches which element of a tile.
 
@@ -85,7 +86,7 @@ class Owners:
         return any(n * size > extent for (n, size), extent in zip(units, self.shape))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Access:
     """One operation on one memory.
 

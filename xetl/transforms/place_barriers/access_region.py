@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 from typing import TypeAlias
 
@@ -12,10 +12,11 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
+from xetl.records import record
 from xetl.transforms.canonicalize.folding import integer_of
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AccessRegion:
     """A block of a matrix.
 
@@ -112,7 +113,7 @@ def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
     return AccessRegion(matrix, tuple(begins), shape)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Offset:
     """``symbol + constant``, in elements; in earlier turns of a loop some steps less.
 
@@ -127,7 +128,7 @@ class Offset:
     step: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Residue:
     """What differs from ``symbol + constant`` by a multiple of ``modulus``.
 

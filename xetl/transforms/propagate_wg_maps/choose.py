@@ -28,7 +28,6 @@ numbers are those of `xetl.devices`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from xdsl.dialects.builtin import FloatTF32Type, IntegerType
@@ -37,6 +36,7 @@ from xetl.devices import ROW_BYTES, Device
 from xetl.dialects.base import element_type
 from xetl.dialects.xetile import TileMmaOp
 from xetl.language.distribution import Layout, spreads
+from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import same_owners, with_data
 
 _READS = 4
@@ -51,7 +51,7 @@ _STEP = 32
 Shape = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Product:
     """A product that needs a map.
 

@@ -7,7 +7,7 @@ where it moves to); an `Edge` for an operand whose map follows from another one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -30,6 +30,7 @@ from xetl.dialects.xetile import (
     wg_map_of,
 )
 from xetl.language.distribution import Layout
+from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     is_matrix,
     map_of,
@@ -55,7 +56,7 @@ _PARTIAL_SUMS = 4
 """How many numbers change hands for each sum if subgroups add up what they have."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Given:
     """A map that the user wrote, and at which operation."""
 
@@ -63,7 +64,7 @@ class Given:
     op: Operation
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Node:
     """Values that have one map, and what is known of it."""
 
@@ -92,7 +93,7 @@ class Node:
         return prod(self.shape) * max(1, self.bits // 8)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Edge:
     """``operand`` follows ``anchor`` by a relation; ``cost`` of a change between."""
 

@@ -8,7 +8,6 @@ Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -36,6 +35,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.language.distribution import Layout
+from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     BRANCHES,
     is_matrix,
@@ -52,7 +52,7 @@ def same(layout: Layout) -> Layout:
     return layout
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Relation:
     """The map of an operand follows from the one of ``anchor``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -11,10 +11,11 @@ from xdsl.ir import Operation, SSAValue
 from xetl.codegen.emitter import Emitter, constant
 from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import I64
+from xetl.records import record
 from xetl_cpu.targets import Target
 
 
-@dataclass
+@record()
 class KernelEmitter(Emitter):
     """An emitter that knows the launch: its workspace and its threads.
 

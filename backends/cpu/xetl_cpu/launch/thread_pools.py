@@ -15,9 +15,10 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+
+from xetl.records import record
 
 VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 """What users set; the first one that is a number counts."""
@@ -25,7 +26,7 @@ VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Allowance:
     """A number of threads.
 

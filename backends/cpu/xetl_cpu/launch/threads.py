@@ -19,11 +19,11 @@ import sys
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 
 from xetl.errors import ThreadLayerWarning
 from xetl.locks import ForkSafeLock
+from xetl.records import record
 from xetl_cpu.launch.thread_pools import (
     WORKQUEUE,
     address,
@@ -36,7 +36,7 @@ from xetl_cpu.launch.thread_pools import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class ThreadLayer:
     """A started pool of threads.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from xetl.dialects.xsmm import DATA_TYPES, gemm_flags_in_calls
+from xetl.records import record
 
 RECORDING = "recording"
 """The library that is ours, as `config.xsmm` names it."""
@@ -27,7 +27,7 @@ dispatch_type = ctypes.CFUNCTYPE(_I64, *[_I64] * _DISPATCH_NUMBERS)
 INVOKE_TYPE = ctypes.CFUNCTYPE(None, _I64, _I64, *[_PTR, _I64] * 3, _I64)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Library:
     """Functions to call.
 

@@ -11,7 +11,8 @@ import ctypes
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from xetl.records import record
 
 _I64, _PTR = ctypes.c_int64, ctypes.c_void_p
 _DISPATCH = ctypes.CFUNCTYPE(_I64, *[_I64] * 10)
@@ -21,7 +22,7 @@ _TILES = "xsmm_intel_amx_tile_config"
 _BATCH = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Product:
     """Two matrices of each operand, multiplied and added to C.
 

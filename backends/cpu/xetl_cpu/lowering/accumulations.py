@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -18,6 +17,7 @@ from xetl.dialects.xetile import (
     TileTransposeOp,
     UpdateTileOffsetOp,
 )
+from xetl.records import record
 from xetl_cpu.lowering.tiles import (
     is_streamable,
     loads_zero_padded,
@@ -32,7 +32,7 @@ class NotRaisedError(Exception):
     """Why a product in a loop is not a BRGEMM over all of its trips."""
 
 
-@dataclass
+@record()
 class Accumulation:
     """A value that each trip adds products to, one after the other.
 
@@ -118,7 +118,7 @@ def _operand(mma: TileMmaOp, name: str, loop: scf.ForOp) -> Operand:
     return found
 
 
-@dataclass
+@record()
 class Operand:
     """A tile to start from (or a value), and whether its transpose is the operand."""
 

@@ -23,8 +23,6 @@ what the kernel writes or the loop carries, and those that few rows or columns (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -51,6 +49,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.packing.bounds import copier, sources_of
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
@@ -128,7 +127,7 @@ def _count_tiles(loop: scf.ForOp) -> None:
         tile.replace_all_uses_with(build.insert(made))
 
 
-@dataclass
+@record()
 class _Computed:
     """An operand of a product in a K loop, and its parts along k."""
 
@@ -255,7 +254,7 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
     remark(mma, "operands", f"{operand.name} is computed once, before the programs run")
 
 
-@dataclass
+@record()
 class _Memory:
     """The memory of an operand as a matrix."""
 

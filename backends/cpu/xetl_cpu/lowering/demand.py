@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import Operation, SSAValue
 
@@ -10,11 +10,12 @@ from xetl.analysis.affine import dominates
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import InitTileOp, StoreTileOp
+from xetl.records import record
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.tiles import tile_sizes
 
 
-@dataclass
+@record()
 class Demand:
     """What is read (None: all of it), and the operations that count it."""
 

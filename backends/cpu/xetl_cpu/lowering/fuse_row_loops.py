@@ -17,7 +17,6 @@ or writes, unless both touch only their own row of a buffer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr
@@ -28,6 +27,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.walk import operations_in
+from xetl.records import record
 from xetl_cpu.lowering.tiles import may_alias, root
 
 _READS = (vector.LoadOp, vector.MaskedloadOp, vector.GatherOp, memref.LoadOp)
@@ -56,7 +56,7 @@ class FuseRowLoopsPass(ModulePass):
             _keep_one_row(buffer)
 
 
-@dataclass
+@record()
 class _Access:
     """One access of memory in a loop over rows."""
 

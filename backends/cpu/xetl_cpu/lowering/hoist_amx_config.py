@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
+from xetl.records import record
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.insert_amx_config import SETUP
 
@@ -47,7 +48,7 @@ class HoistAmxConfigPass(ModulePass):
                 _to_thread(loop.body.block, pairs[0])
 
 
-@dataclass
+@record()
 class _Pair:
     """A configuration: where it is set, where it is reset, and what both share."""
 

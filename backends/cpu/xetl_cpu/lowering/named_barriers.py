@@ -12,7 +12,6 @@ so a turn alone does not tell how far the others are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -26,6 +25,7 @@ from xetl.dialects.upstream.xegpu import (
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl_cpu.dialect import BarrierOp
 from xetl_cpu.lowering.expand_text_forms.writing import replace_by
 
@@ -36,7 +36,7 @@ _PATIENCE = 3
 """Turns without anybody's progress after which a program is given up."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Counters:
     """Where the counters of a program are, and the number of this subgroup."""
 

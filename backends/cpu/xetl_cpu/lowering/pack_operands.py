@@ -41,6 +41,7 @@ from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -167,7 +168,7 @@ _PROGRAMS = 64
 """At least, in a group: enough for threads to share."""
 
 
-@dataclass
+@record()
 class Group:
     """A serial loop around the loop over programs.
 

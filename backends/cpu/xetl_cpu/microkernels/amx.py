@@ -17,8 +17,9 @@ Source: Intel SDM, volume 1, chapter 18; the panel of B is the tile of `tdpbf16p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     I8,
     I32,
@@ -159,7 +160,7 @@ def _emit_loops(
             _finish(builder, blocking, strip.index, where)
 
 
-@dataclass
+@record()
 class _Where:
     """Where the sums of strips go.
 

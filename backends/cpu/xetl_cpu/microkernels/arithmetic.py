@@ -16,9 +16,9 @@ every row, 128 times the sum of B's column, is taken off at the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     BF16,
     F32,
@@ -47,7 +47,7 @@ Signs = tuple[bool, bool]
 _BYTES = {"f64": 8, "f32": 4, "i32": 4, "bf16": 2, "i16": 2, "i8": 1}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Arithmetic:
     """One row of the table above.
 

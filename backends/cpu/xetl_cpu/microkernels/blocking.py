@@ -39,9 +39,9 @@ sub-panel of B in two thirds of L1 (measured on silicon: 512 of bf16, 96 % of th
 against 67 with more), and the block GEMM goes through its run in steps of that.
 """
 
-from dataclasses import dataclass
 from math import ceil, gcd, lcm
 
+from xetl.records import record
 from xetl_cpu.machine import LINE, Machine
 from xetl_cpu.microkernels.arithmetic import (
     DTYPES,
@@ -82,7 +82,7 @@ _MAX_VECTORS = 8
 """Wider panels gain nothing."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Blocking:
     """How to compute one block; sizes in elements.
 

@@ -17,9 +17,10 @@ Edges are masked on AVX-512; elsewhere they are copied element by element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     I64,
     PTR,
@@ -58,7 +59,7 @@ PARAMS = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CopyKind:
     """What is fixed when the copy is compiled.
 
@@ -115,7 +116,7 @@ def all_if(builder: Builder, condition: Value, mask: Value | int) -> Value:
     return builder.select(condition, mask, const(mask.type, 0))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Block:
     """The arguments of a copy, with the arithmetic on them."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
     I64,
@@ -61,7 +62,7 @@ def emit_copy_columns(module: Module, target: Target, kind: CopyKind) -> Functio
     return function
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Square:
     """One square, from (group, minor) on."""
 

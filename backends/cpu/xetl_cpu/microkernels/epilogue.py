@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from xetl.records import record
 from xetl_cpu.llvm import (
     I64,
     Builder,
@@ -25,7 +24,7 @@ from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.elements import bits_of, convert
 
 
-@dataclass
+@record()
 class StripRows:
     """The rows of a strip; past the last of all rows stands that one."""
 
@@ -45,7 +44,7 @@ class StripRows:
         return pointers
 
 
-@dataclass
+@record()
 class Output:
     """The user's matrix: its dtype, a strip of it, and as function arguments the rest.
 

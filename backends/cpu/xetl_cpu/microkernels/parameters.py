@@ -1,7 +1,6 @@
 """The parameters of products, whoever emits them."""
 
-from dataclasses import dataclass
-
+from xetl.records import record
 from xetl_cpu.llvm import I1, I64, PTR, Builder, Type, Value
 from xetl_cpu.microkernels.blocking import Blocking
 
@@ -45,7 +44,7 @@ STREAMING_PARAMETERS: tuple[tuple[str, Type], ...] = (
 """Of a product that reads B where it is."""
 
 
-@dataclass
+@record()
 class Streamed:
     """The arguments of such a function, while it is written."""
 

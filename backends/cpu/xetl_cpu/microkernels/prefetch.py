@@ -17,10 +17,10 @@ fewer lines than strips to share them, a line is asked for several times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
 from xetl.codegen.division import or_one
+from xetl.records import record
 from xetl_cpu.llvm import (
     I64,
     Builder,
@@ -38,7 +38,7 @@ _MOST_PIECES = 4
 """Of what is packed next, to a strip; two of them are asked for."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Ahead:
     """Memory to ask for, ``stride`` bytes with each step of k."""
 
@@ -51,7 +51,7 @@ class Ahead:
         return offset(builder, place, _BYTE, self.stride)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Strip:
     """Which strip asks: its first row, that of its block of rows, its panel."""
 

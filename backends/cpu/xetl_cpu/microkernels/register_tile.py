@@ -4,8 +4,9 @@
 once for all of them; the sums stay in registers.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
     I64,
@@ -27,7 +28,7 @@ from xetl_cpu.microkernels.prefetch import Ahead
 __all__ = ["RegisterTile"]
 
 
-@dataclass
+@record()
 class RegisterTile:
     """Where it reads: the first element of each row of A, and a panel of B.
 

@@ -14,8 +14,7 @@ row of A are copied: rows a power of two apart share the sets of the first cache
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
     I64,
@@ -89,7 +88,7 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
     return function
 
 
-@dataclass
+@record()
 class _Low(Streamed):
     """The way through B; ``words`` is room for some words of each row of A."""
 
@@ -125,7 +124,7 @@ class _Low(Streamed):
             step.multiply(column.index, 1, lane_mask(builder, left, lanes))
 
 
-@dataclass
+@record()
 class _Step:
     """Some rows of B, from row ``first`` of k: ``words`` times ``elements``."""
 

@@ -5,8 +5,8 @@ that the functions of this package read like formulas.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     F32,
     F64,
@@ -26,7 +26,7 @@ from xetl_cpu.targets import Target
 __all__ = ["FORMATS", "FloatFormat", "Lanes"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FloatFormat:
     """An IEEE binary format.
 
@@ -59,7 +59,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Lanes:
     """``count`` lanes of ``format`` at a builder."""
 

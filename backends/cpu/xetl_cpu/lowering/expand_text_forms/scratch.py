@@ -8,7 +8,6 @@ row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import (
@@ -21,13 +20,14 @@ from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.legalize_vectors.accesses import matrix_tile
 from xetl.transforms.legalize_vectors.shapes import as_matrix, cast, matrix_shape
 from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.lowering.expand_text_forms.writing import loop_nest
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place:
     """Some elements of a memref: from ``offset`` on, a stride for each dimension."""
 

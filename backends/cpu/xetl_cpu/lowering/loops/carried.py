@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -20,6 +20,7 @@ from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,
@@ -32,7 +33,7 @@ from xetl_cpu.lowering.loops.stores import element_of
 from xetl_cpu.lowering.tiles import is_non_negative
 
 
-@dataclass
+@record()
 class Carried:
     """How the carried values of a loop or the results of a conditional are split.
 

@@ -9,7 +9,7 @@ the end of a row hold anything; whoever stores or reduces masks them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -34,6 +34,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.nest import (
     COLUMNS,
@@ -57,7 +58,7 @@ from xetl_cpu.lowering.loops.state import (
 from xetl_cpu.lowering.loops.transposes import lies_across, transposed_rows
 
 
-@dataclass
+@record()
 class Evaluator:
     """Evaluates values inside one nest; equal requests are answered once.
 

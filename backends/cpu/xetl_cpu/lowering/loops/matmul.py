@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
@@ -11,6 +9,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import (
     BlockGemmOp,
@@ -82,7 +81,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     product.emit(build, is_packed=is_packed)
 
 
-@dataclass
+@record()
 class _Product:
     """A product whose operands are in memory.
 
@@ -238,7 +237,7 @@ def _as_matrix(column: SSAValue, rows: int, build: Builder) -> SSAValue:
     return reinterpret(build, column, 0, (rows, 1), (1, 1))
 
 
-@dataclass
+@record()
 class _Chunk:
     """One chunk of k: its packing and its block GEMM.
 

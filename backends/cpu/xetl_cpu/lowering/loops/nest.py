@@ -8,7 +8,7 @@ row's mean is loaded once for the row and a constant once for all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import IndexType, VectorType, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -16,12 +16,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import scf, vector
 from xetl.ir.builder import Builder
+from xetl.records import record
 
 COLUMNS = 1
 """The axis along which consecutive lanes lie in a row."""
 
 
-@dataclass
+@record()
 class At:
     """Elements from (row, col) on, along ``axis``; ``lanes`` of them.
 
@@ -62,7 +63,7 @@ class At:
         return (row, col, self.axis, self.lanes)
 
 
-@dataclass
+@record()
 class Nest:
     """An outer loop (left out when it has one trip) around an inner one.
 

@@ -10,7 +10,6 @@ stay so within its vectors, as a merge takes runs in either order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -18,12 +17,13 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.ir.builder import Builder
+from xetl.records import record
 
 _SHUFFLED_BYTES = 16
 """AVX shuffles two registers by a constant within such parts, or whole parts."""
 
 
-@dataclass
+@record()
 class SortedRegisters:
     """Vectors in registers, 2^n of them, n > 0."""
 

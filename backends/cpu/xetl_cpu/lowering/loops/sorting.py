@@ -18,7 +18,6 @@ Source: K. E. Batcher, Sorting Networks and Their Applications, AFIPS 1968.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
@@ -28,6 +27,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.xetile import TileSortOp
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.remarks import remark
 from xetl_cpu.lowering.loops.nest import lane_mask
 from xetl_cpu.lowering.loops.sorted_registers import SortedRegisters, backwards
@@ -85,7 +85,7 @@ def _sort_rows(state: State, op: TileSortOp, type_: VectorType[Attribute]) -> Bu
     return result
 
 
-@dataclass
+@record()
 class _Network:
     """Vectors in memory that are sorted together.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -27,6 +27,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl_cpu.dialect import ViewAddressOp
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.targets import Target
@@ -37,7 +38,7 @@ UNROLL = 4
 """Partial sums of a row: enough to hide the latency of an addition."""
 
 
-@dataclass
+@record()
 class Matrix:
     """The matrix behind a tile: element (0, 0) of ``memref``, and its extent."""
 
@@ -59,7 +60,7 @@ class Matrix:
         return static_strides(type_)[-1] == 1
 
 
-@dataclass
+@record()
 class Factor:
     """An operand of a product: a part of a matrix.
 
@@ -73,7 +74,7 @@ class Factor:
     cols: Index
 
 
-@dataclass
+@record()
 class TileAt:
     """A tile of a matrix: where it starts, whether that may be before the matrix."""
 
@@ -94,7 +95,7 @@ class TileAt:
         )
 
 
-@dataclass
+@record()
 class ScatterTile:
     """A tile whose elements stand at ``indices`` (a vector value) of a rank-1 array.
 
@@ -107,7 +108,7 @@ class ScatterTile:
     shape: Shape
 
 
-@dataclass
+@record()
 class Buffer:
     """A rank-2 value in scratch memory.
 
@@ -126,7 +127,7 @@ class Buffer:
         return len(type_.get_shape()) == 1
 
 
-@dataclass
+@record()
 class State:
     """Everything the lowering of one function knows.
 

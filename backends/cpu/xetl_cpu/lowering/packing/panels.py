@@ -8,7 +8,7 @@ it stays in the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
@@ -20,6 +20,7 @@ from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl_cpu.dialect import (
     BrgemmTileOp,
     FibersOp,
@@ -44,7 +45,7 @@ _FEW_ROWS = 128
 thread cannot do it for all of them."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Packing:
     """A packed operand: how large it is, and where.
 

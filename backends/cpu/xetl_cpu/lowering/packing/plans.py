@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside, is_multiple_of, multiple_of
@@ -13,6 +11,7 @@ from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import func, scf
 from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.records import record
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.packing.bounds import counters_of, has_bound, is_counter
@@ -30,7 +29,7 @@ from xetl_cpu.microkernels.small_m_gemm import is_low
 _Fact = Index | str | None
 
 
-@dataclass
+@record()
 class Plan:
     """What is packed of an operand, and how a program finds its part in it.
 

@@ -11,8 +11,6 @@ that are widened for the product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
@@ -21,6 +19,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.remarks import remark
 from xetl_cpu.dialect import BrgemmTileOp, PackAOp, element_attribute
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret
@@ -36,7 +35,7 @@ _CHUNK = 256
 """Steps of k that it copies of them."""
 
 
-@dataclass
+@record()
 class RowCopy:
     """The copy of one A: the matrix (m, k), and where it goes.
 
