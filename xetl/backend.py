@@ -172,6 +172,11 @@ class Executable(ABC):
         return None
 
     @property
+    def is_fast_at_hand(self) -> bool:
+        """Whether ``fast`` costs next to nothing: nothing must be compiled for it."""
+        return True
+
+    @property
     def fast_prepacked(self) -> Callable[..., int] | None:
         """As ``fast``, for calls with a `xetl.prepacked.Prepacked` argument."""
         return None

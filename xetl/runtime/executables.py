@@ -82,6 +82,7 @@ class Loaded:
         self.meta = artifact.meta
         self.backend = backend
         self._signature = signature
+        self._was_called = False
         for line, text, file in artifact.meta.get("warnings", ()):
             warnings.warn_explicit(text, TileMapWarning, file or "<text>", line or 1)
 
@@ -89,6 +90,11 @@ class Loaded:
     def executable(self) -> Executable:
         """The code, runnable; made late, since `warmup` needs no device."""
         return self.backend.load(self.artifact, self._signature)
+
+    def deserves_shortcut(self) -> bool:
+        """Whether this call may make one: it is at hand, or there was a call before."""
+        was_called, self._was_called = self._was_called, True
+        return was_called or self.executable.is_fast_at_hand
 
 
 class Found(NamedTuple):

@@ -295,6 +295,8 @@ class Kernel:
         wanted, place, (loaded, unchanged, _) = prepared
         waits = keywords.get("wait", True)
         event = run(loaded, grid, wanted.args, place, waits)
+        if not loaded.deserves_shortcut():
+            return event, None
         stored = prepared.stored
         fast = shortcut_entry(loaded, wanted.values, stored, place, waits)
         tuples, params = wanted.signature.tuples, wanted.signature.params

@@ -299,7 +299,9 @@ class TextKernel:
         waits = options.get("wait", True)
         event = run(loaded, grid, given.args, place, waits)
         entry = partial(shortcut_entry, loaded, args, sorted(loaded.stored), place)
-        fast = None if options else entry(True)
+        fast = None
+        if not options and loaded.deserves_shortcut():
+            fast = entry(True)
         if fast is not None:
             new = shortcut(fast, subgroups, state, self._types, args)
             self.shortcuts = remember(self.shortcuts, new)

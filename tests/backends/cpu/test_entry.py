@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from native_kernels import SCALE, SCRATCH, TEAM, image_of
 from numpy.lib.stride_tricks import as_strided
 
+from xetl import xetile
 from xetl.errors import InternalError, LaunchError
 from xetl.language import dtypes
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
@@ -361,6 +362,27 @@ def test_the_entry_is_built_once_and_kept(
     fastcall._entry.cache_clear()
     assert scaling()(1, 1, 1, f4(), f4(), 1.0) == 0
     kept.unlink()
+    fastcall._entry.cache_clear()
+
+
+def test_the_entry_is_built_for_what_is_called_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @xetile.kernel(grid=1)
+    def double(x):
+        tile = xetile.init_tile(x, [0], (8,))
+        xetile.store_tile(2 * xetile.load_tile(tile), tile)
+
+    monkeypatch.setenv("XETL_CACHE_DIR", str(tmp_path))
+    fastcall._entry.cache_clear()
+    x = np.ones(8, np.float32)
+    double(x)
+    assert not list(tmp_path.glob("cpu-entry-*"))
+    double(x)
+    assert list(tmp_path.glob("cpu-entry-*"))
+    monkeypatch.setattr(double, "launch_anew", None)  # from here on the entry does
+    double(x)
+    assert (x == 8).all()
     fastcall._entry.cache_clear()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from xetl.backend import Argument, ArrayView, Executable
@@ -66,31 +66,33 @@ class CpuExecutable(Executable):
             tell_perf(name, self._loaded.address, len(image.code))
         self._is_sequential = is_sequential
         self._native = _Native(self._loaded[KERNEL])
-        self._fast: Callable[..., int] | None = None
-        # A kernel with a log takes the road on which the log is read.
-        is_plain = not meta.get("log") and not is_sequential
-        if is_plain:
-            self._fast = fastcall.make_fast(
-                self._loaded[KERNEL], signature, meta["stored"], keep=self._loaded
-            )
         self.meta = meta
         self.signature = signature
         self._packed: int | None = meta.get("packed")
         self._slots = FIRST_ARGUMENT + sum(map(_slots_of, signature.params))
 
-    @property
+    @cached_property
     def fast(self) -> Callable[..., int] | None:
+        """See `xetl.backend.Executable`; None for a kernel whose log must be read."""
+        if self.meta.get("log") or self._is_sequential:
+            return None
+        return fastcall.make_fast(
+            self._loaded[KERNEL], self.signature, self.meta["stored"], self._loaded
+        )
+
+    @property
+    def is_fast_at_hand(self) -> bool:
         """See `xetl.backend.Executable`."""
-        return self._fast
+        return fastcall.is_entry_at_hand()
 
     @property
     def fast_prepacked(self) -> Callable[..., int] | None:
         """As `fast`, for calls in which the operand that is packed is a `Prepacked`."""
-        if self._fast is None or self._packed is None:
+        if self.fast is None or self._packed is None:
             return None
         params = self.signature.params
         runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
-        return fast_prepacked(self._fast, runtime[self._packed], self)
+        return fast_prepacked(self.fast, runtime[self._packed], self)
 
     def numba_call(
         self, name: str, grid: tuple[int, int, int] | Callable[[Any], Any]

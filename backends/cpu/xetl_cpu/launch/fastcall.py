@@ -125,9 +125,7 @@ def make_fast(
 @cache
 def _entry() -> LoadedImage | None:
     """The entry of all kernels of this process; None if it cannot be built."""
-    key = f"cpu-entry-{hashlib.sha256(stamp('xetl_cpu').encode()).hexdigest()}"
-    disk = disk_cache()
-    kept = None if disk is None else disk.load(key)
+    kept = _kept_entry()
     if kept is not None:
         return load_image(Image.from_bytes(kept.payload))
     try:
@@ -135,9 +133,25 @@ def _entry() -> LoadedImage | None:
         image = import_whole("xetl_cpu.launch.entry").build_entry()
     except (ImportError, OSError, RuntimeError, InternalError):
         return None
+    disk = disk_cache()
     if disk is not None:
-        disk.store(key, Artifact(image.to_bytes(), {}))
+        disk.store(_entry_key(), Artifact(image.to_bytes(), {}))
     return load_image(image)
+
+
+def is_entry_at_hand() -> bool:
+    """Whether the entry need not be built, for which LLVM takes 40 ms."""
+    return _entry.cache_info().currsize > 0 or _kept_entry() is not None
+
+
+def _kept_entry() -> Artifact | None:
+    disk = disk_cache()
+    return None if disk is None else disk.load(_entry_key())
+
+
+@cache
+def _entry_key() -> str:
+    return f"cpu-entry-{hashlib.sha256(stamp('xetl_cpu').encode()).hexdigest()}"
 
 
 def publish(layer: ThreadLayer) -> None:
