@@ -32,7 +32,7 @@ ALONG = (
     "sort",
 )
 GATED = ("swiglu", "geglu")
-PRODUCTS = ("linear", "scaled_dot_product_attention")
+PRODUCTS = ("linear", "conv2d", "scaled_dot_product_attention")
 INDEXED = ("gather", "scatter_add", "index_select")
 OPTIMISERS = ("adamw", "sgd")
 WHAT = (
@@ -151,6 +151,12 @@ def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]
         # Eight heads of 64 columns, or fewer.
         heads, length = max(1, min(8, columns // 64)), min(rows, 1024)
         return tuple(normal(1, heads, length, 64) for _ in range(3))
+    if name == "conv2d":
+        # 3 x 3 taps, as many channels as of the result.
+        channels, side = min(columns, 64), min(columns, 128)
+        images = max(1, rows * columns // (channels * side * side))
+        weight = normal(channels, channels, 3, 3)
+        return normal(images, channels, side, side), weight, normal(channels), 1, 1
     others: dict[str, Callable[[], tuple[Any, ...]]] = {
         "swiglu": lambda: (normal(rows, columns),),
         "geglu": lambda: (normal(rows, columns),),

@@ -6,6 +6,7 @@ from xetl.imports import import_whole
 from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
 from xetl.ops.added_products import addmm, baddbmm
 from xetl.ops.channel_norms import batch_norm, group_norm
+from xetl.ops.convolutions import conv1d, conv2d
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
@@ -44,6 +45,8 @@ __all__ = [
     "baddbmm",
     "batch_norm",
     "bmm",
+    "conv1d",
+    "conv2d",
     "cross_entropy",
     "cumsum",
     "dropout",

@@ -1,0 +1,135 @@
+"""`ops.conv1d` and `ops.conv2d` against torch: values, derivatives, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
+from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
+
+CASES = [
+    ((2, 6, 9, 40), (8, 6, 3, 3), {"padding": 1}),
+    ((2, 6, 9, 11), (8, 6, 3, 5), {"stride": 2, "padding": (1, 2)}),
+    ((1, 6, 12, 75), (4, 6, 3, 3), {"stride": (2, 1), "dilation": 2, "padding": 3}),
+    ((2, 6, 9, 11), (6, 2, 2, 3), {"groups": 3, "padding": 1, "stride": (1, 3)}),
+    ((2, 6, 9, 50), (12, 1, 3, 3), {"groups": 6, "padding": "same"}),
+    ((2, 6, 9, 11), (5, 6, 1, 1), {}),
+    ((2, 6, 9, 11), (5, 6, 1, 1), {"stride": 2, "padding": 1}),
+    ((6, 9, 11), (5, 6, 2, 2), {"padding": "same", "dilation": (3, 1)}),
+    ((2, 70, 5, 9), (70, 70, 3, 3), {"padding": "valid"}),
+    ((2, 6, 40), (8, 6, 3), {"padding": 1, "stride": 2}),
+    ((6, 20), (4, 3, 4), {"groups": 2, "padding": "same"}),
+]
+
+QUICK = 5
+WIDE = [torch.float64, torch.float32]
+
+
+def normal(*shape: int) -> Any:
+    make = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=make, dtype=torch.float64)
+
+
+def function_of(kernel: tuple[int, ...]) -> str:
+    return "conv2d" if len(kernel) == 4 else "conv1d"
+
+
+slow = pytest.mark.slow  # a case compiles seven kernels
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even")
+@pytest.mark.parametrize(
+    "dtype", [*(pytest.param(each, marks=slow) for each in WIDE), torch.bfloat16]
+)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "options"),
+    [*CASES[:QUICK], *(pytest.param(*each, marks=slow) for each in CASES[QUICK:])],
+)
+def test_values_and_derivatives(
+    shape: Any, kernel: Any, options: Any, dtype: Any
+) -> None:
+    parts = [normal(*each).to(dtype) for each in (shape, kernel, kernel[:1])]
+    ours, theirs = ([x.clone().requires_grad_() for x in parts] for _ in "12")
+    name = function_of(kernel)
+    found = getattr(ops, name)(*ours, **options)
+    wanted = getattr(torch.nn.functional, name)(*theirs, **options)
+    close(found, wanted, BOUNDS[dtype])
+    weights = normal(*wanted.shape).to(dtype)
+    found.backward(weights)
+    wanted.backward(weights)
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 8 * BOUNDS[dtype])
+
+
+@pytest.mark.parametrize(("shape", "kernel", "options"), CASES[::4])
+def test_strided_operands_numpy_and_out(shape: Any, kernel: Any, options: Any) -> None:
+    x, w = normal(*shape).float(), normal(*kernel).float()
+    name = function_of(kernel)
+    wanted = getattr(torch.nn.functional, name)(x, w, **options)
+    function = getattr(ops, name)
+    last = (*range(x.ndim - 3), *range(x.ndim - 2, x.ndim), x.ndim - 3)
+    back = np.argsort(last).tolist()
+    close(
+        function(x.permute(last).contiguous().permute(back), w, **options), wanted, 1e-5
+    )
+    close(torch.from_numpy(function(x.numpy(), w.numpy(), **options)), wanted, 1e-5)
+    out = torch.empty(wanted.mT.shape).mT
+    assert function(x, w, **options, out=out) is out
+    close(out, wanted, 1e-5)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_gradcheck_and_opcheck(groups: int) -> None:
+    x, w, b = normal(2, 4, 5, 36), normal(4, 4 // groups, 3, 2), normal(4)
+    given = tuple(each.requires_grad_() for each in (x, w, b))
+    how = ((2, 1), (1, 0, 1, 2), (1, 2), groups)
+
+    def called(*tensors: Any) -> Any:
+        return ops.conv2d(*tensors, stride=(2, 1), dilation=(1, 2), groups=groups)
+
+    assert torch.autograd.gradcheck(called, given, fast_mode=True)
+    ops.conv2d(*given, groups=groups)
+    torch.library.opcheck(torch.ops.xetl.convolution.default, (*given, *how))
+
+
+@slow
+def test_compiled() -> None:
+    x, w = normal(2, 4, 5, 36), normal(4, 4, 3, 2)
+
+    def called(*tensors: Any) -> Any:
+        return ops.conv2d(*tensors, padding="same")
+
+    compiled = torch.compile(called, fullgraph=True, backend="aot_eager")
+    close(compiled(x, w), called(x, w), 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        ("X0827", lambda x, w: ops.conv2d(x, w[:, :3])),
+        ("X0827", lambda x, w: ops.conv2d(x, w, groups=3)),
+        ("X0827", lambda x, w: ops.conv2d(x, w, w[0])),
+        ("X0827", lambda x, w: ops.conv2d(x, w, stride=0)),
+        ("X0827", lambda x, w: ops.conv2d(x, w, padding="same", stride=2)),
+        ("X0827", lambda x, w: ops.conv2d(x, w, padding="full")),
+        ("X0827", lambda x, w: ops.conv2d(x[..., :2], w)),
+        ("X0827", lambda x, w: ops.conv1d(x, w)),
+        ("X0828", lambda x, w: ops.conv2d(x, w.double())),
+    ],
+)
+def test_what_is_refused(code: str, call: Any) -> None:
+    with pytest.raises(LaunchError) as caught:
+        call(torch.ones(2, 4, 5, 5), torch.ones(4, 4, 3, 3))
+    assert caught.value.code == code
+    assert caught.value.file == __file__
+
+
+def test_no_images() -> None:
+    found = ops.conv2d(np.ones((0, 3, 5, 5)), np.ones((4, 3, 3, 3)))
+    assert found.shape == (0, 4, 3, 3)

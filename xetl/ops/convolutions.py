@@ -1,0 +1,285 @@
+"""``xetl.ops.conv1d`` and ``conv2d``.
+
+Source: torch.nn.functional.conv2d; Chetlur et al., "cuDNN", arXiv 1410.0759 (the
+implicit product).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xetl.errors import XetlError
+from xetl.ops.convolution_plans import Geometry, by_weight, convolve
+from xetl.ops.declarations import ArrayLike, Call, Context, result
+from xetl.ops.declare import function
+from xetl.ops.functions import wrong_shape
+from xetl.ops.rules import Shape
+from xetl.ops.views import floats
+from xetl.runtime.call_site import at_caller
+
+Dims: TypeAlias = Sequence[int]
+"""Numbers that torch takes as a list."""
+
+Size: TypeAlias = "int | Sequence[int]"
+"""One number for all dimensions, or one for each."""
+
+
+def _geometry(x: Shape, weight: Shape, how: Sequence[Sequence[int]]) -> Geometry:
+    """Where pixels are, by stride, padding and dilation.
+
+    Padding is (rows above, columns before, rows below, columns behind).
+    """
+    stride, (top, left, bottom, right), dilation = how
+    taps = weight[2], weight[3]
+    ends = (top + bottom, left + right)
+    each = zip(x[2:], ends, dilation, taps, stride)
+    rows, columns = ((n + e - d * (k - 1) - 1) // s + 1 for n, e, d, k, s in each)
+    pair = (stride[0], stride[1]), (dilation[0], dilation[1])
+    return Geometry(taps, *pair, (top, left), (1, 1), (rows, columns))
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    x, weight = context.saved
+    names = ("stride", "padding", "dilation", "groups")
+    how = [context.options[name] for name in names]
+    grad, needs, found = grad.contiguous(), context.needs, dict[str, Any]()
+    if needs["input"]:
+        size = [*x.shape[2:]]
+        found["input"] = convolution_by_input(grad, weight, size, *how)
+    if needs["weight"]:
+        size = [*weight.shape[2:]]
+        found["weight"] = convolution_by_weight(grad, x, size, *how)
+    if needs["bias"]:
+        found["bias"] = grad.sum((0, 2, 3))
+    return found
+
+
+@function(backward=_backward, saves=["input", "weight"])
+def convolution(
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    groups: int,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """`conv2d` of images with a batch; ``padding`` is four numbers: see `_geometry`."""
+    others = (weight,) if bias is None else (weight, bias)
+    dtype = floats("conv2d", input, *others)
+    g = _geometry(input.shape, weight.shape, (stride, padding, dilation))
+    shape = (input.shape[0], weight.shape[0], *g.result)
+    return Call(
+        (result(shape, dtype),),
+        lambda made: convolve(input, weight, bias, made[0], g, groups),
+    )
+
+
+@function()
+def convolution_by_input(
+    grad: ArrayLike,
+    weight: ArrayLike,
+    size: Dims,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    groups: int,
+) -> Any:
+    """The gradient by the input: with the weight turned, between zeros."""
+    (rows, columns), (top, left, *_) = size, padding
+    taps = weight.shape[2], weight.shape[3]
+    down, across = (d * (k - 1) for d, k in zip(dilation, taps))
+    first = down - top, across - left
+    steps = stride[0], stride[1]
+    between = dilation[0], dilation[1]
+    g = Geometry(taps, (1, 1), between, first, steps, (rows, columns))
+    shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
+    return Call(
+        (result(shape, grad.dtype),),
+        lambda made: convolve(grad, weight, None, made[0], g, groups, True),
+    )
+
+
+@function()
+def convolution_by_weight(
+    grad: ArrayLike,
+    input: ArrayLike,
+    size: Dims,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    groups: int,
+) -> Any:
+    """The gradient by the weight: the gradient times the windows."""
+    shape = (grad.shape[1], input.shape[1] // groups, size[0], size[1])
+    g = _geometry(input.shape, shape, (stride, padding, dilation))
+    return Call(
+        (result(shape, grad.dtype),),
+        lambda made: by_weight(grad, input, made[0], g, groups),
+    )
+
+
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Any:
+    """``input`` around each pixel, times ``weight``, summed, ``+ bias``.
+
+    ``out[b, o, i, j]`` is the sum over c, di and dj of ``weight[o, c, di, dj] *
+    input[b, c, i * stride + di * dilation - padding, ...]``, and of ``bias[o]``. Sums
+    are f32 (f64 for f64) and rounded once.
+
+    Args:
+        input: (batch, channels, rows, columns), or without the batch; f16, bf16, f32
+            or f64. NumPy (bf16 by ml_dtypes), torch, memory of a device (USM).
+        weight: (channels of the result, channels / groups, kernel rows, kernel
+            columns), dtype of ``input``.
+        bias: (channels of the result,) or None, dtype of ``input``.
+        stride: pixels between two windows, one number or two; so are the next ones.
+        padding: zeros at each side; or ``"valid"`` for none, ``"same"`` for a result
+            of the size of ``input`` (with a stride of 1).
+        dilation: pixels between two taps of the kernel.
+        groups: channels are split into so many groups, each with a part of ``weight``.
+        out: where the result goes, of any float dtype.
+
+    Returns:
+        ``out``, or a new array of the library ``input`` is from: (batch, channels of
+        the result, rows, columns).
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    how = (stride, padding, dilation, groups)
+    return _convolved("conv2d", 2, input, weight, bias, how, out)
+
+
+def conv1d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Any:
+    """`conv2d` of one dimension.
+
+    Args:
+        input: (batch, channels, n), or without the batch.
+        weight: (channels of the result, channels / groups, kernel).
+        bias: see `conv2d`; so is the rest.
+        stride: one number; so are the next ones.
+        padding: or a name.
+        dilation: of the kernel.
+        groups: of channels.
+        out: where the result goes.
+    """
+    how = (stride, padding, dilation, groups)
+    return _convolved("conv1d", 1, input, weight, bias, how, out)
+
+
+def _convolved(
+    name: str, rank: int, x: Any, weight: Any, bias: Any, how: Any, out: Any
+) -> Any:
+    stride, padding, dilation, groups = how
+    try:
+        _check(name, rank, x, weight, bias, groups)
+        stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
+        sides = _padding(name, rank, padding, weight.shape[2:], stride, dilation)
+        if rank == 1:
+            stride, dilation, sides = (1, *stride), (1, *dilation), (0, *sides)
+            sides = (0, sides[1], 0, sides[2])
+        _check_size(name, x.shape[-rank:], weight.shape[2:], sides, dilation, rank)
+        # A row, and a batch of one.
+        row = (..., None, slice(None)) if rank == 1 else ...
+        each = (None, ...) if x.ndim == rank + 1 else ...
+        to = None if out is None else out[row][each]
+        arguments = (x[row][each], weight[row], bias, stride, sides, dilation, groups)
+        found = convolution(*arguments, out=to)
+    except XetlError as error:
+        raise at_caller(error) from None
+    if out is not None:
+        return out
+    found = found[0] if x.ndim == rank + 1 else found
+    return found[..., 0, :] if rank == 1 else found
+
+
+def _shape_of(x: Any) -> Shape:
+    return tuple(getattr(x, "shape", ()))
+
+
+def _check(name: str, rank: int, x: Any, weight: Any, bias: Any, groups: int) -> None:
+    """Refuse shapes that do not fit.
+
+    Raises:
+        LaunchError: they do not.
+    """
+    given, kernel = (_shape_of(each) for each in (x, weight))
+    extents = "n" if rank == 1 else "rows, columns"
+    help_ = f"pass (batch, channels, {extents}), (channels, channels / groups, ...)"
+    fits = len(given) in (rank + 1, rank + 2) and len(kernel) == rank + 2
+    fits = fits and 0 not in kernel and groups > 0
+    fits = fits and given[-rank - 1] == kernel[1] * groups and not kernel[0] % groups
+    if not fits:
+        problem = f"`input` is {given}, `weight` {kernel}, of {groups} groups"
+        raise wrong_shape(name, problem, help_)
+    if bias is not None and tuple(bias.shape) != kernel[:1]:
+        problem = f"`bias` is {tuple(bias.shape)}, but `weight` {kernel}"
+        raise wrong_shape(name, problem, "pass a number for each channel")
+
+
+def _numbers(name: str, rank: int, given: Any) -> tuple[int, ...]:
+    """One number for each dimension, from 1."""
+    found = (given,) * rank if isinstance(given, int) else tuple(given)
+    found = found * rank if len(found) == 1 else found
+    if len(found) != rank or min(found) < 1:
+        problem = f"a stride or dilation of {given}"
+        raise wrong_shape(name, problem, f"pass a positive number, or {rank}")
+    return found
+
+
+def _padding(
+    name: str, rank: int, given: Any, taps: Any, stride: Any, dilation: Any
+) -> tuple[int, ...]:
+    """Zeros before each dimension, then behind each."""
+    if given == "valid":
+        return (0,) * (2 * rank)
+    if given == "same" and max(stride) == 1:
+        each = [d * (k - 1) for d, k in zip(dilation, taps)]
+        return (*(n // 2 for n in each), *(n - n // 2 for n in each))
+    found = (given,) * rank if isinstance(given, int) else given
+    found = found if isinstance(found, str) else tuple(found)
+    found = found * rank if len(found) == 1 else found
+    if isinstance(found, str) or len(found) != rank or min(found) < 0:
+        problem = f"a padding of {given!r}, with a stride of {stride}"
+        help_ = f'pass {rank} numbers from 0, "valid" or, with a stride of 1, "same"'
+        raise wrong_shape(name, problem, help_)
+    return found * 2
+
+
+def _check_size(
+    name: str, size: Any, taps: Any, sides: Any, dilation: Any, rank: int
+) -> None:
+    """Refuse an image that is smaller than the kernel.
+
+    Raises:
+        LaunchError: it is.
+    """
+    for n, k, before, behind, d in zip(
+        size, taps, sides[2 - rank : 2], sides[4 - rank :], dilation[2 - rank :]
+    ):
+        if n + before + behind < d * (k - 1) + 1:
+            problem = f"the kernel {tuple(taps)} is larger than the input {tuple(size)}"
+            raise wrong_shape(name, problem, "pass a larger `padding`")
