@@ -17,8 +17,8 @@ from xetl.errors import LaunchError
 T = TypeVar("T")
 
 # `os.environ` encodes and decodes at each access: 0.4 us. Behind it is this mapping.
-_environ: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
-_set_now = None if _environ is None else _environ.keys()
+environ: Mapping[bytes, bytes] | None = getattr(os.environ, "_data", None)
+_set_now = None if environ is None else environ.keys()
 
 
 class Setting(Generic[T]):
@@ -50,7 +50,7 @@ class Setting(Generic[T]):
         given: object = value
         if isinstance(given, str):  # as the variable has it
             value = self._parsed(given, f"`xetl.config.{self.name}`")
-        config.assigned = {**config.assigned, self.name: value}
+        config.assign({**config.assigned, self.name: value})
 
     def _parsed(self, text: str, what: str) -> T:
         try:
@@ -61,7 +61,7 @@ class Setting(Generic[T]):
     def __delete__(self, config: Config) -> None:
         rest = dict(config.assigned)
         rest.pop(self.name, None)
-        config.assigned = rest
+        config.assign(rest)
 
 
 def _switch(text: str) -> bool:
@@ -177,12 +177,27 @@ class Config:
     def __init__(self) -> None:
         self.assigned: dict[str, Any] = {}
         self.compiling_forbidden = False
+        self._before = [self.assigned]
+
+    def assign(self, values: dict[str, Any]) -> None:
+        """Take these for all fields that were assigned.
+
+        The same values are the same object again: native code looks at that only.
+        """
+        for known in self._before:
+            if known == values:
+                self.assigned = known
+                return
+        self._before = [*self._before[-_MOST_BEFORE:], values]
+        self.assigned = values
 
     @property
     def of_code(self) -> tuple[object, ...]:
         """The settings that code depends on: part of the keys of all caches."""
         return self.prefetch, self.override, self.strict, self.dpas
 
+
+_MOST_BEFORE = 16
 
 config = Config()
 
@@ -205,14 +220,14 @@ def no_compile() -> Generator[None]:
 
 def launch_state() -> object:
     """Equal as long as the settings that decide where a kernel runs are the same."""
-    if _environ is None or _set_now is None:
+    if environ is None or _set_now is None:
         return (os.environ.copy(), config.assigned)
-    if _set_now.isdisjoint(_DECIDING):  # the likely case, in one call
+    if _set_now.isdisjoint(DECIDING):  # the likely case, in one call
         return config.assigned
-    return (*map(_environ.get, _DECIDING), config.assigned)
+    return (*map(environ.get, DECIDING), config.assigned)
 
 
-_DECIDING = (
+DECIDING = (
     b"XETL_BACKEND",
     b"XETL_TARGET",
     b"XETL_INTERPRET",

@@ -18,9 +18,9 @@ from xetl.ops.rules import Shape
 from xetl.records import record
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel
-from xetl.runtime.launcher import REFUSED, Shortcut, remember, try_shortcuts
+from xetl.runtime.launcher import Launcher
+from xetl.runtime.shortcuts import Shortcuts
 from xetl.runtime.tensors import note_written
-from xetl.settings import launch_state
 
 _MOST_PLANS = 1024
 
@@ -66,7 +66,6 @@ class Launch:
         loops: extents of the dimensions that the host goes through.
         grid: of each launch.
         constants: the compile-time arguments.
-        shortcuts: launches that succeeded.
     """
 
     kernel: Kernel
@@ -74,9 +73,9 @@ class Launch:
     loops: Shape
     grid: Grid
     constants: tuple[Any, ...]
-    shortcuts: tuple[Shortcut, ...] = ()
 
     def __post_init__(self) -> None:
+        self._launch = Launcher(self.kernel, self.grid, Shortcuts())
         self._as_they_are = all(view in (None, itself) for view in self.views)
 
     def run(self, arrays: Sequence[Numbers | None], *numbers: float) -> None:
@@ -85,7 +84,7 @@ class Launch:
         if self.loops:
             self.run_seen(seen, *numbers)
         else:  # the likely case, without another call
-            self._launch((*seen, *numbers, *self.constants))
+            self._launch(*seen, *numbers, *self.constants)
 
     def seen(self, arrays: Sequence[Numbers | None]) -> list[Any]:
         """The arrays as the kernel takes them."""
@@ -97,27 +96,12 @@ class Launch:
     def run_seen(self, arrays: Sequence[Any], *numbers: float) -> None:
         """The same, of arrays that are seen so already."""
         if not self.loops:
-            self._launch((*arrays, *numbers, *self.constants))
+            self._launch(*arrays, *numbers, *self.constants)
             return
         for index in np.ndindex(self.loops):
             pairs = zip(self.views, arrays)
             at = [x if view is None else x[index] for view, x in pairs]
-            self._launch((*at, *numbers, *self.constants))
-
-    def _launch(self, args: tuple[Any, ...]) -> None:
-        if self.shortcuts:  # the likely case, without another call
-            fast, _, _, rest, state, unchanged, _ = self.shortcuts[0]
-            if (
-                state == launch_state()
-                and (unchanged is None or unchanged())
-                and fast(*self.grid, *args, *rest) == 0
-            ):
-                return
-        if try_shortcuts(self.shortcuts, self.grid, args, {}) is not REFUSED:
-            return
-        _, new = self.kernel.launch_anew(self.grid, args, {})
-        if new is not None:
-            self.shortcuts = remember(self.shortcuts, new)
+            self._launch(*at, *numbers, *self.constants)
 
 
 @record(frozen=True)

@@ -12,8 +12,10 @@ from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
+from xetl.runtime.native_calls import NativelyCalled, answer, may_be_native, native
 from xetl.runtime.overlap import same_view
 from xetl.runtime.placement import FINISHED, run, shortcut_entry
+from xetl.runtime.shortcuts import entry_table
 from xetl.runtime.specialize import Specialization
 from xetl.runtime.tensors import (
     hide_from_dynamo,
@@ -24,7 +26,7 @@ from xetl.runtime.tensors import (
 )
 
 
-class Plan:
+class Plan(NativelyCalled):
     """What ``kernel.bind(...)`` returns; call it to launch.
 
     Attributes:
@@ -32,7 +34,7 @@ class Plan:
         args: the arguments it launches with; what is in the arrays may change.
     """
 
-    __slots__ = ("_done", "_fast", "_launch", "args", "grid")
+    __slots__ = ("_done", "_fast", "_launch", "_table", "args", "grid")
 
     def __init__(
         self,
@@ -61,6 +63,13 @@ class Plan:
             written = [values[index] for index in stored]
             tensors = [(v, v.data_ptr()) for v in values if is_tensor(v)]
             self._fast = partial(_run_on_tensors, self._fast, tensors, written)
+            return
+        table, by = entry_table(fast), native()
+        if table is not None and by is not None:
+            slow, objects = self.__call__, (*grid, *given)
+            words = by.process, table, id(slow), id(self._done), len(objects)
+            made = answer(self, by.plan, (*words, *map(id, objects)))
+            self._table = by, slow, objects, made
 
     def __call__(self) -> Event | None:
         """Launch; the event, if it was bound with ``wait=False``.
@@ -75,6 +84,7 @@ class Plan:
 
 
 hide_from_dynamo(Plan.__call__)
+may_be_native(Plan)
 
 
 def _refuse() -> int:

@@ -77,6 +77,8 @@ def fixed(spec: object) -> Grid:
     Raises:
         LaunchError: it is something else, or a size is not positive.
     """
+    if type(spec) is int and 0 < spec <= _LARGEST:
+        return (spec, 1, 1)
     if type(spec) is tuple:  # what nearly all are, and at each launch
         given = cast("tuple[int, ...]", spec)
         for size in given:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast, overload
+from typing import Any, TypeAlias, cast, overload
 
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.errors import LaunchError, XetlError
@@ -30,19 +30,13 @@ from xetl.runtime.executables import (
     target_at,
 )
 from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
-from xetl.runtime.launcher import (
-    OPTIONS,
-    REFUSED,
-    Launcher,
-    Shortcut,
-    remember,
-    try_shortcuts,
-)
+from xetl.runtime.launcher import Launcher
 from xetl.runtime.overlap import check_stored
-from xetl.runtime.parameters import Parameters
+from xetl.runtime.parameters import Parameter, Parameters
 from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import find_place, run, shortcut_entry
 from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.shortcuts import OPTIONS, REFUSED, Shortcut, Shortcuts
 from xetl.runtime.signature_text import describe
 from xetl.runtime.specialize import Specialization, leaves_of, specialize
 from xetl.runtime.structured import flat_entry, places_of
@@ -51,11 +45,11 @@ from xetl.runtime.tensors import (
     note_written,
     settle_dynamo,
     stored_objects,
-    tensors_as_arrays,
 )
 from xetl.settings import launch_state
 
 _MOST_LAUNCHERS = 256
+_Called: TypeAlias = Callable[..., Event | None]
 
 
 class Kernel:
@@ -65,10 +59,8 @@ class Kernel:
         fn: the Python function.
         grid: the declared grid, or None.
         subgroups: (rows, columns) of a kernel written at subgroup level, or None.
-        shortcuts: calls that succeeded, the latest first.
+        shortcuts: calls that succeeded.
     """
-
-    _launcher: type[Launcher] = Launcher
 
     def __init__(
         self,
@@ -87,11 +79,12 @@ class Kernel:
             # The front end and the fingerprint see the function alone.
             cast("Any", fn).__xetl_subgroups__ = self.subgroups
         functools.update_wrapper(cast("Callable[..., Any]", self), fn)
-        self.shortcuts: tuple[Shortcut, ...] = ()
+        self.shortcuts = Shortcuts()
         self._parameters = Parameters.of(fn)
         self._binder = Binder(self._parameters)
         self._executables = Executables(fn)
-        self._launchers: dict[object, Launcher] = {}
+        self._launchers: dict[object, _Called] = {}
+        self._at: dict[Grid, Launcher] = {}
         self._declared = None if grid is None else self._new_launcher(grid)
         settle_dynamo()
 
@@ -101,7 +94,7 @@ class Kernel:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return reduced(self, (self.fn, self.grid, self.subgroups), self.fn)
 
-    def __getitem__(self, grid: GridSpec) -> Launcher:
+    def __getitem__(self, grid: GridSpec) -> _Called:
         """The kernel with a grid; call it with the arguments."""
         try:
             return self._launchers[grid]
@@ -267,23 +260,20 @@ class Kernel:
         return self._executables.why_compiled()
 
     def launch(
-        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        grid: Grid,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        shortcuts: Shortcuts,
     ) -> Event | None:
         """Run the kernel; every check is done here."""
         settle_dynamo()
-        if self.shortcuts:  # they are for NumPy's arrays: show them tensors as such
-            seen = tensors_as_arrays([*args, *keywords.values()])
-            if seen is not None:
-                named = dict(zip(keywords, seen[len(args) :]))
-                ran: list[Shortcut] = []
-                positional = seen[: len(args)]
-                result = try_shortcuts(self.shortcuts, grid, positional, named, ran)
-                if result is not REFUSED:
-                    note_written(ran[0].stored_of(args, keywords))
-                    return result
+        result = shortcuts.run_on_tensors(grid, args, keywords)
+        if result is not REFUSED:
+            return result
         event, new = self.launch_anew(grid, args, keywords)
         if new is not None:
-            self.shortcuts = remember(self.shortcuts, new)
+            shortcuts.put(new)
         return event
 
     def launch_anew(
@@ -305,10 +295,12 @@ class Kernel:
         if tuples:
             values = self._parameters.bind(args, {})
             fast = flat_entry(fast, self._parameters, tuples, values, len(args))
-        rest = () if tuples else self._rest(wanted, len(args), bool(keywords))
+        further = () if tuples else self._rest(wanted, len(args), bool(keywords))
+        names = tuple(each.name for each in further)
+        rest = tuple(each.default for each in further)
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
         written = tuple(places_of([params[i].name for i in stored], self._parameters))
-        new = Shortcut(fast, len(args), known, rest, state, unchanged, written)
+        new = Shortcut(fast, len(args), known, names, rest, state, unchanged, written)
         return event, new
 
     def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
@@ -362,10 +354,20 @@ class Kernel:
             return self.grid_of(spec, args, keywords)
         return fixed(spec)
 
-    def _new_launcher(self, grid: GridSpec) -> Launcher:
-        if callable(grid):
-            return self._launcher(self, grid)
-        launcher = self._launcher(self, fixed(grid))
+    def at(self, grid: Grid) -> Launcher:
+        """The kernel with three sizes, all compile-time arguments given."""
+        known = self._at.get(grid)
+        if known is None:
+            if len(self._at) >= _MOST_LAUNCHERS:
+                self._at.clear()
+            known = self._at[grid] = Launcher(self, grid)
+        return known
+
+    def _launcher(self, grid: Grid | Callable[[Any], object]) -> _Called:
+        return Launcher(self, grid) if callable(grid) else self.at(grid)
+
+    def _new_launcher(self, grid: GridSpec) -> _Called:
+        launcher = self._launcher(grid if callable(grid) else fixed(grid))
         if isinstance(grid, int | tuple):
             if len(self._launchers) >= _MOST_LAUNCHERS:
                 self._launchers.clear()
@@ -401,16 +403,13 @@ class Kernel:
 
     def _rest(
         self, found: Specialization, given: int, with_names: bool
-    ) -> tuple[Any, ...]:
-        """See `Shortcut.rest`."""
+    ) -> Sequence[Parameter]:
+        """The parameters of which a `Shortcut` has the defaults."""
+        if with_names:  # compile-time values may come from the call as well
+            return self._parameters.each[given:]
         params = found.signature.params
         runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
-        each = self._parameters.each[given : max(runtime, default=-1) + 1]
-        if with_names:
-            # By keyword, compile-time values may come from the call as well.
-            each = self._parameters.each[given:]
-            return tuple((parameter.name, parameter.default) for parameter in each)
-        return tuple(parameter.default for parameter in each)
+        return self._parameters.each[given : max(runtime, default=-1) + 1]
 
     def _load(self, wanted: Specialization, backend: BackendBase, target: str) -> Found:
         """The code, after the checks that need to know what it writes."""

@@ -2,79 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from xetl.backend import Event
 from xetl.errors import XetlError
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.grid import Grid
-from xetl.runtime.placement import FINISHED
+from xetl.runtime.native_calls import (
+    NativelyCalled,
+    answer,
+    look_around,
+    may_be_native,
+    native,
+)
+from xetl.runtime.shortcuts import REFUSED, Shortcuts
 from xetl.runtime.tensors import hide_from_dynamo
-from xetl.settings import launch_state
-
-OPTIONS = ("backend", "queue", "wait")
-"""What a launch takes besides the parameters of the kernel."""
-
-_MOST_SHORTCUTS = 8
-
-REFUSED = object()
-"""What `try_shortcuts` gives if none of them has run."""
-
-
-class Shortcut(NamedTuple):
-    """A call that succeeded: one like it may try the native entry first.
-
-    The entry itself checks every argument, and compile-time values by identity; what
-    is compared here is the form of the call.
-
-    Attributes:
-        fast: the entry (`xetl.backend.Executable.fast`, or `fast_at` of a queue).
-        given: how many arguments were given by position.
-        keywords: the names given by keyword; of options, also the values.
-        rest: the values of the further parameters if there are no keywords, else their
-            names and defaults; without the compile-time values at the end.
-        state: the settings that held.
-        unchanged: says whether captured globals are what they were; None: there are
-            none.
-        stored: position and name of each parameter that the kernel writes.
-    """
-
-    fast: Callable[..., Any]
-    given: int
-    keywords: Mapping[str, Any]
-    rest: tuple[Any, ...]
-    state: object
-    unchanged: Callable[[], bool] | None
-    stored: tuple[tuple[int, str], ...] = ()
-
-    def stored_of(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Iterator[Any]:
-        """What such a call gives for the parameters that the kernel writes."""
-        for position, name in self.stored:
-            yield args[position] if position < len(args) else keywords.get(name)
-
-    def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
-        """Try it on a call with as many arguments: what the entry gives."""
-        known = self.keywords
-        if not given and not known:
-            return self.fast(*grid, *args, *self.rest)
-        if given.keys() != known.keys():
-            return 1
-        for option in OPTIONS:
-            if given.get(option) is not known.get(option):
-                return 1
-        return self.fast(*grid, *args, *[given.get(n, d) for n, d in self.rest])
 
 
 class Launchable(Protocol):
     """What a launcher needs of its kernel."""
 
-    shortcuts: tuple[Shortcut, ...]
+    @property
+    def shortcuts(self) -> Shortcuts:
+        """What calls like earlier ones may try first."""
+        ...
 
     def launch(
-        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        grid: Grid,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        shortcuts: Shortcuts,
     ) -> Event | None:
         """Run the kernel, with all checks; the event, if the caller does not wait."""
         ...
@@ -88,18 +47,36 @@ class Launchable(Protocol):
         """What a grid function says for these arguments."""
         ...
 
+    def at(self, grid: Grid) -> Launcher:
+        """The kernel with a grid, all compile-time arguments given."""
+        ...
 
-class Launcher:
-    """A kernel with a grid; call it with the arguments."""
 
-    __slots__ = ("_function", "_kernel", "_sizes")
+class Launcher(NativelyCalled):
+    """A kernel with a grid; call it with the arguments.
+
+    Native code answers calls like earlier ones (`xetl.runtime.native_calls`), if a
+    backend has such code and the grid is no function; it calls `launch` for others.
+    """
+
+    __slots__ = ("_function", "_kernel", "_shortcuts", "_sizes", "_table")
 
     def __init__(
-        self, kernel: Launchable, grid: Grid | Callable[[Any], object]
+        self,
+        kernel: Launchable,
+        grid: Grid | Callable[[Any], object],
+        shortcuts: Shortcuts | None = None,
     ) -> None:
+        """Take a kernel, a grid, and earlier calls, if not those of the kernel."""
         self._kernel = kernel
+        self._shortcuts = kernel.shortcuts if shortcuts is None else shortcuts
         self._function = grid if callable(grid) else None
         self._sizes = cast("Grid", None if callable(grid) else grid)
+        self._table: Any = None
+        self._be_native()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Launcher, (self._kernel, self.grid)
 
     @property
     def grid(self) -> Grid | Callable[[Any], object]:
@@ -120,78 +97,29 @@ class Launcher:
             LaunchError: the call is wrong; nothing was written.
             CompileError: the kernel is wrong.
         """
-        grid = self._sizes
-        kernel = self._kernel
+        grid, kernel = self._sizes, self._kernel
         try:
             if self._function is not None:
                 grid = kernel.grid_of(self._function, args, keywords)
-            shortcuts = kernel.shortcuts
-            if shortcuts and not keywords:  # the likely case, without another call
-                fast, given, known, rest, state, unchanged, _ = shortcuts[0]
-                if (
-                    not known
-                    and given == len(args)
-                    and state == launch_state()
-                    and (unchanged is None or unchanged())
-                    and fast(*grid, *args, *rest) == 0
-                ):
-                    return None
-            result = try_shortcuts(shortcuts, grid, args, keywords)
+                return kernel.at(grid)(*args, **keywords)
+            result = self._shortcuts.run(grid, args, keywords)
             if result is REFUSED:
-                return kernel.launch(grid, args, keywords)
+                result = kernel.launch(grid, args, keywords, self._shortcuts)
+                self._be_native()
+                look_around()
             return result
         except XetlError as error:
             raise at_caller(error) from None
 
+    def _be_native(self) -> None:
+        """Let native code answer calls, once there is such."""
+        code = native()
+        if code is None or self._table is not None or self._function is not None:
+            return
+        slow, latest = self.__call__, self._shortcuts.address
+        words = code.process, latest, id(slow), *map(id, self._sizes)
+        self._table = code, slow, answer(self, code.launch, words)
+
 
 hide_from_dynamo(Launcher.__call__)
-
-
-def try_shortcuts(
-    shortcuts: tuple[Shortcut, ...],
-    grid: Grid,
-    args: Sequence[Any],
-    keywords: Mapping[str, Any],
-    ran: list[Shortcut] | None = None,
-) -> Any:
-    """Run the kernel by one of ``shortcuts``.
-
-    Args:
-        shortcuts: of the kernel.
-        grid: of the launch.
-        args: of the call.
-        keywords: of the call.
-        ran: where the one that has run is put.
-
-    Returns:
-        What the launch returns, or `REFUSED`: nothing was done.
-    """
-    state = launch_state()
-    for shortcut in shortcuts:
-        if (
-            shortcut.given == len(args)
-            and shortcut.state == state
-            and (shortcut.unchanged is None or shortcut.unchanged())
-        ):
-            if keywords or shortcut.keywords:
-                result = shortcut.run(grid, args, keywords)
-            else:  # the likely case, without another call
-                result = shortcut.fast(*grid, *args, *shortcut.rest)
-            if ran is not None and result != 1:
-                ran.append(shortcut)
-            if result == 0:
-                return None if keywords.get("wait", True) else FINISHED
-            if result != 1:
-                return result
-    return REFUSED
-
-
-def remember(shortcuts: tuple[Shortcut, ...], new: Shortcut) -> tuple[Shortcut, ...]:
-    """Put ``new`` in front, without an older one for the same calls."""
-    kept = [
-        old
-        for old in shortcuts
-        if (old.fast, old.given, old.state) != (new.fast, new.given, new.state)
-        or old.keywords.keys() != new.keywords.keys()
-    ]
-    return (new, *kept)[:_MOST_SHORTCUTS]
+may_be_native(Launcher)

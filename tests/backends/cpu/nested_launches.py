@@ -94,11 +94,11 @@ def at_each_line(action, outer):
 
 def launches():
     def outer():
-        mm.shortcuts = ()
+        mm.shortcuts.clear()
         product(96)
 
     def inner():
-        mm.shortcuts = ()
+        mm.shortcuts.clear()
         product(320)
         product(160)
 
@@ -149,11 +149,11 @@ def forks():
     in_child = []
 
     def outer():
-        mm.shortcuts = ()
+        mm.shortcuts.clear()
         try:
             product(96)
             product(96)
-            mm.shortcuts = ()
+            mm.shortcuts.clear()
             product(320)
         finally:
             if in_child:

@@ -7,7 +7,7 @@ plain kernel, with its shortcuts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
@@ -15,10 +15,10 @@ from xetl.language.signature import Signature
 from xetl.runtime import interpret, report
 from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import at_caller
-from xetl.runtime.grid import GridSpec
+from xetl.runtime.grid import Grid, GridSpec
 from xetl.runtime.kernel import Kernel
-from xetl.runtime.launcher import OPTIONS, Launcher
 from xetl.runtime.pickling import reduced
+from xetl.runtime.shortcuts import OPTIONS
 from xetl.runtime.signature_text import describe
 from xetl.runtime.tensors import hide_from_dynamo
 from xetl.runtime.tuning.call import Call, Hooks
@@ -29,19 +29,27 @@ from xetl.runtime.tuning.tuner import Tuner
 Heuristic = Callable[[dict[str, Any]], Any]
 
 
-class CompletingLauncher(Launcher):
-    """A completed kernel with a grid."""
+class CompletingLauncher:
+    """A kernel that completes its calls, with a grid."""
 
-    __slots__ = ()
+    __slots__ = ("_kernel", "grid")
+
+    def __init__(
+        self, kernel: CompletedKernel, grid: Grid | Callable[[Any], object]
+    ) -> None:
+        self._kernel = kernel
+        self.grid = grid
 
     def __call__(self, *args: Any, **keywords: Any) -> Event | None:
         """Launch with all constants; see `Launcher.__call__`."""
-        kernel = cast("CompletedKernel", self._kernel)
+        kernel, grid = self._kernel, self.grid
         try:
-            named = kernel.completed(args, keywords, self.grid)
+            named = kernel.completed(args, keywords, grid)
+            if callable(grid):
+                grid = kernel.grid_of(grid, args, named)
+            return kernel.at(grid)(*args, **named)
         except XetlError as error:
             raise at_caller(error) from None
-        return super().__call__(*args, **named)
 
 
 class CompletedKernel(Kernel):
@@ -52,8 +60,6 @@ class CompletedKernel(Kernel):
         heuristics: functions of the arguments by name, by the constant they compute.
         hooks: called around each trial.
     """
-
-    _launcher = CompletingLauncher
 
     def __init__(
         self,
@@ -185,6 +191,11 @@ class CompletedKernel(Kernel):
         if config.pre_hook is not None:
             config.pre_hook({**call.values, **config.kwargs})
         return {**config.kwargs, **call.computed(config), **keywords}
+
+    def _launcher(
+        self, grid: Grid | Callable[[Any], object]
+    ) -> Callable[..., Event | None]:
+        return CompletingLauncher(self, grid)
 
     def _known(
         self, args: Sequence[Any], keywords: Mapping[str, Any]

@@ -20,6 +20,7 @@ from typing import Any
 from xetl_cpu.build import assemble
 from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
+from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
 from xetl_cpu.launch.entry_tensors import (
     S_DATA,
     S_END,
@@ -65,9 +66,12 @@ def build_entry() -> Image:
     module = ir.Module(layout.ENTRY)
     array = _emit_array(module, emit_tensor(module))
     overlap = _emit_overlap(module)
-    _emit_entry(module, array, overlap)
+    run = _emit_run(module, array, overlap)
+    _emit_entry(module, run)
+    emit_launch(module, run)
+    emit_plan(module, run)
     code = assemble(str(module), find_target("avx2"))
-    return build_image(code, [layout.ENTRY])
+    return build_image(code, [layout.ENTRY, layout.LAUNCH, layout.PLAN])
 
 
 def _emit_array(module: Any, tensor: Any) -> Any:
@@ -228,12 +232,24 @@ def _return_if(code: EntryCode, condition: Value) -> None:
         code.ret(0)
 
 
-def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
+def _emit_entry(module: Any, run: Any) -> None:
     """The builtin itself."""
     code = EntryCode(module, layout.ENTRY, PTR, [PTR, PTR, I64])
-    builder = code.builder
     me, objects, count = code.args
     table = code.at(me, layout.BYTES_VALUE)
+    process = code.pointer(table, layout.T_PROCESS)
+    wrong = code.builder.call(run, [table, objects, count])
+    code.refuse_if(code.is_(wrong, "!=", 0))
+    _answer(code, process, layout.P_DONE)
+    code.builder.position_at_end(code.refused)
+    _answer(code, process, layout.P_REFUSED)
+
+
+def _emit_run(module: Any, array: Any, overlap: Any) -> Any:
+    """``i64 run(table, objects, count)``: check all objects and run the kernel."""
+    code = EntryCode(module, "run", I64, [PTR, PTR, I64])
+    builder = code.builder
+    table, objects, count = code.args
     process = code.pointer(table, layout.T_PROCESS)
     params = code.word(table, layout.T_PARAMS)
     given = builder.sub(count, const(I64, 3))
@@ -261,9 +277,7 @@ def _emit_entry(module: Any, array: Any, overlap: Any) -> None:
     _check_pairs(code, overlap, params, given, records, ranges, slots)
     _run(code, table, process, limit, slots)
     note_written(code, process, (objects, given, records))
-    _answer(code, process, layout.P_DONE)
-    builder.position_at_end(code.refused)
-    _answer(code, process, layout.P_REFUSED)
+    return code.finish()
 
 
 def _read(

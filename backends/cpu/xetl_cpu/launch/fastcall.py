@@ -16,7 +16,7 @@ import hashlib
 import struct
 import sys
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -26,7 +26,9 @@ from xetl.errors import InternalError
 from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.cache import disk_cache
+from xetl.runtime.native_calls import Native, use_native
 from xetl.runtime.sources import stamp
+from xetl.settings import DECIDING, config, environ
 from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
@@ -38,10 +40,11 @@ from xetl_cpu.launch.threads import (
     on_layer_lost,
 )
 
-ENTRY = "xetl_entry"
+ENTRY, LAUNCH, PLAN = "xetl_entry", "xetl_launch", "xetl_plan"
 
 # Where things are in CPython's and NumPy's structures, in bytes.
-OB_TYPE, FLOAT_VALUE, BYTES_VALUE = 8, 16, 32
+OB_TYPE, FLOAT_VALUE, OB_SIZE, BYTES_VALUE = 8, 16, 16, 32
+TUPLE_ITEMS, LIST_ITEMS = 24, 24
 DATA, RANK, SHAPE, STRIDES, DESCR, FLAGS = 16, 24, 32, 40, 56, 64
 ALIGNED, WRITEABLE = 0x100, 0x400
 
@@ -75,7 +78,18 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_USUAL,
     P_FAST_LAUNCHES,
     P_SLOW_LAUNCHES,
-) = range(20)
+    P_DECREF,
+    P_CALL_NONE,
+    P_CLEAR_ERROR,
+    P_VECTORCALL,
+    P_FIND,
+    P_ENVIRON,
+    P_VARIABLES,  # addresses of the names of those that decide where a launch runs
+    P_CONFIG,
+    P_ASSIGNED,
+    P_NO_NAMES,
+) = range(30)
+VARIABLES = len(DECIDING)
 
 _MOST_SLOTS = 256
 _METH_FASTCALL = 0x80
@@ -125,9 +139,20 @@ def make_fast(
 @cache
 def _entry() -> LoadedImage | None:
     """The entry of all kernels of this process; None if it cannot be built."""
+    image = _image()
+    if image is None:
+        return None
+    loaded = load_image(image)
+    process = ctypes.addressof(_process)
+    look_around = partial(find_torch, _process)
+    use_native(Native(loaded, loaded[LAUNCH], loaded[PLAN], process, look_around))
+    return loaded
+
+
+def _image() -> Image | None:
     kept = _kept_entry()
     if kept is not None:
-        return load_image(Image.from_bytes(kept.payload))
+        return Image.from_bytes(kept.payload)
     try:
         # It brings LLVM, which a process with a warm cache need not load.
         image = import_whole("xetl_cpu.launch.entry").build_entry()
@@ -136,7 +161,7 @@ def _entry() -> LoadedImage | None:
     disk = disk_cache()
     if disk is not None:
         disk.store(_entry_key(), Artifact(image.to_bytes(), {}))
-    return load_image(image)
+    return image
 
 
 def is_entry_at_hand() -> bool:
@@ -155,8 +180,7 @@ def _entry_key() -> str:
 
 
 def publish(layer: ThreadLayer) -> None:
-    """Tell the native entries which threads to use, and of torch."""
-    find_torch(_process)
+    """Tell the native entries which threads to use."""
     if layer.lock is not None:
         return  # one launch at a time: the slow road sees to that
     _process[P_PARALLEL_FOR] = layer.parallel_for
@@ -232,6 +256,10 @@ def _layouts_hold() -> bool:
         return False
     if ctypes.string_at(id(text) + BYTES_VALUE, len(text)) != text:
         return False
+    pair, items = (number, text), [text]
+    found = _word(id(pair) + OB_SIZE), _word(id(pair) + TUPLE_ITEMS + 8)
+    if found != (2, id(text)) or _word(_word(id(items) + LIST_ITEMS)) != id(text):
+        return False
     return all(map(_array_layout_holds, (np.zeros((3, 10), "f4")[1:, ::2], np.ones(7))))
 
 
@@ -279,6 +307,16 @@ def _shared() -> Any:
     words[P_REFUSED] = id(_REFUSED)
     words[P_FAST_LAUNCHES] = FAST_LAUNCHES
     words[P_SLOW_LAUNCHES] = SLOW_LAUNCHES
+    words[P_DECREF] = _address("Py_DecRef")
+    words[P_CALL_NONE] = _address("PyObject_CallNoArgs")
+    words[P_CLEAR_ERROR] = _address("PyErr_Clear")
+    words[P_VECTORCALL] = _address("PyObject_Vectorcall")
+    words[P_FIND] = _address("PyDict_GetItem")
+    words[P_ENVIRON] = 0 if environ is None else id(environ)
+    words[P_VARIABLES] = ctypes.addressof(_variables)
+    words[P_CONFIG] = id(_settings)
+    words[P_ASSIGNED] = id(_ASSIGNED)
+    words[P_NO_NAMES] = id(())
     return words
 
 
@@ -287,5 +325,8 @@ _New = ctypes.PYFUNCTYPE(
 )
 _new_builtin = _New(("PyCFunction_NewEx", ctypes.pythonapi))
 _LAYOUTS_HOLD = _layouts_hold()
+_variables = (ctypes.c_int64 * VARIABLES)(*map(id, DECIDING))
+_settings = vars(config)
+_ASSIGNED = sys.intern("assigned")
 _process = _shared()
 on_layer_lost(publish)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from xetl.language.dtypes import DType
 
-_FIRST = 20  # behind the words of `fastcall`
+_FIRST = 30  # behind the words of `fastcall`
 (
     P_TENSOR,  # 0: there is no torch, or not yet
     P_PARAMETER,

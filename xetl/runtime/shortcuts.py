@@ -1,0 +1,178 @@
+"""Calls of a kernel that succeeded: what calls like them may try first."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import BuiltinFunctionType
+from typing import Any, NamedTuple
+
+from xetl.runtime import native_calls as layout
+from xetl.runtime.grid import Grid
+from xetl.runtime.placement import FINISHED
+from xetl.runtime.tensors import note_written, tensors_as_arrays
+from xetl.settings import launch_state
+
+OPTIONS = ("backend", "queue", "wait")
+"""What a launch takes besides the parameters of the kernel."""
+
+_MOST_SHORTCUTS = 8
+
+REFUSED = object()
+"""What `Shortcuts.run` gives if none of them has run."""
+
+
+class Shortcut(NamedTuple):
+    """A call that succeeded: one like it may try the native entry first.
+
+    The entry itself checks every argument, and compile-time values by identity; what
+    is compared here is the form of the call.
+
+    Attributes:
+        fast: the entry (`xetl.backend.Executable.fast`, or `fast_at` of a queue).
+        given: how many arguments were given by position.
+        keywords: the names given by keyword; of options, also the values.
+        names: of the further parameters, if there are keywords.
+        rest: their defaults; without keywords those at the end may be left out.
+        state: the settings that held.
+        unchanged: says whether captured globals are what they were; None: there are
+            none.
+        stored: position and name of each parameter that the kernel writes.
+    """
+
+    fast: Callable[..., Any]
+    given: int
+    keywords: Mapping[str, Any]
+    names: tuple[str, ...]
+    rest: tuple[Any, ...]
+    state: object
+    unchanged: Callable[[], bool] | None
+    stored: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def done(self) -> object:
+        """What a call gives that the entry has done."""
+        return None if self.keywords.get("wait", True) else FINISHED
+
+    def stored_of(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        """What such a call gives for the parameters that the kernel writes."""
+        for position, name in self.stored:
+            yield args[position] if position < len(args) else keywords.get(name)
+
+    def is_for(self, count: int, given: Mapping[str, Any]) -> bool:
+        """Whether it is for calls with so many arguments by position, and keywords."""
+        known = self.keywords
+        if self.given != count or given.keys() != known.keys():
+            return False
+        return not known or all(given.get(o) is known.get(o) for o in OPTIONS)
+
+    def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        """Try it on such a call: what the entry gives."""
+        rest: Sequence[Any] = self.rest
+        if given:
+            rest = [given.get(n, d) for n, d in zip(self.names, rest)]
+        return self.fast(*grid, *args, *rest)
+
+
+class Shortcuts:
+    """The latest calls of a kernel that succeeded, also as native code reads them."""
+
+    def __init__(self) -> None:
+        # One item, which is replaced as a whole: readers hold Python's lock only.
+        self._latest: list[tuple[bytes, tuple[Shortcut, ...]]] = [_NONE]
+
+    @property
+    def known(self) -> tuple[Shortcut, ...]:
+        """All, the latest first."""
+        return self._latest[0][1]
+
+    @property
+    def address(self) -> int:
+        """Of the list whose item native code reads."""
+        return id(self._latest)
+
+    def put(self, new: Shortcut) -> None:
+        """Put ``new`` in front, without an older one for the same calls."""
+        kept = [
+            old
+            for old in self.known
+            if (old.fast, old.given, old.state) != (new.fast, new.given, new.state)
+            or old.keywords.keys() != new.keywords.keys()
+        ]
+        known = (new, *kept)[:_MOST_SHORTCUTS]
+        self._latest[0] = _as_words(known), known
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._latest[0] = _NONE
+
+    def run(self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Run the kernel by one of them.
+
+        Returns:
+            What the launch returns, or `REFUSED`: nothing was done.
+        """
+        return self._run(grid, args, keywords)[0]
+
+    def run_on_tensors(
+        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        """The same on NumPy's arrays over the memory of tensors, if there are any."""
+        seen = tensors_as_arrays([*args, *keywords.values()]) if self.known else None
+        if seen is None:
+            return REFUSED
+        named = dict(zip(keywords, seen[len(args) :]))
+        result, by = self._run(grid, seen[: len(args)], named)
+        if by is not None:
+            note_written(by.stored_of(args, keywords))
+        return result
+
+    def _run(
+        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Any, Shortcut | None]:
+        state = launch_state()
+        for shortcut in self.known:
+            if (
+                shortcut.is_for(len(args), keywords)
+                and shortcut.state == state
+                and (shortcut.unchanged is None or shortcut.unchanged())
+            ):
+                result = shortcut.run(grid, args, keywords)
+                if result != 1:
+                    return shortcut.done if result == 0 else result, shortcut
+        return REFUSED, None
+
+
+_NONE = bytes(8), ()
+
+
+def entry_table(fast: object) -> int | None:
+    """The address of the table of a native entry; None: it is another function."""
+    if type(fast) is not BuiltinFunctionType or type(fast.__self__) is not bytes:
+        return None
+    return id(fast.__self__)
+
+
+def _as_words(known: Sequence[Shortcut]) -> bytes:
+    """Those whose entries are native, for native code (`xetl.runtime.native_calls`)."""
+    tables = [entry_table(each.fast) for each in known]
+    usable = [(table, each) for table, each in zip(tables, known) if table is not None]
+    words, names = [len(usable)], list[int]()
+    for table, each in usable:
+        record = [0] * layout.CALL_WORDS
+        record[layout.C_ENTRY] = table
+        record[layout.C_GIVEN] = each.given
+        record[layout.C_STATE] = id(each.state)
+        record[layout.C_UNCHANGED] = 0 if each.unchanged is None else id(each.unchanged)
+        record[layout.C_DONE] = id(each.done)
+        record[layout.C_REST] = id(each.rest)
+        record[layout.C_RESTS] = len(each.rest)
+        record[layout.C_NAMES] = len(each.keywords)
+        record[layout.C_NAMES_AT] = 1 + len(usable) * layout.CALL_WORDS + len(names)
+        words += record
+        for name, value in each.keywords.items():
+            place = -1 if name in OPTIONS else each.names.index(name)
+            names += [id(name), place, id(value)]
+    return struct.pack(f"<{len(words) + len(names)}q", *words, *names)
