@@ -27,11 +27,12 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.traits import Commutative
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.dialects.assembly import FORMATS, format_of
 from xetl.dialects.base import MixedList
-from xetl.dialects.operation import XetlOp, operations_of
+from xetl.dialects.operation import XetlOp, operations_of, row
 from xetl.dialects.parser import DIALECTS, make_context, parse_module
 from xetl.dialects.type_rules import like, like_all
 from xetl.dialects.upstream import arith
@@ -74,6 +75,15 @@ def test_a_class_without_a_name_is_no_operation() -> None:
     assert "test.pair" in [op.name for op in operations_of(__name__)]
     assert arith.AddiOp in operations_of(arith.__name__)
     assert all(op.name.startswith("arith.") for op in operations_of(arith.__name__))
+
+
+def test_a_row_is_a_class_of_its_own() -> None:
+    made = row(arith.FloatBinaryOp, "test.no_such_sum", "Sum.", commutes=True)
+    assert (made.__name__, made.name) == ("NoSuchSumOp", "test.no_such_sum")
+    assert (made.__module__, made.__doc__) == (__name__, "Sum.")
+    assert made.has_trait(Commutative)
+    assert not arith.SubfOp.has_trait(Commutative)
+    assert issubclass(made, arith.FloatBinaryOp)
 
 
 def test_all_formats_compile() -> None:

@@ -131,7 +131,7 @@ def varying_terms(
             return varying_terms(op.operands[0], differing, depth + 1)
         if isinstance(op, _ADDITIONS + _DIFFERENCES):
             left, right = (varying_terms(v, differing, depth + 1) for v in op.operands)
-            return _added(left, right, -1 if isinstance(op, _DIFFERENCES) else 1)
+            return _added(left, right, -1 if type(op) in _DIFFERENCES else 1)
         if isinstance(op, _PRODUCTS):
             for factor, other in (op.operands, reversed(op.operands)):
                 if factor not in differing:

@@ -143,7 +143,7 @@ def _joined(op: Operation, left: Range, right: Range) -> Range | None:
     if isinstance(op, arith.SelectOp):
         return Range(min(left.low, right.low), max(left.high, right.high))
     if isinstance(op, arith.MinsiOp | arith.MaxsiOp):
-        choose = min if isinstance(op, arith.MinsiOp) else max
+        choose = min if type(op) is arith.MinsiOp else max
         return Range(choose(left.low, right.low), choose(left.high, right.high))
     if left.low < 0 or right.low < 1:
         return None

@@ -211,7 +211,7 @@ def chosen(em: Emitter, sign: str, left: Value, right: Value) -> Value:
     return b.select(b.or_(takes_left, no_right), left, right)
 
 
-def _negf(em: Emitter, op: arith.NegfOp) -> None:
+def _negf(em: Emitter, op: arith.FloatUnaryOp) -> None:
     def compute(args: list[Value]) -> Value:
         return em.builder.fneg(args[0])
 

@@ -137,7 +137,7 @@ def _lane_by_lane(em: Emitter, name: str, args: Sequence[Value]) -> Value:
     return made
 
 
-def _rsqrt(em: Emitter, op: math.RsqrtOp) -> None:
+def _rsqrt(em: Emitter, op: math.FloatUnaryOp) -> None:
     def compute(args: Sequence[Value]) -> Value:
         type_ = args[0].type
         root = em.intrinsic(f"llvm.sqrt.{suffix(type_)}", type_, args)
@@ -148,7 +148,7 @@ def _rsqrt(em: Emitter, op: math.RsqrtOp) -> None:
     em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
 
 
-def _absi(em: Emitter, op: math.AbsiOp) -> None:
+def _absi(em: Emitter, op: math.IntegerUnaryOp) -> None:
     (value,) = em.all(op.operands)
     wraps = ll.Constant(ll.IntType(1), 0)
     name = f"llvm.abs.{suffix(value.type)}"
@@ -167,13 +167,13 @@ def _zeros(name: str) -> Emit:
     return emit
 
 
-def _ones(em: Emitter, op: math.CtpopOp) -> None:
+def _ones(em: Emitter, op: math.IntegerUnaryOp) -> None:
     (value,) = em.all(op.operands)
     name = f"llvm.ctpop.{suffix(value.type)}"
     em.set(op.result, em.intrinsic(name, value.type, [value]))
 
 
-def _ipowi(em: Emitter, op: math.IpowiOp) -> None:
+def _ipowi(em: Emitter, op: math.IntegerBinaryOp) -> None:
     """By squaring, once for each bit; a negative exponent gives 1 / x, truncated."""
     b = em.builder
     base, exponent = em.all(op.operands)

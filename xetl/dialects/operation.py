@@ -21,6 +21,8 @@ properties and regions in their order; other operands and properties by name,
 ``attributes=`` and ``location=`` (docs/design/0001-seams.md, section 3).  Operands that
 are left out are absent, such regions empty.  A property may be given as a Python value
 (see `property_values`), a `MixedList` as integers and values.
+
+Operations that differ by their names alone are rows of a table; see `row`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from types import ModuleType
+from types import ModuleType, new_class
 from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
@@ -154,6 +156,34 @@ class XetlOp(IRDLOperation):
         """Check that each `MixedList` has a value for each of its gaps."""
         for each in _facts_of(type(self)).lists.values():
             each.check(self)
+
+
+OpT = TypeVar("OpT", bound=XetlOp)
+
+
+def row(base: type[OpT], name: str, text: str, *, commutes: bool = False) -> type[OpT]:
+    """Define an operation that differs from others by its name: a row of a table.
+
+    ``AddfOp = row(FloatBinaryOp, "arith.addf", "Sum.")`` is short for the statement
+    ``class AddfOp(FloatBinaryOp, name="arith.addf")`` with a docstring.
+
+    Args:
+        base: defines operands, results, text and checks.
+        name: of the operation; its words are the name of the class.
+        text: the docstring of the class.
+        commutes: whether its sides may swap.
+    """
+    words = name.partition(".")[2].replace(".", "_").split("_")
+    module = sys._getframe(1).f_globals["__name__"]  # pyright: ignore[reportPrivateUsage]
+    return cast(
+        "type[OpT]",
+        new_class(
+            "".join(word.capitalize() for word in words) + "Op",
+            (base,),
+            {"name": name, "commutes": commutes},
+            lambda body: body.update(__doc__=text, __module__=module),
+        ),
+    )
 
 
 _T = TypeVar("_T")

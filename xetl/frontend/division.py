@@ -60,7 +60,7 @@ def _product(
     ctx: Context,
     base: SSAValue,
     n: int,
-    multiply: type[arith.MulfOp] | type[arith.MuliOp],
+    multiply: type[arith.FloatBinaryOp] | type[arith.IntegerBinaryOp],
 ) -> SSAValue:
     """``base`` multiplied ``n`` times, by squaring."""
     result: SSAValue | None = None

@@ -257,7 +257,7 @@ def _parts(ctx: Context, value: SSAValue, unsigned: bool) -> list[_Number]:
         return []
     if isinstance(op, arith.ExtsiOp | arith.ExtuiOp):
         narrow = element_of(op.operands[0].type)
-        return [] if narrow == i1 else [(op.operands[0], isinstance(op, arith.ExtuiOp))]
+        return [] if narrow == i1 else [(op.operands[0], type(op) is arith.ExtuiOp)]
     if isinstance(op, arith.SelectOp):
         return [(op.true_value, unsigned), (op.false_value, unsigned)]
     if isinstance(op, (*_ARITHMETIC, *_SHAPES)):

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
-    op_type_rewrite_pattern,
 )
 
 from xetl.dialects.upstream import arith
@@ -30,11 +29,10 @@ from xetl.transforms.rewriting import apply_patterns
 class FoldAddIntoMma(RewritePattern):
     """Match the addition, since it is the operation that disappears."""
 
-    @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: arith.AddfOp | arith.AddiOp, rewriter: PatternRewriter, /
-    ) -> None:
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
         """Replace ``op`` by a product that adds, where one side is a product."""
+        if not isinstance(op, arith.AddfOp | arith.AddiOp):
+            return
         for product, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             mma = _lone_product(product)
             if mma is None or other is product:

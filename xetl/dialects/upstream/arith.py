@@ -40,7 +40,7 @@ from ..base import (
 )
 from ..kinds_of_types import is_dense
 from ..literals import make_splat, print_dense
-from ..operation import Common, XetlOp, operations_of
+from ..operation import Common, XetlOp, operations_of, row
 from ..traits import Elementwise
 from ..type_rules import like
 from .elementwise import (
@@ -63,133 +63,72 @@ from .elementwise import (
     is_integer,
 )
 
-
-class AddiOp(OverflowBinaryOp, name="arith.addi", commutes=True):
-    """Sum, wrapping."""
-
-
-class SubiOp(OverflowBinaryOp, name="arith.subi"):
-    """Difference, wrapping."""
-
-
-class MuliOp(OverflowBinaryOp, name="arith.muli", commutes=True):
-    """Product, wrapping."""
-
-
-class ShliOp(OverflowBinaryOp, name="arith.shli"):
-    """Shift left; undefined from the width of the type on."""
-
-
-class DivsiOp(ExactBinaryOp, name="arith.divsi"):
-    """Signed quotient, towards zero; undefined for 0 and for overflow."""
-
-
-class DivuiOp(ExactBinaryOp, name="arith.divui"):
-    """Unsigned quotient; undefined for 0."""
-
-
-class RemsiOp(IntegerBinaryOp, name="arith.remsi"):
-    """Signed remainder with the sign of the left side."""
-
-
-class RemuiOp(IntegerBinaryOp, name="arith.remui"):
-    """Unsigned remainder."""
-
-
-class CeildivsiOp(IntegerBinaryOp, name="arith.ceildivsi"):
-    """Signed quotient, rounded up."""
-
-
-class CeildivuiOp(IntegerBinaryOp, name="arith.ceildivui"):
-    """Unsigned quotient, rounded up."""
-
-
-class FloordivsiOp(IntegerBinaryOp, name="arith.floordivsi"):
-    """Signed quotient, rounded down."""
-
-
-class AndiOp(IntegerBinaryOp, name="arith.andi", commutes=True):
-    """Bitwise and."""
-
-
-class OriOp(IntegerBinaryOp, name="arith.ori", commutes=True):
-    """Bitwise or."""
-
-
-class XoriOp(IntegerBinaryOp, name="arith.xori", commutes=True):
-    """Bitwise exclusive or."""
-
-
-class MaxsiOp(IntegerBinaryOp, name="arith.maxsi", commutes=True):
-    """Signed maximum."""
-
-
-class MaxuiOp(IntegerBinaryOp, name="arith.maxui", commutes=True):
-    """Unsigned maximum."""
-
-
-class MinsiOp(IntegerBinaryOp, name="arith.minsi", commutes=True):
-    """Signed minimum."""
-
-
-class MinuiOp(IntegerBinaryOp, name="arith.minui", commutes=True):
-    """Unsigned minimum."""
-
-
-class ShrsiOp(ExactBinaryOp, name="arith.shrsi"):
-    """Shift right with copies of the sign."""
-
-
-class ShruiOp(ExactBinaryOp, name="arith.shrui"):
-    """Shift right with zeros."""
-
-
-class AddfOp(FloatBinaryOp, name="arith.addf", commutes=True):
-    """Sum."""
-
-
-class SubfOp(FloatBinaryOp, name="arith.subf"):
-    """Difference."""
-
-
-class MulfOp(FloatBinaryOp, name="arith.mulf", commutes=True):
-    """Product."""
-
-
-class DivfOp(FloatBinaryOp, name="arith.divf"):
-    """Quotient."""
-
-
-class RemfOp(FloatBinaryOp, name="arith.remf"):
-    """Remainder with the sign of the left side (C's fmod)."""
-
-
-class MaximumfOp(FloatBinaryOp, name="arith.maximumf", commutes=True):
-    """Maximum; NaN if either is NaN, and -0 < 0."""
-
-
-class MinimumfOp(FloatBinaryOp, name="arith.minimumf", commutes=True):
-    """Minimum; NaN if either is NaN, and -0 < 0."""
-
-
-class MaxnumfOp(FloatBinaryOp, name="arith.maxnumf", commutes=True):
-    """Maximum; the other one if either is NaN."""
-
-
-class MinnumfOp(FloatBinaryOp, name="arith.minnumf", commutes=True):
-    """Minimum; the other one if either is NaN."""
-
-
-class NegfOp(FloatUnaryOp, name="arith.negf"):
-    """Negation: flips the sign bit, of NaN too."""
-
-
-class ExtsiOp(WideningOp, name="arith.extsi"):
-    """Widen an integer with copies of its sign."""
-
-
-class ExtuiOp(WideningOp, name="arith.extui"):
-    """Widen an integer with zeros."""
+AddiOp = row(OverflowBinaryOp, "arith.addi", "Sum, wrapping.", commutes=True)
+SubiOp = row(OverflowBinaryOp, "arith.subi", "Difference, wrapping.")
+MuliOp = row(OverflowBinaryOp, "arith.muli", "Product, wrapping.", commutes=True)
+ShliOp = row(
+    OverflowBinaryOp,
+    "arith.shli",
+    "Shift left; undefined from the width of the type on.",
+)
+DivsiOp = row(
+    ExactBinaryOp,
+    "arith.divsi",
+    "Signed quotient, towards zero; undefined for 0 and for overflow.",
+)
+DivuiOp = row(ExactBinaryOp, "arith.divui", "Unsigned quotient; undefined for 0.")
+RemsiOp = row(
+    IntegerBinaryOp, "arith.remsi", "Signed remainder with the sign of the left side."
+)
+RemuiOp = row(IntegerBinaryOp, "arith.remui", "Unsigned remainder.")
+CeildivsiOp = row(IntegerBinaryOp, "arith.ceildivsi", "Signed quotient, rounded up.")
+CeildivuiOp = row(IntegerBinaryOp, "arith.ceildivui", "Unsigned quotient, rounded up.")
+FloordivsiOp = row(
+    IntegerBinaryOp, "arith.floordivsi", "Signed quotient, rounded down."
+)
+AndiOp = row(IntegerBinaryOp, "arith.andi", "Bitwise and.", commutes=True)
+OriOp = row(IntegerBinaryOp, "arith.ori", "Bitwise or.", commutes=True)
+XoriOp = row(IntegerBinaryOp, "arith.xori", "Bitwise exclusive or.", commutes=True)
+MaxsiOp = row(IntegerBinaryOp, "arith.maxsi", "Signed maximum.", commutes=True)
+MaxuiOp = row(IntegerBinaryOp, "arith.maxui", "Unsigned maximum.", commutes=True)
+MinsiOp = row(IntegerBinaryOp, "arith.minsi", "Signed minimum.", commutes=True)
+MinuiOp = row(IntegerBinaryOp, "arith.minui", "Unsigned minimum.", commutes=True)
+ShrsiOp = row(ExactBinaryOp, "arith.shrsi", "Shift right with copies of the sign.")
+ShruiOp = row(ExactBinaryOp, "arith.shrui", "Shift right with zeros.")
+AddfOp = row(FloatBinaryOp, "arith.addf", "Sum.", commutes=True)
+SubfOp = row(FloatBinaryOp, "arith.subf", "Difference.")
+MulfOp = row(FloatBinaryOp, "arith.mulf", "Product.", commutes=True)
+DivfOp = row(FloatBinaryOp, "arith.divf", "Quotient.")
+RemfOp = row(
+    FloatBinaryOp, "arith.remf", "Remainder with the sign of the left side (C's fmod)."
+)
+MaximumfOp = row(
+    FloatBinaryOp,
+    "arith.maximumf",
+    "Maximum; NaN if either is NaN, and -0 < 0.",
+    commutes=True,
+)
+MinimumfOp = row(
+    FloatBinaryOp,
+    "arith.minimumf",
+    "Minimum; NaN if either is NaN, and -0 < 0.",
+    commutes=True,
+)
+MaxnumfOp = row(
+    FloatBinaryOp,
+    "arith.maxnumf",
+    "Maximum; the other one if either is NaN.",
+    commutes=True,
+)
+MinnumfOp = row(
+    FloatBinaryOp,
+    "arith.minnumf",
+    "Minimum; the other one if either is NaN.",
+    commutes=True,
+)
+NegfOp = row(FloatUnaryOp, "arith.negf", "Negation: flips the sign bit, of NaN too.")
+ExtsiOp = row(WideningOp, "arith.extsi", "Widen an integer with copies of its sign.")
+ExtuiOp = row(WideningOp, "arith.extui", "Widen an integer with zeros.")
 
 
 class TrunciOp(NarrowingOp, name="arith.trunci"):
@@ -254,12 +193,12 @@ class FptouiOp(CastOp, name="arith.fptoui"):
     SOURCE = "float"
 
 
-class IndexCastOp(IndexConversionOp, name="arith.index_cast"):
-    """Integer to index or back, signed."""
-
-
-class IndexCastuiOp(IndexConversionOp, name="arith.index_castui"):
-    """Integer to index or back, unsigned."""
+IndexCastOp = row(
+    IndexConversionOp, "arith.index_cast", "Integer to index or back, signed."
+)
+IndexCastuiOp = row(
+    IndexConversionOp, "arith.index_castui", "Integer to index or back, unsigned."
+)
 
 
 class BitcastOp(CastOp, name="arith.bitcast"):
@@ -295,7 +234,7 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
         check(carry == expected, "the carry is {}, found {}", expected, carry)
 
 
-class _ExtendedProductOp(XetlOp):
+class ExtendedProductOp(XetlOp):
     """Two results of the operands' type: the lower and the upper half."""
 
     lhs = operand_def()
@@ -315,12 +254,16 @@ class _ExtendedProductOp(XetlOp):
         )
 
 
-class MulsiExtendedOp(_ExtendedProductOp, name="arith.mulsi_extended"):
-    """The whole product of two integers with sign."""
-
-
-class MuluiExtendedOp(_ExtendedProductOp, name="arith.mului_extended"):
-    """The whole product of two integers without sign."""
+MulsiExtendedOp = row(
+    ExtendedProductOp,
+    "arith.mulsi_extended",
+    "The whole product of two integers with sign.",
+)
+MuluiExtendedOp = row(
+    ExtendedProductOp,
+    "arith.mului_extended",
+    "The whole product of two integers without sign.",
+)
 
 
 CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")

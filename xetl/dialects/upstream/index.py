@@ -24,7 +24,7 @@ from ..attributes import WordAttr
 from ..base import (
     Value,
 )
-from ..operation import Common, XetlOp, operations_of
+from ..operation import Common, XetlOp, operations_of, row
 from .elementwise import CastOp
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -41,84 +41,26 @@ class BinaryOp(XetlOp):
     assembly_format = "$lhs `,` $rhs attr-dict"
 
 
-class AddOp(BinaryOp, name="index.add"):
-    """Sum."""
-
-
-class SubOp(BinaryOp, name="index.sub"):
-    """Difference."""
-
-
-class MulOp(BinaryOp, name="index.mul"):
-    """Product."""
-
-
-class DivsOp(BinaryOp, name="index.divs"):
-    """Signed quotient, towards zero."""
-
-
-class DivuOp(BinaryOp, name="index.divu"):
-    """Unsigned quotient."""
-
-
-class CeildivsOp(BinaryOp, name="index.ceildivs"):
-    """Signed quotient, rounded up."""
-
-
-class CeildivuOp(BinaryOp, name="index.ceildivu"):
-    """Unsigned quotient, rounded up."""
-
-
-class FloordivsOp(BinaryOp, name="index.floordivs"):
-    """Signed quotient, rounded down."""
-
-
-class RemsOp(BinaryOp, name="index.rems"):
-    """Signed remainder."""
-
-
-class RemuOp(BinaryOp, name="index.remu"):
-    """Unsigned remainder."""
-
-
-class MaxsOp(BinaryOp, name="index.maxs"):
-    """Signed maximum."""
-
-
-class MaxuOp(BinaryOp, name="index.maxu"):
-    """Unsigned maximum."""
-
-
-class MinsOp(BinaryOp, name="index.mins"):
-    """Signed minimum."""
-
-
-class MinuOp(BinaryOp, name="index.minu"):
-    """Unsigned minimum."""
-
-
-class ShlOp(BinaryOp, name="index.shl"):
-    """Shift left."""
-
-
-class ShrsOp(BinaryOp, name="index.shrs"):
-    """Shift right with copies of the sign."""
-
-
-class ShruOp(BinaryOp, name="index.shru"):
-    """Shift right with zeros."""
-
-
-class AndOp(BinaryOp, name="index.and"):
-    """Bitwise and."""
-
-
-class OrOp(BinaryOp, name="index.or"):
-    """Bitwise or."""
-
-
-class XorOp(BinaryOp, name="index.xor"):
-    """Bitwise exclusive or."""
+AddOp = row(BinaryOp, "index.add", "Sum.")
+SubOp = row(BinaryOp, "index.sub", "Difference.")
+MulOp = row(BinaryOp, "index.mul", "Product.")
+DivsOp = row(BinaryOp, "index.divs", "Signed quotient, towards zero.")
+DivuOp = row(BinaryOp, "index.divu", "Unsigned quotient.")
+CeildivsOp = row(BinaryOp, "index.ceildivs", "Signed quotient, rounded up.")
+CeildivuOp = row(BinaryOp, "index.ceildivu", "Unsigned quotient, rounded up.")
+FloordivsOp = row(BinaryOp, "index.floordivs", "Signed quotient, rounded down.")
+RemsOp = row(BinaryOp, "index.rems", "Signed remainder.")
+RemuOp = row(BinaryOp, "index.remu", "Unsigned remainder.")
+MaxsOp = row(BinaryOp, "index.maxs", "Signed maximum.")
+MaxuOp = row(BinaryOp, "index.maxu", "Unsigned maximum.")
+MinsOp = row(BinaryOp, "index.mins", "Signed minimum.")
+MinuOp = row(BinaryOp, "index.minu", "Unsigned minimum.")
+ShlOp = row(BinaryOp, "index.shl", "Shift left.")
+ShrsOp = row(BinaryOp, "index.shrs", "Shift right with copies of the sign.")
+ShruOp = row(BinaryOp, "index.shru", "Shift right with zeros.")
+AndOp = row(BinaryOp, "index.and", "Bitwise and.")
+OrOp = row(BinaryOp, "index.or", "Bitwise or.")
+XorOp = row(BinaryOp, "index.xor", "Bitwise exclusive or.")
 
 
 class ConstantOp(XetlOp, name="index.constant"):
@@ -145,12 +87,8 @@ class BoolConstantOp(XetlOp, name="index.bool.constant"):
         super().__init__(value=IntegerAttr(int(value), i1), **common)
 
 
-class CastsOp(CastOp, name="index.casts"):
-    """Integer to index or back, signed."""
-
-
-class CastuOp(CastOp, name="index.castu"):
-    """Integer to index or back, unsigned."""
+CastsOp = row(CastOp, "index.casts", "Integer to index or back, signed.")
+CastuOp = row(CastOp, "index.castu", "Integer to index or back, unsigned.")
 
 
 @irdl_attr_definition

@@ -10,7 +10,7 @@ from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from ..base import check, shape_of
-from ..operation import XetlOp, operations_of
+from ..operation import XetlOp, operations_of, row
 from ..traits import Elementwise
 from ..type_rules import like
 from .elementwise import (
@@ -26,157 +26,50 @@ from .elementwise import (
     is_integer,
 )
 
-
-class AbsfOp(FloatUnaryOp, name="math.absf"):
-    """Absolute value."""
-
-
-class AcosOp(FloatUnaryOp, name="math.acos"):
-    """Arc cosine."""
-
-
-class AsinOp(FloatUnaryOp, name="math.asin"):
-    """Arc sine."""
-
-
-class AtanOp(FloatUnaryOp, name="math.atan"):
-    """Arc tangent."""
-
-
-class CbrtOp(FloatUnaryOp, name="math.cbrt"):
-    """Cube root."""
-
-
-class CeilOp(FloatUnaryOp, name="math.ceil"):
-    """Round up."""
-
-
-class CosOp(FloatUnaryOp, name="math.cos"):
-    """Cosine."""
-
-
-class CoshOp(FloatUnaryOp, name="math.cosh"):
-    """Hyperbolic cosine."""
-
-
-class ErfOp(FloatUnaryOp, name="math.erf"):
-    """Error function."""
-
-
-class ErfcOp(FloatUnaryOp, name="math.erfc"):
-    """Complementary error function."""
-
-
-class ExpOp(FloatUnaryOp, name="math.exp"):
-    """e to the power."""
-
-
-class Exp2Op(FloatUnaryOp, name="math.exp2"):
-    """2 to the power."""
-
-
-class Expm1Op(FloatUnaryOp, name="math.expm1"):
-    """exp(x) - 1."""
-
-
-class FloorOp(FloatUnaryOp, name="math.floor"):
-    """Round down."""
-
-
-class LogOp(FloatUnaryOp, name="math.log"):
-    """Natural logarithm."""
-
-
-class Log10Op(FloatUnaryOp, name="math.log10"):
-    """Decimal logarithm."""
-
-
-class Log1pOp(FloatUnaryOp, name="math.log1p"):
-    """log(1 + x)."""
-
-
-class Log2Op(FloatUnaryOp, name="math.log2"):
-    """Binary logarithm."""
-
-
-class RoundOp(FloatUnaryOp, name="math.round"):
-    """Round to nearest, ties away from zero."""
-
-
-class RoundevenOp(FloatUnaryOp, name="math.roundeven"):
-    """Round to nearest, ties to even."""
-
-
-class RsqrtOp(FloatUnaryOp, name="math.rsqrt"):
-    """1 / sqrt(x)."""
-
-
-class SinOp(FloatUnaryOp, name="math.sin"):
-    """Sine."""
-
-
-class SinhOp(FloatUnaryOp, name="math.sinh"):
-    """Hyperbolic sine."""
-
-
-class SqrtOp(FloatUnaryOp, name="math.sqrt"):
-    """Square root."""
-
-
-class TanOp(FloatUnaryOp, name="math.tan"):
-    """Tangent."""
-
-
-class TanhOp(FloatUnaryOp, name="math.tanh"):
-    """Hyperbolic tangent."""
-
-
-class TruncOp(FloatUnaryOp, name="math.trunc"):
-    """Round towards zero."""
-
-
-class Atan2Op(FloatBinaryOp, name="math.atan2"):
-    """Angle of the point (rhs, lhs)."""
-
-
-class CopysignOp(FloatBinaryOp, name="math.copysign"):
-    """Magnitude of the left side with the sign of the right one."""
-
-
-class PowfOp(FloatBinaryOp, name="math.powf"):
-    """Left side to the power of the right one."""
-
-
-class AbsiOp(IntegerUnaryOp, name="math.absi"):
-    """Absolute value; wraps for the smallest integer."""
-
-
-class CtlzOp(IntegerUnaryOp, name="math.ctlz"):
-    """Number of leading zero bits."""
-
-
-class CtpopOp(IntegerUnaryOp, name="math.ctpop"):
-    """Number of one bits."""
-
-
-class CttzOp(IntegerUnaryOp, name="math.cttz"):
-    """Number of trailing zero bits."""
-
-
-class IpowiOp(IntegerBinaryOp, name="math.ipowi"):
-    """Integer power."""
-
-
-class AcoshOp(FloatUnaryOp, name="math.acosh"):
-    """Inverse of the hyperbolic cosine."""
-
-
-class AsinhOp(FloatUnaryOp, name="math.asinh"):
-    """Inverse of the hyperbolic sine."""
-
-
-class AtanhOp(FloatUnaryOp, name="math.atanh"):
-    """Inverse of the hyperbolic tangent."""
+AbsfOp = row(FloatUnaryOp, "math.absf", "Absolute value.")
+AcosOp = row(FloatUnaryOp, "math.acos", "Arc cosine.")
+AsinOp = row(FloatUnaryOp, "math.asin", "Arc sine.")
+AtanOp = row(FloatUnaryOp, "math.atan", "Arc tangent.")
+CbrtOp = row(FloatUnaryOp, "math.cbrt", "Cube root.")
+CeilOp = row(FloatUnaryOp, "math.ceil", "Round up.")
+CosOp = row(FloatUnaryOp, "math.cos", "Cosine.")
+CoshOp = row(FloatUnaryOp, "math.cosh", "Hyperbolic cosine.")
+ErfOp = row(FloatUnaryOp, "math.erf", "Error function.")
+ErfcOp = row(FloatUnaryOp, "math.erfc", "Complementary error function.")
+ExpOp = row(FloatUnaryOp, "math.exp", "e to the power.")
+Exp2Op = row(FloatUnaryOp, "math.exp2", "2 to the power.")
+Expm1Op = row(FloatUnaryOp, "math.expm1", "exp(x) - 1.")
+FloorOp = row(FloatUnaryOp, "math.floor", "Round down.")
+LogOp = row(FloatUnaryOp, "math.log", "Natural logarithm.")
+Log10Op = row(FloatUnaryOp, "math.log10", "Decimal logarithm.")
+Log1pOp = row(FloatUnaryOp, "math.log1p", "log(1 + x).")
+Log2Op = row(FloatUnaryOp, "math.log2", "Binary logarithm.")
+RoundOp = row(FloatUnaryOp, "math.round", "Round to nearest, ties away from zero.")
+RoundevenOp = row(FloatUnaryOp, "math.roundeven", "Round to nearest, ties to even.")
+RsqrtOp = row(FloatUnaryOp, "math.rsqrt", "1 / sqrt(x).")
+SinOp = row(FloatUnaryOp, "math.sin", "Sine.")
+SinhOp = row(FloatUnaryOp, "math.sinh", "Hyperbolic sine.")
+SqrtOp = row(FloatUnaryOp, "math.sqrt", "Square root.")
+TanOp = row(FloatUnaryOp, "math.tan", "Tangent.")
+TanhOp = row(FloatUnaryOp, "math.tanh", "Hyperbolic tangent.")
+TruncOp = row(FloatUnaryOp, "math.trunc", "Round towards zero.")
+Atan2Op = row(FloatBinaryOp, "math.atan2", "Angle of the point (rhs, lhs).")
+CopysignOp = row(
+    FloatBinaryOp,
+    "math.copysign",
+    "Magnitude of the left side with the sign of the right one.",
+)
+PowfOp = row(FloatBinaryOp, "math.powf", "Left side to the power of the right one.")
+AbsiOp = row(
+    IntegerUnaryOp, "math.absi", "Absolute value; wraps for the smallest integer."
+)
+CtlzOp = row(IntegerUnaryOp, "math.ctlz", "Number of leading zero bits.")
+CtpopOp = row(IntegerUnaryOp, "math.ctpop", "Number of one bits.")
+CttzOp = row(IntegerUnaryOp, "math.cttz", "Number of trailing zero bits.")
+IpowiOp = row(IntegerBinaryOp, "math.ipowi", "Integer power.")
+AcoshOp = row(FloatUnaryOp, "math.acosh", "Inverse of the hyperbolic cosine.")
+AsinhOp = row(FloatUnaryOp, "math.asinh", "Inverse of the hyperbolic sine.")
+AtanhOp = row(FloatUnaryOp, "math.atanh", "Inverse of the hyperbolic tangent.")
 
 
 class FmaOp(FloatOp, name="math.fma"):
@@ -219,16 +112,9 @@ class FloatTestOp(ElementwiseOp):
         check(self.result.type == boolean_like(type_), "the result is of i1")
 
 
-class IsnanOp(FloatTestOp, name="math.isnan"):
-    """Whether it is no number."""
-
-
-class IsinfOp(FloatTestOp, name="math.isinf"):
-    """Whether it is infinite."""
-
-
-class IsfiniteOp(FloatTestOp, name="math.isfinite"):
-    """Whether it is a number and finite."""
+IsnanOp = row(FloatTestOp, "math.isnan", "Whether it is no number.")
+IsinfOp = row(FloatTestOp, "math.isinf", "Whether it is infinite.")
+IsfiniteOp = row(FloatTestOp, "math.isfinite", "Whether it is a number and finite.")
 
 
 class FpowiOp(ElementwiseOp, name="math.fpowi"):

@@ -10,11 +10,13 @@ from xdsl.ir import Operation
 from xetl.dialects.upstream import arith, math, ub
 from xetl.dialects.upstream.arith import (
     AdduiExtendedOp,
+    ExtendedProductOp,
     MulsiExtendedOp,
     MuluiExtendedOp,
 )
 from xetl.dialects.upstream.math import (
     ClampfOp,
+    FloatTestOp,
     FpowiOp,
     IsfiniteOp,
     IsinfOp,
@@ -26,7 +28,7 @@ from xetl.ir.products import upper_half
 from xetl.transforms.rewriting import Rule, Values
 
 
-def _isnan(b: Builder, op: IsnanOp) -> Values:
+def _isnan(b: Builder, op: FloatTestOp) -> Values:
     return [b.insert(arith.CmpfOp("uno", op.operand, op.operand))]
 
 
@@ -59,9 +61,9 @@ def _addui_extended(b: Builder, op: AdduiExtendedOp) -> Values:
     return [total, b.insert(arith.CmpiOp("ult", total, op.lhs))]
 
 
-def _mul_extended(b: Builder, op: MulsiExtendedOp | MuluiExtendedOp) -> Values:
+def _mul_extended(b: Builder, op: ExtendedProductOp) -> Values:
     low = b.insert(arith.MuliOp(op.lhs, op.rhs))
-    return [low, upper_half(b, op.lhs, op.rhs, isinstance(op, MulsiExtendedOp))]
+    return [low, upper_half(b, op.lhs, op.rhs, type(op) is MulsiExtendedOp)]
 
 
 def _poison(b: Builder, op: ub.PoisonOp) -> Values:

@@ -206,7 +206,7 @@ def _modulus_of(value: SSAValue | None) -> tuple[SSAValue, int] | None:
         return None
     modulus = integer_of(op.rhs) or 0
     # A negative number counts from 2^64 down: only powers of two do not mind.
-    if modulus <= 0 or (isinstance(op, arith.RemuiOp) and modulus & (modulus - 1)):
+    if modulus <= 0 or (type(op) is arith.RemuiOp and modulus & (modulus - 1)):
         return None
     return op.lhs, modulus
 

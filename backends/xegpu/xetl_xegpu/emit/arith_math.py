@@ -63,7 +63,7 @@ def _is_vector(type_: Type) -> bool:
     return isinstance(type_, ll.VectorType)
 
 
-def _remf(em: KernelEmitter, op: arith.RemfOp) -> None:
+def _remf(em: KernelEmitter, op: arith.FloatBinaryOp) -> None:
     def compute(args: list[Value]) -> Value:
         type_ = opencl_type(args[0].type)
         return em.call(function("fmod", type_, type_, type_), args)

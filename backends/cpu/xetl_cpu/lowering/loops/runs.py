@@ -108,7 +108,7 @@ def _counts(value: SSAValue) -> bool:
     while not isinstance(op := value.owner, vector.StepOp):
         if isinstance(op, arith.AddiOp | arith.SubiOp):
             value, other = op.lhs, op.rhs
-            if isinstance(op, arith.AddiOp) and _is_flat(value):
+            if type(op) is arith.AddiOp and _is_flat(value):
                 value, other = other, value
             if not _is_flat(other) or _is_flat(value):
                 return False
@@ -125,7 +125,7 @@ def _counts(value: SSAValue) -> bool:
     return room is None or room >= 0
 
 
-def _is_wide(op: arith.IndexCastOp) -> bool:
+def _is_wide(op: arith.CastOp) -> bool:
     """Whether it is between index and a type that holds any index of a tile."""
     types = [each.type for each in (*op.operands, *op.results)]
     widths = [integer_width(t.element_type) for t in types if is_vector(t)]

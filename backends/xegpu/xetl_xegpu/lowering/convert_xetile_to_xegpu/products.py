@@ -425,7 +425,7 @@ def _cast(c: Converter, side: Fragments, sums: Attribute, unsigned: bool) -> Fra
     """Elements in the type that sums run in."""
     if side.element == sums:
         return side
-    cast: type[arith.ExtfOp | arith.ExtsiOp | arith.ExtuiOp | arith.TrunciOp]
+    cast: type[arith.CastOp]
     if is_float(sums):
         cast = arith.ExtfOp
     elif bit_width(side.element) > bit_width(sums):
