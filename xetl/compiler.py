@@ -24,7 +24,7 @@ from xetl.frontend import build_module
 from xetl.language.reads import Reads
 from xetl.language.signature import Signature
 from xetl.pipeline import FIRST_STAGE, device_pipeline, lower, pipeline_of
-from xetl.transforms.remarks import collect_remarks, facts_of
+from xetl.transforms.diagnostics import collect_remarks, facts_of
 
 
 def build(

@@ -16,7 +16,7 @@ from xetl.frontend.context import OPERATIONS
 from xetl.language import ops
 from xetl.language.operation import body_of, composite, operation_name
 from xetl.language.values import Vector
-from xetl.transforms.remarks import positions_of
+from xetl.transforms.diagnostics import positions_of
 
 FOLDER = Path(ops.__file__).parent
 GROUPS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))

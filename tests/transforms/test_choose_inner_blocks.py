@@ -20,7 +20,7 @@ from xetl.language.dtypes import BY_NAME
 from xetl.language.signature import ArrayParam, Signature
 from xetl.transforms.cancel_packs import CancelPacksPass
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
-from xetl.transforms.remarks import collect_remarks
+from xetl.transforms.diagnostics import collect_remarks
 from xetl.transforms.stages import StageError, check_stage
 from xetl.xetile import f32
 

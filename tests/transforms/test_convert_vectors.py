@@ -20,7 +20,7 @@ from xetl.dialects.verify import verify
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
 from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
-from xetl.transforms.remarks import collect_remarks
+from xetl.transforms.diagnostics import collect_remarks
 
 MLIR_OPT = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
 needs_mlir_opt = pytest.mark.skipif(

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IndexType
 
 from xetl.dialects.operation import operations_of
 from xetl.dialects.upstream import index
-from xetl.transforms.legalize_text.indices import INDEX_OPERATIONS, as_arith
+from xetl.transforms.legalize_text.numbers import INDEX_OPERATIONS, as_arith
 
 OTHER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori"}
 OTHER |= {"xor": "xori", "shl": "shli"}

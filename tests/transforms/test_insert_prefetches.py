@@ -19,14 +19,13 @@ from xetl.language.dtypes import BY_NAME
 from xetl.language.signature import ArrayParam, Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.diagnostics import collect_remarks
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
-from xetl.transforms.insert_prefetches import InsertPrefetchesPass
-from xetl.transforms.insert_prefetches.distance import choose_share
+from xetl.transforms.insert_prefetches import InsertPrefetchesPass, choose_share
 from xetl.transforms.insert_prefetches.moving_tiles import moving_tile
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
-from xetl.transforms.remarks import collect_remarks
 from xetl.xetile import f32
 
 WG = xetile.wg_map(sg_layout=[2, 2], sg_data=[8, 16])

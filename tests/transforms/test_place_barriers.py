@@ -13,11 +13,11 @@ from xetl.dialects.upstream import gpu
 from xetl.errors import CheckError
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.diagnostics import collect_remarks
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.place_barriers import PlaceBarriersPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
-from xetl.transforms.remarks import collect_remarks
 
 TILES = """
 #rows = #xetile.wg_map<sg_layout = [4, 1], sg_data = [4, 16]>

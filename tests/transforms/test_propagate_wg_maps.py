@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl.dialects.parser import parse_module
 from xetl.errors import TileMapWarning
+from xetl.transforms.diagnostics import Remark, collect_remarks
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
-from xetl.transforms.remarks import Remark, collect_remarks
 from xetl.transforms.stages import StageError, check_stage
 
 MAPPED = "xetile-mapped"

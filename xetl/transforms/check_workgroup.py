@@ -37,8 +37,7 @@ from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import TileMapError, TileShapeError
 from xetl.language.distribution import Layout, problem_with, rounds
-from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind, remark
 
 SLM_LIMIT = 1 << 20
 """Bytes of shared memory of a workgroup where a backend says nothing."""

@@ -30,7 +30,7 @@ from xetl.dialects.upstream import memref, vector
 from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
-from xetl.transforms.legalize_vectors import products, reductions, shapes, transfers
+from xetl.transforms.legalize_vectors import reductions, shapes, transfers
 from xetl.transforms.rewriting import Rule, Values, apply_rules
 
 
@@ -73,7 +73,7 @@ def _where(condition: Callable[[Any], bool], rule: Rule) -> Rule:
 _RULES: dict[type[Operation], Rule] = {
     vector.TransferReadOp: transfers.read,
     vector.TransferWriteOp: transfers.write,
-    vector.ContractOp: _where(_is_product, products.contract),
+    vector.ContractOp: _where(_is_product, reductions.contract),
     vector.TransposeOp: _where(_is_turned, shapes.transpose),
     vector.BroadcastOp: _where(_gives_matrix, shapes.broadcast),
     vector.MultiReductionOp: _where(_takes_matrix, reductions.multi_reduction),

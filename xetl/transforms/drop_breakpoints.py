@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, BreakpointOp
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 
 
 class DropBreakpointsPass(ModulePass):

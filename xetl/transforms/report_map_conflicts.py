@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl.errors import InternalError, XetlError
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import NormalizeTilesPass
 from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
-from xetl.transforms.remarks import remark
 
 
 def report_map_conflicts(module: ModuleOp) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from xetl.errors import CallFrame, XetlError
 from xetl.frames import at_frames, frame_at
-from xetl.transforms.remarks import positions_of
+from xetl.transforms.diagnostics import positions_of
 
 E = TypeVar("E", bound=XetlError)
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from xetl.transforms.remarks import positions_of
+from xetl.transforms.diagnostics import positions_of
 from xetl_reference.op_locations import frames_of, line_of
 
 _SOURCE = """\

@@ -17,8 +17,8 @@ from xetl.settings import config
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
+from xetl.transforms.diagnostics import remark
 from xetl.transforms.legalize_vectors import LegalizeVectorsPass
-from xetl.transforms.remarks import remark
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU

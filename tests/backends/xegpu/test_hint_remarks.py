@@ -9,7 +9,7 @@ from test_lanes_values import kernel
 import xetl
 from xetl import pipeline
 from xetl.backend import find_backend
-from xetl.transforms.remarks import collect_remarks
+from xetl.transforms.diagnostics import collect_remarks
 
 
 def hint(level: int, word: str, dialect: str = "xegpu") -> str:

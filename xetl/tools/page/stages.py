@@ -22,7 +22,7 @@ from xetl.language.distribution import problem_with
 from xetl.language.map_picture import picture
 from xetl.language.signature import Signature
 from xetl.pipeline import FIRST_STAGE, lower
-from xetl.transforms.remarks import positions_of
+from xetl.transforms.diagnostics import positions_of
 
 _MATRIX = 2
 _MOST_PICTURES = 8

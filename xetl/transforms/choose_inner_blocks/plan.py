@@ -17,18 +17,16 @@ from xetl.dialects.xetile import (
 )
 from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
-    Demand,
-    Product,
-    demands_of,
-    product_of,
-)
-from xetl.transforms.choose_inner_blocks.forms import (
     CARRYING,
     Chosen,
+    Demand,
     Form,
+    Product,
+    demands_of,
     form_of,
     limits_of,
     plain,
+    product_of,
     relations,
 )
 from xetl.transforms.choose_inner_blocks.tiles import TilePlan, plan_tiles

@@ -33,13 +33,13 @@ from xetl.dialects.xetile import (
 from xetl.dialects.xetile.value_verifiers import packed_shape, transposed_axes
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
+    Form,
     is_block_access,
     legal_blocks,
 )
-from xetl.transforms.choose_inner_blocks.forms import Form
 from xetl.transforms.choose_inner_blocks.plan import Definition, Plan
 from xetl.transforms.choose_inner_blocks.tiles import TilePlan
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl.transforms.stages import XETILE, StageSpec, register_stage
 
 

@@ -28,14 +28,14 @@ from xetl.dialects.xetile import (
 from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
+    Chosen,
     is_block_access,
     largest,
     legal_blocks,
     moved_by,
     tile_of,
 )
-from xetl.transforms.choose_inner_blocks.forms import Chosen
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 
 AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | AtomicRmwTileOp
 

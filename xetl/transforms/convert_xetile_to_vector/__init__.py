@@ -59,7 +59,7 @@ from xetl.transforms.convert_xetile_to_vector.descriptors import (
     Parts,
     replace_tiles,
 )
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl.transforms.unblock_values import UnblockValuesPass
 
 # Accesses -----------------------------------------------------------------------------

@@ -58,35 +58,31 @@ from xetl.dialects.xetile.used_maps import used_maps
 from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
-from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
-from xetl.transforms.distribute_to_subgroups.elementwise import (
-    IDENTITY_RULES,
-    compute_by_all,
-    derive_or_compute_by_all,
-    distribute_elementwise,
-    do_by_one,
+from xetl.transforms.distribute_to_subgroups.context import (
+    Subgroups,
+    is_distributed,
+    without_maps,
+    writes_private,
 )
-from xetl.transforms.distribute_to_subgroups.matrices import (
+from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
+from xetl.transforms.distribute_to_subgroups.rules import (
+    IDENTITY_RULES,
+    access_tile,
+    compute_by_all,
     convert_layout,
+    derive_or_compute_by_all,
     distribute_broadcast,
+    distribute_elementwise,
     distribute_mma,
     distribute_reduce,
     distribute_scan,
     distribute_shape_cast,
     distribute_transpose,
-)
-from xetl.transforms.distribute_to_subgroups.memory import (
-    access_tile,
+    do_by_one,
     init_tile,
     load_tile,
     prefetch_tile,
     update_tile_offset,
-)
-from xetl.transforms.distribute_to_subgroups.parts import (
-    is_distributed,
-    without_maps,
-    writes_private,
 )
 from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
 

@@ -20,13 +20,13 @@ from xetl.dialects.xetile import TileType
 from xetl.ir.builder import OpT
 from xetl.ir.conversion import Carried
 from xetl.language.distribution import Layout, whole
-from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl.transforms.distribute_to_subgroups.exchange import convert_layout
-from xetl.transforms.distribute_to_subgroups.parts import (
+from xetl.transforms.distribute_to_subgroups.context import (
+    Subgroups,
     count_parts,
     is_distributed,
     keep_without_maps,
 )
+from xetl.transforms.distribute_to_subgroups.exchange import convert_layout
 from xetl.transforms.distribute_to_subgroups.slicing import derived_parts
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     map_of,

@@ -20,8 +20,11 @@ from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.language.distribution import Layout
-from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl.transforms.distribute_to_subgroups.parts import count_parts, rebuilt
+from xetl.transforms.distribute_to_subgroups.context import (
+    Subgroups,
+    count_parts,
+    rebuilt,
+)
 
 Origin: TypeAlias = Sequence[Index]
 Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, VectorType[Attribute]], SSAValue]

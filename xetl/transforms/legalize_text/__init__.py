@@ -2,9 +2,9 @@
 
 Why: texts may have any operation of MLIR; each that is a short word for others would
 otherwise be one more case in every backend.  Loops in any order, switches and regions
-that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`;
-products, copies and fills of `linalg` (products.py, batches.py) and calls of
-micro-kernels (micro_kernels.py) become loops over tiles; a constant of the module
+that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`
+(numbers.py); products, copies and fills of `linalg` (products.py, batches.py) and calls
+of micro-kernels (micro_kernels.py) become loops over tiles; a constant of the module
 becomes memory of the program, filled at the start.
 
 Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
@@ -31,14 +31,7 @@ from xetl.dialects.upstream.memref import GlobalOp
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, TileTransposeOp
 from xetl.ir.builder import Builder
-from xetl.transforms.legalize_text import (
-    batches,
-    indices,
-    micro_kernels,
-    numbers,
-    products,
-    vectors,
-)
+from xetl.transforms.legalize_text import batches, micro_kernels, numbers, products
 from xetl.transforms.legalize_text.batches import legalize_contractions
 from xetl.transforms.legalize_text.control import legalize_control_flow
 from xetl.transforms.legalize_text.micro_kernels import is_unread
@@ -86,12 +79,12 @@ RULES: dict[type[Operation], Rule] = {
 
 _RULES: dict[type[Operation], Rule] = {
     **batches.RULES,
-    **indices.RULES,
+    **numbers.RULES,
     **RULES,
     **micro_kernels.RULES,
     **numbers.RULES,
     **products.RULES,
-    **vectors.RULES,
+    **numbers.RULES,
 }
 
 

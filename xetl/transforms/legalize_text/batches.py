@@ -28,7 +28,7 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.legalize_text.matrices import (
+from xetl.transforms.legalize_text.products import (
     COLUMNS,
     PAIR,
     ROWS,

@@ -34,7 +34,7 @@ from xetl.dialects.xsmm import (
 )
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_text.batches import Batch, multiply
-from xetl.transforms.legalize_text.matrices import PAIR
+from xetl.transforms.legalize_text.products import PAIR
 from xetl.transforms.rewriting import Rule, Values
 
 _FLAGS = {"none", "beta_0", "vnni_b", "no_reset_tileconfig", "no_setup_tileconfig"}

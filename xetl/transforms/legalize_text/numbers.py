@@ -1,19 +1,39 @@
-"""Functions of numbers: tests, carries, long products."""
+"""Functions of numbers, affine functions, shuffles: each by simpler operations.
+
+Tests, carries and long products are arithmetic, affine functions arithmetic on index
+values; shuffles and outer products of vectors are shape casts, slices and broadcasts.
+Source: MLIR, affine expressions.
+"""
 
 from __future__ import annotations
 
 import math as m
-from typing import Any
+from itertools import product
+from typing import Any, TypeAlias
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IndexType, VectorType, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineSymExpr,
+)
+from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.upstream import arith, math, ub
+from xetl.dialects.base import vector_type
+from xetl.dialects.combining import CombiningKindAttr
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import affine, arith, index, math, ub, vector
 from xetl.dialects.upstream.arith import (
     AdduiExtendedOp,
     ExtendedProductOp,
     MulsiExtendedOp,
     MuluiExtendedOp,
 )
+from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.upstream.math import (
     ClampfOp,
     FloatTestOp,
@@ -70,6 +90,183 @@ def _poison(b: Builder, op: ub.PoisonOp) -> Values:
     return [b.constant(0, op.result.type)]
 
 
+def _column(b: Builder, value: SSAValue) -> SSAValue:
+    """``v[..., None]``."""
+    type_ = vector_type(value)
+    shape = [*type_.get_shape(), 1]
+    return b.insert(vector.ShapeCastOp(value, VectorType(type_.element_type, shape)))
+
+
+def _interleave(b: Builder, op: vector.InterleaveOp) -> Values:
+    type_ = vector_type(op.lhs)
+    pairs = VectorType(type_.element_type, [*type_.get_shape(), 2])
+    whole: SSAValue = b.constant(0, pairs)
+    for place, side in enumerate((op.lhs, op.rhs)):
+        offsets = [0] * type_.get_num_dims() + [place]
+        column = _column(b, side)
+        whole = b.insert(vector.InsertStridedSliceOp(column, whole, offsets))
+    return [b.insert(vector.ShapeCastOp(whole, op.result.type))]
+
+
+def _deinterleave(b: Builder, op: vector.DeinterleaveOp) -> Values:
+    half = op.results[0].type
+    assert is_vector(half)
+    shape = half.get_shape()
+    pairs = VectorType(half.element_type, [*shape, 2])
+    whole = b.insert(vector.ShapeCastOp(op.source, pairs))
+    found: list[SSAValue] = []
+    for place in (0, 1):
+        offsets = [0] * len(shape) + [place]
+        part = vector.ExtractStridedSliceOp(whole, offsets, [*shape, 1])
+        found.append(b.insert(vector.ShapeCastOp(b.insert(part), half)))
+    return [*found]
+
+
+def _outerproduct(b: Builder, op: vector.OuterproductOp) -> Values:
+    kind = op.kind
+    if isinstance(kind, CombiningKindAttr) and kind.kind != "add":
+        raise VerifyException(f"an outer product is added, not `{kind.kind}`")
+    type_ = op.result.type
+    left = op.lhs if not is_vector(op.rhs.type) else _column(b, op.lhs)
+    left = b.insert(vector.BroadcastOp(left, type_))
+    right = b.insert(vector.BroadcastOp(op.rhs, type_))
+    floats = is_float(type_)
+    times = arith.MulfOp if floats else arith.MuliOp
+    plus = arith.AddfOp if floats else arith.AddiOp
+    found = b.insert(times(left, right))
+    if op.acc is not None:
+        found = b.insert(plus(found, op.acc))
+    return [found]
+
+
+def _splat(b: Builder, op: vector.SplatOp) -> Values:
+    return [b.insert(vector.BroadcastOp(op.input, op.result.type))]
+
+
+def _position(b: Builder, given: SSAValue | None) -> list[SSAValue | int]:
+    if given is None:
+        return []
+    if isinstance(given.type, IndexType):
+        return [given]
+    return [b.insert(arith.IndexCastOp(given, IndexType()))]
+
+
+def _extractelement(b: Builder, op: vector.ExtractelementOp) -> Values:
+    place = _position(b, op.position)
+    return [b.insert(vector.ExtractOp(op.vector, place))]
+
+
+def _insertelement(b: Builder, op: vector.InsertelementOp) -> Values:
+    place = _position(b, op.position)
+    return [b.insert(vector.InsertOp(op.source, op.dest, place))]
+
+
+def _to_elements(b: Builder, op: vector.ToElementsOp) -> Values:
+    type_: VectorType[Attribute] = vector_type(op.source)
+    places = product(*map(range, type_.get_shape()))
+    return [*[b.insert(vector.ExtractOp(op.source, list(place))) for place in places]]
+
+
+AffineOp: TypeAlias = affine.ApplyOp | affine.MinOp | affine.MaxOp
+
+
+def _evaluate(b: Builder, op: AffineOp, expression: AffineExpr) -> SSAValue:
+    """The value of an expression of the map of ``op``."""
+    if isinstance(expression, AffineDimExpr):
+        return op.dimensions[expression.position]
+    if isinstance(expression, AffineSymExpr):
+        return op.symbols[expression.position]
+    if isinstance(expression, AffineConstantExpr):
+        return b.index(expression.value)
+    if not isinstance(expression, AffineBinaryOpExpr):
+        raise VerifyException(f"an affine expression of an unknown kind: {expression}")
+    left = _evaluate(b, op, expression.lhs)
+    right = _evaluate(b, op, expression.rhs)
+    if expression.kind is not AffineBinaryOpKind.Mod:
+        return b.insert(_AFFINE[expression.kind](left, right))
+    # `mod` is never negative: what flooring leaves over.
+    quotient = b.insert(arith.FloordivsiOp(left, right))
+    return b.insert(arith.SubiOp(left, b.insert(arith.MuliOp(quotient, right))))
+
+
+_AFFINE = {
+    AffineBinaryOpKind.Add: arith.AddiOp,
+    AffineBinaryOpKind.Mul: arith.MuliOp,
+    AffineBinaryOpKind.CeilDiv: arith.CeildivsiOp,
+    AffineBinaryOpKind.FloorDiv: arith.FloordivsiOp,
+}
+
+
+def _apply(b: Builder, op: affine.ApplyOp) -> Values:
+    return [_evaluate(b, op, op.map.data.results[0])]
+
+
+def _extreme(b: Builder, op: affine.MinOp | affine.MaxOp) -> Values:
+    choose = arith.MinsiOp if isinstance(op, affine.MinOp) else arith.MaxsiOp
+    found, *others = [_evaluate(b, op, each) for each in op.map.data.results]
+    for other in others:
+        found = b.insert(choose(found, other))
+    return [found]
+
+
+_BINARY: dict[type[Operation], Any] = {
+    index.AddOp: arith.AddiOp,
+    index.SubOp: arith.SubiOp,
+    index.MulOp: arith.MuliOp,
+    index.DivsOp: arith.DivsiOp,
+    index.DivuOp: arith.DivuiOp,
+    index.CeildivsOp: arith.CeildivsiOp,
+    index.CeildivuOp: arith.CeildivuiOp,
+    index.FloordivsOp: arith.FloordivsiOp,
+    index.RemsOp: arith.RemsiOp,
+    index.RemuOp: arith.RemuiOp,
+    index.MaxsOp: arith.MaxsiOp,
+    index.MaxuOp: arith.MaxuiOp,
+    index.MinsOp: arith.MinsiOp,
+    index.MinuOp: arith.MinuiOp,
+    index.ShlOp: arith.ShliOp,
+    index.ShrsOp: arith.ShrsiOp,
+    index.ShruOp: arith.ShruiOp,
+    index.AndOp: arith.AndiOp,
+    index.OrOp: arith.OriOp,
+    index.XorOp: arith.XoriOp,
+}
+_CASTS: dict[type[Operation], Any] = {
+    index.CastsOp: arith.IndexCastOp,
+    index.CastuOp: arith.IndexCastuiOp,
+}
+_INDEX_BITS = 64
+
+INDEX_OPERATIONS: tuple[type[Operation], ...] = (
+    *_BINARY,
+    *_CASTS,
+    index.ConstantOp,
+    index.BoolConstantOp,
+    index.CmpOp,
+    index.SizeofOp,
+)
+"""What `as_arith` takes: all of the dialect."""
+
+
+def as_arith(op: Operation) -> Operation:
+    """The operation of `arith` that is equal to one of `index`, on its operands."""
+    if isinstance(op, index.ConstantOp):
+        return arith.ConstantOp.index(op.value.value.data)
+    if isinstance(op, index.BoolConstantOp):
+        return arith.ConstantOp.integer(abs(op.value.value.data), i1)
+    if isinstance(op, index.CmpOp):
+        return arith.CmpiOp(op.predicate_name, op.lhs, op.rhs)
+    if isinstance(op, index.SizeofOp):
+        return arith.ConstantOp.index(_INDEX_BITS)
+    if type(op) in _CASTS:
+        return _CASTS[type(op)](op.operands[0], op.results[0].type)
+    return _BINARY[type(op)](*op.operands)
+
+
+def _index(b: Builder, op: Operation) -> Values:
+    return [b.insert(as_arith(op))]
+
+
 RULES: dict[type[Operation], Rule] = {
     IsnanOp: _isnan,
     IsinfOp: _against_infinity("oeq"),
@@ -81,4 +278,15 @@ RULES: dict[type[Operation], Rule] = {
     MulsiExtendedOp: _mul_extended,
     MuluiExtendedOp: _mul_extended,
     ub.PoisonOp: _poison,
+    vector.InterleaveOp: _interleave,
+    vector.DeinterleaveOp: _deinterleave,
+    vector.OuterproductOp: _outerproduct,
+    vector.SplatOp: _splat,
+    vector.ExtractelementOp: _extractelement,
+    vector.InsertelementOp: _insertelement,
+    vector.ToElementsOp: _to_elements,
+    **dict.fromkeys(INDEX_OPERATIONS, _index),
+    affine.ApplyOp: _apply,
+    affine.MinOp: _extreme,
+    affine.MaxOp: _extreme,
 }

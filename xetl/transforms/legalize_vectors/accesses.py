@@ -33,16 +33,14 @@ from xetl.dialects.xetile import (
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.legalize_vectors import transfers
-from xetl.transforms.legalize_vectors.masks import (
-    all_of,
-    compared,
-    conjunction,
-    places_along,
-)
 from xetl.transforms.legalize_vectors.shapes import (
+    all_of,
     as_matrix,
     cast,
+    compared,
+    conjunction,
     matrix_shape,
+    places_along,
     spread,
 )
 from xetl.transforms.legalize_vectors.views import layout_of, offset_of

@@ -47,12 +47,12 @@ from xetl.dialects.xetile import (
 )
 from xetl.language.distribution import Layout
 from xetl.records import record
+from xetl.transforms.diagnostics import positions_of, remark
 from xetl.transforms.distribute_to_subgroups import is_workgroup
-from xetl.transforms.distribute_to_subgroups.parts import is_private
-from xetl.transforms.distribute_to_subgroups.register_slices import slices_for
+from xetl.transforms.distribute_to_subgroups.context import is_private
+from xetl.transforms.distribute_to_subgroups.exchange import slices_for
 from xetl.transforms.place_barriers.access_region import AccessRegion, region_of
 from xetl.transforms.propagate_wg_maps.map_attributes import tile_map
-from xetl.transforms.remarks import positions_of, remark
 
 READ, WRITE, ATOMIC = "reads", "writes", "updates"
 

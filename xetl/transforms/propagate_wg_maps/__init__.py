@@ -13,25 +13,317 @@ before: %v = load_tile %t : tile<256x32>        (no map)
 after:  %v = load_tile %t : tile<256x32, wg_map = ([8, 4]; [32, 32])>
 
 Source: XeTile RFC, "Workgroup Level XeTile extension"; docs/xetile.md, section 5; the
-parts are in ``maps/``: rules, graph, search, choose, write.
+other parts are rules, graph, choose and write.
+
+The search: maps grow from those that are known along the edges of the graph, the
+dearest edge first (as a greatest spanning forest grows), so that where two maps meet in
+the end, the cut is at a cheap place: behind a conversion to f16 rather than before it,
+outside of a loop rather than inside, at a load rather than at a product.  What no map
+reaches gets one from the cost model (`choose`), the products first, then the largest
+value.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.devices import Device, find_device
+from xetl.dialects.base import vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
-from xetl.transforms.propagate_wg_maps.graph import Graph
-from xetl.transforms.propagate_wg_maps.search import find_maps
+from xetl.dialects.xetile import TileMmaOp
+from xetl.language.distribution import Layout, whole
+from xetl.transforms.propagate_wg_maps.choose import (
+    Product,
+    choose_product_map,
+    choose_value_map,
+    exchange_cost,
+    goes_to_matrix_unit,
+    product_cost,
+)
+from xetl.transforms.propagate_wg_maps.graph import (
+    SMALL,
+    Edge,
+    Given,
+    Graph,
+    Node,
+    bits_of,
+)
+from xetl.transforms.propagate_wg_maps.map_attributes import counted, plain, with_data
+from xetl.transforms.propagate_wg_maps.rules import values_of
 from xetl.transforms.propagate_wg_maps.write import Writer
+
+_Known = Callable[[Node], Layout | None]
+"""What is known of the map of an operand before its product has one."""
+
+
+def find_maps(graph: Graph, device: Device) -> Layout | None:
+    """Set ``label`` of every node of ``graph``.
+
+    Args:
+        graph: of a kernel.
+        device: for which maps are chosen.
+
+    Returns:
+        Any layout of the kernel: it says how many subgroups there are; None if the
+        kernel has nothing to spread.
+    """
+    return _Search(graph, device).run()
+
+
+class _Search:
+    def __init__(self, graph: Graph, device: Device) -> None:
+        self._graph = graph
+        self._device = device
+        self._nodes = list(graph.nodes.values())
+        self._any: Layout | None = None
+        self._turned: dict[Node, bool] = {}
+        self._tick = count()
+
+    def run(self) -> Layout | None:
+        """See `find_maps`."""
+        self._find_turns()
+        self._flood(self._seeds())
+        self._free_products()
+        for op, _ in sorted(self._graph.products, key=_work, reverse=True):
+            self._choose_product(op)
+        self._label_whole()
+        for node in sorted(self._nodes, key=lambda n: -n.weight):
+            if node.label is None:
+                self._choose_value(node)
+        return self._any
+
+    # Which way ids count --------------------------------------------------------------
+
+    def _find_turns(self) -> None:
+        """Which values are seen with rows as columns, from the products and stores.
+
+        Ids count down the columns there: then a transpose changes nothing of who
+        owns what.  A map with one row or column of subgroups is the same either way;
+        those of the user that are not count along the rows, before such ones do.
+        """
+        products = [self._graph.node(op.result) for op, _ in self._graph.products]
+        stated = [node for node in self._nodes if _cares_how_ids_count(node)]
+        tiles = [self._graph.node(tile) for tile in self._graph.tiles]
+        for node in (*products, *stated, *tiles, *self._nodes):
+            self._turn_from(node)
+
+    def _turn_from(self, start: Node) -> None:
+        if start in self._turned:
+            return
+        self._turned[start] = False
+        waiting = [start]
+        while waiting:
+            node = waiting.pop()
+            for edge in node.edges:
+                other = edge.operand if edge.anchor is node else edge.anchor
+                if other not in self._turned:
+                    self._turned[other] = self._turned[node] != edge.turns
+                    waiting.append(other)
+
+    def _counted(self, node: Node, layout: Layout) -> Layout:
+        return counted(layout, self._turned[node])
+
+    # Growing --------------------------------------------------------------------------
+
+    def _seeds(self) -> list[Node]:
+        """What the user gave."""
+        seeds = [node for node in self._nodes if node.given is not None]
+        for node in seeds:
+            assert node.given is not None
+            self._label(node, self._counted(node, node.given.layout), node.given)
+        return seeds
+
+    def _label(self, node: Node, layout: Layout, origin: Given | None) -> None:
+        if origin is None or origin is not node.given:
+            lines = sorted(node.lines)
+            layout = with_data(layout, lines, [node.shape[dim] for dim in lines])
+        node.label, node.origin = layout, origin
+        if self._any is None:
+            self._any = layout
+
+    def _flood(self, seeds: Iterable[Node]) -> None:
+        """Let labels grow along the dearest edges first."""
+        heap: list[tuple[float, int, Node, Edge]] = []
+        for node in seeds:
+            self._push(heap, node)
+        while heap:
+            _, _, node, edge = heapq.heappop(heap)
+            other = edge.operand if edge.anchor is node else edge.anchor
+            if other.label is not None:
+                continue
+            layout = _across(node, edge)
+            if layout is not None:
+                self._label(other, layout, node.origin)
+                self._push(heap, other)
+
+    def _push(self, heap: list[tuple[float, int, Node, Edge]], node: Node) -> None:
+        for edge in node.edges:
+            heapq.heappush(heap, (-edge.cost, next(self._tick), node, edge))
+
+    # Choosing -------------------------------------------------------------------------
+
+    @property
+    def _subgroups(self) -> int | None:
+        return None if self._any is None else self._any.subgroups
+
+    def _free_products(self) -> None:
+        """A map of a store, say, must not make a product behind it in a loop slow.
+
+        If its own best map and a conversion are cheaper, the product gets that one and
+        all maps but those of the user grow once more.
+        """
+        better: dict[Node, Layout] = {}
+        for op, runs in self._graph.products:
+            node = self._graph.node(op.result)
+            if node.label is None or node.given is not None or node in better:
+                continue
+            best = self._best_of_product(op, _given_of)
+            product = self._product(op, _given_of)
+            now, then = (
+                product_cost(product, layout, self._device)
+                for layout in (node.label, best)
+            )
+            turn = exchange_cost(node.shape, node.bits, best, self._device)
+            if runs * (now - then) > turn:
+                better[node] = best
+        if not better:
+            return
+        for node in self._nodes:
+            node.label = node.origin = None
+        for node, layout in better.items():
+            self._label(node, layout, None)
+        self._flood([*self._seeds(), *better])
+
+    def _choose_product(self, op: TileMmaOp) -> None:
+        node = self._graph.node(op.result)
+        if node.label is None:
+            self._label(node, self._best_of_product(op, _label_of), None)
+            self._flood([node])
+
+    def _best_of_product(self, op: TileMmaOp, known: _Known) -> Layout:
+        product = self._product(op, known)
+        found = choose_product_map(product, self._subgroups, self._device)
+        return counted(found, self._turned[self._graph.node(op.result)])
+
+    def _product(self, op: TileMmaOp, known: _Known) -> Product:
+        node = self._graph.node(op.result)
+        sides = [self._side(side, self._turned[node], known) for side in (op.a, op.b)]
+        return Product(
+            node.shape,
+            vector_type(op.a).get_shape()[1],
+            bits_of(op.a),
+            frozenset(self._together(node)),
+            *sides,
+            on_matrix_unit=goes_to_matrix_unit(op, self._device),
+            beside=max((n.shape[1] for n in self._second_products(node)), default=0),
+        )
+
+    def _side(self, value: SSAValue, turned: bool, known: _Known) -> Layout | None:
+        """The map of A or B as it is seen where ids count along the rows of C."""
+        if not self._graph.has(value):
+            return None
+        node = self._graph.node(value)
+        layout = known(node)
+        return layout and counted(layout, self._turned[node] != turned)
+
+    def _choose_value(self, node: Node) -> None:
+        known = [each.label for each in node.becomes if each.label is not None]
+        layout = known[0] if known else self._cheapest_value_map(node)
+        self._label(node, counted(layout, self._turned[node]), None)
+        self._flood([node])
+
+    def _cheapest_value_map(self, node: Node) -> Layout:
+        together = self._together(node) | node.lines
+        return choose_value_map(
+            node.shape, node.bits, self._subgroups, self._device, together
+        )
+
+    def _together(self, start: Node) -> set[int]:
+        """Dimensions along which what is computed from it is reduced, too."""
+        onward = self._computed_from(start)
+        return {1 - d if turned else d for n, turned in onward for d in n.together}
+
+    def _second_products(self, start: Node) -> Iterator[Node]:
+        """Products whose left side is computed from the rows of ``start``."""
+        for node, turned in self._computed_from(start):
+            if not turned:
+                yield from node.rows_of
+
+    def _computed_from(self, start: Node) -> Iterator[tuple[Node, bool]]:
+        """What is computed element by element, and whether it is seen turned."""
+        waiting, seen = [(start, False)], {start}
+        while waiting:
+            node, turned = waiting.pop()
+            yield node, turned
+            for edge in node.edges:
+                onward = edge.operand is node and edge.is_one_to_one
+                if onward and edge.anchor not in seen:
+                    seen.add(edge.anchor)
+                    waiting.append((edge.anchor, turned != edge.turns))
+
+    def _label_whole(self) -> None:
+        """What every subgroup computes is everybody's, and so is the little around."""
+        if self._any is None and self._nodes:
+            self._choose_value(max(self._nodes, key=lambda node: node.weight))
+        results = [value for op in self._graph.whole for value in values_of(op)]
+        waiting = [self._graph.node(v) for v in results if self._graph.has(v)]
+        waiting += [n for n in self._nodes if n.feeds_whole and n.bytes <= SMALL]
+        waiting = [node for node in waiting if node.label is None]
+        for node in waiting:
+            self._label(node, self._whole(node.shape), None)
+        while waiting:
+            for other in _neighbours(waiting.pop()):
+                if other.label is None and other.bytes <= SMALL:
+                    self._label(other, self._whole(other.shape), None)
+                    waiting.append(other)
+
+    def _whole(self, shape: tuple[int, int]) -> Layout:
+        assert self._any is not None
+        return plain(whole(shape, (self._any.subgroups, 1)))
+
+
+def _cares_how_ids_count(node: Node) -> bool:
+    return node.given is not None and 1 not in node.given.layout.sg_layout
+
+
+def _label_of(node: Node) -> Layout | None:
+    return node.label
+
+
+def _given_of(node: Node) -> Layout | None:
+    return node.label if node.given is not None else None
+
+
+def _work(product: tuple[TileMmaOp, float]) -> float:
+    op, runs = product
+    return runs * prod(vector_type(op.a).get_shape()) * vector_type(op.b).get_shape()[1]
+
+
+def _neighbours(node: Node) -> Iterator[Node]:
+    """Nodes whose map is the same, or the transposed one."""
+    for edge in node.edges:
+        if edge.is_one_to_one:
+            yield edge.operand if edge.anchor is node else edge.anchor
+
+
+def _across(node: Node, edge: Edge) -> Layout | None:
+    """The label at the other end of an edge that follows from the one of ``node``."""
+    assert node.label is not None
+    if edge.anchor is node:
+        return plain(edge.relation.backward(node.label))
+    forward = edge.relation.forward
+    return None if forward is None else plain(forward(node.label))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ from xetl.transforms.propagate_wg_maps.rules import (
 
 TRIPS = 8
 """How often a loop is taken to run."""
+SMALL = 1024
+"""Bytes that each subgroup may as well hold all of, where something needs all of it."""
 _RELOADED = 0.25
 """What it costs to load a value again, to what it costs to hand it over."""
 _PARTIAL_SUMS = 4

@@ -29,7 +29,14 @@ from xetl.dialects.xetile import (
 )
 from xetl.ir.builder import Builder
 from xetl.language.distribution import Layout, row_major, whole
-from xetl.transforms.propagate_wg_maps.graph import Given, Graph, Node, can_retile
+from xetl.transforms.diagnostics import positions_of, remark
+from xetl.transforms.propagate_wg_maps.graph import (
+    SMALL,
+    Given,
+    Graph,
+    Node,
+    can_retile,
+)
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     ReadsTile,
     is_matrix,
@@ -46,8 +53,6 @@ from xetl.transforms.propagate_wg_maps.rules import (
     relations,
     values_of,
 )
-from xetl.transforms.propagate_wg_maps.search import SMALL
-from xetl.transforms.remarks import positions_of, remark
 
 
 class Writer:

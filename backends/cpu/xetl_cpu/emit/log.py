@@ -20,7 +20,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.walk import operations_in
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
-from xetl.transforms.remarks import positions_of
+from xetl.transforms.diagnostics import positions_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.llvm import counted_loop

@@ -50,7 +50,7 @@ from xetl.dialects.xetile import (
 )
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.packing.bounds import copier, sources_of
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop

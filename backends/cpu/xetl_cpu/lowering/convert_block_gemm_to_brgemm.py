@@ -40,7 +40,7 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.library.functions import brgemm_numbers
 from xetl_cpu.library.serve import find_library

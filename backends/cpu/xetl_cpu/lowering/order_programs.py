@@ -29,7 +29,7 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp, TileMmaOp
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.packing.bounds import counters_of
 from xetl_cpu.lowering.tiles import origin

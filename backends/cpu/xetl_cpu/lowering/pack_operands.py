@@ -43,7 +43,7 @@ from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.state import static_strides
 from xetl_cpu.lowering.packing.panels import (

@@ -37,7 +37,7 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, TileMmaOp, TileTransposeOp, TileType
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.accumulations import (
     Accumulation,

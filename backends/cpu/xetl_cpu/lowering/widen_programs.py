@@ -32,7 +32,7 @@ from xetl.analysis.effects import is_pure
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of
 

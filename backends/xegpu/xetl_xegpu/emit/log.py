@@ -21,7 +21,7 @@ from xetl.dialects.base import element_type, ints_of
 from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
-from xetl.transforms.remarks import positions_of
+from xetl.transforms.diagnostics import positions_of
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table

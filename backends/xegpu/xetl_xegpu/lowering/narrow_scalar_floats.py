@@ -40,8 +40,7 @@ from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
 from xetl.errors import LaunchError, XetlError
-from xetl.transforms.diagnostics import DiagnosticEmitter
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import DiagnosticEmitter, remark
 
 _LARGEST = (2 - 2**-23) * 2.0**127
 _ROUNDS_TO_INFINITY = (2 - 2**-24) * 2.0**127

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xetl.devices import Device
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, vector
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_xegpu import simt
 
 _OF_A_LANE = (simt.LaneIdOp, simt.BlockLoadOp, simt.DpasOp, simt.LoadOp, simt.AtomicOp)

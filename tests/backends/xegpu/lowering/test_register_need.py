@@ -4,7 +4,7 @@ import pytest
 
 from xetl.devices import find_device
 from xetl.dialects.parser import make_context, parse_module
-from xetl.transforms.remarks import collect_remarks
+from xetl.transforms.diagnostics import collect_remarks
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import register_file, registers_needed
 

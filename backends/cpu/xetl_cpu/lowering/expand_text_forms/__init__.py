@@ -23,8 +23,8 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects.launch_form import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
 from xetl.dialects.walk import operations_in
+from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays
-from xetl.transforms.remarks import remark
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 from xetl_cpu.lowering.expand_text_forms import (
     blocks,

@@ -10,7 +10,7 @@ from xetl.dialects.reduction_kinds import atomic_name, operation_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import CompareAndSwapOp
 from xetl_cpu.lowering.loops.evaluate import (
     Evaluator,

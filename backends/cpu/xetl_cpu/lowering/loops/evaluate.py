@@ -35,7 +35,7 @@ from xetl.dialects.xetile import (
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.nest import (
     COLUMNS,
     At,

@@ -14,7 +14,7 @@ from xetl.dialects.xetile import (
     TileReduceOp,
     TileTransposeOp,
 )
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.reductions import reduce_rows
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of

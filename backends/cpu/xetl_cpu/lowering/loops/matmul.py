@@ -10,7 +10,7 @@ from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BrgemmTileOp,

@@ -19,7 +19,7 @@ from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import LoadTileOp, TileReduceOp
 from xetl.ir.builder import Builder
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import (
     Evaluator,
     constant_op,

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
 from xetl.ir.builder import Builder
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import (
     Evaluator,
     constant_op,

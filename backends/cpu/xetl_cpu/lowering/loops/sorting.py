@@ -28,7 +28,7 @@ from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.xetile import TileSortOp
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.nest import lane_mask
 from xetl_cpu.lowering.loops.sorted_registers import SortedRegisters, backwards
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of

@@ -13,7 +13,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.nest import (
     COLUMNS,

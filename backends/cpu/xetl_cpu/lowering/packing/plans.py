@@ -12,7 +12,7 @@ from xetl.dialects.upstream import func, scf
 from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.records import record
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.packing.bounds import counters_of, has_bound, is_counter
 from xetl_cpu.lowering.tiles import (

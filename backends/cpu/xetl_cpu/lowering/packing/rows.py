@@ -20,7 +20,7 @@ from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, PackAOp, element_attribute
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret
 from xetl_cpu.lowering.packing.plans import is_written

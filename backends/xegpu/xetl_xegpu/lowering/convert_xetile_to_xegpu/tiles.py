@@ -28,7 +28,7 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import block_messages

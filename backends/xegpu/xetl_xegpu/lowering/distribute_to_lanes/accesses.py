@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, element_type, shape_of
 from xetl.dialects.upstream import arith
-from xetl.transforms.remarks import remark
+from xetl.transforms.diagnostics import remark
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import (
     AtomicRmwOp,
