@@ -15,20 +15,18 @@ from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.errors import InternalError
 from xetl_reference import (
-    casts,
     control,
     debugging,
     floats,
     integers,
-    mathematics,
+    memory,
     programs,
     tile_values,
     tiles,
-    vector_memory,
     vectors,
-    views,
 )
 from xetl_reference.checks import Run
+from xetl_reference.memory import SHARED, allocate
 from xetl_reference.plan import (
     BLOCK_DIM,
     BLOCK_ID,
@@ -44,7 +42,6 @@ from xetl_reference.plan import (
 )
 from xetl_reference.programs import Program
 from xetl_reference.subgroup_scheduler import SubgroupScheduler
-from xetl_reference.views import SHARED, allocate
 
 Grid = tuple[int, int, int]
 
@@ -53,11 +50,8 @@ TABLE = Table(
     meanings={
         **integers.MEANINGS,
         **floats.MEANINGS,
-        **mathematics.MEANINGS,
-        **casts.MEANINGS,
         **vectors.MEANINGS,
-        **vector_memory.MEANINGS,
-        **views.MEANINGS,
+        **memory.MEANINGS,
         **tiles.MEANINGS,
         **tile_values.MEANINGS,
         **programs.MEANINGS,
@@ -65,7 +59,7 @@ TABLE = Table(
     },
     builders={
         **control.BUILDERS,
-        **views.BUILDERS,
+        **memory.BUILDERS,
         **programs.BUILDERS,
     },
 )

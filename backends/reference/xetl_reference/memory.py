@@ -1,18 +1,34 @@
-"""Memory as the IR sees it: bytes with an origin, and views of them.
+"""Memory as the IR sees it: bytes with an origin, and views of them; `memref`.
 
 An access never reaches outside the bytes: NumPy checks each window against them, and
 what the IR says of clipping happens before (tiles.py).
+Source of allocations, views and single elements: MLIR, `memref`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 
+from xetl.dialects.base import ints_of
+from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.errors import InternalError
-from xetl_reference.values import Array, DType
+from xetl_reference.combining import combine
+from xetl_reference.plan import PROGRAM, Builder, Frame, Plan, Step
+from xetl_reference.values import (
+    Array,
+    Binary,
+    DType,
+    Function,
+    Meaning,
+    Unary,
+    dtype_of,
+    shape_of,
+    unbox,
+)
 
 if TYPE_CHECKING:
     from xetl_reference.shadow import Shadow
@@ -180,3 +196,246 @@ def _outside(
         f"an access leaves its memory: offset {offset}, shape {list(shape)}, "
         f"strides {list(strides)}"
     )
+
+
+SHARED = 3
+_UNINITIALISED = 0xFF
+"""Every byte of new memory: NaN as a float, so that reading it shows."""
+
+Reader = Callable[[Sequence[Any]], tuple[int, ...]]
+
+
+def reader(static: Any, first: int) -> tuple[Reader, int]:
+    """How to read a list that mixes constants and operands, and where it ends.
+
+    ``first`` is the position of its first operand among those the reader is given.
+    """
+    numbers = ints_of(static)
+    if DYNAMIC_INDEX not in numbers:
+        return lambda operands: numbers, first
+    picks: list[tuple[int | None, int]] = []
+    for number in numbers:
+        if number == DYNAMIC_INDEX:
+            picks.append((first, 0))
+            first += 1
+        else:
+            picks.append((None, number))
+
+    def read(operands: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(n if i is None else operands[i] for i, n in picks)
+
+    return read, first
+
+
+def readers(*statics: Any) -> list[Reader]:
+    """Readers of several lists, whose operands follow one another."""
+    made: list[Reader] = []
+    position = 0
+    for static in statics:
+        each, position = reader(static, position)
+        made.append(each)
+    return made
+
+
+# Views ------------------------------------------------------------------------------
+
+
+def _reinterpret_cast(op: Any) -> Function:
+    offsets, sizes, strides = readers(
+        op.static_offsets, op.static_sizes, op.static_strides
+    )
+
+    def run(source: View, *operands: int) -> View:
+        (offset,) = offsets(operands)
+        shape = sizes(operands)
+        return View(source.memory, source.dtype, offset, shape, strides(operands))
+
+    return run
+
+
+def _subview(op: Any) -> Function:
+    offsets, sizes, strides = readers(
+        op.static_offsets, op.static_sizes, op.static_strides
+    )
+    kept = _kept(ints_of(op.static_sizes), shape_of(op.result.type))
+
+    def run(source: View, *operands: int) -> View:
+        shape = sizes(operands)
+        steps = [s * t for s, t in zip(strides(operands), source.strides)]
+        return View(
+            source.memory,
+            source.dtype,
+            source.at(offsets(operands)),
+            tuple(shape[dim] for dim in kept),
+            tuple(steps[dim] for dim in kept),
+        )
+
+    return run
+
+
+def _kept(sizes: Sequence[int], result: Sequence[int]) -> list[int]:
+    """The dimensions a subview keeps: of static size 1 it may drop some."""
+    kept: list[int] = []
+    for dim, size in enumerate(sizes):
+        left, wanted = len(sizes) - dim, len(result) - len(kept)
+        droppable = size == 1 and left > wanted
+        matches = wanted > 0 and result[len(kept)] == size
+        if not droppable or (matches and left == wanted):
+            kept.append(dim)
+    return kept
+
+
+def _transpose(op: Any) -> Function:
+    dims: tuple[int, ...] = op.dims
+
+    def run(source: View) -> View:
+        return View(
+            source.memory,
+            source.dtype,
+            source.offset,
+            tuple(source.sizes[dim] for dim in dims),
+            tuple(source.strides[dim] for dim in dims),
+        )
+
+    return run
+
+
+def _view(op: Any) -> Function:
+    """Bytes from a shift on, in another type, row by row."""
+    dtype, shape = dtype_of(op.result.type), shape_of(op.result.type)
+
+    def run(source: View, shift: int, *sizes: int) -> View:
+        rest = iter(sizes)
+        extents = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape)
+        memory = Memory(source.memory.data, source.memory.origin + shift)
+        memory.shadow = source.memory.shadow
+        return View(memory, dtype, 0, extents, _row_major(extents))
+
+    return run
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return tuple(strides[: len(shape)])
+
+
+def _metadata(op: Any) -> Function:
+    def run(source: View) -> tuple[Any, ...]:
+        base = View(source.memory, source.dtype, 0, (), ())
+        return (base, source.offset, *source.sizes, *source.strides)
+
+    return run
+
+
+def _same(op: Any) -> Unary:
+    return lambda source: source
+
+
+def _dim(op: Any) -> Binary:
+    return lambda source, dim: source.sizes[dim]
+
+
+def _address(op: Any) -> Function:
+    def run(source: View) -> int:
+        memory = source.memory
+        return memory.data.__array_interface__["data"][0] + memory.origin
+
+    return run
+
+
+# Allocation -------------------------------------------------------------------------
+
+
+def allocate(type_: Any, sizes: Sequence[int]) -> View:
+    """New memory of a memref type, with NaN in it; ``sizes`` of dynamic dimensions."""
+    rest = iter(sizes)
+    shape = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape_of(type_))
+    known = strides_of(type_) or [None] * len(shape)
+    if None in known:
+        strides = _row_major(shape)
+    else:
+        strides = tuple(stride for stride in known if stride is not None)
+    dtype = dtype_of(type_)
+    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+    data = np.full(max(count, 0) * dtype.itemsize, _UNINITIALISED, np.uint8)
+    return View(Memory(data), dtype, 0, shape, strides)
+
+
+def _alloc(plan: Plan, op: Any) -> Step:
+    type_, result = op.result.type, plan.slot(op.result)
+    sizes = plan.slots(op.dynamic_sizes)
+    shared = memory_space_of(type_) == SHARED
+
+    def private(frame: Frame) -> None:
+        frame[result] = allocate(type_, [frame[slot] for slot in sizes])
+
+    def common(frame: Frame) -> None:
+        """One for the workgroup: its subgroups all get the same."""
+        buffers = frame[PROGRAM].shared
+        if op not in buffers:
+            buffers[op] = allocate(type_, [frame[slot] for slot in sizes])
+        frame[result] = buffers[op]
+
+    return common if shared else private
+
+
+# Elements ---------------------------------------------------------------------------
+
+
+def _load(op: Any) -> Function:
+    def run(source: View, *indices: int) -> Any:
+        return unbox(source.memory.window(source.dtype, source.at(indices), (), ()))
+
+    return run
+
+
+def _store(op: Any) -> Function:
+    def run(value: Any, target: View, *indices: int) -> None:
+        target.memory.window(target.dtype, target.at(indices), (), ())[...] = value
+
+    return run
+
+
+def _dealloc(op: Any) -> Unary:
+    return lambda memory: None
+
+
+def _copy(op: Any) -> Function:
+    def run(source: View, target: View) -> None:
+        if all(source.sizes):
+            target.whole()[...] = source.whole()
+
+    return run
+
+
+def _atomic_rmw(op: Any) -> Function:
+    function = combine(op.kind_name, dtype_of(op.result.type))
+
+    def run(value: Any, target: View, *indices: int) -> Any:
+        place = target.memory.window(target.dtype, target.at(indices), (), ())
+        old = place.copy()
+        place[...] = function(old, np.asarray(value, target.dtype))
+        return unbox(old)
+
+    return run
+
+
+MEANINGS: dict[str, Meaning] = {
+    "memref.reinterpret_cast": _reinterpret_cast,
+    "memref.subview": _subview,
+    "memref.transpose": _transpose,
+    "memref.view": _view,
+    "memref.cast": _same,
+    "memref.memory_space_cast": _same,
+    "memref.extract_strided_metadata": _metadata,
+    "memref.extract_aligned_pointer_as_index": _address,
+    "memref.dim": _dim,
+    "memref.load": _load,
+    "memref.store": _store,
+    "memref.copy": _copy,
+    "memref.dealloc": _dealloc,
+    "memref.atomic_rmw": _atomic_rmw,
+}
+BUILDERS: dict[str, Builder] = {"memref.alloc": _alloc, "memref.alloca": _alloc}

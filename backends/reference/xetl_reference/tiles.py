@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl_reference.memory import AddressMemory, Memory, View
+from xetl_reference.memory import AddressMemory, Memory, View, readers
 from xetl_reference.values import (
     Array,
     Binary,
@@ -22,7 +22,6 @@ from xetl_reference.values import (
     padding_value,
     shape_of,
 )
-from xetl_reference.views import readers
 
 
 class Tile:

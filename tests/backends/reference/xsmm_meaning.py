@@ -7,8 +7,8 @@ a group's elements side by side. What nobody reads is made NaN, or a strange num
 import numpy as np
 
 from xetl.dialects.xetile import TileType
+from xetl_reference.memory import allocate
 from xetl_reference.values import dtype_of
-from xetl_reference.views import allocate
 
 
 def _named(op, values):
