@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xetl
-from xetl.dialects.combining import FLOAT_KINDS, INTEGER_KINDS
+from xetl.dialects.reduction_kinds import FLOAT_KINDS, INTEGER_KINDS
 
 SLOW = pytest.mark.slow
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}

@@ -12,7 +12,7 @@ from layouts import EXTENTS, SUBGROUPS, layouts, moved
 from xdsl.dialects.builtin import i8
 
 from xetl.dialects.base import element_type
-from xetl.dialects.combining import FLOAT_KINDS, INTEGER_KINDS
+from xetl.dialects.reduction_kinds import FLOAT_KINDS, INTEGER_KINDS
 from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp
 from xetl.language.distribution import (

@@ -19,8 +19,7 @@ from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
 from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I1, I8, byte_width, is_narrow_float, memory_type
-from xetl.dialects.combining import normalize_kind
-from xetl.dialects.reduction_kinds import ON_INTEGERS
+from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError
 

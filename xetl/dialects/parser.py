@@ -40,16 +40,16 @@ from xdsl.parser import AttrParser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from xetl.dialects.combining import CombiningKindAttr, normalize_kind
 from xetl.dialects.kinds_of_types import is_integer_attr
-from xetl.dialects.xetile.access_ops import StoreScatterOp
+from xetl.dialects.reduction_kinds import CombiningKindAttr, normalize_kind
+from xetl.dialects.xetile.memory_ops import StoreScatterOp
 from xetl.dialects.xetile.syntax import MAP_SPELLINGS
 from xetl.dialects.xetile.types import TileType
 from xetl.imports import import_whole
 from xetl.settings import config
 
 from .host_code import HostCodeParser
-from .memref_text import MemRefTextParser
+from .memref_layout import MemRefTextParser
 from .upstream.affine import Affine
 from .upstream.arith import Arith
 from .upstream.cf import Cf

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl.dialects.combining import normalize_kind
-from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS
+from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, normalize_kind
 from xetl_reference.floats import in_f32, in_f64, maximum, minimum
 from xetl_reference.values import (
     BOOL,

@@ -39,9 +39,13 @@ from ..base import (
 )
 from ..operation import Common, XetlOp, operations_of
 from ..type_rules import like_all
-from . import scf_base as base
 from . import scf_parallel as parallel
-from .scf_base import (
+from .scf_parallel import ForallInParallelOp as ForallInParallelOp
+from .scf_parallel import ForallOp as ForallOp
+from .scf_parallel import ParallelOp as ParallelOp
+from .scf_parallel import ReduceOp as ReduceOp
+from .scf_parallel import ReduceReturnOp as ReduceReturnOp
+from .scf_parallel import (
     YieldOp,
     parse_assignments,
     parse_result_types,
@@ -53,11 +57,6 @@ from .scf_base import (
     print_types,
     terminate,
 )
-from .scf_parallel import ForallInParallelOp as ForallInParallelOp
-from .scf_parallel import ForallOp as ForallOp
-from .scf_parallel import ParallelOp as ParallelOp
-from .scf_parallel import ReduceOp as ReduceOp
-from .scf_parallel import ReduceReturnOp as ReduceReturnOp
 
 
 class ConditionOp(XetlOp, name="scf.condition"):
@@ -391,4 +390,4 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch"):
             )
 
 
-Scf = Dialect("scf", operations_of(base, __name__, parallel))
+Scf = Dialect("scf", operations_of(__name__, parallel))

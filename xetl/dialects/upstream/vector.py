@@ -26,9 +26,9 @@ from ..base import (
     shape_of,
     vector_type,
 )
-from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
 from ..operation import XetlOp, operations_of
+from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like
 from . import vector_elements as elements
 from . import vector_memory as memory

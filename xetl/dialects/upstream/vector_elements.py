@@ -48,9 +48,9 @@ from ..base import (
     ints_of,
     vector_type,
 )
-from ..combining import CombiningKindAttr
 from ..kinds_of_types import is_vector
 from ..operation import Common, XetlOp
+from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like
 
 

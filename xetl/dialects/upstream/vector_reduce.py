@@ -47,9 +47,9 @@ from ..base import (
     parse_operands,
     vector_type,
 )
-from ..combining import CombiningKindAttr, kind_fits, parse_kind
 from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
+from ..reduction_kinds import CombiningKindAttr, kind_fits, parse_kind
 from ..traits import Elementwise
 from ..type_rules import like
 from .elementwise import FastMathFlagsAttr, Flags

@@ -1,8 +1,8 @@
 """The XeTile dialect: tiles in memory, and operations on tile values.
 
 Source: the two XeTile RFCs.  `attributes` and `types` say what a tile is;
-`memory_ops`, `access_ops`, `value_ops` and `debug_ops` hold the operations, `syntax`
-the directives of their formats, `*verifier*` their rules.
+`memory_ops`, `value_ops` and `debug_ops` hold the operations, `syntax` the directives
+of their formats, `verifiers` their rules.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from ..operation import operations_of
-from . import access_ops, debug_ops, memory_ops, value_ops
-from .access_ops import AtomicRmwTileOp as AtomicRmwTileOp
-from .access_ops import LoadGatherOp as LoadGatherOp
-from .access_ops import StoreScatterOp as StoreScatterOp
-from .attributes import CacheHintAttr, SgMapAttr, WgMapAttr, XeMapAttr
+from . import debug_ops, memory_ops, value_ops
+from .attributes import CacheHintAttr, LayoutAttr, SgMapAttr, WgMapAttr, XeMapAttr
+from .attributes import WorkgroupMap as WorkgroupMap
+from .attributes import attribute_of as attribute_of
+from .attributes import layout_of as layout_of
+from .attributes import wg_map_of as wg_map_of
 from .debug_ops import AssertOp as AssertOp
 from .debug_ops import BreakpointOp as BreakpointOp
 from .debug_ops import PrintOp as PrintOp
 from .debug_ops import count_fields as count_fields
-from .layout import LayoutAttr
-from .layout import WorkgroupMap as WorkgroupMap
-from .layout import attribute_of as attribute_of
-from .layout import layout_of as layout_of
-from .layout import wg_map_of as wg_map_of
+from .memory_ops import AtomicRmwTileOp as AtomicRmwTileOp
 from .memory_ops import InitTileOp as InitTileOp
+from .memory_ops import LoadGatherOp as LoadGatherOp
 from .memory_ops import LoadTileOp as LoadTileOp
 from .memory_ops import PrefetchTileOp as PrefetchTileOp
+from .memory_ops import StoreScatterOp as StoreScatterOp
 from .memory_ops import StoreTileOp as StoreTileOp
 from .memory_ops import UpdateTileOffsetOp as UpdateTileOffsetOp
 from .memory_ops import tile_type as tile_type
@@ -43,7 +42,7 @@ from .value_ops import TileUnpackOp as TileUnpackOp
 
 XeTile = Dialect(
     "xetile",
-    operations_of(memory_ops, access_ops, value_ops, debug_ops),
+    operations_of(memory_ops, value_ops, debug_ops),
     [TileType, TileAttr, WgMapAttr, SgMapAttr, XeMapAttr, LayoutAttr, CacheHintAttr],
 )
 

@@ -37,8 +37,8 @@ from ..base import (
     parse_operands,
     print_indices,
 )
-from ..combining import parse_kind
 from ..kinds_of_types import is_array, is_integer_attr
+from ..reduction_kinds import parse_kind
 from .types import TileType
 
 _NO_INDICES = ParsedIndices([], dense_i64(()))

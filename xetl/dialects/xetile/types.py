@@ -33,8 +33,15 @@ from ..attributes import (
     list_field,
 )
 from ..base import check
-from .attributes import SgMapAttr, WgMapAttr, XeMapAttr, parse_sg_map
-from .layout import LayoutAttr, WorkgroupMap, parse_map
+from .attributes import (
+    LayoutAttr,
+    SgMapAttr,
+    WgMapAttr,
+    WorkgroupMap,
+    XeMapAttr,
+    parse_map,
+    parse_sg_map,
+)
 
 GLOBAL = 0
 SHARED = 3

@@ -5,8 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation
 
-from .attributes import WgMapAttr, XeMapAttr
-from .layout import LayoutAttr, WorkgroupMap, wg_map_of
+from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, XeMapAttr, wg_map_of
 from .types import TileType
 
 

@@ -35,14 +35,13 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from ..base import Value, check, ints_of, type_of, vector_type
-from ..combining import kind_attribute, kind_fits
 from ..operation import Common, XetlOp
+from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
 from ..type_rules import like
 from . import syntax
-from . import value_verifiers as verify
-from .attributes import WgMapAttr
-from .layout import LayoutAttr, WorkgroupMap, wg_map_of
+from . import verifiers as verify
+from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, wg_map_of
 
 _TO_RESULT = (
     "custom<Maps>() attr-dict `:` "

@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 
 from xetl.backend import BackendBase
 from xetl.compiler import build
-from xetl.dialects.xetile.layout import layout_of
+from xetl.dialects.xetile.attributes import layout_of
 from xetl.dialects.xetile.types import TileType
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import XetlError

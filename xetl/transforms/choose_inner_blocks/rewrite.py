@@ -30,7 +30,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from xetl.dialects.xetile.value_verifiers import packed_shape, transposed_axes
+from xetl.dialects.xetile.verifiers import packed_shape, transposed_axes
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
     Form,

@@ -35,7 +35,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
     tile_type,
 )
-from xetl.dialects.xetile.value_verifiers import reduced_shape
+from xetl.dialects.xetile.verifiers import reduced_shape
 from xetl.language.distribution import Layout, rounds
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.distribute_to_subgroups.context import (

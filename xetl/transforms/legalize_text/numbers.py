@@ -24,8 +24,8 @@ from xdsl.ir.affine import (
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import vector_type
-from xetl.dialects.combining import CombiningKindAttr
 from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.reduction_kinds import CombiningKindAttr
 from xetl.dialects.upstream import affine, arith, index, math, ub, vector
 from xetl.dialects.upstream.arith import (
     AdduiExtendedOp,

@@ -1,7 +1,7 @@
 """XeGPU as MLIR 22 has it.
 
-`attributes` and `types`; the operations in `block_ops`, `scatter_ops`, `value_ops` and
-`matrix_ops`; `value_ops` ends with what upstream lacks.
+`attributes` and `types`; the operations in `block_ops`, `scatter_ops` and
+`value_ops`, which ends with what upstream lacks.
 Named barriers and fences are the core's: XeTile text may hold them.
 """
 
@@ -31,8 +31,6 @@ from .block_ops import (
 )
 from .block_ops import descriptor_type as descriptor_type
 from .block_ops import loaded_type as loaded_type
-from .matrix_ops import CreateMemDescOp, LoadMatrixOp, StoreMatrixOp
-from .matrix_ops import mem_desc_type as mem_desc_type
 from .scatter_ops import (
     AtomicRmwOp,
     CreateTdescOp,
@@ -43,8 +41,16 @@ from .scatter_ops import (
 )
 from .types import MemDescType, TensorDescType
 from .value_ops import AssertOp as AssertOp
-from .value_ops import ConvertLayoutOp, DpasOp, XeGPUExtensions
+from .value_ops import (
+    ConvertLayoutOp,
+    CreateMemDescOp,
+    DpasOp,
+    LoadMatrixOp,
+    StoreMatrixOp,
+    XeGPUExtensions,
+)
 from .value_ops import PrintOp as PrintOp
+from .value_ops import mem_desc_type as mem_desc_type
 
 XeGPU = Dialect(
     "xegpu",

@@ -24,9 +24,9 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import check
-from xetl.dialects.combining import kind_attribute, kind_fits, normalize_kind
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.operation import Operand, XetlOp
+from xetl.dialects.reduction_kinds import kind_attribute, kind_fits, normalize_kind
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.elementwise import is_float
 from xetl_xegpu.limits import Hints
@@ -129,8 +129,8 @@ class StoreOp(CachedOp, AccessOp, name="simt.store"):
 class AtomicOp(AccessOp, name="simt.atomic", makers={"kind": kind_attribute}):
     """Combine an element with ``value`` at once; gives the old one, 0 where masked.
 
-    ``kind`` is one of `xetl.dialects.combining.ATOMIC_KINDS`; nothing else is ordered.
-    With ``expected``, `assign` happens if memory has its bits.
+    ``kind`` is one of `xetl.dialects.reduction_kinds.ATOMIC_KINDS`; nothing else is
+    ordered.  With ``expected``, `assign` happens if memory has its bits.
     """
 
     value = operand_def()

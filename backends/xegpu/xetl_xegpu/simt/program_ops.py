@@ -44,8 +44,8 @@ from xdsl.traits import (
 )
 
 from xetl.dialects.base import check, dense_i64, element_type, ints_of
-from xetl.dialects.combining import KINDS, kind_fits
 from xetl.dialects.operation import XetlOp
+from xetl.dialects.reduction_kinds import KINDS, kind_fits
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream import func as syntax
 from xetl.dialects.xetile.debug_ops import count_fields

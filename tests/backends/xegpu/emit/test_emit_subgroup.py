@@ -14,7 +14,7 @@ from tests.backends.xegpu.emit.elementwise import (
     assert_same,
     edges,
 )
-from xetl.dialects.combining import FLOAT_KINDS, INTEGER_KINDS
+from xetl.dialects.reduction_kinds import FLOAT_KINDS, INTEGER_KINDS
 from xetl_reference.combining import combine
 
 COUNT = 256

@@ -8,10 +8,9 @@ from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xetl.dialects.base import Index, vector_type
-from xetl.dialects.combining import normalize_kind
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.literals import splat_value
-from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name
+from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name, normalize_kind
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
 from xetl.transforms.legalize_vectors.accesses import EVERYTHING

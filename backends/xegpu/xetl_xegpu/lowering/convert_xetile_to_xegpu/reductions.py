@@ -13,8 +13,12 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import vector_type
-from xetl.dialects.combining import CombiningKindAttr
-from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
+from xetl.dialects.reduction_kinds import (
+    CombiningKindAttr,
+    identity_of,
+    operation_of,
+    sums_run_in,
+)
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileScanOp
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
@@ -57,7 +61,7 @@ def reduced(
 
     Args:
         c: the conversion.
-        kind: how, see `xetl.dialects.combining`.
+        kind: how, see `xetl.dialects.reduction_kinds`.
         source: of any shape; it is taken for a matrix.
         dims: of the matrix.
     """
