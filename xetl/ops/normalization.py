@@ -53,6 +53,7 @@ def norm_rows(
     WIDTH: constexpr,
     ROWS: constexpr = 1,
     MAP: constexpr = None,
+    IS_FULL: constexpr = False,
 ) -> None:
     """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` in each row.
 
@@ -67,16 +68,19 @@ def norm_rows(
         WIDTH: columns of a tile, n or more.
         ROWS: rows of a tile.
         MAP: which subgroup owns what of it.
+        IS_FULL: whether WIDTH is n.
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source = matrix(x, number)
     tile = xetile.init_tile(source, [row, 0], (ROWS, WIDTH), wg_map=MAP)
     v = xetile.load_tile(tile).to(ACC)
-    n = source.shape[1]
+    n = WIDTH if IS_FULL else source.shape[1]
     if CENTERED:
         mean = v.sum(1, keepdims=True) / n
-        # What is loaded besides the row is 0, not the mean.
-        v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v - mean, 0.0)
+        v = v - mean
+        if not IS_FULL:
+            # What is loaded besides the row is 0, not the mean.
+            v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
     y = v * xetile.rsqrt((v * v).sum(1, keepdims=True) / n + eps)
     if weight is not None:
         y = y * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)
@@ -209,7 +213,7 @@ def _normed(
 
     def steps(made: Any) -> Any:
         width = width_of(size_of(x.shape[-count:]))
-        tile = row_tile(x, view(array_of(x)).shape[-2], width, SUMS[dtype])
+        tile = row_tile(x, view(array_of(x)).shape[-2:], width, SUMS[dtype])
         constants = (name == "layer_norm", SUMS[dtype], width, *tile)
         views = (view, Shared(_line), Shared(_line), view)
         operands, some = (x, weight, bias, *made), tile.rows

@@ -38,6 +38,7 @@ def softmax_rows(
     WIDTH: constexpr,
     ROWS: constexpr = 1,
     MAP: constexpr = None,
+    IS_FULL: constexpr = False,
 ) -> None:
     """``out = exp(x - max(x)) / sum(exp(x - max(x)))`` in each row.
 
@@ -48,11 +49,12 @@ def softmax_rows(
         WIDTH: columns of a tile, n or more.
         ROWS: rows of a tile.
         MAP: which subgroup owns what of it.
+        IS_FULL: whether WIDTH is n.
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to, first = matrix(x, number), matrix(out, number), [row, 0]
     tile = xetile.init_tile(source, first, (ROWS, WIDTH), wg_map=MAP)
-    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    v = xetile.load_tile(tile, padding=0.0 if IS_FULL else -xetile.inf).to(ACC)
     # An element that is NaN shows in the sum, so the largest need not be NaN.
     largest = v.max(1, keepdims=True, propagate_nan=False)
     e = xetile.exp2((v - largest) * _LOG2_E)
@@ -163,7 +165,7 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
         sums, width = sums_of(known, wanted), width_of(columns_of(x.shape, dim))
         constants, tile = (sums, width), RowTile()
         if kernel is softmax_rows:
-            tile = row_tile(x, view(array_of(x)).shape[-2], width, sums)
+            tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
             constants = (*constants, *tile)
         operands, views = (x, *made), (view, view)
         return [rows(kernel, operands, views, constants, rows_of_program=tile.rows)]

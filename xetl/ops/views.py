@@ -65,20 +65,22 @@ class RowTile(NamedTuple):
     Attributes:
         rows: how many.
         map: which subgroup owns what; None: the compiler says.
+        is_full: whether rows are as wide as the tile, so nothing is padded.
     """
 
     rows: int = 1
     map: WgMap | None = None
+    is_full: bool = False
 
 
-def row_tile(x: Operand, rows: int, width: int, sums: DType) -> RowTile:
+def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowTile:
     """One row, or on a GPU eight: a message brings 8 rows of 64 bytes, or one.
 
     Subgroups own some columns of each, so that a row fits their registers.
 
     Args:
         x: where it is says who computes.
-        rows: of the matrix.
+        matrix: rows and columns.
         width: of the tile.
         sums: the dtype that is computed in.
     """
@@ -86,10 +88,12 @@ def row_tile(x: Operand, rows: int, width: int, sums: DType) -> RowTile:
         return RowTile()
     subgroups = width // _COLUMNS_OF_SUBGROUP
     is_wide = width % (_LEAST * max(1, subgroups)) == 0 and subgroups > 1
+    rows, columns = matrix
     if rows < _ROWS_OF_MESSAGE or not is_wide or subgroups > _MOST or sums is not f32:
         return RowTile()
     own = [_ROWS_OF_MESSAGE, width // subgroups]
-    return RowTile(_ROWS_OF_MESSAGE, wg_map(sg_layout=[1, subgroups], sg_data=own))
+    map_ = wg_map(sg_layout=[1, subgroups], sg_data=own)
+    return RowTile(_ROWS_OF_MESSAGE, map_, columns == width)
 
 
 def sums_of(*dtypes: DType) -> DType:

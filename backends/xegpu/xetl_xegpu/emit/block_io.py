@@ -26,7 +26,7 @@ from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import I1, I32, I64, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
-from xetl_xegpu.emit import builtins
+from xetl_xegpu.emit import builtins, payloads
 from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table
 from xetl_xegpu.emit.memory import always, pointer_for_call
@@ -214,6 +214,9 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     if _in_a_line(em, op):
         load_by_lanes(em, op)
         return
+    if payloads.shares_payload(em, op):
+        _set_pieces(em, op, payloads.load(em, op))
+        return
     b, shape = em.builder, op.shape
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
@@ -231,9 +234,25 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
         em.set(piece, loaded if moved is type_ else b.bitcast(loaded, type_))
 
 
+def _set_pieces(em: KernelEmitter, op: simt.BlockLoadOp, items: Value) -> None:
+    """The pieces of all items: each a part of a vector of them."""
+    for number, piece in enumerate(op.pieces):
+        part = items
+        if len(op.pieces) > 1:
+            first, count = PIECE * number, llvm_type(piece.type).count
+            order = ll.Constant(
+                ll.VectorType(I32, count), [*range(first, first + count)]
+            )
+            part = em.builder.shuffle_vector(items, items, order)
+        em.set(piece, part)
+
+
 def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     if _in_a_line(em, op):
         store_by_lanes(em, op)
+        return
+    if payloads.shares_payload(em, op):
+        payloads.store(em, op)
         return
     shape = op.shape
     memory = em.private_array(ll.IntType(shape.item_bits), shape.items)

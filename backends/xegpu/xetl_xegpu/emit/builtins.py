@@ -154,6 +154,7 @@ class Builtin:
         extension: of SPIR-V, what it becomes there if not a call.
         is_ours: whether no device has it (`emulation` defines it for all).
         has_step: whether it is told how far columns are apart.
+        is_mangled: whether a module names it with its types.
     """
 
     name: str
@@ -166,11 +167,12 @@ class Builtin:
     extension: str | None = None
     is_ours: bool = False
     has_step: bool = False
+    is_mangled: bool = True
 
     @property
     def symbol(self) -> str:
         """The name in a module."""
-        return mangle(self.name, self.parameters)
+        return mangle(self.name, self.parameters) if self.is_mangled else self.name
 
     @property
     def type(self) -> ll.FunctionType:
@@ -256,6 +258,52 @@ def _block(
     size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
     name = f"intel_sub_group_2d_block_{kind}_{size}"
     return _known(Builtin(name, "void", parameters, True, block=shape, access=access))
+
+
+_PAYLOAD = "private int*"
+"""Address payload: the register that says base, sizes, place and shape of a block."""
+
+
+def new_payload() -> Builtin:
+    """``createBlock2DAddressPayload``.
+
+    Parameters: base; width in bytes, height and pitch in bytes, each less 1; x, y;
+    columns, rows and number of blocks.
+    """
+    parameters = ("long", *["int"] * 8)
+    return _of_payloads("createBlock2DAddressPayload", _PAYLOAD, parameters)
+
+
+def payload_setter(axis: str) -> Builtin:
+    """Puts the block of a payload to another ``X`` or ``Y``."""
+    name = f"setBlock2DAddressPayloadBlock{axis}"
+    return _of_payloads(name, "void", (_PAYLOAD, "int"))
+
+
+def payload_load(shape: BlockShape) -> Builtin:
+    """Loads a plain block; parameters: payload, columns and rows from there, caches."""
+    parameters = (_PAYLOAD, *["int"] * 3)
+    return _of_payloads(_name_of("read", shape), _items(shape), parameters)
+
+
+def payload_store(shape: BlockShape) -> Builtin:
+    """Stores a block; parameters: as of `payload_load`, the items before the caches."""
+    parameters = (_PAYLOAD, "int", "int", _items(shape), "int")
+    return _of_payloads(_name_of("write", shape), "void", parameters)
+
+
+def _name_of(kind: str, shape: BlockShape) -> str:
+    size = f"u{shape.bits}_m{shape.rows}k{shape.columns}v{shape.count}"
+    return f"block_{kind}_ap_{size}"
+
+
+def _items(shape: BlockShape) -> str:
+    return _vector(_UNSIGNED[shape.item_bits], shape.items)
+
+
+def _of_payloads(name: str, result: str, parameters: tuple[str, ...]) -> Builtin:
+    name = f"__builtin_IB_subgroup_{name}"
+    return _known(Builtin(name, result, parameters, True, is_mangled=False))
 
 
 def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:

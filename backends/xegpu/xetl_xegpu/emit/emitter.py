@@ -63,6 +63,7 @@ class KernelEmitter(Emitter):
         named_barriers: those that were made on entry, by number.
         ending: how a failed assertion ends the workgroup, if others may wait.
         multiplies: whether there are products of matrices in the kernel.
+        payloads: those of block messages, by block of code, matrix and shape.
     """
 
     device: Device = field(kw_only=True)
@@ -73,6 +74,7 @@ class KernelEmitter(Emitter):
     named_barriers: dict[int, Value] = field(default_factory=dict[int, Value])
     ending: Ending | None = None
     multiplies: bool = False
+    payloads: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def status_words(self) -> Value:
         """Where the status words are: memory that may be read at any time."""

@@ -180,6 +180,7 @@ _VALUES: dict[type[Operation], _Rule] = {
     arith.ExtfOp: arithmetic.cast_float,
     arith.TruncfOp: arithmetic.cast_float,
     arith.BitcastOp: arithmetic.bitcast,
+    **dict.fromkeys(arithmetic.SLOW, arithmetic.compute_apart),
     vector.FmaOp: arithmetic.fma,
     vector.ExtractOp: shuffles.extract,
     vector.InsertOp: shuffles.insert,

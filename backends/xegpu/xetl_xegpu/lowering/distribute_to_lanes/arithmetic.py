@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.base import element_type, shape_of, with_element
 from xetl.dialects.kinds_of_types import integer_width, is_dense
 from xetl.dialects.literals import splat_value
-from xetl.dialects.reduction_kinds import operation_of, sums_run_in
+from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
@@ -40,6 +40,7 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     recut,
     rounded_to_tf32,
 )
+from xetl_xegpu.lowering.distribute_to_lanes.shuffles import lane_of, lanes_in_turn
 from xetl_xegpu.lowering.distribute_to_lanes.state import (
     LANES,
     PIECE,
@@ -140,6 +141,57 @@ def compute(lanes: Lanes, op: Operation) -> None:
         lanes.hold(result, *pieces)
 
 
+SLOW = (
+    *(arith.DivfOp, arith.RemfOp, math.SqrtOp, math.RsqrtOp, math.CbrtOp),
+    *(math.ExpOp, math.Expm1Op, math.LogOp, math.Log2Op, math.Log10Op, math.Log1pOp),
+    *(math.TanhOp, math.ErfOp, math.ErfcOp, math.SinOp, math.CosOp, math.TanOp),
+    *(math.PowfOp, math.Atan2Op),
+)
+"""Operations of ten instructions and more: more than it takes to hand numbers round."""
+_FEW = 4
+
+
+def compute_apart(lanes: Lanes, op: Operation) -> None:
+    """A slow operation; on what all lanes hold, each computes one element for all.
+
+    ``vector<8x1xf32>`` is eight numbers in each lane, as sums of rows are: lane l takes
+    the l-th, and the others learn its result.  Beside products that takes registers
+    which are not there: attention of f32 would spill.
+    """
+    (result,) = op.results
+    layout = lanes.layout(result)
+    count = sum(layout.lengths)
+    is_shared = layout.spread is Distribution.SAME and _FEW <= count <= LANES
+    if lanes.multiplies or not is_shared:
+        compute(lanes, op)
+        return
+    given = [_taken_apart(lanes, operand) for operand in op.operands]
+    type_ = lane_element(element_type(result.type))
+    new = type(op).create(
+        operands=given, result_types=[type_], properties=op.properties
+    )
+    (mine,) = lanes.add(new).results
+    elements = [lane_of(lanes, mine, lane) for lane in range(count)]
+    lanes.hold(result, *recut(lanes, elements, layout.lengths))
+
+
+def _taken_apart(lanes: Lanes, value: SSAValue) -> SSAValue:
+    """The element of a value that the lane computes with."""
+    pieces = lanes.pieces(value)
+    owners = [piece.owner for piece in pieces]
+    if all(isinstance(owner, vector.BroadcastOp) for owner in owners):
+        sources = {
+            owner.operands[0] for owner in owners if isinstance(owner, Operation)
+        }
+        if len(sources) == 1:
+            return sources.pop()
+    numbers = [o.value for o in owners if isinstance(o, arith.ConstantOp)]
+    number = splat_value(numbers[0]) if len(numbers) == len(pieces) == 1 else None
+    if number is not None:
+        return lanes.constant(number, element_type(pieces[0].type))
+    return lanes_in_turn(lanes, elements_of(lanes, pieces))
+
+
 def select(lanes: Lanes, op: arith.SelectOp) -> None:
     """One condition may choose for all elements."""
     chosen: list[SSAValue] = []
@@ -183,6 +235,14 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
     _reduce(lanes, op, op.kind.kind, op.dims, [op.acc])
 
 
+def _changes_nothing(kind: str, start: SSAValue) -> bool:
+    """Whether a reduction starts from the constant that any value leaves alone."""
+    owner, element = start.owner, element_type(start.type)
+    if not isinstance(owner, arith.ConstantOp):
+        return False
+    return repr(splat_value(owner.value)) == repr(identity_of(kind, element))
+
+
 def reduction(lanes: Lanes, op: vector.ReductionOp) -> None:
     """All elements of a value of rank 1."""
     _reduce(lanes, op, op.kind.kind, (0,), op.operands[1:])
@@ -206,6 +266,8 @@ def _reduce(
     if columns in dims and layout.spread is Distribution.COLUMNS:
         pieces = [lanes.emit(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
     for value in start:
+        if _changes_nothing(kind, value):
+            continue
         others = [_widened(lanes, kind, piece) for piece in lanes.pieces(value)]
         pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
         pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]

@@ -28,17 +28,19 @@ from xetl.devices import Device
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat
-from xetl.dialects.upstream import arith
+from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.errors import XetlError
 from xetl.ir.builder import Builder, OpT
 from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
+from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 LANES = 16
 """Of a subgroup."""
+_PRODUCTS = (DpasOp, vector.ContractOp)
 PIECE = 8
 """Elements of a lane's vector: what one block message or one dpas takes."""
 
@@ -250,6 +252,8 @@ class Lanes:
         """Descriptors of blocks."""
         self.moves_by_lanes = NO_BLOCKS in source.attributes
         """Whether blocks are moved element by element."""
+        self.multiplies = any(isinstance(op, _PRODUCTS) for op in source.walk())
+        """Whether there are products of matrices, which need most registers."""
         self.barriers: dict[SSAValue, NamedBarrier] = {}
         """Named barriers."""
         self.local_bytes = 0
