@@ -144,6 +144,21 @@ def round_to_bf16(b: Builder, value: Value) -> Value:
     return b.trunc(chosen, to)
 
 
+def round_to_tf32(b: Builder, value: Value) -> Value:
+    """RNE on the bits to 10 bits of fraction; the result is an f32."""
+    bits32 = like(value.type, I32)
+
+    def const(number: int) -> Value:
+        return repeated(bits32, number)
+
+    bits = b.bitcast(value, bits32)
+    odd = b.and_(b.lshr(bits, const(13)), const(1))
+    rounded = b.add(bits, b.add(odd, const(0xFFF)))
+    quiet = b.or_(bits, const(1 << 22))
+    chosen = b.select(b.fcmp_unordered("uno", value, value), quiet, rounded)
+    return b.bitcast(b.and_(chosen, const(-1 << 13)), value.type)
+
+
 def _round_to_odd(em: Emitter, value: Value) -> Value:
     """f64 as f32 so that a further rounding gives what one rounding would give.
 

@@ -306,6 +306,14 @@ def _lane_product(lanes: Subgroup, op: simt.LaneProductOp) -> Array:
     return (a @ b + c).T.reshape(lanes.get(op.c).shape)
 
 
+def _nearest_tf32(values: Array) -> Array:
+    """Rounded to ten bits of fraction, ties to even; a NaN stays one."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    near = bits + ((bits >> 13) & 1) + 0xFFF
+    kept = np.where(np.isnan(values), bits | 1 << 22, near) & 0xFFFFE000
+    return kept.astype(np.uint32).view(np.float32)
+
+
 def _cut_to_tf32(values: Array) -> Array:
     """What is left of f32 if its last bits are not looked at."""
     return (np.ascontiguousarray(values).view(np.int32) & -0x2000).view(np.float32)
@@ -354,6 +362,7 @@ _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
     simt.LocalBaseOp: lambda lanes, op: _filled(
         lanes.group.local.starts[0] + op.offset.value.data, np.int64
     ),
+    simt.RoundToTf32Op: lambda lanes, op: _nearest_tf32(lanes.get(op.value)),
     simt.LoadOp: _load,
     simt.StoreOp: _store,
     simt.AtomicOp: _atomic,

@@ -296,6 +296,12 @@ def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:
     em.set(op.result, em.call(builtin, em.all([op.a, op.b, op.c])))
 
 
+def _round_to_tf32(em: KernelEmitter, op: simt.RoundToTf32Op) -> None:
+    value = em.get(op.value)
+    builtin = builtins.to_tf32(getattr(value.type, "count", 1))
+    em.set(op.result, em.call(builtin, [value]))
+
+
 def _lane_product(em: KernelEmitter, op: simt.LaneProductOp) -> None:
     builtin = builtins.lane_product(str(op.element), op.m)
     operands = em.all([op.a, op.upper, op.lower, op.c])
@@ -308,4 +314,5 @@ TABLE: Table = {
     simt.BlockPrefetchOp: _prefetch,
     simt.DpasOp: _dpas,
     simt.LaneProductOp: _lane_product,
+    simt.RoundToTf32Op: _round_to_tf32,
 }

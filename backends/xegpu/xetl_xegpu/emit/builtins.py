@@ -116,6 +116,7 @@ EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_add",
     "SPV_INTEL_split_barrier",
     "SPV_INTEL_cache_controls",
+    "SPV_INTEL_tensor_float32_conversion",
 )
 """What modules may use beyond SPIR-V itself; all drivers of the devices have it."""
 
@@ -415,6 +416,14 @@ def to_bf16(lanes: int) -> Builtin:
     name = f"intel_convert_bfloat16{count}_as_ushort{count}"
     extension = "SPV_INTEL_bfloat16_conversion"
     return _known(Builtin(name, result, (source,), True, extension=extension))
+
+
+def to_tf32(lanes: int) -> Builtin:
+    """f32 rounded to nearest even to what tf32 holds, of a number or a vector."""
+    type_ = _vector("float", lanes)
+    extension = "SPV_INTEL_tensor_float32_conversion"
+    name = "__spirv_RoundFToTF32INTEL"
+    return _known(Builtin(name, type_, (type_,), True, extension=extension))
 
 
 MATH = frozenset(

@@ -17,7 +17,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from xetl.codegen.arith import round_to_bf16
+from xetl.codegen.arith import round_to_bf16, round_to_tf32
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
 from xetl.settings import DpasSums
@@ -148,9 +148,11 @@ def _as_words(type_: Type) -> Type:
 
 
 def _define_conversion(body: Body) -> None:
-    """Write the conversion."""
+    """Write the conversion: to the bits of a bf16, or to a tf32."""
     (value,) = body.arguments
-    body.builder.ret(round_to_bf16(body.builder, value))
+    is_tf32 = body.builtin.result == body.builtin.parameters[0]
+    convert = round_to_tf32 if is_tf32 else round_to_bf16
+    body.builder.ret(convert(body.builder, value))
 
 
 def _define_lane_product(body: Body) -> None:

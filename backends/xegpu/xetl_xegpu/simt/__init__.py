@@ -19,6 +19,7 @@ from xetl_xegpu.simt.block_ops import BlockShape as BlockShape
 from xetl_xegpu.simt.block_ops import BlockStoreOp as BlockStoreOp
 from xetl_xegpu.simt.block_ops import DpasOp as DpasOp
 from xetl_xegpu.simt.block_ops import LaneProductOp as LaneProductOp
+from xetl_xegpu.simt.block_ops import RoundToTf32Op as RoundToTf32Op
 from xetl_xegpu.simt.block_ops import Surface as Surface
 from xetl_xegpu.simt.block_ops import lanes_type as lanes_type
 from xetl_xegpu.simt.memory_ops import AtomicOp as AtomicOp

@@ -282,6 +282,19 @@ class DpasOp(XetlOp, name="simt.dpas"):
         check(self.result.type == accumulator, "the result is not of the type of C")
 
 
+class RoundToTf32Op(XetlOp, name="simt.round_to_tf32"):
+    """f32 rounded to the nearest tf32, ties to even: 10 bits of fraction, still f32."""
+
+    value = operand_def()
+    result = result_def(like("value"))
+    traits = traits_def(Pure())
+    assembly_format = "$value attr-dict `:` type($value)"
+
+    def verify_(self) -> None:
+        """Check that it is f32."""
+        check(element_type(self.value.type) == f32, "f32, found {}", self.value.type)
+
+
 class LaneProductOp(XetlOp, name="simt.lane_product"):
     """``C(m, 16) + A(m, 16) @ B(16, 16)`` in f32 or f64; m is 8, 4, 2 or 1.
 

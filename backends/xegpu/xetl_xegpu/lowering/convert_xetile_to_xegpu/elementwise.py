@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32, i32
+from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import element_type, vector_type
+from xetl.dialects.base import element_type, vector_type, with_element
 from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
@@ -172,12 +172,6 @@ def narrowed(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
     return c.emit.insert(arith.TruncfOp(value, vector_of(element, *type_.get_shape())))
 
 
-_DROPPED = 13
-"""Bits of the fraction of an f32 that a tf32 has not."""
-_QUIET = 1 << 22
-"""What keeps a NaN a NaN, whatever is cut."""
-
-
 def is_tf32(type_: Attribute) -> bool:
     """Whether these are tf32, or vectors of them."""
     return isinstance(element_type(type_), FloatTF32Type)
@@ -185,18 +179,9 @@ def is_tf32(type_: Attribute) -> bool:
 
 def rounded(c: Converter, part: SSAValue) -> SSAValue:
     """A fragment of f32 to the nearest tf32, ties to even."""
-    shape = vector_type(part).get_shape()
-    words, emit = vector_of(i32, *shape), c.emit
-    bits = emit.insert(arith.BitcastOp(part, words))
-    behind = emit.insert(arith.ShruiOp(bits, emit.constant(_DROPPED, words)))
-    odd = emit.insert(arith.AndiOp(behind, emit.constant(1, words)))
-    half = emit.constant((1 << (_DROPPED - 1)) - 1, words)
-    up = emit.insert(arith.AddiOp(bits, emit.insert(arith.AddiOp(odd, half))))
-    nan = emit.insert(arith.CmpfOp("uno", part, part))
-    quiet = emit.insert(arith.OriOp(bits, emit.constant(_QUIET, words)))
-    chosen = emit.insert(arith.SelectOp(nan, quiet, up))
-    kept = emit.insert(arith.AndiOp(chosen, emit.constant(-1 << _DROPPED, words)))
-    return emit.insert(arith.BitcastOp(kept, vector_of(f32, *shape)))
+    short = with_element(part.type, FloatTF32Type())
+    cut = c.emit.insert(arith.TruncfOp(part, short))
+    return c.emit.insert(arith.ExtfOp(cut, part.type))
 
 
 def _truncf(c: Converter, op: arith.TruncfOp) -> None:

@@ -63,9 +63,12 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     recast,
     recut,
 )
+from xetl_xegpu.lowering.distribute_to_lanes.shuffles import is_read_in_halves
 from xetl_xegpu.lowering.distribute_to_lanes.state import (
     LANES,
+    PIECE,
     Distribution,
+    Halves,
     Lanes,
     Matrix,
     Memory,
@@ -258,11 +261,25 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
         )
     surface = _surface(lanes, op)
     how = _how(lanes, op, surface, "load")
+    in_halves = _in_halves(shape, op.value) and not how["by_lanes"]
+    if in_halves:
+        shape = replace(shape, columns=columns // 2, count=2)
     loaded = lanes.add(
         simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how)
     ).results
+    if in_halves:
+        pieces = tuple(recast(lanes, piece, layout.element) for piece in loaded)
+        lanes.halves[op.value] = Halves(pieces, rows)
+        return
     pieces = [recast(lanes, piece, layout.element) for piece in loaded]
     lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
+
+
+def _in_halves(shape: simt.BlockShape, value: SSAValue) -> bool:
+    """Whether a block is A of products of tf32, and two narrow blocks bring it so."""
+    is_whole = (shape.bits, shape.columns, shape.count) == (32, LANES, 1)
+    fits = is_whole and shape.mode == "plain" and shape.rows % PIECE == 0
+    return fits and is_read_in_halves(value)
 
 
 def _fits(shape: simt.BlockShape, lengths: tuple[int, ...], bits: int) -> bool:

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects.base import element_type, shape_of, with_element
 from xetl.dialects.kinds_of_types import integer_width, is_dense
 from xetl.dialects.literals import splat_value
-from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
+from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
@@ -38,7 +38,6 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     part,
     recast,
     recut,
-    rounded_to_tf32,
 )
 from xetl_xegpu.lowering.distribute_to_lanes.shuffles import lane_of, lanes_in_turn
 from xetl_xegpu.lowering.distribute_to_lanes.state import (
@@ -208,7 +207,7 @@ def cast_float(lanes: Lanes, op: arith.ExtfOp | arith.TruncfOp) -> None:
     if isinstance(element_type(op.result.type), FloatTF32Type):
         (source,) = op.operands
         wide = lanes.pieces(source)
-        lanes.hold(op.result, *[rounded_to_tf32(lanes, piece) for piece in wide])
+        lanes.hold(op.result, *[_rounded(lanes, piece) for piece in wide])
     elif isinstance(element_type(op.operands[0].type), FloatTF32Type):
         lanes.hold(op.result, *lanes.pieces(op.operands[0]))
     else:
@@ -235,14 +234,6 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
     _reduce(lanes, op, op.kind.kind, op.dims, [op.acc])
 
 
-def _changes_nothing(kind: str, start: SSAValue) -> bool:
-    """Whether a reduction starts from the constant that any value leaves alone."""
-    owner, element = start.owner, element_type(start.type)
-    if not isinstance(owner, arith.ConstantOp):
-        return False
-    return repr(splat_value(owner.value)) == repr(identity_of(kind, element))
-
-
 def reduction(lanes: Lanes, op: vector.ReductionOp) -> None:
     """All elements of a value of rank 1."""
     _reduce(lanes, op, op.kind.kind, (0,), op.operands[1:])
@@ -266,8 +257,6 @@ def _reduce(
     if columns in dims and layout.spread is Distribution.COLUMNS:
         pieces = [lanes.emit(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
     for value in start:
-        if _changes_nothing(kind, value):
-            continue
         others = [_widened(lanes, kind, piece) for piece in lanes.pieces(value)]
         pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
         pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
@@ -368,7 +357,7 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
 
 def _rounded(lanes: Lanes, piece: SSAValue) -> SSAValue:
     """The ten bits that are multiplied, rounded: the matrix unit would cut them off."""
-    return lanes.beside(piece, "tf32", lambda: rounded_to_tf32(lanes, piece))
+    return lanes.beside(piece, "tf32", lambda: lanes.emit(simt.RoundToTf32Op(piece)))
 
 
 def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:

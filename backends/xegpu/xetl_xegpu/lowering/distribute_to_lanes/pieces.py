@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, VectorType, i32
+from xdsl.dialects.builtin import IntegerType, VectorType
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import element_type, shape_of, with_element
+from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, lane_vector
@@ -179,28 +179,3 @@ def _split(
         low = lanes.emit(arith.TrunciOp(down, IntegerType(bits)))
         found.append(recast(lanes, low, element))
     return found
-
-
-_CUT = 13
-"""Bits of the mantissa of f32 that tf32 does not have."""
-_QUIET = 1 << 22
-"""The bit that keeps a NaN a NaN, whatever is cut."""
-
-
-def rounded_to_tf32(lanes: Lanes, piece: SSAValue) -> SSAValue:
-    """f32 rounded to nearest even, to ten bits of mantissa; it stays f32."""
-    words = with_element(piece.type, i32)
-
-    def word(number: int) -> SSAValue:
-        return lanes.constant(number, words)
-
-    whole = lanes.emit(arith.BitcastOp(piece, words))
-    last = lanes.emit(arith.ShruiOp(whole, word(_CUT)))
-    odd = lanes.emit(arith.AndiOp(last, word(1)))
-    half = lanes.emit(arith.AddiOp(odd, word((1 << (_CUT - 1)) - 1)))
-    near = lanes.emit(arith.AddiOp(whole, half))
-    quiet = lanes.emit(arith.OriOp(whole, word(_QUIET)))
-    is_nan = lanes.emit(arith.CmpfOp("uno", piece, piece))
-    chosen = lanes.emit(arith.SelectOp(is_nan, quiet, near))
-    short = lanes.emit(arith.AndiOp(chosen, word(-1 << _CUT)))
-    return lanes.emit(arith.BitcastOp(short, piece.type))

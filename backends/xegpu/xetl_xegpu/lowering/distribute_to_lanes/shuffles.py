@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import IndexType, IntegerType, i16, i32, i64
 from xdsl.ir import SSAValue
@@ -23,7 +24,13 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     recut,
     spliced,
 )
-from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Distribution, Lanes
+from xetl_xegpu.lowering.distribute_to_lanes.state import (
+    LANES,
+    PIECE,
+    Distribution,
+    Halves,
+    Lanes,
+)
 
 _HALF = LANES // 2
 
@@ -222,9 +229,13 @@ def insert(lanes: Lanes, op: vector.InsertOp) -> None:
 
 def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
     """Whole rows; one column, which all lanes learn; half of the columns for tf32."""
+    row, at, *_ = (*op.offsets, 0, 0)
+    halves = lanes.halves.get(op.source)
+    if halves is not None:
+        _half_loaded(lanes, op, replace(halves, first=halves.first + row), at)
+        return
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     pieces = lanes.pieces(op.source)
-    row, at, *_ = (*op.offsets, 0, 0)
     rows = shape_of(op.result.type)[0]
     if len(shape_of(op.source.type)) > 3:
         raise lanes.refuse_value(op.result)
@@ -245,6 +256,31 @@ def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
         lanes.hold(op.result, halved(lanes, elements, at))
     else:
         raise lanes.refuse_value(op.result)
+
+
+def is_read_in_halves(value: SSAValue) -> bool:
+    """Whether only whole fragments of A of tf32 are taken of it."""
+    users = [use.operation for use in value.uses]
+    return bool(users) and all(
+        isinstance(user, vector.ExtractStridedSliceOp)
+        and (
+            shape_of(user.result.type) == (PIECE, _HALF)
+            or is_read_in_halves(user.result)
+        )
+        for user in users
+    )
+
+
+def _half_loaded(
+    lanes: Lanes, op: vector.ExtractStridedSliceOp, halves: Halves, at: int
+) -> None:
+    """Rows of a matrix that was loaded in halves, or one half of eight."""
+    if shape_of(op.result.type) != (PIECE, _HALF):
+        lanes.halves[op.result] = halves
+        return
+    # Two rows of 8 are one element of each lane.
+    start = (halves.first + (halves.rows if at else 0)) // 2
+    lanes.hold(op.result, cut(lanes, halves.pieces, start, PIECE // 2))
 
 
 def _rows(

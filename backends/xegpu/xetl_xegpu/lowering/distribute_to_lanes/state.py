@@ -215,6 +215,21 @@ class NamedBarrier:
     on_arrival: bool = False
 
 
+@dataclass(frozen=True)
+class Halves:
+    """Rows of 16 columns, loaded as two blocks of 8 columns; see `Distribution.HALVES`.
+
+    Attributes:
+        pieces: of both blocks, one behind the other.
+        rows: of a block.
+        first: the row that they are looked at from.
+    """
+
+    pieces: tuple[SSAValue, ...]
+    rows: int
+    first: int = 0
+
+
 class Lanes:
     """The operations of one kernel's lanes, in the making.
 
@@ -254,6 +269,8 @@ class Lanes:
         """Whether blocks are moved element by element."""
         self.multiplies = any(isinstance(op, _PRODUCTS) for op in source.walk())
         """Whether there are products of matrices, which need most registers."""
+        self.halves: dict[SSAValue, Halves] = {}
+        """Rows that were loaded as A of tf32 wants them."""
         self.barriers: dict[SSAValue, NamedBarrier] = {}
         """Named barriers."""
         self.local_bytes = 0
