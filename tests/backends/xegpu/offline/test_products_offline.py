@@ -8,6 +8,7 @@ from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32
+from xetl_xegpu.offline.isa import loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])
@@ -70,6 +71,27 @@ def test_no_more_instructions_than_by_hand(target: str, dtype) -> None:
     found = seen(gemm, dtype, target)
     assert found.found.prefetches > 0
     assert found.counts.instructions <= BY_HAND[target]
+
+
+@xetile.kernel
+def in_tf32(A, B, C):
+    m, n = xetile.program_id(0) * 256, xetile.program_id(1) * 256
+    acc = xetile.zeros((256, 256), f32)
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (256, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, 256)))
+        acc = xetile.tile_mma(a, b, acc, precision="tf32")
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (256, 256)))
+
+
+@each_target
+def test_a_step_of_tf32(target: str) -> None:
+    """A comes as the matrix unit wants it; an instruction rounds 16 elements."""
+    types = "f32[M,K] f32[K,N] f32[M,N]"
+    text = in_tf32.ir("asm", types, backend="xegpu", target=target)
+    step = max(loops(text.split("\n// ")[0]), key=lambda each: each.dpas)
+    assert (step.dpas, step.calls) == (64, 0)
+    assert step.instructions <= {"pvc": 360, "bmg": 330}[target]
 
 
 @each_target
