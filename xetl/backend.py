@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from xetl.errors import InternalError, LaunchError
 from xetl.findings import Finding, TestDevice
@@ -215,6 +215,22 @@ class QueuedExecutable(Executable):
         return None
 
 
+class RecordedLaunch(NamedTuple):
+    """A launch that has been done.
+
+    Attributes:
+        executable: the code.
+        grid: of the launch.
+        args: arrays and numbers, constants left out.
+        stored: which of them the kernel writes.
+    """
+
+    executable: Executable
+    grid: tuple[int, int, int]
+    args: Sequence[Argument]
+    stored: Collection[int]
+
+
 class BackendBase(ABC):
     """A way of running kernels: turns XeTile IR into something executable.
 
@@ -284,6 +300,31 @@ class BackendBase(ABC):
         """The queue of a launch, given or found; None: it runs on the host.
 
         Where it is not None, `load` gives a `QueuedExecutable`.
+        """
+        return None
+
+    def replay(
+        self,
+        launches: Sequence[RecordedLaunch],
+        operands: Sequence[ArrayView],
+        fresh: int,
+        numbers: int,
+    ) -> Callable[..., int] | None:
+        """What repeats launches, on the host, with other arrays like the recorded ones.
+
+        It is called with the objects of the operands, then the numbers as floats. 0
+        means done; 1 that not all has been done, and that they must be launched anew:
+        an operand has another kind, shape or layout, or overlaps one that is written.
+
+        Args:
+            launches: in order.
+            operands: what contains all arrays of the launches.
+            fresh: how many of the last operands are made for the call.
+            numbers: how many of the last arguments of each launch differ from call to
+                call.
+
+        Returns:
+            None where there can be no such thing.
         """
         return None
 

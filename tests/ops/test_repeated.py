@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +16,7 @@ from torch.nn import functional  # noqa: E402
 
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.ops.declare import Function  # noqa: E402
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "softmax": (ops.softmax, lambda x: torch.softmax(x, -1)),
@@ -89,3 +92,103 @@ def test_other_kinds_of_tensors() -> None:
         torch.testing.assert_close(ops.relu(inner), torch.relu(inner))
     halves = torch.vmap(ops.relu)(x.reshape(2, 256, 20))
     torch.testing.assert_close(halves.reshape(512, 20), torch.relu(x))
+
+
+def test_results_without_dimensions_and_several_results() -> None:
+    for seed in range(3):
+        x = some(seed)
+        total = ops.sum(x)
+        assert total.shape == ()
+        torch.testing.assert_close(total, x.sum(), atol=1e-3, rtol=1e-4)
+        mine, theirs = ops.sort(x, 1), torch.sort(x, 1)
+        torch.testing.assert_close(mine[0], theirs[0])
+        array = ops.sum(x.numpy())
+        assert isinstance(array, np.ndarray)
+        assert array.shape == ()
+
+
+@pytest.mark.parametrize("of_numpy", [True, False])
+def test_in_place_and_parts_of_one_array(of_numpy: bool) -> None:
+    for seed in range(3):
+        x = some(seed)
+        wanted, whole = torch.relu(x), some(seed)
+        out = whole[1:]
+        if of_numpy:
+            x, whole = x.numpy(), whole.numpy()
+            out = whole[1:]
+        ops.relu(x, out=x)
+        torch.testing.assert_close(torch.as_tensor(x), wanted)
+        with pytest.raises(LaunchError, match="memory"):
+            ops.relu(whole[:-1], out=out)
+
+
+def test_one_array_as_two_operands_and_then_two() -> None:
+    for seed in range(4):
+        a, b = torch.rand(2, 24, 24, generator=torch.Generator().manual_seed(seed))
+        second = a if seed < 2 else b
+        found = ops.addmm(b, a, second)
+        torch.testing.assert_close(found, torch.addmm(b, a, second))
+        torch.testing.assert_close(ops.matmul(a, second), a @ second)
+
+
+def test_arrays_that_must_not_or_cannot_be_used() -> None:
+    x, out = some(0).numpy(), np.empty((512, 20), np.float32)
+    for _ in range(2):
+        ops.relu(x, out=out)
+    out.flags.writeable = False
+    with pytest.raises(LaunchError, match="read-only"):
+        ops.relu(x, out=out)
+    odd = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(x.shape)
+    odd[...] = x
+    np.testing.assert_array_equal(ops.relu(odd), np.maximum(x, 0))
+    tensor = some(0)
+    for _ in range(2):
+        ops.relu(tensor)
+    tensor.untyped_storage().resize_(8)
+    with pytest.raises(LaunchError, match="storage"):
+        ops.relu(tensor)
+
+
+def test_settings_count_from_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = some(0)[:2]
+    for _ in range(2):
+        ops.softmax(x)
+    monkeypatch.setenv("XETL_BACKEND", "nothing")
+    with pytest.raises(LaunchError, match="nothing"):
+        ops.softmax(x)
+
+
+def test_arrays_of_earlier_calls_are_not_kept() -> None:
+    array = some(0).numpy().copy()
+    kept = weakref.ref(array)
+    for _ in range(2):
+        ops.relu(array)
+        ops.matmul(array, array[:20])
+    del array
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = torch.randint(20, (512,))
+    calls: list[Callable[[Any], Any]] = [
+        ops.relu,
+        ops.sum,
+        lambda x: ops.sum(x, dim=(0, 1), keepdim=True),
+        lambda x: ops.sort(x, 1),
+        lambda x: ops.matmul(x[1:20], x.T),
+        lambda x: ops.layer_norm(x[2:], (20,), weight=x[0], bias=x[1]),
+        lambda x: ops.cross_entropy(x, labels if x is tensor else labels.numpy()),
+    ]
+    tensor = some(0)
+    for x in (tensor, tensor.numpy()):
+        for call in calls:
+            call(x)
+
+    def fail(*_: Any) -> Any:
+        raise AssertionError("planned again")
+
+    monkeypatch.setattr(Function, "_compute", fail)
+    for x in (tensor, tensor.numpy()):
+        for call in calls:
+            call(x)

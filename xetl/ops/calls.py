@@ -11,16 +11,16 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from xetl.language.dtypes import DType
-from xetl.ops.batches import View, itself
-from xetl.ops.operands import Numbers, as_numpy, new_result
+from xetl.backend import RecordedLaunch
+from xetl.ops.batches import View
+from xetl.ops.operands import Numbers
 from xetl.ops.rules import Shape
 from xetl.records import record
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import Launcher
+from xetl.runtime.placement import run
 from xetl.runtime.shortcuts import Shortcuts
-from xetl.runtime.tensors import note_written
 
 _MOST_PLANS = 1024
 
@@ -76,69 +76,45 @@ class Launch:
 
     def __post_init__(self) -> None:
         self._launch = Launcher(self.kernel, self.grid, Shortcuts())
-        self._as_they_are = all(view in (None, itself) for view in self.views)
-
-    def run(self, arrays: Sequence[Numbers | None], *numbers: float) -> None:
-        """Launch the kernel for each index of the loops."""
-        seen = arrays if self._as_they_are else self.seen(arrays)
-        if self.loops:
-            self.run_seen(seen, *numbers)
-        else:  # the likely case, without another call
-            self._launch(*seen, *numbers, *self.constants)
-
-    def seen(self, arrays: Sequence[Numbers | None]) -> list[Any]:
-        """The arrays as the kernel takes them."""
-        if self._as_they_are:
-            return list(arrays)
-        pairs = zip(self.views, arrays, strict=True)
-        return [x if view is None or x is None else view(x) for view, x in pairs]
-
-    def run_seen(self, arrays: Sequence[Any], *numbers: float) -> None:
-        """The same, of arrays that are seen so already."""
-        if not self.loops:
-            self._launch(*arrays, *numbers, *self.constants)
-            return
-        for index in np.ndindex(self.loops):
-            pairs = zip(self.views, arrays)
-            at = [x if view is None else x[index] for view, x in pairs]
-            self._launch(*at, *numbers, *self.constants)
-
-
-@record(frozen=True)
-class Plan:
-    """How calls of one kind are done.
-
-    Attributes:
-        shape: of the result.
-        dtype: of a new result.
-        launch: None: the result has no elements.
-    """
-
-    shape: Shape
-    dtype: DType
-    launch: Launch | None
 
     def run(
         self,
-        like: Any,
-        out: Any,
-        to: Numbers | None,
-        inputs: Sequence[Numbers | None],
+        arrays: Sequence[Numbers | None],
         *numbers: float,
-    ) -> Any:
-        """Compute the result: ``out``, or a new array.
+        launched: list[RecordedLaunch] | None = None,
+    ) -> None:
+        """Launch the kernel for each index of the loops.
 
         Args:
-            like: a new array is of the library that this one is from.
-            out: what the user gave, or None.
-            to: its elements.
-            inputs: the arrays that the kernel takes before the result.
-            numbers: what it takes behind it.
+            arrays: of the call.
+            numbers: what the kernel takes behind them.
+            launched: where each launch is put.
         """
-        result = new_result(like, self.shape, self.dtype) if out is None else out
-        if self.launch is not None:
-            place = as_numpy(result, "out") if to is None else to
-            self.launch.run((*inputs, place), *numbers)
-            if out is not None:
-                note_written((out,))
-        return result
+        self.run_seen(self.seen(arrays), *numbers, launched=launched)
+
+    def seen(self, arrays: Sequence[Numbers | None]) -> list[Any]:
+        """The arrays as the kernel takes them."""
+        pairs = zip(self.views, arrays, strict=True)
+        return [x if view is None or x is None else view(x) for view, x in pairs]
+
+    def run_seen(
+        self,
+        arrays: Sequence[Any],
+        *numbers: float,
+        launched: list[RecordedLaunch] | None = None,
+    ) -> None:
+        """The same, of arrays that are seen so already."""
+        for index in np.ndindex(self.loops):
+            pairs = zip(self.views, arrays)
+            at = [x if view is None or not index else x[index] for view, x in pairs]
+            args = (*at, *numbers, *self.constants)
+            if launched is None:
+                self._launch(*args)
+            else:
+                launched.append(self._recorded(args))
+
+    def _recorded(self, args: tuple[Any, ...]) -> RecordedLaunch:
+        wanted, place, found = self.kernel.prepare(args, {})
+        code = found.loaded
+        run(code, self.grid, wanted.args, place)
+        return RecordedLaunch(code.executable, self.grid, wanted.args, code.stored)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from functools import wraps
@@ -24,7 +24,7 @@ from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.declarations import Backward, Call, Operand
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
-from xetl.ops.repeated import Repeated, again
+from xetl.ops.repeated import REFUSED, Arguments, Calls
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import note_written
@@ -32,8 +32,6 @@ from xetl.runtime.tensors import note_written
 P = ParamSpec("P")
 
 _MOST_REPEATED = 1024
-_PLAIN = frozenset({type(None), bool, int, float, str})
-"""The types of options that are compared as they are."""
 
 
 @record()
@@ -98,8 +96,7 @@ class Function:
         self.defaults = [p.default for p in self.parameters]
         self.needed = sum(each is missing for each in self.defaults)
         self.plans = Plans[_Plan]()
-        self._with_out = [*self.arrays, -1]
-        self.repeated: dict[Hashable, Repeated | None] = {}
+        self.calls = Calls(self.numbers)
         is_plain = not self.lists and self.adapt is None
         self._least = self.needed if is_plain else len(self.names) + 1
         """With so many arguments by position and no others nothing needs a look."""
@@ -137,32 +134,32 @@ class Function:
             self.adapt(values)
         return values
 
-    def call(self, values: list[Any]) -> Any:
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Compute the function.
 
-        Args:
-            values: all arguments in order, ``out`` last.
-
         Raises:
-            LaunchError: they do not fit.
+            LaunchError: the arguments do not fit.
+            TypeError: there are too many or too few.
         """
-        if self.plain is None:
-            key = self._key_of_repeated(values)
-            repeated = None if key is None else self.repeated.get(key)
-            if repeated is not None:
-                return repeated.run(values)
+        found = self.calls.run(args, kwargs)
+        if found is not REFUSED:
+            return found
+        values = self.complete(args, kwargs)
         if "torch" in sys.modules:
             calls = sys.modules.get("xetl.ops.torch_calls")
             torch_calls: Any = calls or import_whole("xetl.ops.torch_calls")
             if torch_calls.is_recorded(self, values):
                 return torch_calls.recorded(self, values)
-            found = torch_calls.repeat(self, values)
-            if found is not None:
-                return found
-        return self.compute(values)
+        return self._compute(values, (args, kwargs))
 
-    def compute(self, values: list[Any]) -> Any:
+    def compute(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The same without a trace for derivatives."""
+        found = self.calls.run(args, kwargs)
+        if found is not REFUSED:
+            return found
+        return self._compute(self.complete(args, kwargs), (args, kwargs))
+
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
         if self.plain is not None:
             return self.plain(values)
         outs = self._outs(values[-1])
@@ -176,80 +173,44 @@ class Function:
         shapes = [getattr(each, "shape", None) == () for each in (*given, *outs)]
         key = (*map(kind, arrays), *map(kind, places), *shapes, *options)
         plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
-        repeated = self._key_of_repeated(values)
-        if repeated is not None and self.results == 1 and True not in shapes:
-            self.remember(repeated, self._again(plan))
         made = [
-            new_result(given[0], spec.shape or (1,), spec.dtype) if out is None else out
+            new_result(given[0], spec.shape, spec.dtype) if out is None else out
             for spec, out in zip(plan.results, outs)
         ]
         if plan.steps:
-            self._launch(plan, values, arrays, made, places)
-        if "torch" in sys.modules and self.results == 1 and True not in shapes:
-            torch_calls: Any = import_whole("xetl.ops.torch_calls")
-            torch_calls.remember(self, self._again(plan), values, made[0])
-        found = tuple(
-            each.reshape(()) if out is None and not spec.shape else each
-            for each, out, spec in zip(made, outs, plan.results)
-        )
+            self._launch(plan, values, call, arrays, made, places)
         written = [values[self.places[name]] for name in self.writes]
         note_written([each for each in (*outs, *written) if each is not None])
-        return found[0] if self.results == 1 else found or None
-
-    def _key_of_repeated(self, values: Sequence[Any]) -> Hashable:
-        """All that a call on NumPy's arrays depends on; None: not all are NumPy's."""
-        key: list[Any] = []
-        for i in self._with_out:
-            value = values[i]
-            if type(value) is np.ndarray:
-                key += value.shape, value.strides, value.dtype
-            elif value is None:
-                key.append(None)
-            else:
-                return None
-        return self.with_options(key, values)
-
-    def with_options(self, key: list[Any], values: Sequence[Any]) -> Hashable:
-        """A key of arrays with all else; None: an argument is of no plain type."""
-        for i in self.options:
-            value = values[i]
-            if type(value) not in _PLAIN:
-                return None
-            key.append(value)
-        for i in self.numbers:
-            if type(values[i]) not in _PLAIN:
-                return None
-        return tuple(key)
-
-    def _again(self, plan: _Plan) -> Repeated:
-        new = [(o.shape, o.dtype.numpy) for o in (*plan.results, *plan.temporary)]
-        return again(new, plan.steps, self.arrays, self.numbers, len(self.names))
-
-    def remember(self, key: Hashable, repeated: Repeated | None) -> None:
-        """Keep how calls of this key are done; None: as a first one."""
-        if len(self.repeated) >= _MOST_REPEATED:
-            self.repeated.clear()
-        self.repeated[key] = repeated
+        return made[0] if self.results == 1 else tuple(made) or None
 
     def _launch(
         self,
         plan: _Plan,
         values: Sequence[Any],
+        call: Arguments,
         arrays: Sequence[Numbers | None],
         made: Sequence[Any],
         places: Sequence[Numbers | None],
     ) -> None:
         like = values[self.arrays[0]]
-        memory = [
-            *arrays,
-            *(as_numpy(m, "out") if p is None else p for m, p in zip(made, places)),
+        results = [
+            _elements(m, "out") if p is None else p for m, p in zip(made, places)
         ]
-        for spec in plan.temporary:
-            memory.append(as_numpy(new_result(like, spec.shape, spec.dtype), "out"))
+        temporary = [
+            as_numpy(new_result(like, spec.shape, spec.dtype), "out")
+            for spec in plan.temporary
+        ]
+        memory = [*arrays, *results, *temporary]
         numbers = [float(values[i]) for i in self.numbers]
+        launched = self.calls.record(call)
         for launch, where, fixed in plan.steps:
             taken = [None if i is None else memory[i] for i in where]
-            launch.run(taken, *fixed, *numbers)
+            launch.run(taken, *fixed, *numbers, launched=launched)
+        if self.writes and len(plan.steps) > 1:
+            return  # it might be done in part, and cannot be done twice
+        objects = [*(values[i] for i in self.arrays), *made]
+        seen = [*arrays, *results]
+        self.calls.remember(call, launched, objects, seen, len(made), temporary)
 
     def _outs(self, out: Any) -> tuple[Any, ...]:
         if out is None:
@@ -349,11 +310,10 @@ def public_function(declared: Function) -> Callable[..., Any]:
 
     @wraps(declared.rule)
     def called(*args: Any, **kwargs: Any) -> Any:
-        values = declared.complete(args, kwargs)
         if is_traced():
-            return traced(declared, values)
+            return traced(declared, declared.complete(args, kwargs))
         try:
-            return declared.call(values)
+            return declared.call(args, kwargs)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -372,15 +332,24 @@ def is_traced() -> bool:
 
     The attribute lets torch ask while it reads, and takes the answer as a constant.
     """
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
-        return False
-    if torch._guards.TracingContext.try_get() is None:
+    state = _tracing[0] or _find_tracing()
+    if state is None or getattr(state, "tracing_context", None) is None:
         return False
     from xetl.ops import torch_library  # noqa: PLC0415 - only with torch
 
     torch_library.register()
     return True
+
+
+_tracing: list[Any] = [None]
+
+
+def _find_tracing() -> Any:
+    """What torch.compile keeps for the thread that compiles; None without torch."""
+    torch: Any = sys.modules.get("torch")
+    guards = getattr(torch, "_guards", None)  # which a torch half loaded lacks
+    _tracing[0] = getattr(guards, "_TLS", None)
+    return _tracing[0]
 
 
 is_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]

@@ -19,12 +19,14 @@ from xetl.ops.declare import FUNCTIONS, Function, is_traced, traced
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused
+from xetl.ops.repeated import Arguments
 from xetl.ops.rules import dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.overlap import overlap
 from xetl.runtime.tensors import needs_derivative, note_written
+from xetl.settings import config
 
 _plans = Plans[ProductPlan]()
 
@@ -114,7 +116,7 @@ def matmul(
     if is_traced():
         return traced(_product, values)
     try:
-        return _product.call(values)
+        return _product.call(values, {})
     except XetlError as error:
         raise at_caller(error) from None
 
@@ -143,14 +145,21 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
         (*kinds, function, is_number, is_packed),
         lambda: make_plan(left, right, to, row, activation, is_number, is_packed),
     )
+    made = out
     if to is not None:
         _refuse_overlap(to, {"a": left, "b": right, "bias": row})
-        plan.method.run(left, right, to, row, packed)
+    else:
+        made = new_result(a, plan.shape, plan.dtype)
+        to = as_numpy(made if plan.shape else made.reshape(1), "out")
+    calls, nothing = _product.calls, dict[str, Any]()
+    call: Arguments = ([a, b, bias, activation, out], nothing)
+    packs = is_packed or config.reuse_constants  # which a repeated call would not do
+    launched = None if packs else calls.record(call)
+    plan.method.run(left, right, to, row, packed, launched)
+    calls.remember(call, launched, [a, b, bias, made], [left, right, row, to], 1)
+    if out is not None:
         note_written((out,))
-        return out
-    result = new_result(a, plan.shape or (1,), plan.dtype)
-    plan.method.run(left, right, as_numpy(result, "out"), row, packed)
-    return result if plan.shape else result.reshape(())
+    return made
 
 
 def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:

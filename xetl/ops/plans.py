@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xetl.backend import RecordedLaunch
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
@@ -164,15 +165,16 @@ class Method:
         out: Numbers,
         bias: Numbers | None,
         packed: Prepacked | None,
+        launched: list[RecordedLaunch] | None = None,
     ) -> None:
-        """Compute the product."""
+        """Compute the product; its launches are added to ``launched``."""
         if out.size == 0:
             return
         operands = (b, a) if self.swaps else (a, b)
         arrays = self.launch.seen((*operands, out, bias))
         if packed is not None and self.packs:
             arrays[1] = packed.over(arrays[1])
-        self.launch.run_seen(arrays)
+        self.launch.run_seen(arrays, launched=launched)
 
 
 class ProductPlan(NamedTuple):

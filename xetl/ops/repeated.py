@@ -1,86 +1,215 @@
-"""What is left to do in calls of a function that are known to fit."""
+"""What is left to do in calls of a function that are known to fit.
+
+Such calls differ from an earlier one in the elements of their arrays alone. So they
+launch the same kernels, and the backend does that for all of them at once
+(`xetl.backend.BackendBase.replay`), after a look at the arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from xetl.ops.calls import Launch
+from xetl.backend import ArrayView, RecordedLaunch
+from xetl.language.dtypes import DType
+from xetl.ops.operands import Numbers, dtype_of
 from xetl.ops.rules import Shape
+from xetl.runtime.select_backend import choose_backend
+from xetl.settings import launch_state
 
 New: TypeAlias = "tuple[Shape, np.dtype[Any]]"
-Taker: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+
+REPEATED: set[type] = {np.ndarray}
+"""Classes of arrays whose calls are repeated; torch's tensors are added with torch."""
+
+PLAIN: set[type] = {type(None), bool, int, float, str}
+"""The types of options that are compared as they are."""
+
+_MOST_KINDS = 1024
+_MOST_LAYOUTS = 4
+"""How many strides of arrays of the same shapes are remembered."""
+
+REFUSED = object()
+"""What `Repeated.run` gives if the call must be done as a first one."""
+
+
+Arguments: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any]]"
+"""Of a call: by position, by name."""
 
 
 class Repeated(NamedTuple):
     """How calls like an earlier one are done.
 
     Attributes:
-        new: makes the result, of rank 1 at least.
-        is_number: whether it has no dimensions.
-        temporary: shape and dtype of what steps hand to one another.
-        steps: launches, what takes their arrays from the arguments, numbers.
+        replay: launches the kernels, given operands and numbers.
+        state: the settings that held.
+        blocked: whether something is on that must see the call; None: nothing can be.
+        inputs: which arguments are operands.
+        new: makes a result each, where the caller gives none.
+        temporary: shape and dtype of what kernels hand to one another.
         numbers: which arguments are numbers that all kernels take.
+        gives: whether there is one result, or a tuple; None: there is none.
     """
 
-    new: Callable[[], Any]
-    is_number: bool
-    temporary: list[New]
-    steps: list[tuple[Launch, Taker, tuple[float, ...]]]
+    replay: Callable[..., int]
+    state: object
+    blocked: Callable[[], bool] | None
+    inputs: Sequence[int]
+    new: Sequence[Callable[[], Any]]
+    temporary: Sequence[New]
     numbers: Sequence[int]
+    gives: int
 
-    def run(self, values: list[Any]) -> Any:
-        """Do as the earlier call did, with other elements: nothing is left to check.
+    def run(self, flat: Sequence[Any]) -> Any:
+        """Do as the earlier call did; `REFUSED`: these arrays are not like those.
 
         Args:
-            values: all arguments, ``out`` last; temporary arrays are put behind them.
+            flat: all arguments, those by name last.
         """
-        new, is_number, temporary, steps, given = self
-        numbers = [float(values[i]) for i in given] if given else ()
-        made = values[-1]
-        if made is None:
-            made = values[-1] = new()
+        replay, state, blocked, inputs, new, temporary, numbers, gives = self
+        if state != launch_state() or (blocked is not None and blocked()):
+            return REFUSED
+        given = [flat[i] for i in inputs]
+        for make in new:
+            given.append(make())
+        made = given[len(given) - gives :]
         for each in temporary:
-            values.append(np.empty(*each))
-        for launch, take, fixed in steps:
-            launch.run(take(values), *fixed, *numbers)
-        return made.reshape(()) if is_number else made
+            given.append(np.empty(*each))
+        for i in numbers:
+            given.append(float(flat[i]))
+        if replay(*given) != 0:
+            return REFUSED
+        return made[0] if gives == 1 else tuple(made) or None
 
 
-def again(
-    made: list[New],
-    steps: Sequence[tuple[Launch, Sequence[int | None], tuple[float, ...]]],
-    arrays: Sequence[int],
-    numbers: Sequence[int],
-    count: int,
-) -> Repeated:
-    """How to repeat a call.
+class Calls:
+    """The calls of a function that can be repeated, by all they depend on."""
 
-    Args:
-        made: shape and dtype of its result and of what steps hand to one another.
-        steps: launches, which of the arrays each takes (inputs, the result, temporary
-            ones), numbers.
-        arrays: which arguments are inputs.
-        numbers: which are numbers.
-        count: of all arguments but ``out``.
-    """
-    (shape, dtype), *temporary = made
-    places = [*arrays, *range(count, count + len(made))]
-    taken = [
-        (launch, _taker([None if i is None else places[i] for i in where]), fixed)
-        for launch, where, fixed in steps
-    ]
-    new = partial(np.empty, shape or (1,), dtype)
-    return Repeated(new, not shape, temporary, taken, numbers)
+    _any: ClassVar[bool] = False
+    """Whether a call of any function has been made ready for repetition."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        """Begin without any.
+
+        Args:
+            numbers: which arguments are numbers that may differ from call to call.
+        """
+        self._numbers = numbers
+        self._known: dict[Hashable, list[Repeated]] = {}
+
+    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Do as an earlier call did; `REFUSED`: there was none like this one."""
+        flat = (*args, *kwargs.values()) if kwargs else args
+        for known in self._known.get(self._key(flat, kwargs), ()):
+            found = known.run(flat)
+            if found is not REFUSED:
+                return found
+        return REFUSED
+
+    def _key(self, flat: Sequence[Any], names: Iterable[str]) -> Hashable:
+        """All that a call depends on but strides; None: it cannot be repeated."""
+        key: list[Any] = [*names]
+        for value in flat:
+            kind = cast("Any", type(value))
+            if kind in REPEATED:
+                key += kind, value.shape, value.dtype
+            elif kind is float and self._numbers:
+                key.append(kind)
+            elif kind in PLAIN or _is_plain(value):
+                key.append(value)
+            else:
+                return None
+        return tuple(key)
+
+    def record(self, given: Arguments) -> list[RecordedLaunch] | None:
+        """Where the launches of a call are to be put; None: it is not repeated."""
+        args, kwargs = given
+        if self._numbers and kwargs:
+            return None
+        key = self._key((*args, *kwargs.values()), kwargs)
+        if key is None:
+            return None
+        is_new = key not in self._known
+        known = self._known.setdefault(key, [])
+        if len(known) >= _MOST_LAYOUTS or (is_new and not Calls._any):
+            return None  # the first time costs LLVM's start: many calls come once
+        return []
+
+    def remember(
+        self,
+        given: Arguments,
+        launches: list[RecordedLaunch] | None,
+        objects: Sequence[Any],
+        arrays: Sequence[Numbers | None],
+        gives: int,
+        temporary: Sequence[Numbers] = (),
+    ) -> None:
+        """Keep how a call was done, if it can be repeated.
+
+        Args:
+            given: its arguments.
+            launches: if they were recorded.
+            objects: its inputs and results, as the user has them, or None.
+            arrays: their memory, as NumPy's arrays.
+            gives: how many of the last ones are results.
+            temporary: what kernels handed to one another.
+        """
+        flat = (*given[0], *given[1].values())
+        pairs = [(x, a) for x, a in zip(objects, arrays) if a is not None]
+        places = [[i for i, x in enumerate(flat) if x is each] for each, _ in pairs]
+        inputs = [where[0] for where in places if where]
+        is_known = places == [[i] for i in inputs] + [[]] * (len(pairs) - len(inputs))
+        if not launches or not is_known:
+            return  # or which array is which cannot be told
+        Calls._any = True
+        if len(self._known) >= _MOST_KINDS:
+            self._known.clear()
+        views = [_view(*each) for each in pairs] + [_view(x, x) for x in temporary]
+        backend = choose_backend(values=[array for _, array in pairs])
+        fresh = len(views) - len(inputs)
+        replay = backend.replay(launches, views, fresh, len(self._numbers))
+        is_numpy = all(type(x) is np.ndarray for x, _ in pairs)
+        known = Repeated(
+            replay or _refuse,
+            launch_state(),
+            None if is_numpy else sys.modules["xetl.ops.torch_calls"].has_modes,
+            inputs,
+            [_maker(each) for each, _ in pairs[len(inputs) :]],
+            [(each.shape, each.dtype) for each in temporary],
+            self._numbers,
+            gives,
+        )
+        self._known.setdefault(self._key(flat, given[1]), []).append(known)
 
 
-def _taker(places: Sequence[int | None]) -> Taker:
-    """What takes the items at these places, and None where there is none."""
-    known = [each for each in places if each is not None]
-    if len(known) == len(places) > 1:
-        return itemgetter(*known)
-    return lambda values: [None if i is None else values[i] for i in places]
+def _is_plain(value: object) -> bool:
+    if type(value) is tuple:
+        return all(type(each) in PLAIN for each in cast("tuple[object, ...]", value))
+    return isinstance(value, np.dtype | DType)
+
+
+def _refuse(*_: Any) -> int:
+    return 1
+
+
+def _maker(made: Any) -> Callable[[], Any]:
+    if type(made) is np.ndarray:
+        return partial(np.empty, made.shape, made.dtype)
+    torch = sys.modules["torch"]
+    shape, strides = tuple(made.shape), made.stride()  # the quickest of torch's ways:
+    return partial(torch.empty_strided, shape, strides, dtype=made.dtype, device="cpu")
+
+
+def _view(given: Any, seen: Numbers) -> ArrayView:
+    """An operand as the user has it."""
+    dtype = dtype_of(seen, "operand")
+    if type(given) is np.ndarray:
+        strides = tuple(each // dtype.itemsize for each in given.strides)
+    else:
+        strides = tuple(given.stride())
+    address = seen.__array_interface__["data"][0]
+    return ArrayView(address, dtype, tuple(given.shape), strides, False, given)

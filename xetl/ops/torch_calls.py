@@ -5,26 +5,30 @@ To be imported only where torch is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from functools import partial
 from typing import Any, cast
-
-import numpy as np
 
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.ops import torch_library
-from xetl.ops.calls import Launch
 from xetl.ops.declare import Function
-from xetl.ops.repeated import Repeated
+from xetl.ops.repeated import PLAIN, REPEATED
 
 torch: Any = import_whole("torch")
+REPEATED.update((torch.Tensor, torch.nn.Parameter))
+PLAIN.add(torch.dtype)
+
+
+def has_modes() -> bool:
+    """Whether a mode or a transform of torch is on, which must see each operator."""
+    hooks = torch._C
+    return (
+        hooks._len_torch_dispatch_stack() or hooks._functorch.peek_interpreter_stack()
+    )
 
 
 def is_recorded(declared: Function, values: list[Any]) -> bool:
     """Whether torch must know of a call: for a derivative, a transform or a mode."""
-    hooks = torch._C
-    if hooks._len_torch_dispatch_stack() or hooks._functorch.peek_interpreter_stack():
+    if has_modes():
         return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
     records = torch.is_grad_enabled()
     for i in declared.arrays:
@@ -36,71 +40,6 @@ def is_recorded(declared: Function, values: list[Any]) -> bool:
                 kind = cast("Any", type(x))
                 return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     return False
-
-
-def key_of_repeated(declared: Function, values: list[Any]) -> Hashable:
-    """As `Function` has it of NumPy's arrays; None: not all are plain tensors."""
-    if declared.plain is not None:
-        return None
-    key: list[Any] = ["torch"]
-    for i in (*declared.arrays, -1):
-        x = values[i]
-        if x is None:
-            key.append(None)
-            continue
-        if type(x) is not torch.Tensor or x.requires_grad or not x.is_cpu:
-            return None
-        if x.layout is not torch.strided or x.is_nested:
-            return None
-        key += x.shape, x.stride(), x.dtype
-    return declared.with_options(key, values)
-
-
-def repeat(declared: Function, values: list[Any]) -> Any:
-    """Do as an earlier call did; None: there was none, or these tensors do not fit."""
-    key = key_of_repeated(declared, values)
-    repeated = None if key is None else declared.repeated.get(key)
-    if repeated is None:
-        return None
-    try:
-        return repeated.run([*values])
-    except LaunchError:
-        return None  # what is done instead says it by the names of the arguments
-
-
-def remember(declared: Function, how: Repeated, values: list[Any], made: Any) -> None:
-    """Let the next call like this one give its tensors to the kernels, if these can.
-
-    Args:
-        declared: was called.
-        how: calls of NumPy's arrays are repeated.
-        values: of the call.
-        made: its result.
-    """
-    key = key_of_repeated(declared, values)
-    if key is None or type(made) is not torch.Tensor or key in declared.repeated:
-        return
-    given = [*values[:-1], made, *(np.empty(*each) for each in how.temporary)]
-    for launch, take, _ in how.steps:
-        if launch.loops or not _are_views(launch, take(given)):
-            declared.remember(key, None)
-            return
-    new = partial(torch.empty, tuple(made.shape), dtype=made.dtype, device="cpu")
-    declared.remember(key, how._replace(new=new))
-
-
-def _are_views(launch: Launch, arrays: Sequence[Any]) -> bool:
-    """Whether what a kernel takes of tensors are tensors on the same memory."""
-    try:
-        seen = launch.seen(arrays)
-    except (AttributeError, TypeError, ValueError, RuntimeError):
-        return False  # a view of NumPy's arrays only
-    for x, view in zip(arrays, seen):
-        if not isinstance(x, torch.Tensor) or view is x:
-            continue
-        if type(view) is not torch.Tensor or view.data_ptr() != x.data_ptr():
-            return False
-    return True
 
 
 def recorded(declared: Function, values: list[Any]) -> Any:

@@ -84,7 +84,7 @@ def operator_of(declared: Function) -> Any:
 
 
 def _implementation(declared: Function) -> Callable[..., Any]:
-    return lambda *args, **kwargs: declared.compute(declared.complete(args, kwargs))
+    return lambda *args, **kwargs: declared.compute(args, kwargs)
 
 
 def _fake(declared: Function) -> Callable[..., Any]:

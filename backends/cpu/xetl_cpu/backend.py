@@ -6,11 +6,18 @@ xDSL nor LLVM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xetl import __version__
-from xetl.backend import Artifact, BackendBase, Executable, installed
+from xetl.backend import (
+    ArrayView,
+    Artifact,
+    BackendBase,
+    Executable,
+    RecordedLaunch,
+    installed,
+)
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.imports import import_whole
 from xetl.language.signature import Signature
@@ -95,6 +102,17 @@ class CpuBackend(BackendBase):
     def stage_after(self, name: str) -> str | None:
         """The stage that begins after a pass, if one does."""
         return _pipeline().STAGE_AFTER.get(name)
+
+    def replay(
+        self,
+        launches: Sequence[RecordedLaunch],
+        operands: Sequence[ArrayView],
+        fresh: int,
+        numbers: int,
+    ) -> Callable[..., int] | None:
+        """See `xetl.backend.BackendBase.replay`."""
+        make: Any = import_whole("xetl_cpu.launch.replay").make_replay
+        return make(launches, operands, fresh, numbers)
 
     def doctor(self) -> Sequence[Finding]:
         """For `xetl doctor`: the processor, its threads and libraries."""

@@ -286,10 +286,10 @@ def test_aliases_must_be_the_very_same_view() -> None:
 
 def test_no_thread_has_been_started(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = scaling()
-    limit = fastcall._process[fastcall.P_LIMIT]
-    fastcall._process[fastcall.P_LIMIT] = 0
+    limit = fastcall.process[fastcall.P_LIMIT]
+    fastcall.process[fastcall.P_LIMIT] = 0
     assert fast(1, 1, 1, f4(), f4(), 1.0) == 1
-    fastcall._process[fastcall.P_LIMIT] = limit
+    fastcall.process[fastcall.P_LIMIT] = limit
     assert fast(1, 1, 1, f4(), f4(), 1.0) == 0
 
 

@@ -21,6 +21,7 @@ from xetl_cpu.build import assemble
 from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
+from xetl_cpu.launch.entry_replay import emit_replay
 from xetl_cpu.launch.entry_tensors import (
     S_DATA,
     S_END,
@@ -31,7 +32,7 @@ from xetl_cpu.launch.entry_tensors import (
     emit_tensor,
     note_written,
 )
-from xetl_cpu.launch.entry_writing import EntryCode
+from xetl_cpu.launch.entry_writing import EntryCode, EntryParts
 from xetl_cpu.launch.slots import (
     GRID,
     PACKED,
@@ -64,14 +65,19 @@ Value = Any
 def build_entry() -> Image:
     """The machine code of `xetl_entry`, for any processor that has a target."""
     module = ir.Module(layout.ENTRY)
-    array = _emit_array(module, emit_tensor(module))
-    overlap = _emit_overlap(module)
-    run = _emit_run(module, array, overlap)
-    _emit_entry(module, run)
+    parts = EntryParts(
+        _emit_read(module, _emit_array(module, emit_tensor(module))),
+        _emit_pairs(module, _emit_overlap(module)),
+        _emit_call(module),
+    )
+    run = _emit_run(module, parts)
+    _emit_builtin(module, layout.ENTRY, run)
+    _emit_builtin(module, layout.REPLAY, emit_replay(module, parts))
     emit_launch(module, run)
     emit_plan(module, run)
     code = assemble(str(module), find_target("avx2"))
-    return build_image(code, [layout.ENTRY, layout.LAUNCH, layout.PLAN])
+    symbols = [layout.ENTRY, layout.REPLAY, layout.LAUNCH, layout.PLAN]
+    return build_image(code, symbols)
 
 
 def _emit_array(module: Any, tensor: Any) -> Any:
@@ -90,8 +96,7 @@ def _emit_array(module: Any, tensor: Any) -> Any:
         with of_numpy:
             _see_array(code, obj, record, seen)
         with other:
-            wrong = builder.call(tensor, [obj, record, process, seen])
-            code.refuse_if(code.is_(wrong, "!=", 0))
+            code.require(tensor, [obj, record, process, seen])
     slots = code.at(slots, builder.shl(code.word(record, layout.R_SLOT), _three()))
     data, up = code.word(seen, S_DATA), code.word(seen, S_SHIFT)
     code.put(slots, 0, data)
@@ -232,9 +237,9 @@ def _return_if(code: EntryCode, condition: Value) -> None:
         code.ret(0)
 
 
-def _emit_entry(module: Any, run: Any) -> None:
-    """The builtin itself."""
-    code = EntryCode(module, layout.ENTRY, PTR, [PTR, PTR, I64])
+def _emit_builtin(module: Any, name: str, run: Any) -> None:
+    """A builtin whose ``self`` is a table; it calls ``run(table, objects, count)``."""
+    code = EntryCode(module, name, PTR, [PTR, PTR, I64])
     me, objects, count = code.args
     table = code.at(me, layout.BYTES_VALUE)
     process = code.pointer(table, layout.T_PROCESS)
@@ -245,7 +250,7 @@ def _emit_entry(module: Any, run: Any) -> None:
     _answer(code, process, layout.P_REFUSED)
 
 
-def _emit_run(module: Any, array: Any, overlap: Any) -> Any:
+def _emit_run(module: Any, parts: EntryParts) -> Any:
     """``i64 run(table, objects, count)``: check all objects and run the kernel."""
     code = EntryCode(module, "run", I64, [PTR, PTR, I64])
     builder = code.builder
@@ -255,8 +260,6 @@ def _emit_run(module: Any, array: Any, overlap: Any) -> Any:
     given = builder.sub(count, const(I64, 3))
     code.refuse_if(code.is_(given, "<", 0))
     code.refuse_if(code.is_(given, ">", params))
-    limit = code.word(process, layout.P_LIMIT)
-    code.refuse_if(code.is_(limit, "==", 0))
     slots = builder.alloca(I64, size=code.word(table, layout.T_SLOTS))
     ranges = builder.alloca(I64, size=builder.shl(params, const(I64, 1)))
     overflow = builder.alloca(I32)
@@ -273,30 +276,27 @@ def _emit_run(module: Any, array: Any, overlap: Any) -> Any:
             place = builder.add(loop.index, const(I64, 3))
             obj = code.pointer(objects, place)
             range_ = code.element(ranges, loop.index, 2)
-            _read(code, array, process, record, obj, slots, range_, overflow)
-    _check_pairs(code, overlap, params, given, records, ranges, slots)
-    _run(code, table, process, limit, slots)
-    note_written(code, process, (objects, given, records))
+            code.require(parts.read, [obj, record, process, slots, range_])
+    code.require(parts.pairs, [given, records, ranges, slots])
+    kernel = code.word(table, layout.T_KERNEL)
+    code.require(parts.call, [kernel, process, slots])
+    note_written(code, process, (code.at(objects, 24), given, records))
     return code.finish()
 
 
-def _read(
-    code: EntryCode,
-    array: Any,
-    process: Value,
-    record: Value,
-    obj: Value,
-    slots: Value,
-    range_: Value,
-    overflow: Value,
-) -> None:
-    """Check one object and put its words into the slots."""
+def _emit_read(module: Any, array: Any) -> Any:
+    """``i64 read(object, record, process, slots, range)``: check one object.
+
+    Its words go into the slots.
+    """
+    code = EntryCode(module, "read", I64, [PTR] * 5)
+    obj, record, process, slots, range_ = code.args
     builder = code.builder
+    overflow = builder.alloca(I32)
     kind = code.word(record, layout.R_KIND)
     slot = code.word(record, layout.R_SLOT)
     with builder.if_then(code.is_(kind, "==", layout.ARRAY)):
-        wrong = builder.call(array, [obj, record, process, slots, range_])
-        code.refuse_if(code.is_(wrong, "!=", 0))
+        code.require(array, [obj, record, process, slots, range_])
     with builder.if_then(code.is_(kind, "==", layout.CONST)):
         known = code.word(record, layout.R_OBJECT)
         code.refuse_if(code.is_(builder.ptrtoint(obj, I64), "!=", known))
@@ -316,6 +316,7 @@ def _read(
         false = code.is_(address, "==", code.word(process, layout.P_FALSE))
         code.refuse_unless(builder.or_(true, false))
         code.put(slots, slot, builder.zext(true, I64))
+    return code.finish()
 
 
 def _check_type(code: EntryCode, process: Value, obj: Value, wanted: int) -> None:
@@ -337,31 +338,28 @@ def _read_int(code: EntryCode, process: Value, obj: Value, overflow: Value) -> V
     return value
 
 
-def _check_pairs(
-    code: EntryCode,
-    overlap: Any,
-    params: Value,
-    given: Value,
-    records: Value,
-    ranges: Value,
-    slots: Value,
-) -> None:
+def _emit_pairs(module: Any, overlap: Any) -> Any:
+    """``i64 pairs(count, records, ranges, slots)``: `overlap` of each two objects."""
+    code = EntryCode(module, "pairs", I64, [I64, PTR, PTR, PTR])
     builder = code.builder
-    with counted_loop(builder, given, name="left") as outer:
+    count, records, ranges, slots = code.args
+    with counted_loop(builder, count, name="left") as outer:
         left = code.element(records, outer.index, layout.RECORD)
         left_range = code.element(ranges, outer.index, 2)
         with counted_loop(builder, outer.index, name="right") as inner:
             right = code.element(records, inner.index, layout.RECORD)
             right_range = code.element(ranges, inner.index, 2)
-            wrong = builder.call(overlap, [left, right, left_range, right_range, slots])
-            code.refuse_if(code.is_(wrong, "!=", 0))
+            code.require(overlap, [left, right, left_range, right_range, slots])
+    return code.finish()
 
 
-def _run(
-    code: EntryCode, table: Value, process: Value, limit: Value, slots: Value
-) -> None:
-    """Fill the slots of threads and workspace, and call the kernel."""
+def _emit_call(module: Any) -> Any:
+    """``i64 call(kernel, process, slots)``: fill the slots of threads and workspace."""
+    code = EntryCode(module, "call", I64, [I64, PTR, PTR])
     builder = code.builder
+    kernel, process, slots = code.args
+    limit = code.word(process, layout.P_LIMIT)
+    code.refuse_if(code.is_(limit, "==", 0))
     launches = code.pointer(process, layout.P_FAST_LAUNCHES)
     threads = _threads(code, process, limit, launches)
     serial = code.is_(threads, "<=", 1)
@@ -382,10 +380,11 @@ def _run(
             code.put(slots, packed, code.word(pair, 2 + index))
     _count(code, launches, 1)
     state = code.call(code.word(process, layout.P_SAVE_THREAD), PTR, [])
-    result = code.call(code.word(table, layout.T_KERNEL), I64, [slots])
+    result = code.call(kernel, I64, [slots])
     code.call(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])
     _count(code, launches, -1)
     code.refuse_if(code.is_(result, "!=", 0))
+    return code.finish()
 
 
 def _count(code: EntryCode, launches: Value, step: int) -> None:

@@ -73,8 +73,8 @@ def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> Non
     Args:
         code: the entry, behind the kernel.
         process: what all kernels share.
-        given: the objects of the call, how many there are without the grid, and the
-            records of the parameters.
+        given: the objects of the call without the grid, how many there are, and their
+            records.
     """
     builder = code.builder
     objects, count, records = given
@@ -83,8 +83,8 @@ def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> Non
     with counted_loop(builder, count, name="written") as loop:
         record = code.element(records, loop.index, layout.RECORD)
         is_array = code.is_(code.word(record, layout.R_KIND), "==", layout.ARRAY)
-        stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
-        obj = code.pointer(objects, builder.add(loop.index, const(I64, 3)))
+        stored = code.is_(code.word(record, layout.R_STORED), "==", 1)
+        obj = code.pointer(objects, loop.index)
         changed = builder.and_(is_array, stored)
         with builder.if_then(builder.and_(changed, _is_tensor(code, process, obj))):
             _count_version(code, process, obj)

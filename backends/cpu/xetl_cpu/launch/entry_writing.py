@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xetl_cpu.llvm import I64, PTR, const, ir, load, store
 
 Builder = Any
 Value = Any
+
+
+class EntryParts(NamedTuple):
+    """Functions that builtins are made of; each gives 0, or 1: use the slow path.
+
+    Attributes:
+        read: ``(object, record, process, slots, range)``, checks an argument.
+        pairs: ``(count, records, ranges, slots)``, refuses arrays that overlap.
+        call: ``(kernel, process, slots)``, runs a kernel.
+    """
+
+    read: Any
+    pairs: Any
+    call: Any
 
 
 class EntryCode:
@@ -59,6 +73,11 @@ class EntryCode:
     def refuse_unless(self, condition: Value) -> None:
         """Leave unless ``condition`` holds."""
         self.refuse_if(self.builder.not_(condition))
+
+    def require(self, function: Any, args: Sequence[Value]) -> None:
+        """Leave through the block ``refused`` if a function of the module gives 1."""
+        wrong = self.builder.call(function, args)
+        self.refuse_if(self.is_(wrong, "!=", 0))
 
     def call(self, address: Value, result: Any, args: Sequence[Value]) -> Value:
         """Call a C function by its address."""

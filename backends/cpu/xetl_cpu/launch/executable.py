@@ -86,6 +86,11 @@ class CpuExecutable(Executable):
         return fastcall.is_entry_at_hand()
 
     @property
+    def address(self) -> int:
+        """Of ``xetl_kernel``."""
+        return self._loaded[KERNEL]
+
+    @property
     def fast_prepacked(self) -> Callable[..., int] | None:
         """As `fast`, for calls in which the operand that is packed is a `Prepacked`."""
         if self.fast is None or self._packed is None:
@@ -144,7 +149,7 @@ class CpuExecutable(Executable):
             *[0] * (FIRST_ARGUMENT - GRID - len(grid)),
         ]
         for arg in args:
-            words.extend(_words(arg))
+            words.extend(words_of(arg))
         if len(words) != self._slots:
             raise InternalError(
                 f"a kernel with {self._slots} slots was given {len(words)}"
@@ -187,7 +192,8 @@ def _slots_of(param: object) -> int:
     return 1 + 2 * param.rank if isinstance(param, ArrayParam) else 1
 
 
-def _words(arg: Argument) -> tuple[int, ...]:
+def words_of(arg: Argument) -> tuple[int, ...]:
+    """The slots of an argument."""
     if isinstance(arg, ArrayView):
         return (arg.address, *arg.shape, *arg.strides)
     if isinstance(arg, float):

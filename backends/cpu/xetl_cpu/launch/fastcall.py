@@ -24,6 +24,7 @@ import numpy as np
 from xetl.backend import Artifact
 from xetl.errors import InternalError
 from xetl.imports import import_whole
+from xetl.language.dtypes import DType
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.native_calls import Native, use_native
@@ -40,7 +41,8 @@ from xetl_cpu.launch.threads import (
     on_layer_lost,
 )
 
-ENTRY, LAUNCH, PLAN = "xetl_entry", "xetl_launch", "xetl_plan"
+ENTRY, REPLAY = "xetl_entry", "xetl_replay"
+LAUNCH, PLAN = "xetl_launch", "xetl_plan"
 
 # Where things are in CPython's and NumPy's structures, in bytes.
 OB_TYPE, FLOAT_VALUE, OB_SIZE, BYTES_VALUE = 8, 16, 16, 32
@@ -52,8 +54,13 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 T_KERNEL, T_PROCESS, T_PARAMS, T_SLOTS, HEADER = 0, 1, 2, 3, 4
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
 R_DLPACK, RECORD = 9, 10
+# That of `replay.py`: then the words of operands, and launches: slots and patches.
+T_LAUNCHES = T_KERNEL
+L_KERNEL, L_SLOTS, L_PATCHES, LAUNCH_HEADER, PATCH = 0, 1, 2, 3, 3
 INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT = range(7)
 """Kinds of parameters; constants come last."""
+FRESH = 2
+"""In place of 1 for "stored": made for the call, so that autograd does not know it."""
 _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
 # What all kernels of the process share.
@@ -91,7 +98,7 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 ) = range(30)
 VARIABLES = len(DECIDING)
 
-_MOST_SLOTS = 256
+MOST_SLOTS = 256
 _METH_FASTCALL = 0x80
 _DONE, _REFUSED = 0, 1
 
@@ -116,24 +123,31 @@ def make_fast(
         stored: indices of the runtime arguments it writes.
         keep: what must live as long as the builtin.
     """
-    if not _LAYOUTS_HOLD:
-        return None
     records, slots = _records(signature, stored)
-    if slots > _MOST_SLOTS:
+    if slots > MOST_SLOTS:
         return None
-    entry = _entry()
+    header = [kernel, ctypes.addressof(process), len(signature.params), slots]
+    words = [*header, *(word for record in records for word in record)]
+    return new_builtin(ENTRY, words, (keep, signature))
+
+
+def new_builtin(
+    symbol: str, words: list[int], keep: object
+) -> Callable[..., int] | None:
+    """A builtin that runs a native entry on a table; None if there can be none.
+
+    Args:
+        symbol: of the entry.
+        words: the table.
+        keep: what must live as long, such as constants known by their addresses.
+    """
+    entry = _entry() if _LAYOUTS_HOLD else None
     if entry is None:
         return None
-    words = [kernel, ctypes.addressof(_process), len(signature.params), slots]
-    words += [word for record in records for word in record]
-    method = _MethodDef(b"launch", entry[ENTRY], _METH_FASTCALL, None)
-    # The builtin keeps its "self", here the table, and its "module", here all else
-    # that is needed: also the constants, which are known by their addresses.
-    return _new_builtin(
-        ctypes.addressof(method),
-        struct.pack(f"<{len(words)}q", *words),
-        (keep, entry, method, signature),
-    )
+    method = _MethodDef(b"launch", entry[symbol], _METH_FASTCALL, None)
+    # It keeps its "self", here the table, and its "module", here all else it needs.
+    table = struct.pack(f"<{len(words)}q", *words)
+    return _new_builtin(ctypes.addressof(method), table, (keep, entry, method))
 
 
 @cache
@@ -143,9 +157,9 @@ def _entry() -> LoadedImage | None:
     if image is None:
         return None
     loaded = load_image(image)
-    process = ctypes.addressof(_process)
-    look_around = partial(find_torch, _process)
-    use_native(Native(loaded, loaded[LAUNCH], loaded[PLAN], process, look_around))
+    table = ctypes.addressof(process)
+    look_around = partial(find_torch, process)
+    use_native(Native(loaded, loaded[LAUNCH], loaded[PLAN], table, look_around))
     return loaded
 
 
@@ -183,11 +197,11 @@ def publish(layer: ThreadLayer) -> None:
     """Tell the native entries which threads to use."""
     if layer.lock is not None:
         return  # one launch at a time: the slow road sees to that
-    _process[P_PARALLEL_FOR] = layer.parallel_for
-    _process[P_ASKED] = layer.asked
-    _process[P_OPENMP] = layer.openmp
-    _process[P_USUAL] = layer.usual
-    _process[P_LIMIT] = layer.limit
+    process[P_PARALLEL_FOR] = layer.parallel_for
+    process[P_ASKED] = layer.asked
+    process[P_OPENMP] = layer.openmp
+    process[P_USUAL] = layer.usual
+    process[P_LIMIT] = layer.limit
 
 
 def _records(
@@ -210,7 +224,7 @@ def _records(
                 alias = index
                 if param.alias is not None:
                     alias = first_of_group.setdefault(param.alias, index)
-                _fill_array(record, param, alias)
+                fill_array(record, param.dtype, param.rank, param.unit_dim, alias)
                 record[R_STORED] = int(argument in stored)
         slot += record[R_WIDTH]
         argument += 1
@@ -230,15 +244,18 @@ def _constant(value: object) -> tuple[int, int]:
     return CONST, id(value)
 
 
-def _fill_array(record: list[int], param: ArrayParam, alias: int) -> None:
+def fill_array(
+    record: list[int], dtype: DType, rank: int, unit_dim: int | None, alias: int
+) -> None:
+    """Write down which arrays are right; see the layout of records."""
     record[R_KIND] = ARRAY
-    record[R_WIDTH] = 1 + 2 * param.rank
-    record[R_OBJECT] = id(param.dtype.numpy)  # NumPy keeps one for ever
-    record[R_RANK] = param.rank
-    record[R_SHIFT] = param.dtype.itemsize.bit_length() - 1
-    record[R_UNIT] = -1 if param.unit_dim is None else param.unit_dim
+    record[R_WIDTH] = 1 + 2 * rank
+    record[R_OBJECT] = id(dtype.numpy)  # NumPy keeps one for ever
+    record[R_RANK] = rank
+    record[R_SHIFT] = dtype.itemsize.bit_length() - 1
+    record[R_UNIT] = -1 if unit_dim is None else unit_dim
     record[R_ALIAS] = alias
-    record[R_DLPACK] = dlpack_dtype(param.dtype)
+    record[R_DLPACK] = dlpack_dtype(dtype)
 
 
 def _word(address: int) -> int:
@@ -328,5 +345,5 @@ _LAYOUTS_HOLD = _layouts_hold()
 _variables = (ctypes.c_int64 * VARIABLES)(*map(id, DECIDING))
 _settings = vars(config)
 _ASSIGNED = sys.intern("assigned")
-_process = _shared()
+process = _shared()
 on_layer_lost(publish)
