@@ -22,7 +22,7 @@ from xetl import xetile
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning
 from xetl.language import dtypes
-from xetl.runtime.tuning import progress, trials
+from xetl.runtime.tuning import trials
 from xetl.runtime.tuning.copies import difference
 from xetl.xetile import cdiv, constexpr
 
@@ -386,20 +386,20 @@ def test_a_progress_bar_on_a_terminal_after_a_while(
 ) -> None:
     pytest.importorskip("rich")
     monkeypatch.setenv("TERM", "xterm")
-    with progress.Progress(4) as bar:
+    with trials.Progress(4) as bar:
         bar.advance("compiling")
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "_LONG", 0.0)
-    with progress.Progress(4) as bar:  # nobody looks
+    monkeypatch.setattr(trials, "_LONG", 0.0)
+    with trials.Progress(4) as bar:  # nobody looks
         bar.advance("compiling")
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with progress.Progress(4) as bar:
+    with trials.Progress(4) as bar:
         bar.advance("compiling")
         bar.advance("timing")
     assert "timing" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with progress.Progress(4) as bar:  # it is no requirement
+    with trials.Progress(4) as bar:  # it is no requirement
         bar.advance("compiling")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.tools.kernels_for_commands import gemm, scale
-from xetl.tools.shipping.grid_text import grid_text
+from xetl.tools.shipping.wheel_files import grid_text
 from xetl_cpu import shipped
 
 FILE = str(Path(__file__).parent / "kernels_for_commands.py")

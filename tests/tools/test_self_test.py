@@ -15,8 +15,8 @@ from tests.backends.xegpu import device
 from xetl.errors import LaunchError
 from xetl.tools.self_test import report, run
 from xetl.tools.self_test.cases import all_cases
+from xetl.tools.self_test.report import results
 from xetl.tools.self_test.run import difference, expected
-from xetl.tools.self_test.supervise import results
 from xetl_xegpu.launch import devices
 
 

@@ -10,6 +10,15 @@ from xdsl.ir import Block, Region, SSAValue
 
 from xetl.dialects.upstream import scf
 from xetl.errors import CompileError, ControlFlowError
+from xetl.frontend.carrying import (
+    can_cross,
+    describe_kind,
+    from_ssa,
+    line_of,
+    same,
+    same_kind,
+    to_ssa,
+)
 from xetl.frontend.casts import to_float
 from xetl.frontend.context import Context
 from xetl.frontend.exits import (
@@ -19,15 +28,6 @@ from xetl.frontend.exits import (
     disagreement,
     is_running,
     stopped,
-)
-from xetl.frontend.merging import (
-    can_cross,
-    describe_kind,
-    from_ssa,
-    line_of,
-    same,
-    same_kind,
-    to_ssa,
 )
 from xetl.frontend.scope import (
     RETURNED,

@@ -13,7 +13,7 @@ from xetl.dialects.xetile.types import SHARED
 from xetl.errors import NameLookupError, TileShapeError, TileTypeError, did_you_mean
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.arrays import check_element
-from xetl.frontend.build_reductions import combining_kind
+from xetl.frontend.build_vectors import combining_kind
 from xetl.frontend.casts import broadcast, broadcast_shapes, constant, splat
 from xetl.frontend.context import builds
 from xetl.frontend.types import (

@@ -16,9 +16,9 @@ from xdsl.ir import SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith
 from xetl.errors import ControlFlowError
+from xetl.frontend.carrying import describe_kind, line_of
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
-from xetl.frontend.merging import describe_kind, line_of
 from xetl.frontend.scope import (
     CONTINUED,
     RETURNED,

@@ -18,7 +18,7 @@ from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
 from xetl.frontend.assignment import assigned_names
 from xetl.frontend.branches import begin_path, is_cheap, join, splice
-from xetl.frontend.carrying import Carried
+from xetl.frontend.carrying import Carried, can_cross, from_ssa, to_ssa
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
 from xetl.frontend.exits import (
@@ -30,7 +30,6 @@ from xetl.frontend.exits import (
     remap,
     stopped,
 )
-from xetl.frontend.merging import can_cross, from_ssa, to_ssa
 from xetl.frontend.scope import (
     BROKEN,
     CONTINUED,

@@ -1,13 +1,27 @@
-"""Trials: configs are compiled, checked against the first one, and timed."""
+"""Trials: configs are compiled, checked against the first one, and timed.
+
+Configs are compiled in worker processes, and what they make comes through the disk
+cache.  A worker is a fork: it has the kernel, the arguments and the compiler already.
+It only compiles; it launches nothing and starts no threads.  Where other threads run a
+fork could copy a lock that is taken, so there is none, and the caller compiles by
+itself.  Where tuning takes long and somebody looks there is a progress bar.
+"""
 
 from __future__ import annotations
 
+import importlib
+import os
+import signal
+import sys
+import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from time import perf_counter, sleep
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -20,9 +34,134 @@ from xetl.runtime.grid import Grid
 from xetl.runtime.measure import time_calls
 from xetl.runtime.tuning.config import Config
 from xetl.runtime.tuning.copies import Copies, difference
-from xetl.runtime.tuning.progress import Progress
-from xetl.runtime.tuning.workers import run_in_workers
 from xetl.settings import no_compile
+
+_POLL = 0.003
+_LEAST = 3
+"""Fewer jobs are done sooner than workers have started."""
+
+_MOST = 8192
+"""More would not fit the pipe of their numbers, nor any budget."""
+
+
+def run_in_workers(jobs: Sequence[Callable[[], object]], seconds: float) -> bool:
+    """Run jobs in as many processes as there are CPUs; what they give is dropped.
+
+    Args:
+        jobs: they leave something on the disk; one that fails does nothing.
+        seconds: workers that take longer are killed.
+
+    Returns:
+        whether there were workers: not for a few jobs, or beside other threads.
+    """
+    count = min(len(os.sched_getaffinity(0)), len(jobs))
+    if len(jobs) < _LEAST or count < 2 or threading.active_count() > 1:
+        return False
+    reading, writing = os.pipe()
+    for index in range(min(len(jobs), _MOST)):
+        os.write(writing, index.to_bytes(2, "little"))
+    os.close(writing)
+    workers: list[int] = []
+    try:
+        for _ in range(count):
+            workers.append(_start(jobs, reading))
+        end = perf_counter() + seconds
+        while workers and perf_counter() < end:
+            workers = [each for each in workers if not _has_ended(each)]
+            sleep(_POLL)
+    finally:
+        os.close(reading)
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(worker, 0)
+    return True
+
+
+def _start(jobs: Sequence[Callable[[], object]], numbers: int) -> int:
+    parent = os.getpid()
+    sys.stdout.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # threads of libraries, which hold no locks
+        worker = os.fork()
+    if worker:
+        return worker
+    try:
+        _work(jobs, numbers, parent)
+    finally:
+        os._exit(0)  # nothing of the parent's is flushed or closed
+
+
+def _work(jobs: Sequence[Callable[[], object]], numbers: int, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)  # `static_print` speaks in the parent
+    os.dup2(nothing, 2)
+    while os.getppid() == parent:
+        number = os.read(numbers, 2)
+        if not number:
+            return
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")
+            jobs[int.from_bytes(number, "little")]()
+
+
+def _has_ended(worker: int) -> bool:
+    try:
+        return os.waitpid(worker, os.WNOHANG)[0] == worker
+    except ChildProcessError:  # somebody else has waited for it
+        return True
+
+
+_LONG = 2.0
+"""Seconds before a bar appears."""
+
+
+class Progress:
+    """Counts steps; draws them on a terminal after a while, if rich is installed."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._done = 0
+        self._start = perf_counter()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, what: str) -> None:
+        """One step is done, of those called ``what``."""
+        self._done += 1
+        if self._bar is None and perf_counter() - self._start > _LONG:
+            self._show()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done, description=what)
+
+    def _show(self) -> None:
+        if not sys.stderr.isatty():
+            return
+        try:
+            progress: Any = importlib.import_module("rich.progress")
+            console: Any = importlib.import_module("rich.console")
+        except ImportError:
+            return
+        self._bar = progress.Progress(
+            console=console.Console(stderr=True), transient=True
+        )
+        self._task = self._bar.add_task("tuning", total=self._steps)
+        self._bar.start()
+
 
 _REP = 0.06
 """Seconds for which a config is timed, if the user does not say."""

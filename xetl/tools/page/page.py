@@ -1,20 +1,80 @@
 """One HTML file about a kernel: source with remarks, the IR of each stage, pictures.
 
 Nothing is loaded from elsewhere, and without scripts all of it can still be read.
+
+`explained` compiles once more and draws; the roofline is an SVG: what a machine can do
+with each byte that is loaded.
 """
 
 from __future__ import annotations
 
+import inspect
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
+from math import log10
+from typing import Any
 
+from xetl.backend import BackendBase, find_backend
+from xetl.language.signature import Signature
 from xetl.runtime.report import Explanation, Remark
-from xetl.tools.page.roofline import roofline
-from xetl.tools.page.stages import Place, Product, Stages, StageText
-from xetl.tools.performance.peak import Peak
+from xetl.tools.page.stages import Place, Product, Stages, StageText, collect
+from xetl.tools.performance.peak import Peak, measure_peak
+
+_WIDTH, _HEIGHT, _EDGE = 560, 260, 48
+_X = (-1.0, 4.0)
+"""Powers of ten of operations for each byte."""
+
+
+def roofline(products: Sequence[Product], peak: Peak) -> str:
+    """Draw the limit, and where the products of a kernel stand under it.
+
+    Args:
+        products: those that load something.
+        peak: the most that the machine does.
+    """
+    top = log10(peak.gflops) + 0.3
+    bottom = log10(peak.gbytes) + _X[0]
+    ridge = log10(peak.gflops / peak.gbytes)
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = (x - _X[0]) / (_X[1] - _X[0])
+        up = (y - bottom) / (top - bottom)
+        return (
+            round(_EDGE + across * (_WIDTH - 2 * _EDGE), 1),
+            round(_HEIGHT - _EDGE - up * (_HEIGHT - 2 * _EDGE), 1),
+        )
+
+    roof = [at(_X[0], bottom), at(ridge, log10(peak.gflops))]
+    roof.append(at(_X[1], log10(peak.gflops)))
+    points = " ".join(f"{x},{y}" for x, y in roof)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'width="{_WIDTH}" role="img" font-family="sans-serif" font-size="12">',
+        f"<title>{peak.gflops:.0f} GFLOP/s, {peak.gbytes:.0f} GB/s</title>",
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<polyline points="{points}" fill="none" stroke="#05a" stroke-width="2"/>',
+        _label(_EDGE, 18, f"{peak.gflops:.0f} GFLOP/s, {peak.gbytes:.1f} GB/s"),
+        _label(_EDGE, _HEIGHT - 8, "operations for each byte loaded (1/10 to 10,000)"),
+        *_marks(products, peak, at),
+    ]
+    return "".join([*parts, "</svg>"])
+
+
+def _marks(products: Sequence[Product], peak: Peak, at: Any) -> Iterator[str]:
+    for each in products:
+        if each.loaded:
+            limit = peak.limit(each.flops, each.loaded)
+            x, y = at(log10(each.flops / each.loaded), log10(limit))
+            yield f'<circle cx="{x}" cy="{y}" r="5" fill="#c30"/>'
+            yield _label(x + 8, y + 18, f"line {each.place[1]}: {limit:.0f} GFLOP/s")
+
+
+def _label(x: float, y: float, text: str) -> str:
+    return f'<text x="{x}" y="{y}">{text}</text>'
+
 
 _GAP = 8
 """Lines between two that are shown, which are left out if there are more."""
@@ -165,3 +225,49 @@ def _work(each: Product) -> str:
             f"{each.flops / each.loaded:.1f} for each byte"
         )
     return text
+
+
+def explained(
+    said: Explanation,
+    function: Callable[..., Any],
+    signature: Signature,
+    measures: bool,
+) -> str:
+    """The text of the page about ``function``.
+
+    Args:
+        said: what was found when it was compiled.
+        function: the kernel's.
+        signature: what it was compiled for.
+        measures: whether to draw a roofline: of a GPU by its data sheet, of a CPU by
+            measuring this machine.
+    """
+    backend = find_backend(said.backend)
+    stages = collect(function, signature, backend, said.target)
+    peak = _peak(stages, backend, said.target) if measures else None
+    return page(said, stages, _span(function), peak)
+
+
+def _peak(stages: Stages, backend: BackendBase, target: str) -> Peak | None:
+    """As its maker says, or measured here."""
+    dtypes = [each.dtype for each in stages.products] or ["f32"]
+    said = backend.peak(target, dtypes[0])
+    if said is not None:
+        return Peak(*said)
+    is_bf16 = "bf16" in dtypes
+    return measure_peak("bf16" if is_bf16 else "f32") if backend.name == "cpu" else None
+
+
+def _span(function: Callable[..., Any]) -> tuple[int, int]:
+    """First and last line of a function in its file."""
+    first = function.__code__.co_firstlineno
+    lines = (line for *_, line in function.__code__.co_lines() if line is not None)
+    return first, max(max(lines, default=first), _end(function))
+
+
+def _end(function: Callable[..., Any]) -> int:
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):  # it was not written in a file
+        return 0
+    return first + len(lines) - 1

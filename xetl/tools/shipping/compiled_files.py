@@ -1,8 +1,16 @@
-"""The files of a compiled kernel for programs without Python, and what they rely on."""
+"""The files of a compiled kernel for programs without Python, and what they rely on.
+
+Among them are those by which CMake and pkg-config find the kernel, and the object as a
+shared library, made by the linker of the system's C compiler.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +21,90 @@ from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.export import export
 from xetl.tools.kernel_options import Asked
-from xetl.tools.shipping.build_files import build_files
-from xetl.tools.shipping.shared_library import shared_library
+
+_COMPILERS = ("cc", "gcc", "clang")
+
+
+def shared_library(code: bytes, name: str, libraries: Sequence[str]) -> bytes:
+    """Link an object.
+
+    Args:
+        code: the object.
+        name: of the library's file, which is what programs ask for.
+        libraries: that it needs.
+
+    Raises:
+        UsageError: there is no C compiler, or it refuses.
+    """
+    found = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if found is None:
+        raise click.UsageError(
+            "a shared library needs a linker, and there is no C compiler: install gcc "
+            "or clang, or write an object: -o k.o"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        into = Path(folder, "linked.so")
+        Path(folder, "code.o").write_bytes(code)
+        flags = [f"-Wl,-soname,{name}", *(f"-l{each}" for each in libraries)]
+        command = [found, "-shared", "-o", str(into), f"{folder}/code.o", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+            raise click.UsageError(f"`{found}` cannot link `{name}`: {last}")
+        return into.read_bytes()
+
+
+_CMAKE = """\
+# {name}: a kernel compiled by xetl {version}. Set {name}_DIR to this folder, then
+#     find_package({name} REQUIRED)
+#     target_link_libraries(program PRIVATE {name}::{name})
+# With OpenMP found before it uses its threads, else one.
+if(NOT TARGET {name}::{name})
+  add_library({name}::{name} INTERFACE IMPORTED)
+  target_include_directories({name}::{name} INTERFACE "${{CMAKE_CURRENT_LIST_DIR}}")
+  target_link_libraries(
+    {name}::{name} INTERFACE "${{CMAKE_CURRENT_LIST_DIR}}/{file}" {libraries})
+  foreach(language C CXX)
+    if(TARGET OpenMP::OpenMP_${{language}})
+      target_link_libraries({name}::{name} INTERFACE OpenMP::OpenMP_${{language}})
+    endif()
+  endforeach()
+endif()
+"""
+
+_PKG_CONFIG = """\
+# cc main.c $(PKG_CONFIG_PATH=. pkg-config --cflags --libs {name}) -fopenmp
+Name: {name}
+Description: a kernel compiled by xetl
+Version: {version}
+Cflags: -I${{pcfiledir}}
+Libs: ${{pcfiledir}}/{file} {flags}
+"""
+
+
+def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path, bytes]:
+    """Make both, to be put beside ``output``, an object or a shared library.
+
+    Args:
+        output: the file with the code.
+        name: of the kernel, and of the package that is found.
+        libraries: that the code needs.
+    """
+    flags = [f"-l{each}" for each in libraries]
+    if output.suffix == ".so":
+        flags.append("-Wl,-rpath,${pcfiledir}")
+    known = {
+        "name": name,
+        "version": __version__,
+        "file": output.name,
+        "libraries": " ".join(libraries),
+        "flags": " ".join(flags),
+    }
+    return {
+        output.with_name(f"{name}-config.cmake"): _CMAKE.format(**known).encode(),
+        output.with_name(f"{name}.pc"): _PKG_CONFIG.format(**known).encode(),
+    }
+
 
 _LIBRARY = ".so"
 _OF_CPUS = (".o", _LIBRARY)

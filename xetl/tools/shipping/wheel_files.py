@@ -1,21 +1,214 @@
-"""From kernels to a wheel: each compiled for every kind of processor."""
+"""From kernels to a Python wheel: each compiled for every kind of processor.
+
+The wheel needs NumPy, and neither xetl nor a compiler: a declared grid is a text that
+needs neither the user's file nor xetl.  The format is PEP 427; a wheel made twice of
+the same kernels has the same bytes.
+"""
 
 from __future__ import annotations
 
+import ast
+import base64
+import hashlib
+import inspect
+import io
+import json
 import re
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import click
 
+from xetl import __version__
 from xetl.backend import find_backend
 from xetl.language.signature import ConstParam
 from xetl.runtime.export import export
 from xetl.tools.kernel_options import Asked
 from xetl.tools.shipping.compiled_files import facts_of
-from xetl.tools.shipping.grid_text import checked_grid, grid_text
-from xetl.tools.shipping.wheel import wheel, wheel_name
+
+_TAG = "py3-none-manylinux_2_28_x86_64"
+"""No file in it is linked; the code calls functions of glibc's libm and libmvec."""
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+
+_METADATA = """\
+Metadata-Version: 2.1
+Name: {package}
+Version: {version}
+Summary: Kernels compiled by xetl {xetl}: {names}
+Requires-Python: >=3.10
+Requires-Dist: numpy
+
+{listed}
+"""
+
+_WHEEL = f"""\
+Wheel-Version: 1.0
+Generator: xetl ({__version__})
+Root-Is-Purelib: false
+Tag: {_TAG}
+"""
+
+
+def wheel_name(package: str, version: str) -> str:
+    """The name that pip wants the file to have."""
+    return f"{package}-{version}-{_TAG}.whl"
+
+
+def wheel(
+    package: str,
+    version: str,
+    kernels: Sequence[Mapping[str, Any]],
+    files: Mapping[str, bytes],
+) -> bytes:
+    """Make the wheel.
+
+    Args:
+        package: the name by which it is installed and imported.
+        version: of the package.
+        kernels: facts about each kernel, JSON only, with its name as ``kernel``.
+        files: code, and ``_runtime.py``, which launches it.
+    """
+    names = [each["kernel"] for each in kernels]
+    info = f"{package}-{version}.dist-info"
+    listed = "\n".join(f"* {_call(each)}" for each in kernels)
+    about = {
+        "package": package,
+        "version": version,
+        "xetl": __version__,
+        "names": ", ".join(names),
+        "listed": listed,
+    }
+    whole = {
+        f"{package}/__init__.py": _init(names, listed).encode(),
+        f"{package}/kernels.json": _json({each["kernel"]: each for each in kernels}),
+        **{f"{package}/{name}": content for name, content in files.items()},
+        f"{info}/METADATA": _METADATA.format(**about).encode(),
+        f"{info}/WHEEL": _WHEEL.encode(),
+    }
+    record = [f"{name},{_digest(data)},{len(data)}" for name, data in whole.items()]
+    record.append(f"{info}/RECORD,,")
+    whole[f"{info}/RECORD"] = ("\n".join(record) + "\n").encode()
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in whole.items():
+            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+    return stream.getvalue()
+
+
+def _init(names: Sequence[str], listed: str) -> str:
+    lines = [f"{name} = load({name!r})" for name in names]
+    return "\n".join([
+        f'"""Kernels compiled by xetl {__version__}.\n\n{listed}\n"""',
+        "",
+        "from ._runtime import load",
+        "",
+        f"__all__ = {list(names)!r}",
+        "",
+        *lines,
+        "",
+    ])  # fmt: skip
+
+
+def _call(facts: Mapping[str, Any]) -> str:
+    """How a kernel is called, with the dtypes of its arguments."""
+    named = [
+        f"{each['name']}: {each.get('dtype', each['kind'])}"
+        + (f"[{each['rank']}-D]" if each["kind"] == "array" else "")
+        for each in facts["arguments"]
+    ]
+    grid = "" if facts["grid"] is not None else "[grid]"
+    return f"{facts['kernel']}{grid}({', '.join(named)})"
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode()
+
+
+def _digest(data: bytes) -> str:
+    found = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
+    return f"sha256={found.decode().rstrip('=')}"
+
+
+_KNOWN = frozenset({"cdiv", "min", "max", "abs", "int", "len", "sum", "range"})
+
+
+def grid_text(kernel: Any) -> str | None:
+    """Python for the grid that a kernel declares; None if it has none.
+
+    A function counts as having none if it uses names besides its own arguments,
+    constants of its file that are numbers, and a few functions of Python.
+    """
+    grid: Any = kernel.grid
+    if grid is None or not callable(grid):
+        return None if grid is None else repr(grid)
+    written = _written(kernel.fn)
+    if not isinstance(written, ast.Lambda):
+        return None
+    return _alone(written, kernel.fn.__globals__)
+
+
+def checked_grid(text: str, names: Mapping[str, Any]) -> str:
+    """A grid that a user gives, with numbers in place of names of the kernel's file.
+
+    Raises:
+        ValueError: it is no Python, or uses what a wheel does not have.
+    """
+    try:
+        written = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"`{text}` is no Python: {error.msg}") from None
+    if not isinstance(written, ast.Lambda):
+        return ast.unparse(written)
+    found = _alone(written, names)
+    if found is None:
+        known = ", ".join(sorted(_KNOWN))
+        raise ValueError(f"`{text}` uses more than its argument, numbers, {known}")
+    return found
+
+
+def _alone(written: ast.Lambda, scope: Mapping[str, Any]) -> str | None:
+    """The text of a function; None if it uses names that a wheel does not have."""
+    own = {each.arg for each in written.args.args}
+    for node in ast.walk(written):
+        if isinstance(node, ast.Name) and node.id not in own | _KNOWN:
+            if type(scope.get(node.id)) not in (int, float):
+                return None
+            # The text has no file of its own: numbers take the place of names.
+            _Replace(node.id, ast.Constant(scope[node.id])).visit(written)
+    return ast.unparse(written)
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self._name, self._value = name, value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._value if node.id == self._name else node
+
+
+def _written(function: Callable[..., Any]) -> ast.expr | None:
+    """What stands behind ``grid=`` in the decorator."""
+    try:
+        tree = ast.parse(dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):  # it is in no file
+        return None
+    return next(_keywords(tree), None)
+
+
+def _keywords(tree: ast.Module) -> Iterator[ast.expr]:
+    for function in tree.body:
+        for each in getattr(function, "decorator_list", ()):
+            for keyword in getattr(each, "keywords", ()):
+                if keyword.arg == "grid":
+                    yield keyword.value
+
 
 _HOST = "host"
 _PLAIN = (int, float, str, bool, type(None))
