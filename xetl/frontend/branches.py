@@ -29,14 +29,7 @@ from xetl.frontend.exits import (
     is_running,
     stopped,
 )
-from xetl.frontend.scope import (
-    RETURNED,
-    RUNNING,
-    Binding,
-    Exit,
-    State,
-    Unset,
-)
+from xetl.frontend.scope import RETURNED, RUNNING, Binding, Exit, State, Unset
 from xetl.frontend.types import (
     Array,
     Scalar,

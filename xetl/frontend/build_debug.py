@@ -11,12 +11,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import vector
-from xetl.errors import (
-    ControlFlowError,
-    NameLookupError,
-    TileShapeError,
-    TileTypeError,
-)
+from xetl.errors import ControlFlowError, NameLookupError, TileShapeError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call, Given, wrong_kind
 from xetl.frontend.arrays import as_memref

@@ -6,20 +6,12 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import (
-    IntegerAttr,
-    MemRefType,
-)
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, memref
-from xetl.errors import (
-    CompileError,
-    TileMapError,
-    TileShapeError,
-    TileTypeError,
-)
+from xetl.errors import CompileError, TileMapError, TileShapeError, TileTypeError
 from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import count, to_int

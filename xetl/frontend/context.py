@@ -13,12 +13,7 @@ from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from xdsl.dialects.builtin import (
-    CallSiteLoc,
-    FileLineColLoc,
-    IntAttr,
-    StringAttr,
-)
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xetl.dialects.base import shape_of

@@ -13,14 +13,7 @@ from xetl.frontend.arguments import Arg
 from xetl.frontend.casts import convert, runtime, splat, to_float, to_int
 from xetl.frontend.context import Context
 from xetl.frontend.operators import FLOORDIV, Binary
-from xetl.frontend.types import (
-    Scalar,
-    Shape,
-    Value,
-    Vector,
-    is_constant,
-    scalar_kind,
-)
+from xetl.frontend.types import Scalar, Shape, Value, Vector, is_constant, scalar_kind
 from xetl.language.dtypes import DType, f32, f64, index
 
 LARGEST_PRODUCT = 16

@@ -19,13 +19,7 @@ from xetl.errors import ControlFlowError
 from xetl.frontend.carrying import describe_kind, line_of
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
-from xetl.frontend.scope import (
-    CONTINUED,
-    RETURNED,
-    RUNNING,
-    Binding,
-    Exit,
-)
+from xetl.frontend.scope import CONTINUED, RETURNED, RUNNING, Binding, Exit
 from xetl.frontend.types import (
     I64,
     Scalar,

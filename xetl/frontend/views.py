@@ -19,14 +19,7 @@ from xetl.frontend.arrays import check_count, index_array
 from xetl.frontend.casts import to_int
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import argument
-from xetl.frontend.types import (
-    Array,
-    Extent,
-    Value,
-    describe,
-    is_scalar,
-    scalar_kind,
-)
+from xetl.frontend.types import Array, Extent, Value, describe, is_scalar, scalar_kind
 from xetl.ir.builder import Builder
 
 

@@ -30,14 +30,7 @@ from xetl.frontend.exits import (
     remap,
     stopped,
 )
-from xetl.frontend.scope import (
-    BROKEN,
-    CONTINUED,
-    RETURNED,
-    RUNNING,
-    Binding,
-    Exit,
-)
+from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, RUNNING, Binding, Exit
 from xetl.frontend.types import Scalar, is_constant
 
 _LEFT = frozenset((0, BROKEN, RETURNED))

@@ -25,11 +25,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import Classes, arguments_of
 from xetl.analysis.control_flow import carried_together
-from xetl.analysis.slicing import (
-    Slice,
-    count_elements,
-    takes_inner_dimensions_whole,
-)
+from xetl.analysis.slicing import Slice, count_elements, takes_inner_dimensions_whole
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value

@@ -13,11 +13,7 @@ from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
 from xetl.runtime.trace import current_trace
 from xetl_reference.checks import Guard, Run
-from xetl_reference.interpreter import (
-    TABLE,
-    Interpreter,
-    subgroups_of,
-)
+from xetl_reference.interpreter import TABLE, Interpreter, subgroups_of
 from xetl_reference.memory import Memory, View, argument_view
 from xetl_reference.tracing import recorder
 from xetl_reference.values import as_scalar, dtype_of

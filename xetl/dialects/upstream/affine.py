@@ -11,12 +11,7 @@ from typing import Self
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Dialect, SSAValue
-from xdsl.irdl import (
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure

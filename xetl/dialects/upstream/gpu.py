@@ -17,12 +17,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import (
-    Attribute,
-    Dialect,
-    Region,
-    SpacedOpaqueSyntaxAttribute,
-)
+from xdsl.ir import Attribute, Dialect, Region, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
     irdl_attr_definition,
     opt_prop_def,

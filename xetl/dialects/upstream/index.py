@@ -6,10 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i1
-from xdsl.ir import (
-    Dialect,
-    SpacedOpaqueSyntaxAttribute,
-)
+from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
     irdl_attr_definition,
     operand_def,
@@ -21,9 +18,7 @@ from xdsl.irdl import (
 from xdsl.traits import ConstantLike, Pure
 
 from ..attributes import WordAttr
-from ..base import (
-    Value,
-)
+from ..base import Value
 from ..operation import Common, XetlOp, operations_of, row
 from .elementwise import CastOp
 

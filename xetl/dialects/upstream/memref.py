@@ -41,13 +41,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ..base import (
-    check,
-    element_of,
-    memref_type,
-    parse_attributes,
-    print_attributes,
-)
+from ..base import check, element_of, memref_type, parse_attributes, print_attributes
 from ..kinds_of_types import is_dense, is_memref
 from ..memref_layout import has_static_layout
 from ..operation import XetlOp, operations_of

@@ -29,14 +29,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from ..base import (
-    Value,
-    check,
-    dense_i64,
-    ints_of,
-    parse_attributes,
-    print_attributes,
-)
+from ..base import Value, check, dense_i64, ints_of, parse_attributes, print_attributes
 from ..operation import Common, XetlOp, operations_of
 from ..type_rules import like_all
 from . import scf_parallel as parallel

@@ -9,23 +9,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import (
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
-from ..base import (
-    Index,
-    MixedList,
-    check,
-    ints_of,
-    shape_of,
-    vector_type,
-)
+from ..base import Index, MixedList, check, ints_of, shape_of, vector_type
 from ..kinds_of_types import is_vector
 from ..operation import XetlOp, operations_of
 from ..reduction_kinds import CombiningKindAttr

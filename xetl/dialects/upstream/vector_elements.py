@@ -41,13 +41,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from ..base import (
-    Value,
-    check,
-    element_type,
-    ints_of,
-    vector_type,
-)
+from ..base import Value, check, element_type, ints_of, vector_type
 from ..kinds_of_types import is_vector
 from ..operation import Common, XetlOp
 from ..reduction_kinds import CombiningKindAttr

@@ -31,13 +31,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from ..base import (
-    check,
-    element_of,
-    memref_type,
-    shape_of,
-    vector_type,
-)
+from ..base import check, element_of, memref_type, shape_of, vector_type
 from ..kinds_of_types import is_array, is_vector
 from ..operation import XetlOp
 from ..property_values import Defaults

@@ -9,12 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.axes import Axis, Classes, arguments_of, is_matrix, shape_of
 from xetl.devices import Block, Device
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileMmaOp,
-)
+from xetl.dialects.xetile import AtomicRmwTileOp, LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     CARRYING,
