@@ -267,7 +267,8 @@ def test_heads_that_share_keys(mask: tuple[int, ...]) -> None:
 def test_attention_that_is_refused() -> None:
     x = torch.ones(2, 3, 4, 8)
     for code, options in (
-        ("X0829", {"dropout_p": 0.5}),
+        ("X0829", {"dropout_p": 1.0}),
+        ("X0827", {"window_size": (1, -2)}),
         ("X0827", {"attn_mask": torch.ones(5, 4)}),
         ("X0828", {"attn_mask": torch.ones(4, 4, dtype=torch.int32)}),
     ):

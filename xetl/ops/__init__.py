@@ -10,6 +10,10 @@ from xetl.ops.convolutions import conv1d, conv2d
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
+from xetl.ops.flash_attention import (
+    flash_attn_varlen_func,
+    flash_attn_with_kvcache,
+)
 from xetl.ops.fused_losses import linear_cross_entropy
 from xetl.ops.indexing import gather, index_select, scatter_add
 from xetl.ops.linear_layers import bmm, linear
@@ -51,6 +55,8 @@ __all__ = [
     "cumsum",
     "dropout",
     "embedding",
+    "flash_attn_varlen_func",
+    "flash_attn_with_kvcache",
     "gather",
     "geglu",
     "gelu",

@@ -19,26 +19,66 @@ COARSE = 2.0**27
 """Powers of two from here on are rounded to multiples of 8, in f32."""
 
 
+MIXED = 0x1E3779B97F4A7C15
+"""What the numbers of matrices are multiplied by in seeds: no two seeds are near."""
+
+
+@xetile.function
+def dropout_factors(
+    seed: Array, number: int, first: int, n: int, keys: int, p: float, like: Vector
+) -> Vector:
+    """What dropout multiplies a block of probabilities by: 0 or 1 / (1 - p)."""
+    row = xetile.arange(like.shape[0])[:, None] + first
+    column = xetile.arange(like.shape[1])[None, :] + n
+    drawn = xetile.rand(seed[0] + number * MIXED, row * keys + column)
+    return xetile.where(drawn >= p, 1.0 / (1.0 - p), 0.0).to(like.dtype)
+
+
+@xetile.function
+def is_seen(
+    column: Vector, row: Vector, LEFT: constexpr, RIGHT: constexpr
+) -> Vector | bool:
+    """Whether a key is in the window of a query; None: it has no end at that side."""
+    seen = column >= 0
+    if RIGHT is not None:
+        seen = column <= row + RIGHT
+    if LEFT is not None:
+        seen = seen & (column >= row - LEFT)
+    return seen
+
+
 @xetile.function
 def attend(
     q: Vector,
     keys: Array,
     values: Array,
     bias: Array | None,
+    pages: Array | None,
+    seed: Array | None,
+    number: int,
     n: int,
     first: int,
+    shift: int,
+    limit: int,
     largest: Vector,
     total: Vector,
     acc: Vector,
     factor: float,
     bias_factor: float,
+    p: float,
     MASKED: constexpr,
-    CAUSAL: constexpr,
+    CLEAN: constexpr,
+    LEFT: constexpr,
+    RIGHT: constexpr,
     NEGATIVE: constexpr,
     BN: constexpr,
 ) -> tuple[Vector, Vector, Vector]:
     """One block of keys from ``n`` on; returns what has become of the three sums."""
-    k = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, q.shape[1])))
+    at = n
+    if pages is not None:
+        page, at = pages[n // keys.shape[1]], n % keys.shape[1]
+        keys, values = keys[page], values[page]
+    k = xetile.load_tile(xetile.init_tile(keys, [at, 0], (BN, q.shape[1])))
     scores = xetile.tile_mma(q, k.T)
     if NEGATIVE:
         scores = -scores
@@ -50,9 +90,10 @@ def attend(
             scores = scores + added.to(scores.dtype) * bias_factor
     if MASKED:
         column = xetile.arange(BN)[None, :] + n
-        seen = column < keys.shape[0]
-        if CAUSAL:
-            seen = seen & (column <= xetile.arange(q.shape[0])[:, None] + first)
+        seen = column < limit
+        if LEFT is not None or RIGHT is not None:
+            row = xetile.arange(q.shape[0])[:, None] + (first + shift)
+            seen = seen & is_seen(column, row, LEFT, RIGHT)
         scores = xetile.where(seen, scores, -xetile.inf)
     # A score that is NaN shows in `p`, so the largest need not be NaN.
     best = scores.max(1, keepdims=True, propagate_nan=False)
@@ -61,12 +102,110 @@ def attend(
     # exp2 could overflow by it only the largest count, whatever they are scaled by.
     scale = xetile.full(new.shape, factor, new.dtype)
     by = xetile.where(abs(new) * factor < COARSE, scale, 1.0)
-    shift = new * by
-    p = xetile.exp2(scores * by - shift)
-    fade = xetile.exp2(largest * by - shift)
-    v = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, acc.shape[1])))
-    acc = xetile.tile_mma(p.to(values.dtype), v, acc * fade)
-    return new, total * fade + p.sum(1, keepdims=True), acc
+    shifted = new * by
+    e = xetile.exp2(scores * by - shifted)
+    fade = xetile.exp2(largest * by - shifted)
+    v = xetile.load_tile(xetile.init_tile(values, [at, 0], (BN, acc.shape[1])))
+    if MASKED and CLEAN:  # memory behind the keys may hold NaN, which 0 does not hide
+        v = xetile.where(xetile.arange(BN)[:, None] + n < limit, v, 0.0).to(v.dtype)
+    total = total * fade + e.sum(1, keepdims=True)
+    if seed is not None:
+        e = e * dropout_factors(seed, number, first, n, limit, p, e)
+    acc = xetile.tile_mma(e.to(values.dtype), v, acc * fade)
+    return new, total, acc
+
+
+@xetile.function
+def attended(
+    rows: Vector,
+    keys: Array,
+    values: Array,
+    bias: Array | None,
+    pages: Array | None,
+    seed: Array | None,
+    number: int,
+    first: int,
+    shift: int,
+    limit: int,
+    factor: float,
+    bias_factor: float,
+    p: float,
+    CLEAN: constexpr,
+    LEFT: constexpr,
+    RIGHT: constexpr,
+    NEGATIVE: constexpr,
+    ACC: constexpr,
+    BN: constexpr,
+    E: constexpr,
+) -> Vector:
+    """The result of some queries; see `attention` and `attention_with_options`."""
+    largest = xetile.full((rows.shape[0], 1), LEAST, ACC)
+    total = xetile.zeros((rows.shape[0], 1), ACC)
+    acc = xetile.zeros((rows.shape[0], E), ACC)
+    start, end = 0, limit
+    whole = end // BN * BN
+    if RIGHT is not None:
+        reach = first + shift + RIGHT
+        end, whole = min(end, reach + rows.shape[0]), min(whole, (reach + 1) // BN * BN)
+        if CLEAN:  # then a shift may be less than 0
+            whole = max(whole, 0)
+    if LEFT is not None:
+        start = max(first + shift - LEFT, 0) // BN * BN
+        whole = start
+    # Blocks that every query sees as a whole need no mask.
+    for n in range(start, whole, BN):
+        largest, total, acc = attend(
+            rows,
+            keys,
+            values,
+            bias,
+            pages,
+            seed,
+            number,
+            n,
+            first,
+            shift,
+            limit,
+            largest,
+            total,
+            acc,
+            factor,
+            bias_factor,
+            p,
+            False,
+            CLEAN,
+            LEFT,
+            RIGHT,
+            NEGATIVE,
+            BN,
+        )
+    for n in range(whole, end, BN):
+        largest, total, acc = attend(
+            rows,
+            keys,
+            values,
+            bias,
+            pages,
+            seed,
+            number,
+            n,
+            first,
+            shift,
+            limit,
+            largest,
+            total,
+            acc,
+            factor,
+            bias_factor,
+            p,
+            True,
+            CLEAN,
+            LEFT,
+            RIGHT,
+            NEGATIVE,
+            BN,
+        )
+    return xetile.where(total == 0, 0.0, acc / total)
 
 
 @xetile.kernel
@@ -109,189 +248,130 @@ def attention(
     keys, values = matrix(k, number), matrix(v, number)
     queries, to = matrix(q, number), matrix(out, number)
     added = None if bias is None else matrix(bias, number)
-    rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
-    largest = xetile.full((BM, 1), LEAST, ACC)
-    total = xetile.zeros((BM, 1), ACC)
-    acc = xetile.zeros((BM, E), ACC)
-    end = keys.shape[0]
-    whole = end // BN * BN
-    if CAUSAL:
-        end, whole = min(end, first + BM), min(whole, (first + 1) // BN * BN)
-    # Blocks that every query sees as a whole need no mask.
-    for n in range(0, whole, BN):
-        largest, total, acc = attend(
-            rows,
-            keys,
-            values,
-            added,
-            n,
-            first,
-            largest,
-            total,
-            acc,
-            factor,
-            bias_factor,
-            False,
-            CAUSAL,
-            NEGATIVE,
-            BN,
-        )
-    for n in range(whole, end, BN):
-        largest, total, acc = attend(
-            rows,
-            keys,
-            values,
-            added,
-            n,
-            first,
-            largest,
-            total,
-            acc,
-            factor,
-            bias_factor,
-            True,
-            CAUSAL,
-            NEGATIVE,
-            BN,
-        )
-    result = xetile.where(total == 0, 0.0, acc / total).to(out.dtype)
-    xetile.store_tile(result, xetile.init_tile(to, [first, 0], (BM, E)))
-
-
-@xetile.function
-def log2_scores(
-    q: Vector,
-    k: Vector,
-    bias: Array | None,
-    m: int,
-    n: int,
-    keys: int,
-    factor: float,
-    CAUSAL: constexpr,
-) -> Vector:
-    """What powers of two are taken of: scores, biased and masked, times log2(e)."""
-    scores = xetile.tile_mma(q, k.T) * factor
-    if bias is not None:
-        added = xetile.load_tile(xetile.init_tile(bias, [m, n], scores.shape))
-        if bias.dtype == xetile.i1:
-            scores = xetile.where(added, scores, -xetile.inf)
-        else:
-            scores = scores + added.to(scores.dtype) * 1.4426950408889634
-    column = xetile.arange(scores.shape[1])[None, :] + n
-    seen = column < keys
-    if CAUSAL:
-        seen = seen & (column <= xetile.arange(scores.shape[0])[:, None] + m)
-    return xetile.where(seen, scores, -xetile.inf)
-
-
-@xetile.function
-def log2_of_sums(
-    rows: Vector,
-    keys: Array,
-    bias: Array | None,
-    m: int,
-    factor: float,
-    CAUSAL: constexpr,
-    ACC: constexpr,
-    BN: constexpr,
-) -> Vector:
-    """log2 of the sum of powers of each query; infinite where it sees no key."""
-    largest = xetile.full((rows.shape[0], 1), -xetile.inf, ACC)
-    total = xetile.zeros((rows.shape[0], 1), ACC)
-    end = keys.shape[0]
-    if CAUSAL:
-        end = min(end, m + rows.shape[0])
-    for n in range(0, end, BN):
-        tile = xetile.init_tile(keys, [n, 0], (BN, rows.shape[1]))
-        block = xetile.load_tile(tile).to(ACC)
-        power = log2_scores(rows, block, bias, m, n, keys.shape[0], factor, CAUSAL)
-        new = xetile.maximum(largest, power.max(1, keepdims=True))
-        shift = xetile.where(new == -xetile.inf, 0.0, new)
-        fade = xetile.exp2(largest - shift)
-        total = total * fade + xetile.exp2(power - shift).sum(1, keepdims=True)
-        largest = new
-    return xetile.where(total == 0, xetile.inf, largest + xetile.log2(total))
+    result = attended(
+        xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D))),
+        keys,
+        values,
+        added,
+        None,
+        None,
+        number,
+        first,
+        0,
+        keys.shape[0],
+        factor,
+        bias_factor,
+        0.0,
+        False,
+        None,
+        0 if CAUSAL else None,
+        NEGATIVE,
+        ACC,
+        BN,
+        E,
+    )
+    xetile.store_tile(result.to(out.dtype), xetile.init_tile(to, [first, 0], (BM, E)))
 
 
 @xetile.kernel
-def attention_backward(
+def attention_with_options(
     q: Array,
     k: Array,
     v: Array,
     bias: Array | None,
     out: Array,
-    grad: Array,
-    sums: Array,
-    by_q: Array,
-    by_k: Array,
-    by_v: Array,
+    seed: Array | None,
+    lengths: Array | None,
+    table: Array | None,
+    q_starts: Array | None,
+    k_starts: Array | None,
     factor: float,
-    scale: float,
-    CAUSAL: constexpr,
+    bias_factor: float,
+    p: float,
+    HEADS: constexpr,
+    SHARE: constexpr,
+    LEFT: constexpr,
+    RIGHT: constexpr,
+    NEGATIVE: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     D: constexpr,
     E: constexpr,
 ) -> None:
-    """The gradients of attention; a program makes those of one matrix of a batch.
-
-    With p = softmax(scores), g = grad and d = rowsum(g * out) they are v: ``p.T @ g``,
-    q: ``s @ k`` and k: ``s.T @ q`` with ``s = p * (g @ v.T - d) * scale`` (Dao et al.).
-    Powers are computed again from scores; nothing of s x t stands in memory.
+    """`attention` with windows and dropout, of sequences of several lengths.
 
     Args:
-        q: (b, s, D); the others likewise, of one dtype.
-        k: (b, t, D).
-        v: (b, t, E).
-        bias: see `attention`; (b, s, t) or (s, t).
-        out: (b, s, E), the result.
-        grad: (b, s, E), the gradient that comes in.
-        sums: (b, s, 2), temporary: log2 of the sum of powers, and d.
-        by_q: (b, s, D), of ``ACC``.
-        by_k: (b, t, D).
-        by_v: (b, t, E).
-        factor: scale * log2(e).
-        scale: what scores are multiplied by.
-        CAUSAL: whether query i sees only the keys up to i.
+        q: as of `attention`; with ``lengths`` (batch, HEADS, s, D), with ``q_starts``
+            (HEADS, all queries, D); ``out`` likewise.
+        k: the same, of HEADS / SHARE heads; with ``table`` (heads, pages, keys of a
+            page, D).
+        v: the same.
+        bias: see `attention`; so is what is not named here.
+        out: see ``q``.
+        seed: (1,), draws which probabilities are dropped; None: none are.
+        lengths: (batch,), how many keys there are of each sequence; its last query
+            sees the last of them. Or None.
+        table: (batch, pages of a sequence): the numbers of its pages; or None.
+        q_starts: (batch + 1,), where the queries of each sequence begin; or None.
+        k_starts: the same of keys.
+        factor: see `attention`.
+        bias_factor: see `attention`.
+        p: the probability that one is dropped.
+        HEADS: of ``q``.
+        SHARE: heads of ``q`` with the same keys.
+        LEFT: how many keys before its own a query sees; None: all.
+        RIGHT: how many behind it.
+        NEGATIVE: whether the scale is.
         ACC: the dtype that is computed in.
-        BM: queries of a block.
-        BN: keys of a block.
+        BM: queries of a program.
+        BN: keys of a block; pages have a multiple of them.
         D: columns of ``q`` and ``k``.
         E: columns of ``v`` and ``out``.
     """
-    b = xetile.program_id(0)
-    queries, keys, values, results = q[b], k[b], v[b], out[b]
-    grads, kept, to_q = grad[b], sums[b], by_q[b]
-    added = None if bias is None else matrix(bias, b)
-    s, t = queries.shape[0], keys.shape[0]
-    for m in range(0, s, BM):
-        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(ACC)
-        norm = log2_of_sums(rows, keys, added, m, factor, CAUSAL, ACC, BN)
-        g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
-        y = xetile.load_tile(xetile.init_tile(results, [m, 0], (BM, E))).to(ACC)
-        d = (g * y).sum(1, keepdims=True)
-        xetile.store_tile(norm, xetile.init_tile(kept, [m, 0], (BM, 1)))
-        xetile.store_tile(d, xetile.init_tile(kept, [m, 1], (BM, 1)))
-        zeros = xetile.zeros((BM, D), ACC)
-        xetile.store_tile(zeros, xetile.init_tile(to_q, [m, 0], (BM, D)))
-    for n in range(0, t, BN):
-        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D))).to(ACC)
-        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E))).to(ACC)
-        dk, dv = xetile.zeros((BN, D), ACC), xetile.zeros((BN, E), ACC)
-        start = n // BM * BM if CAUSAL else 0
-        for m in range(start, s, BM):
-            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(ACC)
-            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
-            norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
-            d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
-            power = log2_scores(rows, block, added, m, n, t, factor, CAUSAL)
-            p = xetile.exp2(power - norm)
-            dv = xetile.tile_mma(p.T, g, dv)
-            ds = p * (xetile.tile_mma(g, value.T) - d) * scale
-            dk = xetile.tile_mma(ds.T, rows, dk)
-            tile = xetile.init_tile(to_q, [m, 0], (BM, D))
-            dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
-            xetile.store_tile(dq, tile)
-        xetile.store_tile(dk.to(by_k.dtype), xetile.init_tile(by_k[b], [n, 0], (BN, D)))
-        xetile.store_tile(dv.to(by_v.dtype), xetile.init_tile(by_v[b], [n, 0], (BN, E)))
+    first, number = xetile.program_id(0) * BM, xetile.program_id(1)
+    b, h = number // HEADS, number % HEADS
+    pages = None if table is None else table[b]
+    added = None if bias is None else matrix(bias, number)
+    if q_starts is not None and k_starts is not None:
+        one, two = q_starts[b], q_starts[b + 1]
+        queries, to = q[h, one:two], out[h, one:two]
+        begin, stop = k_starts[b], k_starts[b + 1]
+        keys, values = k[h // SHARE, begin:stop], v[h // SHARE, begin:stop]
+        limit = keys.shape[0]
+        shift = limit - queries.shape[0]
+    elif lengths is not None:
+        queries, to = q[b, h], out[b, h]
+        if table is None:
+            keys, values = k[b, h // SHARE], v[b, h // SHARE]
+        else:
+            keys, values = k[h // SHARE], v[h // SHARE]
+        limit = lengths[b]
+        shift = limit - queries.shape[0]
+    else:
+        queries, to = matrix(q, number), matrix(out, number)
+        keys, values = matrix(k, number), matrix(v, number)
+        limit, shift = keys.shape[0], 0
+    result = attended(
+        xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D))),
+        keys,
+        values,
+        added,
+        pages,
+        seed,
+        number,
+        first,
+        shift,
+        limit,
+        factor,
+        bias_factor,
+        p,
+        True,
+        LEFT,
+        RIGHT,
+        NEGATIVE,
+        ACC,
+        BN,
+        E,
+    )
+    xetile.store_tile(result.to(out.dtype), xetile.init_tile(to, [first, 0], (BM, E)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,17 +12,22 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.attention_kernel import attention, attention_backward
+from xetl.ops.attention_backward_kernel import attention_backward
+from xetl.ops.attention_kernel import attention, attention_with_options
 from xetl.ops.batches import View, chain, itself, split_batch
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, temporary
 from xetl.ops.declarations import result as new_one
 from xetl.ops.declare import function
+from xetl.ops.dropout import new_seed
 from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.rules import Shape
 from xetl.ops.views import array_of
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
+
+Dims: TypeAlias = Sequence[int]
+"""Numbers that torch takes as a list."""
 
 _NAME = "scaled_dot_product_attention"
 
@@ -49,18 +54,34 @@ DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
 multiply (32 and 64 bits) some KB a subgroup would with twice as many."""
 
 
-def _older_form(values: list[Any]) -> None:
-    """``(q, k, v, causal, scale, out)`` was how it could be called."""
+def _completed(values: list[Any]) -> None:
+    """``(q, k, v, causal, scale, out)`` was how it could be called; draws a seed."""
     mask, scale, out = values[3:6]
     if isinstance(mask, bool):
         values[3:6] = None, 0.0, mask
         values[6] = scale or values[6]
         if hasattr(out, "shape"):
             values[-1] = out
+    if values[4] and values[9] is None:
+        values[9] = new_seed(values[0])
+
+
+def window_of(name: str, window: Any, *, is_causal: bool) -> tuple[Any, Any]:
+    """How many keys a query sees before and behind its own; None: all.
+
+    Raises:
+        LaunchError: it is no window.
+    """
+    found = tuple(window)
+    if len(found) != 2 or min(found) < -1:
+        problem = f"a window of {window}"
+        raise wrong_shape(name, problem, "pass (before, behind), -1 for no end")
+    left, right = (None if size == -1 else int(size) for size in found)
+    return left, 0 if is_causal else right
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    q, k, v, mask, out = context.saved
+    q, k, v, mask, seed, out = context.saved
     options = context.options
     scale = options["scale"]
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
@@ -75,8 +96,12 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
         mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
         mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
     g, a, b, c, y = flat
-    causal = options["is_causal"]
-    found: Any = attention_gradients(g, a, b, c, y, mask, causal, scale)
+    window, causal = options["window_size"], options["is_causal"]
+    left, right = window_of(_NAME, window, is_causal=causal)
+    sides = [-1 if size is None else size for size in (left, right)]
+    drawn = seed if options["dropout_p"] else None
+    numbers = (sides, scale, options["dropout_p"])
+    found: Any = attention_gradients(g, a, b, c, y, mask, drawn, *numbers)
     named: dict[str, Any] = {}
     names = ("query", "key", "value")
     inputs: Sequence[tuple[Any, ...]] = list(zip(names, (q, k, v), (q, *wide), found))
@@ -97,8 +122,10 @@ def attention_gradients(
     value: ArrayLike,
     result: ArrayLike,
     attn_mask: ArrayLike | None,
-    is_causal: bool,
+    seed: ArrayLike | None,
+    window: Dims,
     scale: float,
+    dropout_p: float,
 ) -> Any:
     """The gradients by query, key and value, all of them (b, ..., ...)."""
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
@@ -108,13 +135,14 @@ def attention_gradients(
     def steps(made: Any) -> Any:
         kept = temporary((b, s, 2), acc)
         by_q = made[0] if acc == query.dtype else temporary((b, s, d), acc)
-        inputs = (query, key, value, attn_mask, result, grad)
+        inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, kept, by_q, *made[1:])
-        keys = _CAUSAL_KEYS_BACKWARD if is_causal else _CAUSAL_KEYS
+        left, right = window_of(_NAME, window, is_causal=False)
+        keys = _CAUSAL_KEYS if left is right is None else _CAUSAL_KEYS_BACKWARD
         blocks = _first(_QUERIES, s), _first(keys, t)
-        constants = (is_causal, acc, *blocks, d, e)
-        launch = Launch(attention_backward, [None] * 10, (), (b, 1, 1), constants)
-        first = Step(launch, arrays, (scale * _LOG2_E, scale))
+        constants = (left, right, acc, *blocks, d, e)
+        launch = Launch(attention_backward, [None] * 11, (), (b, 1, 1), constants)
+        first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
         if by_q is made[0]:
             return [first]
         return [first, copied(by_q, made[0], acc)]
@@ -124,9 +152,9 @@ def attention_gradients(
 
 @function(
     backward=_backward,
-    saves=["query", "key", "value", "attn_mask", "result"],
+    saves=["query", "key", "value", "attn_mask", "seed", "result"],
     aliases={"q": "query", "k": "key", "v": "value", "causal": "is_causal"},
-    adapt=_older_form,
+    adapt=_completed,
 )
 def scaled_dot_product_attention(
     query: ArrayLike,
@@ -137,6 +165,8 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    window_size: Dims = (-1, -1),
+    seed: ArrayLike | None = None,
     *,
     out: ArrayLike = None,
 ) -> Any:
@@ -153,11 +183,14 @@ def scaled_dot_product_attention(
         value: (..., t, e), dtype of ``query``.
         attn_mask: (..., s, t) or what broadcasts to it; bool: which keys a query sees;
             floats are added to the scores. It has no derivative.
-        dropout_p: 0; no other is supported.
+        dropout_p: the probability that a weight of a value is 0, others grow by
+            1 / (1 - dropout_p); below 1.
         is_causal: whether query i sees only keys 0 to i.
         scale: what scores are multiplied by; None: 1 / sqrt(d).
         enable_gqa: whether several heads of ``query``, dimension -3, share one of
             ``key`` and ``value``.
+        window_size: how many keys before and behind key i query i sees; -1: all.
+        seed: an array of one i64 for dropout, as of `dropout`; None: one is drawn.
         out: (..., s, e), where the result goes, of any float dtype. It must not share
             memory with another argument.
 
@@ -167,14 +200,10 @@ def scaled_dot_product_attention(
 
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` shares memory
-            (X0807) or is read-only (X0806), or ``dropout_p`` is not 0 (X0829).
+            (X0807) or is read-only (X0806), or ``dropout_p`` is not 0 to 1 (X0829).
     """
-    if dropout_p:
-        raise LaunchError(
-            f"`{_NAME}` has no dropout",
-            code="X0829",
-            help="leave out `dropout_p`, or use torch's function",
-        )
+    _check_dropout(dropout_p)
+    left, right = window_of(_NAME, window_size, is_causal=is_causal)
     q, k, v, mask = query, key, value, attn_mask
     groups = _groups(q, k, v) if enable_gqa else 1
     views = [_split_heads(x, groups) for x in (q, k, v)]
@@ -198,25 +227,39 @@ def scaled_dot_product_attention(
         if mask is None:
             chained.insert(3, None)
         backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
-        block, sums = _first(_QUERIES, s), SUMS[dtype]
-        columns = _keys_of_block(backend, t, dtype.bits, is_causal=is_causal)
+        block, sums = queries_of_program(s), SUMS[dtype]
+        is_masked = left is not None or right is not None
+        columns = keys_of_block(backend, t, dtype.bits, is_masked=is_masked)
         number = 1 / sqrt(q.shape[-1]) if scale is None else scale
-        constants = (
-            is_causal,
-            number < 0,
-            sums,
-            block,
-            columns,
-            q.shape[-1],
-            v.shape[-1],
-        )
+        rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])
         grid = (cdiv(s, block), found.matrices, 1)
-        launch = Launch(attention, chained, found.loops, grid, constants)
-        factor = abs(number) * _LOG2_E
-        factor = factor if factor > _LEAST_FACTOR else _LEAST_FACTOR
-        return [Step(launch, (q, k, v, mask, *made), (factor, _LOG2_E / factor))]
+        operands = (q, k, v, mask, *made)
+        if not (dropout_p or left is not None or right):
+            constants = (is_causal, *rest)
+            launch = Launch(attention, chained, found.loops, grid, constants)
+            return [Step(launch, operands, factors_of(number))]
+        chained += [None] * 5
+        constants = (1, 1, left, right, *rest)
+        launch = Launch(attention_with_options, chained, found.loops, grid, constants)
+        operands += (seed if dropout_p else None, *[None] * 4)
+        return [Step(launch, operands, (*factors_of(number), dropout_p))]
 
     return Call((new_one(result_shape, dtype),), steps)
+
+
+def _check_dropout(dropout_p: float) -> None:
+    if not 0 <= dropout_p < 1:
+        raise LaunchError(
+            f"`{_NAME}` was given a dropout of {dropout_p}",
+            code="X0829",
+            help="`dropout_p` is from 0 to less than 1",
+        )
+
+
+def factors_of(scale: float) -> tuple[float, ...]:
+    """What kernels multiply scores and what is added to them by."""
+    factor = max(abs(scale) * _LOG2_E, _LEAST_FACTOR)
+    return factor, _LOG2_E / factor
 
 
 def _groups(q: Operand, k: Operand, v: Operand) -> int:
@@ -270,10 +313,16 @@ def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
         common_dtype_of(_NAME, {"q": dtype, "attn_mask": mask.dtype})
 
 
-def _keys_of_block(backend: str, keys: int, bits: int, *, is_causal: bool) -> int:
+def keys_of_block(backend: str, keys: int, bits: int, *, is_masked: bool) -> int:
+    """How many keys a block has."""
     if backend == DEVICE_BACKEND:
         return DEVICE_KEYS[bits]
-    return _first(_CAUSAL_KEYS if is_causal else _KEYS, keys)
+    return _first(_CAUSAL_KEYS if is_masked else _KEYS, keys)
+
+
+def queries_of_program(queries: int) -> int:
+    """How many queries a program has."""
+    return _first(_QUERIES, queries)
 
 
 def _first(sizes: tuple[int, ...], extent: int) -> int:

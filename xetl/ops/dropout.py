@@ -131,11 +131,11 @@ def dropout(
     if p == 1:
         found = input * 0
         return found if out is None else _copied(found, out)
-    seed = _new_seed(input) if seed is None else seed
+    seed = new_seed(input) if seed is None else seed
     return seeded_dropout(input, seed, float(p), out=out)
 
 
-def _new_seed(like: Any) -> Any:
+def new_seed(like: Any) -> Any:
     """An array of one number that is drawn by the library ``like`` is from."""
     if is_traced() or type(like).__module__.partition(".")[0] == "torch":
         from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch

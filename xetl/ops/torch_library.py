@@ -57,7 +57,7 @@ def schema_of(function: Function) -> str:
         if parameter.default is not parameter.empty:
             value = parameter.default
             value = f'"{value}"' if isinstance(value, str) else value
-            text += f"={[] if value == () else value}"
+            text += f"={[*value] if isinstance(value, tuple) else value}"
         parts.append(text)
     results = ", ".join(["Tensor"] * function.results)
     results = results if function.results == 1 else f"({results})"

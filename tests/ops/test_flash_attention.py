@@ -1,0 +1,170 @@
+"""Windows, dropout, ragged sequences and caches in pages, against torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
+from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
+
+slow = pytest.mark.slow  # each compiles kernels of its own
+attention = torch.nn.functional.scaled_dot_product_attention
+
+WINDOWS = (20, -1), (-1, 9), (0, 0)
+CAUSAL, WINDOW = {"causal": True}, {"window_size": (9, 0)}
+
+
+def normal(*shape: int, dtype: Any = torch.float32) -> Any:
+    make = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=make).to(dtype)
+
+
+def seen(s: int, t: int, window: tuple[int, int], shift: int = 0) -> Any:
+    """Which keys are in the windows of queries."""
+    behind = torch.arange(t) - torch.arange(s)[:, None] - shift
+    left, right = (t + s if size == -1 else size for size in window)
+    return (behind >= -left) & (behind <= right)
+
+
+def window_of(options: Any) -> Any:
+    return (-1, 0) if "causal" in options else options.get("window_size", (-1, -1))
+
+
+@pytest.mark.parametrize(
+    "window", [(3, 5), *(pytest.param(x, marks=slow) for x in WINDOWS)]
+)
+@pytest.mark.parametrize("shape", [(70, 90), (5, 21)])
+def test_windows(window: Any, shape: tuple[int, int]) -> None:
+    s, t = shape
+    shapes = (2, 3, s, 16), (2, 3, t, 16), (2, 3, t, 24)
+    ours, theirs = ([normal(*x).requires_grad_() for x in shapes] for _ in "12")
+    found = ops.scaled_dot_product_attention(*ours, window_size=window)
+    wanted = attention(*theirs, seen(s, t, window))
+    close(found, wanted.nan_to_num(), 1e-5)
+    weights = normal(*found.shape)
+    found.backward(weights)
+    wanted.backward(weights)
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad.nan_to_num(), 4e-5)
+
+
+def test_a_causal_window() -> None:
+    q, k, v = (normal(1, 2, 40, 16) for _ in range(3))
+    options: Any = {"is_causal": True, "window_size": (6, 6)}
+    found = ops.scaled_dot_product_attention(q, k, v, **options)
+    close(found, attention(q, k, v, seen(40, 40, (6, 0))), 1e-5)
+
+
+@slow
+def test_dropout() -> None:
+    """Of values that are the identity the result is what is kept of probabilities."""
+    s, t, seed = 70, 90, torch.tensor([7])
+    q, k = normal(2, 3, s, 16), normal(2, 3, t, 16)
+    whole = ops.scaled_dot_product_attention(q, k, torch.eye(t))
+    kept = ops.scaled_dot_product_attention(q, k, torch.eye(t), None, 0.3, seed=seed)
+    factors = kept / whole
+    assert 0.68 < (factors > 0).float().mean() < 0.72
+    close(factors, (factors > 0) / 0.7, 1e-4)
+    assert not torch.equal(factors[0, 0], factors[0, 1])
+    # The derivative drops the same ones.
+    ours, theirs = ([x.clone().requires_grad_() for x in (q, k)] for _ in "12")
+    v = normal(2, 3, t, 16)
+    found = ops.scaled_dot_product_attention(*ours, v, None, 0.3, seed=seed)
+    scores = theirs[0] @ theirs[1].mT / 4
+    wanted = scores.softmax(-1) * factors @ v
+    close(found, wanted, 1e-4)
+    found.square().sum().backward()
+    wanted.square().sum().backward()
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 1e-3)
+    torch.manual_seed(0)
+    drawn = [ops.scaled_dot_product_attention(q, k, v, None, 0.3) for _ in "12"]
+    assert not torch.equal(*drawn)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "options", [CAUSAL, *(pytest.param(x, marks=slow) for x in ({}, WINDOW))]
+)
+def test_ragged_sequences(options: Any, dtype: Any) -> None:
+    q_lengths, k_lengths = (5, 0, 70, 30), (9, 4, 50, 100)
+    q = normal(105, 4, 16, dtype=dtype)
+    k, v = normal(163, 2, 16, dtype=dtype), normal(163, 2, 24, dtype=dtype)
+    starts = [
+        torch.tensor([0, *each]).cumsum(0).int() for each in (q_lengths, k_lengths)
+    ]
+    found = ops.flash_attn_varlen_func(q, k, v, *starts, 70, 100, **options)
+    parts = [q.split(q_lengths), k.split(k_lengths), v.split(k_lengths)]
+    wanted: list[Any] = []
+    for one, two, three in zip(*parts):
+        s, t = len(one), len(two)
+        window = (
+            (-1, 0) if "causal" in options else options.get("window_size", (-1, -1))
+        )
+        mask = seen(s, t, window, t - s)
+        heads = [x.transpose(0, 1) for x in (one, two, three)]
+        whole = attention(*heads, mask, enable_gqa=True).transpose(0, 1)
+        wanted.append(torch.where(mask.any(1)[:, None, None], whole, 0))
+    close(found, torch.cat(wanted), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("page", [0, 16, pytest.param(48, marks=slow)])
+@pytest.mark.parametrize(
+    "options", [CAUSAL, *(pytest.param(x, marks=slow) for x in ({}, WINDOW))]
+)
+def test_caches(page: int, options: Any) -> None:
+    lengths, s = (70, 3, 144), 3
+    q = normal(3, s, 4, 16)
+    k, v = normal(3, 144, 2, 16), normal(3, 144, 2, 24)
+    wanted: list[Any] = []
+    for i, t in enumerate(lengths):
+        window = (
+            (-1, 0) if "causal" in options else options.get("window_size", (-1, -1))
+        )
+        heads = [x.transpose(0, 1) for x in (q[i], k[i, :t], v[i, :t])]
+        each = attention(*heads, seen(s, t, window, t - s), enable_gqa=True)
+        wanted.append(each.transpose(0, 1))
+        k[i, t:], v[i, t:] = torch.nan, torch.nan  # what is not read
+    table = None
+    if page:
+        count = 144 // page
+        order = torch.randperm(3 * count)
+        k, v = (x.reshape(3 * count, page, 2, -1)[order] for x in (k, v))
+        table = order.argsort().reshape(3, count).int()
+    sizes = torch.tensor(lengths, dtype=torch.int32)
+    found = ops.flash_attn_with_kvcache(q, k, v, sizes, table, **options)
+    close(found, torch.stack(wanted), 1e-5)
+
+
+@slow
+def test_what_torch_is_told() -> None:
+    q, k, starts = normal(9, 2, 16), normal(9, 2, 16), torch.tensor([0, 4, 9]).int()
+    varlen = torch.ops.xetl.flash_attn_varlen_func.default
+    torch.library.opcheck(varlen, (q, k, k, starts, starts, 5, 5))
+    plain = torch.ops.xetl.scaled_dot_product_attention.default
+    x = normal(1, 2, 9, 16).requires_grad_()
+    options: Any = {"window_size": (2, 2), "seed": torch.tensor([7])}
+    torch.library.opcheck(plain, (x, x, x, None, 0.5), options)
+
+
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        ("X0827", lambda q, n: ops.flash_attn_varlen_func(q, q, q, n, n, 4, 4)),
+        ("X0827", lambda q, n: ops.flash_attn_with_kvcache(q, q[:1], q[:1], n)),
+        ("X0827", lambda q, n: ops.flash_attn_with_kvcache(q, q, q, n, n[:, None])),
+        ("X0827", lambda q, n: ops.flash_attn_with_kvcache(q, q, q, n[:1])),
+        ("X0828", lambda q, n: ops.flash_attn_with_kvcache(q, q, q, n.long())),
+        ("X0827", lambda q, n: ops.flash_attn_with_kvcache(q, q[..., :3, :], q, n)),
+    ],
+)
+def test_what_is_refused(code: str, call: Any) -> None:
+    with pytest.raises(LaunchError) as caught:
+        call(torch.ones(2, 4, 4, 8), torch.ones(2, dtype=torch.int32))
+    assert caught.value.code == code
+    assert caught.value.file == __file__
