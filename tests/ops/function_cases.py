@@ -195,6 +195,10 @@ CASES = [
     ),
     Case("group_norm", tensors(normal(4, 6, 300)), (2,)),
     Case("group_norm", tensors(normal(2, 6, 5, 70)), (3, None, None, 0.1)),
+    Case(
+        "group_norm",
+        lambda dtype: (normal(5, 600)(dtype), 2, *(normal(600)(dtype),) * 2),
+    ),
     *(
         Case("batch_norm", tensors(normal(*shape), MEAN, VARIANCE), {"eps": 0.1})
         for shape in ((4, 6, 18), (3, 6))

@@ -23,6 +23,8 @@ from xetl.xetile import Array, Vector, constexpr
 
 _WIDEST = 256
 """Columns of a piece, few enough for its sums to stay in registers."""
+_ROWS = 64
+"""Of a program where channels are columns, whose numbers stay in registers."""
 
 
 @xetile.function
@@ -96,6 +98,34 @@ def group_norm_rows(
             y = piece(x, first + i, column, ACC, WIDTH) * factor + shift
             to = xetile.init_tile(out, [first + i, column], (1, WIDTH))
             xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def group_norm_elements(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    GROUPS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same where a channel is one element.
+
+    ``x`` and ``out`` are (groups of all samples, channels of a group), ``weight`` and
+    ``bias`` are (GROUPS, channels of a group).
+    """
+    group = xetile.program_id(0)
+    mean, r = moments(x, group, eps, ACC, WIDTH)
+    for column in range(0, x.shape[1], WIDTH):
+        y = (piece(x, group, column, ACC, WIDTH) - mean) * r
+        if weight is not None:
+            y = y * piece(weight, group % GROUPS, column, ACC, WIDTH)
+        if bias is not None:
+            y = y + piece(bias, group % GROUPS, column, ACC, WIDTH)
+        to = xetile.init_tile(out, [group, column], (1, WIDTH))
+        xetile.store_tile(y.to(out.dtype), to)
 
 
 @xetile.kernel
@@ -191,18 +221,19 @@ def batch_norm_columns(
     out: Array,
     eps: float,
     ACC: constexpr,
+    ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """The same of channels that are columns: x and out are (samples, channels)."""
-    row = xetile.program_id(0)
-    for column in range(0, x.shape[1], WIDTH):
-        factor = xetile.rsqrt(piece(variance, 0, column, ACC, WIDTH) + eps)
-        if weight is not None:
-            factor = factor * piece(weight, 0, column, ACC, WIDTH)
-        y = piece(x, row, column, ACC, WIDTH) - piece(mean, 0, column, ACC, WIDTH)
-        y = y * factor
-        if bias is not None:
-            y = y + piece(bias, 0, column, ACC, WIDTH)
+    column, first = xetile.program_id(0) * WIDTH, xetile.program_id(1) * ROWS
+    factor = xetile.rsqrt(piece(variance, 0, column, ACC, WIDTH) + eps)
+    if weight is not None:
+        factor = factor * piece(weight, 0, column, ACC, WIDTH)
+    shift = -piece(mean, 0, column, ACC, WIDTH) * factor
+    if bias is not None:
+        shift = shift + piece(bias, 0, column, ACC, WIDTH)
+    for row in range(first, min(first + ROWS, x.shape[0])):
+        y = piece(x, row, column, ACC, WIDTH) * factor + shift
         tile = xetile.init_tile(out, [row, column], (1, WIDTH))
         xetile.store_tile(y.to(out.dtype), tile)
 
@@ -312,10 +343,17 @@ def group_norm(
 
     def steps(made: Any) -> Any:
         flat: View = lambda a: a.reshape(-1, n)  # noqa: E731
-        constants = (channels, num_groups, SUMS[dtype], width)
         whole: View = lambda a: a.reshape(groups, -1)  # noqa: E731
+        grid, acc = (groups, 1, 1), SUMS[dtype]
+        if n == 1:
+            each: View = lambda a: a.reshape(num_groups, -1)  # noqa: E731
+            constants = (num_groups, acc, min(_WIDEST, width_of(channels)))
+            views = (whole, each, each, whole)
+            launch = Launch(group_norm_elements, views, (), grid, constants)
+            return through(launch, (input, weight, bias), made[0], (eps,))
+        constants = (channels, num_groups, acc, width)
         views = (flat, whole, itself, itself, flat)
-        launch = Launch(group_norm_rows, views, (), (groups, 1, 1), constants)
+        launch = Launch(group_norm_rows, views, (), grid, constants)
         return through(launch, (input, input, weight, bias), made[0], (eps,))
 
     return Call((result(input.shape, dtype),), steps)
@@ -382,15 +420,17 @@ def batch_norm(
     samples, channels, n = *input.shape[:2], size_of(input.shape[2:])
 
     def steps(made: Any) -> Any:
-        size = channels if n == 1 else n
-        constants = (SUMS[dtype], min(_WIDEST, width_of(size)))
-        whole: View = lambda a: a.reshape(samples, channels, -1)  # noqa: E731
-        kernel, grid = batch_norm_rows, (channels, samples, 1)
-        if n == 1:
-            whole = lambda a: a.reshape(samples, channels)  # noqa: E731
-            kernel, grid = batch_norm_columns, (samples, 1, 1)
+        width = min(_WIDEST, width_of(channels if n == 1 else n))
+        shape = (samples, channels) if n == 1 else (samples, channels, -1)
+        whole: View = lambda a: a.reshape(shape)  # noqa: E731
         views = (whole, *[itself] * 4, whole)
-        launch = Launch(kernel, views, (), grid, constants)
+        if n == 1:
+            constants: tuple[Any, ...] = (SUMS[dtype], _ROWS, width)
+            grid = (cdiv(channels, width), cdiv(samples, _ROWS), 1)
+            launch = Launch(batch_norm_columns, views, (), grid, constants)
+        else:
+            grid, constants = (channels, samples, 1), (SUMS[dtype], width)
+            launch = Launch(batch_norm_rows, views, (), grid, constants)
         return through(launch, (input, *others), made[0], (eps,))
 
     return Call((result(input.shape, dtype),), steps)
