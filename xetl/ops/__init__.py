@@ -16,6 +16,7 @@ from xetl.ops.flash_attention import (
 )
 from xetl.ops.fused_losses import linear_cross_entropy
 from xetl.ops.indexing import gather, index_select, scatter_add
+from xetl.ops.int4_products import linear_int4
 from xetl.ops.linear_layers import bmm, linear
 from xetl.ops.losses import cross_entropy, nll_loss
 from xetl.ops.matrix_product import matmul
@@ -67,6 +68,7 @@ __all__ = [
     "layer_norm",
     "linear",
     "linear_cross_entropy",
+    "linear_int4",
     "log_softmax",
     "matmul",
     "max",

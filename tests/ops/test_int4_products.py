@@ -1,0 +1,77 @@
+"""`ops.linear_int4` against the product with the numbers it stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
+from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
+
+
+def operands(n: int, k: int, groups: int, dtype: Any) -> tuple[Any, ...]:
+    """Numbers (n, k), the same as bytes, scales and zeros."""
+    rng = np.random.default_rng([n, k])
+    q = rng.integers(0, 16, (n, k), dtype=np.uint8)
+    parts = q.T.reshape(groups, 2, k // groups // 2, n)
+    weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, n)
+    scales, zeros = rng.random((2, groups, n)) + 0.5
+    rest = [torch.from_numpy(x).to(dtype) for x in (scales, zeros - 1)]
+    return torch.from_numpy(q), torch.from_numpy(weight), *rest
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("m", [1, 3, 70])
+@pytest.mark.parametrize(("groups", "has_zeros"), [(1, False), (3, True)])
+def test_values(m: int, groups: int, has_zeros: bool, dtype: Any) -> None:
+    n, k = 150, 96
+    q, weight, scales, zeros = operands(n, k, groups, dtype)
+    make = torch.Generator().manual_seed(m)
+    x, bias = (torch.randn(each, generator=make).to(dtype) for each in ((m, k), (n,)))
+    w = (q.double() - 8) * scales.double().T.repeat_interleave(k // groups, 1)
+    if has_zeros:
+        w += zeros.double().T.repeat_interleave(k // groups, 1)
+    rest = (zeros, bias) if has_zeros else ()
+    found = ops.linear_int4(x, weight, scales, *rest)
+    wanted = x.double() @ w.T + (bias.double() if has_zeros else 0)
+    close(found, wanted.to(dtype), BOUNDS[dtype])
+    turned = x.T.contiguous().T[None]
+    close(ops.linear_int4(turned, weight, scales, *rest), found[None], BOUNDS[dtype])
+    if dtype is torch.float32:
+        arrays = [each.numpy() for each in (x, weight, scales, *rest)]
+        close(torch.from_numpy(ops.linear_int4(*arrays)), found, 1e-6)
+
+
+def test_the_numbers_are_those_of_torch() -> None:
+    q, weight, scales, zeros = operands(64, 128, 4, torch.bfloat16)
+    x = torch.randn(4, 128).bfloat16()
+    pack = torch._convert_weight_to_int4pack_for_cpu
+    both = torch.stack([scales, zeros], -1)
+    like = torch._weight_int4pack_mm_for_cpu
+    wanted = like(x, pack(q.int(), 1), 32, both)
+    close(ops.linear_int4(x, weight, scales, zeros), wanted, 2.0**-5)
+    torch.library.opcheck(torch.ops.xetl.linear_int4.default, (x, weight, scales))
+
+
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        ("X0827", lambda x, w, s: ops.linear_int4(x[:, :-1], w, s)),
+        ("X0827", lambda x, w, s: ops.linear_int4(x, w, s[:3])),
+        ("X0827", lambda x, w, s: ops.linear_int4(x, w, s, s[:2])),
+        ("X0827", lambda x, w, s: ops.linear_int4(x, w, s, None, s)),
+        ("X0828", lambda x, w, s: ops.linear_int4(x, w.to(torch.int8), s)),
+        ("X0828", lambda x, w, s: ops.linear_int4(x, w, s.double())),
+    ],
+)
+def test_what_is_refused(code: str, call: Any) -> None:
+    _, weight, scales, _ = operands(20, 64, 4, torch.float32)
+    with pytest.raises(LaunchError) as caught:
+        call(torch.ones(3, 64), weight, scales)
+    assert caught.value.code == code
+    assert caught.value.file == __file__
