@@ -30,9 +30,9 @@ from xdsl.irdl import (
 from xdsl.traits import Commutative
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from xetl.dialects.assembly import FORMATS, format_of
+from xetl.dialects.assembly import format_of
 from xetl.dialects.base import MixedList
-from xetl.dialects.operation import XetlOp, operations_of, row
+from xetl.dialects.operation import FORMATS, XetlOp, operations_of, row
 from xetl.dialects.parser import DIALECTS, make_context, parse_module
 from xetl.dialects.type_rules import like, like_all
 from xetl.dialects.upstream import arith

@@ -23,8 +23,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block
 from xdsl.printer import Printer
 
+# Loaded here, not within the time of an example.
+from xetl.dialects.assembly import format_of as format_of
 from xetl.dialects.parser import parse_module
 from xetl.dialects.upstream import arith
+from xetl.dialects.upstream import directives as directives
 from xetl.dialects.verify import verify
 from xetl.dialects.xetile import (
     InitTileOp,

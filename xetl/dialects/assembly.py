@@ -7,7 +7,7 @@ The language is MLIR's, read by xDSL's `FormatParser`.  What differs from xDSL:
 * ``attr-dict`` takes properties as ``<{...}>`` or in the plain dictionary, and prints
   one dictionary, properties first; ``prop-dict`` in front of it prints two, as MLIR.
 * ``types($a, $b)`` is one list of the types of operands of which some may be absent.
-* `DIRECTIVES` are known to all formats, an operation adds its ``custom_directives``.
+* All formats know the directives here and those of `_MODULES`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.imports import import_whole
+
 from .base import (
     ints_of,
     parse_attributes,
@@ -55,11 +57,11 @@ from .base import (
     print_attributes,
     print_indices,
 )
+from .operation import FORMATS, SEGMENTS
 from .property_values import default_properties
 from .type_rules import infer_types, plan_types
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
-SEGMENTS = AttrSizedOperandSegments.attribute_name
 
 
 # Directives ---------------------------------------------------------------------------
@@ -208,7 +210,17 @@ def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
     return words
 
 
-DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated, Word, Words)
+_DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated, Word, Words)
+_MODULES = ("xetl.dialects.upstream.directives", "xetl.dialects.xetile.syntax")
+"""They import operations, which load this module when one has a text."""
+
+
+@cache
+def _directives() -> dict[str, type[CustomDirective]]:
+    found = list(_DIRECTIVES)
+    for name in _MODULES:
+        found += import_whole(name).DIRECTIVES
+    return {each.__name__: each for each in found}
 
 
 @dataclass(frozen=True)
@@ -316,7 +328,7 @@ class _Parser(FormatParser):
 
     def __init__(self, op_type: type[IRDLOperation], text: str) -> None:
         definition = op_type.get_irdl_definition()
-        definition.custom_directives |= {each.__name__: each for each in DIRECTIVES}
+        definition.custom_directives |= _directives()
         super().__init__(text, definition)
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
@@ -432,10 +444,6 @@ _T = TypeVar("_T")
 
 def _flat(groups: Sequence[Sequence[_T] | None]) -> list[_T]:
     return [each for group in groups for each in group or ()]
-
-
-FORMATS: dict[type[IRDLOperation], str] = {}
-"""The text of formats; a class without one has that of its base."""
 
 
 @cache

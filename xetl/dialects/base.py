@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -15,11 +15,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .kinds_of_types import is_memref, is_vector
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser, UnresolvedOperand
+    from xdsl.printer import Printer
 
 Value: TypeAlias = SSAValue | Operation
 Index: TypeAlias = int | SSAValue
@@ -128,7 +130,10 @@ def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> N
     gaps = ints_of(static).count(DYNAMIC_INDEX)
     check(
         gaps == len(values),
-        f"{name}: {len(values)} values are given for {gaps} dynamic positions",
+        "{}: {} values are given for {} dynamic positions",
+        name,
+        len(values),
+        gaps,
     )
 
 
@@ -176,7 +181,7 @@ class ParsedIndices(NamedTuple):
 
 
 def parse_indices(
-    parser: Parser, delimiter: Parser.Delimiter = Parser.Delimiter.SQUARE
+    parser: Parser, delimiter: Parser.Delimiter | None = None
 ) -> ParsedIndices:
     """Parse ``[8, %i]``."""
     values: list[UnresolvedOperand] = []
@@ -190,7 +195,7 @@ def parse_indices(
             values.append(operand)
             static.append(DYNAMIC_INDEX)
 
-    parser.parse_comma_separated_list(delimiter, parse_one)
+    parser.parse_comma_separated_list(delimiter or parser.Delimiter.SQUARE, parse_one)
     return ParsedIndices(values, DenseArrayBase.from_list(i64, static))
 
 

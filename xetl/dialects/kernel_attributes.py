@@ -19,6 +19,9 @@ ALIAS_GROUPS = "xetile.alias_groups"
 TEXT = "xetile.text"
 """A kernel that a user wrote as text: any form of any operation may occur."""
 
+SHARED = 3
+"""The memory space of shared local memory."""
+
 
 def subgroups_along_axes(kernel: Operation) -> tuple[int, int, int]:
     """Subgroups along x, y and z; a Python kernel says rows and columns of them."""

@@ -8,6 +8,7 @@ what else has 64 bits), whose layouts are strides, with the attributes of seams,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -34,6 +35,7 @@ from .kernel_attributes import (
     ALIAS_GROUPS,
     ARG_NAMES,
     LEVEL,
+    SHARED,
     SUBGROUP,
     SUBGROUPS,
     TEXT,
@@ -41,12 +43,12 @@ from .kernel_attributes import (
 )
 from .kinds_of_types import integer_width, is_memref
 from .memref_layout import memory_space_of, strides_of
-from .text import Function
 from .upstream import arith, func, gpu, memref
 from .walk import operations_in
 from .xetile import InitTileOp
 
-SHARED = 3
+if TYPE_CHECKING:
+    from .text import Function
 
 
 def launch_form(

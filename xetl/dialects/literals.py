@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -20,9 +20,11 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute
-from xdsl.printer import Printer
 
 from .kinds_of_types import Dense, Vector, is_dense, is_integer_attr, is_vector
+
+if TYPE_CHECKING:
+    from xdsl.printer import Printer
 
 # Longer lists are printed as one hex string, as MLIR does.
 LONGEST_LIST = 100

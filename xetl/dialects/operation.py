@@ -31,7 +31,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType, new_class
-from typing import Any, ClassVar, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, TypeVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -44,19 +44,27 @@ from xdsl.irdl import (
     irdl_op_definition,
     traits_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Commutative
 
-from .assembly import FORMATS, SEGMENTS, format_of
+from xetl.imports import import_whole
+
 from .base import MixedList, Value, split_indices
 from .property_values import MAKERS, Defaults, Maker, default_properties, maker_of
 from .quick_verifier import install_quick_verifier
 from .type_rules import Types, infer_types, is_inferred, plan_types
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
 Operand: TypeAlias = Value | Sequence[Value | int] | None
 Given: TypeAlias = Operand | Attribute | Sequence[Attribute] | Region | int | str
 Lists: TypeAlias = Sequence[str] | Sequence[Sequence[int]]
+
+
+SEGMENTS = AttrSizedOperandSegments.attribute_name
+FORMATS: dict[type[IRDLOperation], str] = {}
+"""The text of formats; a class without one has that of its base."""
 
 
 class Common(TypedDict, total=False):
@@ -200,13 +208,18 @@ def flatten(groups: Iterable[_T | Sequence[_T] | None], kind: type[_T]) -> list[
     return found
 
 
+def _format_of(op_type: type[XetlOp]) -> Any:
+    # Imported late: a kernel that is no text needs none of it.
+    return import_whole("xetl.dialects.assembly").format_of(op_type)
+
+
 @classmethod
 def _parse_by_format(cls: type[XetlOp], parser: Parser) -> XetlOp:
-    return format_of(cls).parse(parser, cls)
+    return _format_of(cls).parse(parser, cls)
 
 
 def _print_by_format(self: XetlOp, printer: Printer) -> None:
-    format_of(type(self)).print(printer, self)
+    _format_of(type(self)).print(printer, self)
 
 
 _BY_FORMAT = {"parse": _parse_by_format, "print": _print_by_format}

@@ -49,7 +49,7 @@ from xetl.imports import import_whole
 from xetl.settings import config
 
 from .host_code import HostCodeParser
-from .memref_layout import MemRefTextParser
+from .memref_text import MemRefTextParser
 from .upstream.affine import Affine
 from .upstream.arith import Arith
 from .upstream.cf import Cf

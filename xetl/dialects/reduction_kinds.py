@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -24,14 +24,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser, Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.records import record
 
 from .upstream import arith
 from .upstream.elementwise import is_float
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser, Parser
+    from xdsl.printer import Printer
 
 
 def _zero(_: int) -> int:

@@ -77,7 +77,7 @@ SIZES = ("m", "n", "k", "lda", "ldb", "ldc", "stride_a", "stride_b")
 
 
 def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
-    check(name in table, f"{what} `{name}` is not one of {', '.join(table)}")
+    check(name in table, "{} `{}` is not one of {}", what, name, ", ".join(table))
 
 
 class DispatchOp(XetlOp):
@@ -107,7 +107,7 @@ class DispatchOp(XetlOp):
         """Check that there are as many numbers as names, and all names are known."""
         found = len(self.size_list())
         wanted = f"{len(SIZES)} numbers ({', '.join(SIZES)})"
-        check(found == len(SIZES), f"`{self.name}` takes {wanted}, found {found}")
+        check(found == len(SIZES), "`{}` takes {}, found {}", self.name, wanted, found)
         _check_name("data_type", self.data_type.data, DATA_TYPES)
         for flag in self.flag_names():
             _check_name("flags", flag, GEMM_FLAGS)

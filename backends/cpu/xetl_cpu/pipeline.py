@@ -11,6 +11,7 @@ from xetl.backend import Artifact
 from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
+from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.upstream import memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
@@ -51,9 +52,6 @@ from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
-
-_SHARED = 3
-"""The memory space of shared local memory."""
 
 _LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 """Remainders are exact: no vector code is as good, and kernels rarely need them."""
@@ -175,7 +173,7 @@ def shared_bytes(module: ModuleOp) -> int:
 
 def _is_shared(type_: MemRefType) -> bool:
     space = type_.memory_space
-    return isinstance(space, IntegerAttr) and space.value.data == _SHARED
+    return isinstance(space, IntegerAttr) and space.value.data == SHARED
 
 
 def _size(type_: MemRefType) -> int:

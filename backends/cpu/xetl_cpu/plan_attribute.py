@@ -9,15 +9,17 @@ is not written is 0: the signs of f32, for example.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from xetl_cpu.microkernels.arithmetic import Arithmetic
 from xetl_cpu.microkernels.blocking import Blocking
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 __all__ = ["PlanAttr"]
 

@@ -6,14 +6,12 @@ Its loops and accesses are for compilers of loops; kernels of tiles have these a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import (
@@ -25,6 +23,10 @@ from ..base import (
     resolve_indices,
 )
 from ..operation import Common, XetlOp, operations_of
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 
 class _AffineOp(XetlOp):
@@ -81,7 +83,7 @@ class _AffineOp(XetlOp):
         map_ = self.map.data
         expected = map_.num_dims + map_.num_symbols
         found = len(self.map_operands)
-        check(expected == found, f"the map takes {expected} operands, found {found}")
+        check(expected == found, "the map takes {} operands, found {}", expected, found)
         check(bool(map_.results), "the map needs a result")
 
 
@@ -92,7 +94,7 @@ class ApplyOp(_AffineOp, name="affine.apply"):
         """Check the number of operands, and that there is one result."""
         super().verify_()
         found = len(self.map.data.results)
-        check(found == 1, f"the map of affine.apply has one result, found {found}")
+        check(found == 1, "the map of affine.apply has one result, found {}", found)
 
 
 class MinOp(_AffineOp, name="affine.min"):

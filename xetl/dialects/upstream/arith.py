@@ -6,7 +6,7 @@ Source: MLIR, `arith` dialect.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -20,8 +20,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from ..base import (
@@ -42,7 +40,6 @@ from .elementwise import (
     CompareOp,
     ExactBinaryOp,
     FastMathFlagsAttr,
-    Flags,
     FloatBinaryOp,
     FloatUnaryOp,
     IndexConversionOp,
@@ -50,12 +47,15 @@ from .elementwise import (
     IntegerOverflowFlagsAttr,
     NarrowingOp,
     OverflowBinaryOp,
-    Rounding,
     WideningOp,
     bit_width,
     boolean_like,
     is_integer,
 )
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 AddiOp = row(OverflowBinaryOp, "arith.addi", "Sum, wrapping.", commutes=True)
 SubiOp = row(OverflowBinaryOp, "arith.subi", "Difference, wrapping.")
@@ -156,7 +156,6 @@ class TruncfOp(NarrowingOp, name="arith.truncf"):
 
     fastmath = opt_prop_def(FastMathFlagsAttr)
 
-    custom_directives = (Flags, Rounding)
     assembly_format = (
         "$source custom<Rounding>() custom<Flags>($fastmath) attr-dict `:` "
         "type($source) `to` type($result)"

@@ -23,7 +23,7 @@ from ..operation import XetlOp, operations_of
 def _check_successor(block: Block, operands: Sequence[SSAValue]) -> None:
     expected = [argument.type for argument in block.args]
     found = [operand.type for operand in operands]
-    check(expected == found, f"the block takes {expected}, but is given {found}")
+    check(expected == found, "the block takes {}, but is given {}", expected, found)
 
 
 class BrOp(XetlOp, name="cf.br"):

@@ -6,14 +6,14 @@ Source: MLIR, `arith`, `math` and `index` dialects.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, i1, i64
-from xdsl.dialects.utils import BitEnumAttribute, FastMathAttrBase
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Data
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
     operand_def,
     opt_prop_def,
@@ -21,15 +21,6 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
@@ -39,12 +30,64 @@ from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
 
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
+
+
+class FlagsAttr(Data[frozenset[StrEnum]]):
+    """Some of a list of flags: ``<nsw,nuw>``; none of them ``<none>``.
+
+    Attributes:
+        FLAGS: all there are, in the order in which they are printed.
+        ALL: the word for all of them, if there is one.
+    """
+
+    FLAGS: ClassVar[type[StrEnum]]
+    ALL: ClassVar[str | None] = None
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> frozenset[StrEnum]:
+        """Parse the words in angle brackets."""
+
+        def parse_word() -> Iterable[StrEnum]:
+            if parser.parse_optional_keyword("none"):
+                return ()
+            if cls.ALL is not None and parser.parse_optional_keyword(cls.ALL):
+                return cls.FLAGS
+            return (parser.parse_str_enum(cls.FLAGS),)
+
+        angle = parser.Delimiter.ANGLE
+        words = parser.parse_comma_separated_list(angle, parse_word)
+        return frozenset(chain.from_iterable(words))
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print the words in angle brackets."""
+        words = ",".join(flag.value for flag in self.FLAGS if flag in self.data)
+        if len(self.data) == len(self.FLAGS):
+            words = self.ALL or words
+        printer.print_string(f"<{words or 'none'}>")
+
+
+class FastMathFlag(StrEnum):
+    """What arithmetic may assume or do.  Source: MLIR, `arith`."""
+
+    REASSOC = "reassoc"
+    NNAN = "nnan"
+    NINF = "ninf"
+    NSZ = "nsz"
+    ARCP = "arcp"
+    CONTRACT = "contract"
+    AFN = "afn"
+
 
 @irdl_attr_definition
-class FastMathFlagsAttr(FastMathAttrBase):
-    """``fastmath<contract>``: what may be assumed of floats.  Source: MLIR, `arith`."""
+class FastMathFlagsAttr(FlagsAttr):
+    """``fastmath<contract>``."""
 
     name = "arith.fastmath"
+    FLAGS = FastMathFlag
+    ALL = "fast"
 
 
 class IntegerOverflowFlag(StrEnum):
@@ -55,75 +98,11 @@ class IntegerOverflowFlag(StrEnum):
 
 
 @irdl_attr_definition
-class IntegerOverflowFlagsAttr(BitEnumAttribute[IntegerOverflowFlag]):
+class IntegerOverflowFlagsAttr(FlagsAttr):
     """``overflow<nsw>``: what is known not to wrap.  Source: MLIR, `arith`."""
 
     name = "arith.overflow"
-    none_value = "none"
-
-
-FlagsAttr = FastMathFlagsAttr | IntegerOverflowFlagsAttr
-
-
-@irdl_custom_directive
-class Flags(CustomDirective):
-    """``fastmath<contract>`` or ``overflow<nsw>``; no flags are not printed."""
-
-    flags: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the flags if there are any."""
-        if self.flags.name == "fastmath":
-            if parser.parse_optional_keyword("fastmath"):
-                fast = FastMathFlagsAttr.parse_parameter(parser)
-                self.flags.set(state, FastMathFlagsAttr(fast))
-        elif parser.parse_optional_keyword("overflow"):
-            wraps = IntegerOverflowFlagsAttr.parse_parameter(parser)
-            self.flags.set(state, IntegerOverflowFlagsAttr(wraps))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the flags."""
-        flags = self.flags.get(op)
-        if isinstance(flags, FlagsAttr) and flags.data:
-            is_fast = isinstance(flags, FastMathFlagsAttr)
-            printer.print_string(" fastmath" if is_fast else " overflow")
-            flags.print_parameter(printer)
-
-
-@irdl_custom_directive
-class Ignored(CustomDirective):
-    """Promises that nothing follows from here: read, but not kept."""
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse ``exact`` or ``fastmath<...>``."""
-        parser.parse_optional_keyword("exact")
-        if parser.parse_optional_keyword("fastmath"):
-            FastMathFlagsAttr.parse_parameter(parser)
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing."""
-
-
-_ROUNDINGS = (
-    *("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away"),
-)
-
-
-@irdl_custom_directive
-class Rounding(CustomDirective):
-    """The one way of rounding; it is not printed."""
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse ``to_nearest_even``."""
-        position = parser.pos
-        mode = next((m for m in _ROUNDINGS if parser.parse_optional_keyword(m)), None)
-        if mode not in (None, _ROUNDINGS[0]):
-            parser.raise_error(
-                f"floats are rounded {_ROUNDINGS[0]}, not {mode}", position
-            )
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing."""
+    FLAGS = IntegerOverflowFlag
 
 
 def is_integer(type_: Attribute) -> bool:
@@ -147,7 +126,6 @@ class ElementwiseOp(XetlOp):
     """An operation on each element, with optional flags between operands and types."""
 
     traits = traits_def(Pure(), Elementwise())
-    custom_directives = (Flags, Ignored)
 
 
 class SameTypeOp(ElementwiseOp):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -24,8 +24,6 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.records import record
@@ -34,6 +32,10 @@ from ..base import Value, check
 from ..kinds_of_types import is_array
 from ..operation import Common, XetlOp, operations_of
 from ..verify import LocatedVerifyException
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 HIDDEN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
@@ -61,7 +63,7 @@ def _list(types: Sequence[Attribute]) -> str:
 class ParsedSignature:
     """``(%a: type {...}, ...) -> (type {...}, ...)``; no names in a declaration."""
 
-    arguments: list[Parser.Argument] = field(default_factory=list[Parser.Argument])
+    arguments: list[Parser.Argument] = field(default_factory=list[Any])
     inputs: list[Attribute] = field(default_factory=list[Attribute])
     input_attributes: list[DictionaryAttr] = field(default_factory=list[DictionaryAttr])
     results: list[Attribute] = field(default_factory=list[Attribute])
@@ -259,7 +261,7 @@ class FuncOp(XetlOp, name="func.func"):
         if self.body.blocks:
             found = [argument.type for argument in self.body.blocks[0].args]
             expected = list(self.function_type.inputs.data)
-            check(found == expected, f"the body takes {found}, expected {expected}")
+            check(found == expected, "the body takes {}, expected {}", found, expected)
             check_returns(self.body, self.function_type)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -28,8 +28,6 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import (
     IsolatedFromAbove,
     IsTerminator,
@@ -46,6 +44,10 @@ from ..base import Value, check
 from ..operation import Common, XetlOp, operations_of
 from . import func as syntax
 from .func import check_returns
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 KERNEL = "gpu.kernel"
 WORKGROUP = "workgroup_attributions"
@@ -197,7 +199,9 @@ class FuncOp(XetlOp, name="gpu.func"):
         found = [argument.type for argument in self.body.blocks[0].args]
         check(
             found[: len(expected)] == expected,
-            f"the body takes {found}, expected {expected}",
+            "the body takes {}, expected {}",
+            found,
+            expected,
         )
         check_returns(self.body, self.function_type)
         check(

@@ -18,7 +18,6 @@ from .elementwise import (
     FloatBinaryOp,
     FloatOp,
     FloatUnaryOp,
-    Ignored,
     IntegerBinaryOp,
     IntegerUnaryOp,
     boolean_like,
@@ -108,7 +107,7 @@ class FloatTestOp(ElementwiseOp):
     def verify_(self) -> None:
         """Check that the operand is of floats."""
         type_ = self.operand.type
-        check(is_float(type_), f"expected float elements, found {type_}")
+        check(is_float(type_), "expected float elements, found {}", type_)
         check(self.result.type == boolean_like(type_), "the result is of i1")
 
 
@@ -133,7 +132,9 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
         left, right = self.lhs.type, self.rhs.type
         check(
             is_float(left) and is_integer(right) and shape_of(left) == shape_of(right),
-            f"expected floats and integers of one shape, found {left} and {right}",
+            "expected floats and integers of one shape, found {} and {}",
+            left,
+            right,
         )
         check(self.result.type == left, "the result has the type of the left side")
 
@@ -146,7 +147,6 @@ class SincosOp(XetlOp, name="math.sincos"):
     cos = result_def(like("operand"))
 
     traits = traits_def(Pure(), Elementwise())
-    custom_directives = (Ignored,)
     assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
 
     def verify_(self) -> None:

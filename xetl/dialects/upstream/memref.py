@@ -6,7 +6,7 @@ Source: MLIR, `memref` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -30,8 +30,6 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import (
     MemoryAllocEffect,
     MemoryFreeEffect,
@@ -61,11 +59,15 @@ from .memref_views import SubviewOp as SubviewOp
 from .memref_views import TransposeOp as TransposeOp
 from .memref_views import ViewOp as ViewOp
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
 
 def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
     """Check that there is an index for each dimension."""
     rank = memref_type(memref).get_num_dims()
-    check(rank == len(indices), f"expected {rank} indices, found {len(indices)}")
+    check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
 
 
 class LoadOp(XetlOp, name="memref.load"):
@@ -86,7 +88,9 @@ class LoadOp(XetlOp, name="memref.load"):
         element = memref_type(self.memref).element_type
         check(
             self.result.type == element,
-            f"the memref holds {element}, the result is {self.result.type}",
+            "the memref holds {}, the result is {}",
+            element,
+            self.result.type,
         )
 
 
@@ -110,7 +114,9 @@ class StoreOp(XetlOp, name="memref.store"):
         element = memref_type(self.memref).element_type
         check(
             self.value.type == element,
-            f"the memref holds {element}, the value is {self.value.type}",
+            "the memref holds {}, the value is {}",
+            element,
+            self.value.type,
         )
 
 
@@ -131,11 +137,12 @@ class _AllocLike(XetlOp):
         """Check that each dynamic extent is given, and the alignment."""
         needed = self.result.type.get_shape().count(DYNAMIC_INDEX)
         found = len(self.dynamic_sizes)
-        check(needed == found, f"expected {needed} dynamic sizes, found {found}")
+        check(needed == found, "expected {} dynamic sizes, found {}", needed, found)
         bytes_ = 1 if self.alignment is None else self.alignment.value.data
         check(
             bytes_ > 0 and bytes_ & (bytes_ - 1) == 0,
-            f"an alignment is a power of 2, found {bytes_}",
+            "an alignment is a power of 2, found {}",
+            bytes_,
         )
 
 
@@ -223,7 +230,9 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind
         element = memref_type(self.memref).element_type
         check(
             self.value.type == element == self.result.type,
-            f"the memref holds {element}, the value is {self.value.type}",
+            "the memref holds {}, the value is {}",
+            element,
+            self.value.type,
         )
 
 
@@ -284,12 +293,14 @@ class GlobalOp(XetlOp, name="memref.global"):
         """Check that the type is a memref of static shape, filled by the value."""
         type_, value = self.type, self.initial_value
         fits = is_memref(type_) and has_static_layout(type_)
-        check(fits, f"a global has a memref type of static shape, found {type_}")
+        check(fits, "a global has a memref type of static shape, found {}", type_)
         if is_memref(type_) and is_dense(value):
             expected = _filled(type_)
             check(
                 value.type == expected,
-                f"the value is {value.type}, expected {expected}",
+                "the value is {}, expected {}",
+                value.type,
+                expected,
             )
 
 

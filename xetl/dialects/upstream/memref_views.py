@@ -24,7 +24,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     operand_def,
     opt_result_def,
     prop_def,
@@ -33,15 +32,6 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import MixedList, check, memref_type
@@ -70,7 +60,9 @@ class CastOp(XetlOp, name="memref.cast"):
         result: Attribute = self.result.type
         check(
             _elements_of(source) == _elements_of(result),
-            f"a cast keeps the element type, found {source} to {result}",
+            "a cast keeps the element type, found {} to {}",
+            source,
+            result,
         )
         if not is_memref(source) or not is_memref(result):
             return
@@ -78,7 +70,9 @@ class CastOp(XetlOp, name="memref.cast"):
         check(
             source.get_num_dims() == result.get_num_dims()
             and all(DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs),
-            f"shapes do not agree: {source} to {result}",
+            "shapes do not agree: {} to {}",
+            source,
+            result,
         )
 
 
@@ -150,7 +144,7 @@ class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
         """Check the number of results."""
         expected = 2 + 2 * memref_type(self.source).get_num_dims()
         found = len(self.results)
-        check(found == expected, f"expected {expected} results, found {found}")
+        check(found == expected, "expected {} results, found {}", expected, found)
 
 
 class _StridedView(XetlOp):
@@ -190,7 +184,9 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
         check(
             len(self.mixed_offsets) == 1
             and len(self.mixed_sizes) == rank == len(self.mixed_strides),
-            f"expected one offset, {rank} sizes and {rank} strides",
+            "expected one offset, {} sizes and {} strides",
+            rank,
+            rank,
         )
         check(
             memref_type(self.source).element_type == self.result.type.element_type,
@@ -215,7 +211,8 @@ class SubviewOp(_StridedView, name="memref.subview"):
         lists = (self.mixed_offsets, self.mixed_sizes, self.mixed_strides)
         check(
             all(len(part) == rank for part in lists),
-            f"expected {rank} offsets, sizes and strides",
+            "expected {} offsets, sizes and strides",
+            rank,
         )
         check(
             memref_type(self.source).element_type == self.result.type.element_type,
@@ -243,23 +240,6 @@ def _permutation(dims: Sequence[int]) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(len(dims), 0, results))
 
 
-@irdl_custom_directive
-class Map(CustomDirective):
-    """``(d0, d1) -> (d1, d0)``."""
-
-    map_: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the map."""
-        self.map_.set(state, AffineMapAttr(parser.parse_affine_map()))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the map."""
-        found = self.map_.get(op)
-        assert isinstance(found, AffineMapAttr)
-        printer.print_string(f" {found.data}")
-
-
 class TransposeOp(
     XetlOp, name="memref.transpose", makers={"permutation": _permutation}
 ):
@@ -270,7 +250,6 @@ class TransposeOp(
     result = result_def(MemRefType)
 
     traits = traits_def(Pure())
-    custom_directives = (Map,)
     assembly_format = (
         "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
         "type($result)"
@@ -287,14 +266,17 @@ class TransposeOp(
         rank = memref_type(self.source).get_num_dims()
         check(
             sorted(self.dims) == list(range(rank)),
-            f"expected a permutation of {rank} dimensions, found {self.permutation}",
+            "expected a permutation of {} dimensions, found {}",
+            rank,
+            self.permutation,
         )
 
 
 _Lists = Sequence[Sequence[int]]
 
 
-def _groups_attribute(groups: _Lists) -> ArrayAttr[Attribute]:
+def groups_attribute(groups: _Lists) -> ArrayAttr[Attribute]:
+    """Undo `groups_of`."""
     return ArrayAttr(
         [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
     )
@@ -317,45 +299,26 @@ def _check_groups(
     check(
         flat == list(range(long.get_num_dims()))
         and len(groups) == short.get_num_dims(),
-        f"{[list(group) for group in groups]} does not group the dimensions of {long} "
-        f"to those of {short}",
+        "{} does not group the dimensions of {} to those of {}",
+        [list(group) for group in groups],
+        long,
+        short,
     )
     for group, extent in zip(groups, short.get_shape()):
         parts = [long.get_shape()[dim] for dim in group]
         known = DYNAMIC_INDEX not in (*parts, extent)
         check(
             not known or prod(parts) == extent,
-            f"extents {parts} do not make {extent}",
+            "extents {} do not make {}",
+            parts,
+            extent,
         )
     check(long.element_type == short.element_type, "the element type is kept")
 
 
-@irdl_custom_directive
-class Groups(CustomDirective):
-    """``[[0, 1], [2]]``: which dimensions become one."""
-
-    groups: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the lists."""
-        square, one = parser.Delimiter.SQUARE, parser.parse_integer
-        found = parser.parse_comma_separated_list(
-            square, lambda: parser.parse_comma_separated_list(square, one)
-        )
-        self.groups.set(state, _groups_attribute(found))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the lists."""
-        groups = self.groups.get(op)
-        assert groups is not None
-        printer.print_string(f" {groups_of(groups)}")
-
-
-class _ReshapeOp(XetlOp, makers={"reassociation": _groups_attribute}):
+class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
     src = operand_def(MemRefType)
     reassociation = prop_def(ArrayAttr)
-
-    custom_directives = (Groups,)
 
     @property
     def groups(self) -> list[list[int]]:
@@ -404,7 +367,8 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
         _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
         check(
             len(self.sizes) == memref_type(self.result).get_num_dims(),
-            f"expected an extent for each dimension of {self.result.type}",
+            "expected an extent for each dimension of {}",
+            self.result.type,
         )
 
 

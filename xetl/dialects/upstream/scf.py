@@ -6,7 +6,7 @@ Source: MLIR, `scf` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, i1
@@ -20,8 +20,6 @@ from xdsl.irdl import (
     var_region_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
 from xdsl.traits import (
     IsTerminator,
     Pure,
@@ -51,6 +49,10 @@ from .scf_parallel import (
     terminate,
 )
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser, UnresolvedOperand
+    from xdsl.printer import Printer
+
 
 class ConditionOp(XetlOp, name="scf.condition"):
     """End of a while loop's "before" region: go on, with these values?"""
@@ -70,9 +72,15 @@ class ConditionOp(XetlOp, name="scf.condition"):
 
 def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> None:
     last = region.blocks[-1].last_op if region.blocks else None
-    check(isinstance(last, YieldOp), f"{what} must end in scf.yield")
+    check(isinstance(last, YieldOp), "{} must end in scf.yield", what)
     found = [operand.type for operand in last.operands] if last else []
-    check(found == list(expected), f"{what} yields {found}, expected {list(expected)}")
+    check(
+        found == list(expected),
+        "{} yields {}, expected {}",
+        what,
+        found,
+        list(expected),
+    )
 
 
 class ForOp(XetlOp, name="scf.for"):
@@ -154,7 +162,9 @@ class ForOp(XetlOp, name="scf.for"):
         found = [argument.type for argument in self.body.block.args]
         check(
             found == [counter, *carried],
-            f"the body takes {found}, expected {[counter, *carried]}",
+            "the body takes {}, expected {}",
+            found,
+            [counter, *carried],
         )
         check(
             [result.type for result in self.res] == carried,
@@ -369,7 +379,7 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch"):
         """Check that there is a region for each case, and what they yield."""
         cases = ints_of(self.cases)
         check(len(cases) == len(self.case_regions), "each case needs a region")
-        check(len(set(cases)) == len(cases), f"a case is given twice in {list(cases)}")
+        check(len(set(cases)) == len(cases), "a case is given twice in {}", list(cases))
         for region in (self.default_region, *self.case_regions):
             last = region.block.last_op
             found = None if last is None else [each.type for each in last.operands]
@@ -379,7 +389,9 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch"):
             )
             check(
                 found == list(self.result_types),
-                f"a region yields {found}, expected {list(self.result_types)}",
+                "a region yields {}, expected {}",
+                found,
+                list(self.result_types),
             )
 
 

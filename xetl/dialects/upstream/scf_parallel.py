@@ -7,7 +7,7 @@ Source: MLIR, `scf` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType
@@ -24,8 +24,6 @@ from xdsl.irdl import (
     var_region_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
 from xdsl.traits import (
     IsTerminator,
     NoTerminator,
@@ -48,6 +46,10 @@ from ..base import (
 )
 from ..operation import Common, XetlOp
 from ..type_rules import like_all
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser, UnresolvedOperand
+    from xdsl.printer import Printer
 
 
 class YieldOp(XetlOp, name="scf.yield"):
@@ -284,7 +286,9 @@ class ParallelOp(XetlOp, name="scf.parallel"):
         found = [argument.type for argument in self.body.block.args]
         check(
             found == [IndexType()] * rank,
-            f"the body takes {found}, expected {rank} index counters",
+            "the body takes {}, expected {} index counters",
+            found,
+            rank,
         )
         last = self.body.block.last_op
         check(
@@ -418,7 +422,8 @@ class ForallOp(XetlOp, name="scf.forall"):
         found = [argument.type for argument in self.region.block.args]
         check(
             ranks == {len(found)} and found == [IndexType()] * len(found),
-            f"the body takes {found}; one index for each of the bounds is needed",
+            "the body takes {}; one index for each of the bounds is needed",
+            found,
         )
         check(
             isinstance(self.region.block.last_op, ForallInParallelOp),

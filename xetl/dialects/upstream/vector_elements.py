@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -30,15 +29,6 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.irdl.declarative_assembly_format import (
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    TypeDirective,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..base import Value, check, element_type, ints_of, vector_type
@@ -51,7 +41,9 @@ from ..type_rules import like
 def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
     check(
         type_.element_type == i1 and type_.get_num_dims() == bounds,
-        f"expected a vector of i1 of rank {bounds}, found {type_}",
+        "expected a vector of i1 of rank {}, found {}",
+        bounds,
+        type_,
     )
 
 
@@ -105,7 +97,10 @@ def _check_inside(
     )
     check(
         fits and len(offsets) <= whole.get_num_dims(),
-        f"offsets {list(offsets)} with sizes {list(sizes)} leave {whole}",
+        "offsets {} with sizes {} leave {}",
+        list(offsets),
+        list(sizes),
+        whole,
     )
 
 
@@ -157,7 +152,9 @@ class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
         expected = VectorType(type_.element_type, shape)
         check(
             self.result.type == expected,
-            f"the slice is {expected}, found {self.result.type}",
+            "the slice is {}, found {}",
+            expected,
+            self.result.type,
         )
 
 
@@ -195,7 +192,9 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
         lead = whole.get_num_dims() - part.get_num_dims()
         check(
             len(self.offsets) == whole.get_num_dims() and lead >= 0,
-            f"expected {whole.get_num_dims()} offsets, found {len(self.offsets)}",
+            "expected {} offsets, found {}",
+            whole.get_num_dims(),
+            len(self.offsets),
         )
         _check_inside(whole, self.offsets, [*[1] * lead, *part.get_shape()])
         check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
@@ -227,7 +226,8 @@ class ShuffleOp(XetlOp, name="vector.shuffle"):
         rows = sum(vector_type(v).get_shape()[0] for v in (self.v1, self.v2))
         check(
             all(-1 <= row < rows for row in ints_of(self.mask)),
-            f"the mask names rows outside 0..{rows - 1}",
+            "the mask names rows outside 0..{}",
+            rows - 1,
         )
 
 
@@ -244,23 +244,7 @@ class FromElementsOp(XetlOp, name="vector.from_elements"):
         """Check the number of elements."""
         expected = self.result.type.element_count()
         found = len(self.elements)
-        check(expected == found, f"expected {expected} elements, found {found}")
-
-
-@irdl_custom_directive
-class OneType(CustomDirective):
-    """``type``: that of each of two results."""
-
-    types: TypeDirective
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the type."""
-        self.types.set(state, [parser.parse_type()] * 2)
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the type."""
-        state.print_whitespace(printer)
-        printer.print_attribute(self.types.get(op)[0])
+        check(expected == found, "expected {} elements, found {}", expected, found)
 
 
 def _with_last(type_: Attribute, times: int, by: int) -> VectorType[Attribute]:
@@ -307,7 +291,9 @@ class InterleaveOp(XetlOp, name="vector.interleave"):
         check(self.rhs.type == self.lhs.type, "both sides must have one type")
         check(
             self.result.type == expected,
-            f"the result is {expected}, found {self.result.type}",
+            "the result is {}, found {}",
+            expected,
+            self.result.type,
         )
 
 
@@ -318,7 +304,6 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
     res = var_result_def(like("source", _halves, base=VectorType))
 
     traits = traits_def(Pure())
-    custom_directives = (OneType,)
     assembly_format = (
         "$source attr-dict `:` type($source) `->` custom<OneType>(type($res))"
     )
@@ -326,11 +311,13 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
     def verify_(self) -> None:
         """Check that the results have half of the elements."""
         type_ = vector_type(self.source)
-        check(type_.get_shape()[-1] % 2 == 0, f"{type_} has an odd number of elements")
+        check(type_.get_shape()[-1] % 2 == 0, "{} has an odd number of elements", type_)
         expected = _with_last(type_, 1, 2)
         check(
             list(self.result_types) == [expected, expected],
-            f"the results are {expected}, found {list(self.result_types)}",
+            "the results are {}, found {}",
+            expected,
+            list(self.result_types),
         )
 
 
@@ -354,11 +341,11 @@ class OuterproductOp(XetlOp, name="vector.outerproduct"):
         ranks = [left.get_num_dims()]
         if is_vector(right):
             ranks.append(right.get_num_dims())
-        check(set(ranks) == {1}, f"both sides have rank 1, found {left} and {right}")
+        check(set(ranks) == {1}, "both sides have rank 1, found {} and {}", left, right)
         check(element_type(right) == left.element_type, "element types differ")
         expected = _product_type(left, right)
         found = self.result.type if self.acc is None else self.acc.type
-        check(found == expected, f"the product is {expected}, found {found}")
+        check(found == expected, "the product is {}, found {}", expected, found)
 
 
 class SplatOp(XetlOp, name="vector.splat"):

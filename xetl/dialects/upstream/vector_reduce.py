@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import (
@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
     operand_def,
     opt_operand_def,
@@ -26,15 +25,6 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
-)
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from ..attributes import WordAttr
@@ -49,38 +39,27 @@ from ..base import (
 )
 from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
-from ..reduction_kinds import CombiningKindAttr, kind_fits, parse_kind
+from ..reduction_kinds import CombiningKindAttr, kind_fits
 from ..traits import Elementwise
 from ..type_rules import like
-from .elementwise import FastMathFlagsAttr, Flags
+from .elementwise import FastMathFlagsAttr
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
 
 
 def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
     check(
         kind_fits(kind.kind, element),
-        f"`{kind.kind}` does not combine elements of type {element}",
+        "`{}` does not combine elements of type {}",
+        kind.kind,
+        element,
     )
 
 
 def _kind_attr(kind: str | CombiningKindAttr) -> CombiningKindAttr:
     return CombiningKindAttr(kind) if isinstance(kind, str) else kind
-
-
-@irdl_custom_directive
-class Kind(CustomDirective):
-    """``<add>``, in any spelling."""
-
-    kind: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the kind."""
-        self.kind.set(state, CombiningKindAttr(parse_kind(parser)))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the kind."""
-        kind = self.kind.get(op)
-        assert isinstance(kind, CombiningKindAttr)
-        printer.print_string(f" <{kind.kind}>")
 
 
 class ReductionOp(XetlOp, name="vector.reduction"):
@@ -93,16 +72,15 @@ class ReductionOp(XetlOp, name="vector.reduction"):
     result = result_def(like("source", element_type))
 
     traits = traits_def(Pure())
-    custom_directives = (Flags, Kind)
     assembly_format = (
-        "custom<Kind>($kind) `,` $source (`,` $acc^)? custom<Flags>($fastmath) "
+        "custom<Combined>($kind) `,` $source (`,` $acc^)? custom<Flags>($fastmath) "
         "attr-dict `:` type($source) `into` type($result)"
     )
 
     def verify_(self) -> None:
         """Check rank, kind and types."""
         type_ = vector_type(self.source)
-        check(type_.get_num_dims() <= 1, f"expected rank 1, found {type_}")
+        check(type_.get_num_dims() <= 1, "expected rank 1, found {}", type_)
         _check_kind(self.kind, type_.element_type)
         check(self.result.type == type_.element_type, "the result is one element")
 
@@ -117,9 +95,8 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
     result = result_def(like("acc"))
 
     traits = traits_def(Pure())
-    custom_directives = (Flags, Kind)
     assembly_format = (
-        "custom<Kind>($kind) `,` $source `,` $acc attr-dict "
+        "custom<Combined>($kind) `,` $source `,` $acc attr-dict "
         "custom<Integers>($reduction_dims) `:` type($source) `to` type($acc)"
     )
 
@@ -135,15 +112,21 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
         rank = type_.get_num_dims()
         check(
             len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims),
-            f"dimensions must be different and below {rank}, found {list(dims)}",
+            "dimensions must be different and below {}, found {}",
+            rank,
+            list(dims),
         )
         shape = [n for dim, n in enumerate(type_.get_shape()) if dim not in dims]
         element = type_.element_type
         expected = VectorType(element, shape) if shape else element
         check(
             self.acc.type == expected == self.result.type,
-            f"reducing {list(dims)} of {type_} gives {expected}, "
-            f"found {self.acc.type} to {self.result.type}",
+            "reducing {} of {} gives {}, found {} to {}",
+            list(dims),
+            type_,
+            expected,
+            self.acc.type,
+            self.result.type,
         )
 
 
@@ -281,11 +264,14 @@ class ContractOp(XetlOp, name="vector.contract"):
         extents: dict[int, int] = {}
         for dims, type_ in zip(self.maps, types):
             shape = type_.get_shape() if is_vector(type_) else ()
-            check(len(dims) == len(shape), f"map {dims} does not index {type_}")
+            check(len(dims) == len(shape), "map {} does not index {}", dims, type_)
             for dim, extent in zip(dims, shape):
                 known = extents.setdefault(dim, extent)
                 check(
                     known == extent,
-                    f"iterator d{dim} has extent {known} and {extent}",
+                    "iterator d{} has extent {} and {}",
+                    dim,
+                    known,
+                    extent,
                 )
         check(self.acc.type == self.result.type, "acc and result must have one type")

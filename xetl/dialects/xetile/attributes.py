@@ -12,13 +12,11 @@ Source: the RFC on layouts that reach down to lanes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import NoneAttr, StringAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from xetl.language.distribution import Layout, problem_in, problem_with, row_major
 
@@ -33,6 +31,10 @@ from ..attributes import (
     parse_struct,
 )
 from ..base import check
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 
 def _pair_of(*names: str) -> Mapping[str, Field]:
@@ -53,11 +55,15 @@ class _PairOfPairs(StructAttr):
             numbers = list(values)
             check(
                 len(numbers) == 2,
-                f"`{name}` must have two entries, one a dimension, found {numbers}",
+                "`{}` must have two entries, one a dimension, found {}",
+                name,
+                numbers,
             )
             check(
                 all(number > 0 for number in numbers),
-                f"entries of `{name}` must be positive, found {numbers}",
+                "entries of `{}` must be positive, found {}",
+                name,
+                numbers,
             )
 
 

@@ -45,12 +45,13 @@ class _TextOp(XetlOp):
         """Check that there is a value for each field."""
         wanted, found = count_fields(self.template.data), len(self.arguments)
         text = self.template
-        check(wanted is not None, f"{text} is no text with fields {{}}")
-        check(wanted == found, f"{text} has {wanted} fields for {found} values")
+        check(wanted is not None, "{} is no text with fields {{}}", text)
+        check(wanted == found, "{} has {} fields for {} values", text, wanted, found)
         positions = ints_of(self.unsigned)
         check(
             all(0 <= position < found for position in positions),
-            f"`unsigned` names values that are not there: {list(positions)}",
+            "`unsigned` names values that are not there: {}",
+            list(positions),
         )
 
 
@@ -105,4 +106,4 @@ class BreakpointOp(XetlOp, name="xetile.breakpoint"):
     def verify_(self) -> None:
         """Check that each value has a name."""
         names, values = len(self.names), len(self.arguments)
-        check(names == values, f"there are {names} names for {values} values")
+        check(names == values, "there are {} names for {} values", names, values)

@@ -42,9 +42,8 @@ from ..reduction_kinds import kind_attribute, kind_fits, normalize_kind
 from ..traits import AccessesTile
 from ..type_rules import like
 from ..upstream.elementwise import is_float
-from . import syntax
 from .attributes import CacheHintAttr
-from .types import TileType
+from .types import TileType, mask_type
 from .verifiers import verify_block, verify_scattered
 
 
@@ -77,7 +76,6 @@ class InitTileOp(XetlOp, name="xetile.init_tile"):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
-    custom_directives = syntax.DIRECTIVES
     assembly_format = (
         "$source custom<Window>($offsets, $static_offsets, $sizes, $static_sizes, "
         "$strides, $static_strides, $indices) attr-dict `:` "
@@ -138,18 +136,18 @@ def _check_transposing(
 ) -> None:
     """Check a load that transposes: of one plain vector."""
     dims, vector = list(ints_of(permutation)), tile.vector_type()
-    check(dims == [1, 0], f"`transpose` must be [1, 0], found {dims}")
+    check(dims == [1, 0], "`transpose` must be [1, 0], found {}", dims)
     check(
         tile.array_length == 1 and vector.get_num_dims() == 2,
         "a load transposes one vector of rank 2, not several or a blocked one",
     )
     expected = VectorType(tile.element_type, vector.get_shape()[::-1])
-    check(found == expected, f"the transposed tile is {expected}, found {found}")
+    check(found == expected, "the transposed tile is {}, found {}", expected, found)
 
 
 def check_mask(mask: Attribute, tile: TileType) -> None:
     """Check that a mask has one bit for each element."""
-    expected = syntax.mask_type(tile)
+    expected = mask_type(tile)
     check(mask == expected, "the mask is {}, expected {}", mask, expected)
 
 
@@ -166,15 +164,18 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
         fits = isinstance(padding, IntegerAttr | FloatAttr)
     else:
         fits = isinstance(padding, IntegerAttr)
-    check(fits, f"padding {padding} does not fit elements of type {element}")
+    check(
+        fits,
+        "padding {} does not fit elements of type {}",
+        padding,
+        tile.element_type,
+    )
 
 
 class TileOp(XetlOp):
     """An access to the elements of a tile."""
 
     tile = operand_def(TileType)
-
-    custom_directives = syntax.DIRECTIVES
 
     @property
     def tile_type(self) -> TileType:
@@ -241,8 +242,9 @@ class LoadTileOp(TileAccess, name="xetile.load_tile"):
         check(not tile.scattered, "a scattered tile is loaded by load_gather")
         check(
             len(self.values) == tile.array_length,
-            f"array_length {tile.array_length} gives as many vectors, "
-            f"found {len(self.values)}",
+            "array_length {} gives as many vectors, found {}",
+            tile.array_length,
+            len(self.values),
         )
         if self.permutation is not None:
             _check_transposing(self.permutation, tile, self.result.type)
@@ -290,7 +292,7 @@ class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile"):
         """Check the locality and the hints."""
         if self.locality is not None:
             found = self.locality.value.data
-            check(0 <= found <= 3, f"locality is 0, 1, 2 or 3, found {found}")
+            check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
         self.verify_hints()
 
 
@@ -308,7 +310,6 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure())
-    custom_directives = syntax.DIRECTIVES
     assembly_format = (
         "$tile `,` custom<Step>($offsets, $static_offsets, $indices) attr-dict `:` "
         "custom<StepTypes>(type($tile), type($indices))"
@@ -331,14 +332,17 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
             found = len(self.mixed_offsets)
             check(
                 found == 2 and self.indices is None,
-                f"a tile moves by two offsets, found {found}",
+                "a tile moves by two offsets, found {}",
+                found,
             )
             return
         expected = VectorType(IndexType(), tile.shape)
         found = None if self.indices is None else self.indices.type
         check(
             found == expected and not self.mixed_offsets,
-            f"a scattered tile moves by one {expected}, found {found}",
+            "a scattered tile moves by one {}, found {}",
+            expected,
+            found,
         )
 
 
@@ -431,7 +435,9 @@ class AtomicRmwTileOp(
         tile, kind = self.tile_type, self.kind.data
         check(
             kind_fits(normalize_kind(kind), tile.element_type),
-            f"`{kind}` does not combine elements of type {tile.element_type}",
+            "`{}` does not combine elements of type {}",
+            kind,
+            tile.element_type,
         )
         check_vector("the value", self.value.type, tile)
         check_vector("the result", self.result.type, tile)
@@ -439,5 +445,5 @@ class AtomicRmwTileOp(
             check_mask(self.mask.type, tile)
         if self.expected is not None:
             is_assign = normalize_kind(kind) == "assign"
-            check(is_assign, f"`{kind}` compares nothing; only `assign` does")
+            check(is_assign, "`{}` compares nothing; only `assign` does", kind)
             check_vector("what is expected", self.expected.type, tile)

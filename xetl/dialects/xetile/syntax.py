@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StringAttr, VectorType, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, StringAttr, VectorType
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -39,14 +39,9 @@ from ..base import (
 )
 from ..kinds_of_types import is_array, is_integer_attr
 from ..reduction_kinds import parse_kind
-from .types import TileType
+from .types import TileType, mask_type
 
 _NO_INDICES = ParsedIndices([], dense_i64(()))
-
-
-def mask_type(tile: TileType) -> VectorType[Attribute]:
-    """i1 in the shape of the vector of a tile."""
-    return VectorType(i1, tile.vector_type().shape)
 
 
 def _parse_arrow(parser: Parser) -> bool:

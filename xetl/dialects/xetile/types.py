@@ -7,7 +7,7 @@ XeTile extension" (wg_map); docs/xetile.md, sections 2 and 4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -16,11 +16,10 @@ from xdsl.dialects.builtin import (
     IntegerType,
     NoneAttr,
     VectorType,
+    i1,
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from ..attributes import (
     Field,
@@ -42,6 +41,10 @@ from .attributes import (
     parse_map,
     parse_sg_map,
 )
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 GLOBAL = 0
 SHARED = 3
@@ -151,16 +154,18 @@ class TileAttr(StructAttr):
         """Check each parameter alone, and scattered against array_length."""
         check(
             self.order in ((0, 1), (1, 0)),
-            f"`order` must be [1, 0] or [0, 1], found {list(self.order)}",
+            "`order` must be [1, 0] or [0, 1], found {}",
+            list(self.order),
         )
         check(
             self.array_length in (1, 2, 4),
-            f"`array_length` must be 1, 2 or 4, found {self.array_length}",
+            "`array_length` must be 1, 2 or 4, found {}",
+            self.array_length,
         )
         check(
             self.memory_space in (GLOBAL, SHARED),
-            f"`memory_space` must be 0 (global) or 3 (shared), "
-            f"found {self.memory_space}",
+            "`memory_space` must be 0 (global) or 3 (shared), found {}",
+            self.memory_space,
         )
         check(
             not (self.scattered and self.array_length > 1),
@@ -169,7 +174,8 @@ class TileAttr(StructAttr):
         blocks = int_tuple(self.blocks)
         check(
             not blocks or (len(blocks) == 2 and min(blocks) > 0),
-            f"`inner_blocks` must be two positive numbers, found {list(blocks)}",
+            "`inner_blocks` must be two positive numbers, found {}",
+            list(blocks),
         )
 
 
@@ -281,15 +287,16 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         shape = self.shape
         if len(shape) == 1:
             check(self.scattered, "a tile of rank 1 must be scattered")
-        check(len(shape) in (1, 2), f"a tile has rank 2, found shape {list(shape)}")
+        check(len(shape) in (1, 2), "a tile has rank 2, found shape {}", list(shape))
         check(
             all(extent > 0 for extent in shape),
-            f"a tile has a static shape of positive extents, found {list(shape)}",
+            "a tile has a static shape of positive extents, found {}",
+            list(shape),
         )
         check(
             isinstance(self.element_type, IntegerType | IndexType | AnyFloat),
-            f"elements of a tile are integers, floats or index, "
-            f"found {self.element_type}",
+            "elements of a tile are integers, floats or index, found {}",
+            self.element_type,
         )
         blocks = self.inner_blocks
         check(
@@ -298,7 +305,9 @@ class TileType(ParametrizedAttribute, TypeAttribute):
                 len(shape) == 2
                 and all(extent % block == 0 for extent, block in zip(shape, blocks))
             ),
-            f"inner_blocks {blocks} do not divide the shape {list(shape)}",
+            "inner_blocks {} do not divide the shape {}",
+            blocks,
+            list(shape),
         )
         problem = self.wg_map.problem_with(shape) if self.wg_map else None
         check(problem is None, problem or "")
@@ -327,3 +336,8 @@ def _parse_encoding(parser: AttrParser) -> TileAttr:
     return parser.raise_error(
         f"expected #xetile.tile_attr<...> or a map, found {found}", position
     )
+
+
+def mask_type(tile: TileType) -> VectorType[Attribute]:
+    """i1 in the shape of the vector of a tile."""
+    return VectorType(i1, tile.vector_type().shape)

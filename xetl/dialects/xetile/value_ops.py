@@ -39,7 +39,6 @@ from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
 from ..type_rules import like
-from . import syntax
 from . import verifiers as verify
 from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, wg_map_of
 
@@ -59,7 +58,6 @@ class ValueOp(XetlOp):
     result = result_def(VectorType)
 
     traits = traits_def(Pure())
-    custom_directives = syntax.DIRECTIVES
 
     @property
     def wg_map(self) -> WorkgroupMap | None:
@@ -108,7 +106,6 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
 
     MAPS = ("wg_map_a", "wg_map_b", "wg_map_c")
     traits = traits_def(Pure())
-    custom_directives = syntax.DIRECTIVES
     assembly_format = (
         "custom<Listed>(operands) custom<Maps>() attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"
@@ -249,13 +246,16 @@ class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribut
         source = self.source_type
         check(
             len(source.get_shape()) == 2,
-            f"tile_scan takes a vector of rank 2, found {source}",
+            "tile_scan takes a vector of rank 2, found {}",
+            source,
         )
         dims = ints_of(self.scan_dims)
-        check(dims in ((0,), (1,)), f"the dimension is 0 or 1, found {list(dims)}")
+        check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
         check(
             kind_fits(self.kind.data, source.element_type),
-            f"`{self.kind.data}` does not combine elements of {source.element_type}",
+            "`{}` does not combine elements of {}",
+            self.kind.data,
+            source.element_type,
         )
         check(source == self.result.type, "tile_scan keeps the type")
         self.verify_maps()
@@ -286,10 +286,11 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
         source = self.source_type
         check(
             len(source.get_shape()) == 2 and source.element_type in (i32, i64),
-            f"tile_sort takes a vector of rank 2 of i32 or i64, found {source}",
+            "tile_sort takes a vector of rank 2 of i32 or i64, found {}",
+            source,
         )
         dims = ints_of(self.sort_dims)
-        check(dims in ((0,), (1,)), f"the dimension is 0 or 1, found {list(dims)}")
+        check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
         check(source == self.result.type, "tile_sort keeps the type")
 
 

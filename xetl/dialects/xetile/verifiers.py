@@ -8,14 +8,13 @@ from xdsl.dialects.builtin import (
     Float8E4M3FNType,
     Float8E5M2Type,
     IndexType,
-    IntegerType,
     MemRefType,
     VectorType,
 )
 from xdsl.ir import Attribute
 
 from ..base import Index, check
-from ..kinds_of_types import is_memref, is_vector
+from ..kinds_of_types import integer_width, is_memref, is_vector
 from ..memref_layout import (
     constant_index,
     has_static_layout,
@@ -34,7 +33,7 @@ def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:
     """Check that a map can distribute a vector of this type."""
     if wg_map is not None and is_vector(type_):
         problem = wg_map.problem_with(type_.get_shape())
-        check(problem is None, f"`{name}`: {problem}")
+        check(problem is None, "`{}`: {}", name, problem)
 
 
 def mma_result(a: Vector, b: Vector) -> Vector:
@@ -42,13 +41,16 @@ def mma_result(a: Vector, b: Vector) -> Vector:
     left, right = a.get_shape(), b.get_shape()
     check(
         len(left) == len(right) and len(left) in (2, 4),
-        f"tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {a} "
-        f"and {b}",
+        "tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {} and {}",
+        a,
+        b,
     )
     pairs = zip(left[1::2], right[0::2])
     check(
         all(columns == rows for columns, rows in pairs),
-        f"the left side has {left[1::2]} columns, the right side {right[0::2]} rows",
+        "the left side has {} columns, the right side {} rows",
+        left[1::2],
+        right[0::2],
     )
     shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
     return VectorType(a.element_type, shape)
@@ -59,19 +61,24 @@ def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
     shape = mma_result(a, b).get_shape()
     check(
         result.get_shape() == shape,
-        f"the product has shape {shape}, the result {result.get_shape()}",
+        "the product has shape {}, the result {}",
+        shape,
+        result.get_shape(),
     )
     small = (Float8E4M3FNType, Float8E5M2Type)
     check(
         a.element_type == b.element_type
         or (isinstance(a.element_type, small) and isinstance(b.element_type, small)),
-        f"both sides need one element type, found {a.element_type} "
-        f"and {b.element_type}",
+        "both sides need one element type, found {} and {}",
+        a.element_type,
+        b.element_type,
     )
-    check(c in (None, result), f"the addend is {c}, but the result is {result}")
+    check(c in (None, result), "the addend is {}, but the result is {}", c, result)
     check(
         is_float(a) == is_float(result),
-        f"{a.element_type} cannot be accumulated in {result.element_type}",
+        "{} cannot be accumulated in {}",
+        a.element_type,
+        result.element_type,
     )
 
 
@@ -94,16 +101,18 @@ def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> Non
     shape = source.get_shape()
     check(
         len(shape) in (2, 4),
-        f"tile_transpose takes a vector of rank 2, or a blocked one of rank 4, "
-        f"found {source}",
+        "tile_transpose takes a vector of rank 2, or a blocked one of rank 4, found {}",
+        source,
     )
     axes = transposed_axes(len(shape))
     check(
         tuple(permutation) == axes,
-        f"the permutation must be {list(axes)}, found {list(permutation)}",
+        "the permutation must be {}, found {}",
+        list(axes),
+        list(permutation),
     )
     expected = transposed(source)
-    check(result == expected, f"{source} transposes to {expected}, found {result}")
+    check(result == expected, "{} transposes to {}, found {}", source, expected, result)
 
 
 def _check_dims(dims: Sequence[int], rank: int) -> None:
@@ -111,7 +120,9 @@ def _check_dims(dims: Sequence[int], rank: int) -> None:
         bool(dims)
         and len(set(dims)) == len(dims)
         and all(0 <= dim < rank for dim in dims),
-        f"dimensions must be different and below {rank}, found {list(dims)}",
+        "dimensions must be different and below {}, found {}",
+        rank,
+        list(dims),
     )
 
 
@@ -130,22 +141,32 @@ def reduce(
     shape = source.get_shape()
     check(
         len(shape) in (2, 4),
-        f"tile_reduce takes a vector of rank 2 or 4, found {source}",
+        "tile_reduce takes a vector of rank 2 or 4, found {}",
+        source,
     )
     _check_dims(dims, len(shape))
     check(
         kind_fits(normalize_kind(kind), source.element_type) and kind != "assign",
-        f"`{kind}` does not reduce elements of type {source.element_type}",
+        "`{}` does not reduce elements of type {}",
+        kind,
+        source.element_type,
     )
     check(
         size is None or (size > 0 and all(shape[dim] % size == 0 for dim in dims)),
-        f"reduction_size {size} does not divide the reduced extent of {source}",
+        "reduction_size {} does not divide the reduced extent of {}",
+        size,
+        source,
     )
     expected = VectorType(source.element_type, reduced_shape(shape, dims, size))
     check(
         result == expected,
-        f"reducing dimensions {list(dims)} of {source} gives {expected}: a reduced "
-        f"dimension keeps size {'n / reduction_size' if size else 1}, found {result}",
+        "reducing dimensions {} of {} gives {}: a reduced dimension "
+        "keeps size {}, found {}",
+        list(dims),
+        source,
+        expected,
+        "n / reduction_size" if size else 1,
+        result,
     )
 
 
@@ -154,31 +175,40 @@ def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
     before, after = source.get_shape(), result.get_shape()
     check(
         len(before) in (2, 4) and len(before) == len(after),
-        f"tile_broadcast keeps the rank, which is 2 or 4, found {source} and {result}",
+        "tile_broadcast keeps the rank, which is 2 or 4, found {} and {}",
+        source,
+        result,
     )
     _check_dims(dims, len(before))
     check(
         source.element_type == result.element_type,
-        f"tile_broadcast keeps the element type, found {source} and {result}",
+        "tile_broadcast keeps the element type, found {} and {}",
+        source,
+        result,
     )
     for dim, (old, new) in enumerate(zip(before, after)):
         if dim in dims:
             check(
                 old == 1,
-                f"the source must have size 1 in dimension {dim}, found {source}",
+                "the source must have size 1 in dimension {}, found {}",
+                dim,
+                source,
             )
         else:
             check(
                 old == new,
-                f"dimension {dim} is not in {list(dims)} and must stay {old}, "
-                f"found {new}",
+                "dimension {} is not in {} and must stay {}, found {}",
+                dim,
+                list(dims),
+                old,
+                new,
             )
 
 
 def conv_layout(wg_map: WorkgroupMap | None, source: Vector, result: Vector) -> None:
     """Check a change of layout."""
     check(wg_map is not None, "tile_conv_layout needs the map of its result")
-    check(source == result, f"the type is kept, found {source} and {result}")
+    check(source == result, "the type is kept, found {} and {}", source, result)
 
 
 def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
@@ -191,15 +221,18 @@ def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
     shape = flat.get_shape()
     check(
         len(shape) == 2 and len(blocks) == 2,
-        f"a vector of rank 2 is packed in blocks of two extents, found {flat} "
-        f"and {list(blocks)}",
+        "a vector of rank 2 is packed in blocks of two extents, found {} and {}",
+        flat,
+        list(blocks),
     )
     check(
         all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks)),
-        f"inner_blocks {list(blocks)} do not divide {list(shape)}",
+        "inner_blocks {} do not divide {}",
+        list(blocks),
+        list(shape),
     )
     expected = VectorType(flat.element_type, packed_shape(shape, blocks))
-    check(blocked == expected, f"{flat} in blocks is {expected}, found {blocked}")
+    check(blocked == expected, "{} in blocks is {}, found {}", flat, expected, blocked)
 
 
 def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> None:
@@ -216,7 +249,8 @@ def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> Non
         rank = base.get_num_dims()
         check(
             rank <= 1,
-            f"the base of a scattered tile has rank 0 or 1, found rank {rank}",
+            "the base of a scattered tile has rank 0 or 1, found rank {}",
+            rank,
         )
     else:
         _verify_address(base)
@@ -235,7 +269,7 @@ def verify_block(
     if is_memref(base):
         _verify_memref(base, tile)
         rank = base.get_num_dims()
-        check(rank >= 2, f"the base of a tile has rank 2 or more, found rank {rank}")
+        check(rank >= 2, "the base of a tile has rank 2 or more, found rank {}", rank)
         static = has_static_layout(base)
         check(
             not static or not (sizes or strides),
@@ -246,11 +280,14 @@ def verify_block(
     else:
         _verify_address(base)
         rank, needed = 2, True
-    check(len(offsets) == rank, f"expected {rank} offsets, found {len(offsets)}")
+    check(len(offsets) == rank, "expected {} offsets, found {}", rank, len(offsets))
     for name, found in (("sizes", sizes), ("strides", strides)):
         check(
             len(found) == rank or not (found or needed),
-            f"a base of unknown shape needs {rank} {name}, found {len(found)}",
+            "a base of unknown shape needs {} {}, found {}",
+            rank,
+            name,
+            len(found),
         )
     _verify_order(base, tile, sizes, strides)
 
@@ -269,15 +306,17 @@ def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
     space = memory_space_of(base)
     check(
         space == tile.memory_space,
-        f"the base is in memory space {space}, the tile in {tile.memory_space}",
+        "the base is in memory space {}, the tile in {}",
+        space,
+        tile.memory_space,
     )
 
 
 def _verify_address(base: Attribute) -> None:
-    wide = isinstance(base, IntegerType) and base.bitwidth == 64
     check(
-        wide or isinstance(base, IndexType),
-        f"the base of a tile is a memref or a 64-bit address, found {base}",
+        integer_width(base) == 64 or isinstance(base, IndexType),
+        "the base of a tile is a memref or a 64-bit address, found {}",
+        base,
     )
 
 
@@ -298,6 +337,8 @@ def _verify_order(
     # The stride of a dimension of one element is never used.
     check(
         stride in (None, 1) or extent == 1,
-        f"order {list(tile.order)} needs stride 1 in dimension {tile.order[0]}, "
-        f"but the base has stride {stride} there",
+        "order {} needs stride 1 in dimension {}, but the base has stride {} there",
+        list(tile.order),
+        tile.order[0],
+        stride,
     )

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from xetl.dialects.base import Index, memref_type, shape_of, vector_type
-from xetl.dialects.launch_form import SHARED
+from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import (

@@ -71,9 +71,14 @@ class CpuExecutable(Executable):
         self._packed: int | None = meta.get("packed")
         self._slots = FIRST_ARGUMENT + sum(map(_slots_of, signature.params))
 
-    @cached_property
+    @property
     def fast(self) -> Callable[..., int] | None:
-        """See `xetl.backend.Executable`; None for a kernel whose log must be read."""
+        """See `xetl.backend.Executable`."""
+        return self._fast
+
+    @cached_property
+    def _fast(self) -> Callable[..., int] | None:
+        """None for a kernel whose log must be read."""
         if self.meta.get("log") or self._is_sequential:
             return None
         return fastcall.make_fast(

@@ -6,13 +6,11 @@ Source: MLIR 22, `xegpu` dialect; the text is what `mlir-opt` 22 prints.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, opt_prop_def, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from xetl.dialects.attributes import (
     Field,
@@ -30,6 +28,10 @@ from xetl.dialects.base import check
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.upstream.xegpu import MemorySpaceAttr
 from xetl.dialects.xetile.attributes import CACHE_HINTS
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 
 @irdl_attr_definition

@@ -6,12 +6,11 @@ Source: MLIR 22, `xegpu` dialect.  `!xegpu.nbarrier` is the core's, as text may 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, NoneAttr, VectorType
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from xetl.dialects.attributes import IntList, build_at, int_list, int_tuple
 from xetl.dialects.base import check
@@ -23,6 +22,10 @@ from .attributes import (
     ScatterTdescAttr,
     SliceAttr,
 )
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 
 def _print_shaped(

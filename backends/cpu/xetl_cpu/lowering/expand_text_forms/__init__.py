@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.launch_form import SUBGROUPS, TEXT
+from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
 from xetl.dialects.upstream import gpu
 from xetl.dialects.walk import operations_in
 from xetl.transforms.diagnostics import remark

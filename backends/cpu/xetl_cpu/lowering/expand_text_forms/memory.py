@@ -10,8 +10,8 @@ from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.launch_form import SHARED
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import (
