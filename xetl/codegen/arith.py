@@ -11,10 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    FloatAttr,
-    IntegerAttr,
-)
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from xetl.codegen import division

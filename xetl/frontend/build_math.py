@@ -15,6 +15,7 @@ from xetl.errors import TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.casts import (
+    absolute,
     broadcast,
     broadcast_shapes,
     convert,
@@ -36,7 +37,6 @@ from xetl.frontend.types import (
     is_scalar,
     scalar_kind,
 )
-from xetl.frontend.unary import absolute
 from xetl.ir.builder import Builder
 from xetl.ir.products import upper_half
 from xetl.language.dtypes import f32, i1, i32, i64

@@ -10,7 +10,7 @@ from xetl.dialects.upstream import math
 from xetl.errors import ControlFlowError, NameLookupError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Given, wrong_kind
-from xetl.frontend.casts import to_float, to_int
+from xetl.frontend.casts import absolute, to_float, to_int
 from xetl.frontend.context import Context
 from xetl.frontend.operators import ADD, AND, MAXIMUM, MINIMUM, OR, Binary
 from xetl.frontend.reading import check_readable
@@ -27,7 +27,6 @@ from xetl.frontend.types import (
     items_of,
     scalar_kind,
 )
-from xetl.frontend.unary import absolute
 
 BuiltinHandler = Callable[[Context, Given, ast.Call], Value]
 

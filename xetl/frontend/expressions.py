@@ -26,6 +26,7 @@ from xetl.frontend.branches import (
     join_values,
     splice,
 )
+from xetl.frontend.casts import invert, minus
 from xetl.frontend.context import (
     EXPRESSIONS,
     OPERATIONS,
@@ -49,7 +50,6 @@ from xetl.frontend.types import (
     items_of,
     scalar_kind,
 )
-from xetl.frontend.unary import invert, minus
 from xetl.language import ops
 from xetl.language.other_names import MODULES, advice_on
 

@@ -10,8 +10,7 @@ import click
 
 from xetl.backend import find_backend
 from xetl.runtime.select_backend import DEFAULT_BACKEND
-from xetl.tools import offline_tuning as offline
-from xetl.tools.host_tuning import read_sizes, table, tune
+from xetl.tools.host_tuning import rank, ranking, read_sizes, table, tune
 from xetl.tools.kernel_files import constants, find_kernel, read_grid
 from xetl.tools.kernel_options import about_a_kernel, asked
 from xetl.tools.output import json_option, show
@@ -111,8 +110,8 @@ def command(
         raise click.UsageError("`--offline` compiles the values of `--try`: give some")
     launched = read_grid(grid, names)
     values = list(_combinations(choices, names))
-    ranked = offline.rank(found, values, read_sizes(sizes), launched)
-    show([each.facts() for each in ranked], offline.table(ranked), as_json)
+    ranked = rank(found, values, read_sizes(sizes), launched)
+    show([each.facts() for each in ranked], ranking(ranked), as_json)
 
 
 def _combinations(

@@ -22,12 +22,7 @@ from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.emit.kernel import (
-    STACK_BYTES,
-    buffer_bytes,
-    lines,
-    room_for,
-)
+from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for
 from xetl_cpu.llvm import VOID, counted_loop, define
 
 # Bytes, not assembly: so no assembler need be loaded to compile a kernel.

@@ -21,12 +21,7 @@ from xetl_cpu.dialect import (
     element_name,
 )
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.microkernels import (
-    Blocking,
-    emit_block_gemm,
-    emit_pack_a,
-    emit_pack_b,
-)
+from xetl_cpu.microkernels import Blocking, emit_block_gemm, emit_pack_a, emit_pack_b
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny

@@ -22,13 +22,7 @@ from pathlib import Path
 
 from xetl.imports import import_whole
 from xetl_cpu import native
-from xetl_cpu.library.functions import (
-    DISPATCH,
-    FUNCTIONS,
-    INVOKE,
-    RECORDING,
-    Library,
-)
+from xetl_cpu.library.functions import DISPATCH, FUNCTIONS, INVOKE, RECORDING, Library
 
 __all__ = ["UnusableLibraryError", "find_library"]
 

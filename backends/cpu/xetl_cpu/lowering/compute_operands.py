@@ -24,12 +24,7 @@ what the kernel writes or the loop carries, and those that few rows or columns (
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-    ModuleOp,
-    StridedLayoutAttr,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, StridedLayoutAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 

@@ -57,10 +57,10 @@ from xetl_cpu.lowering.loops.materialization import (
     is_free,
     materialize,
     materialize_cast,
+    snapshot_loads_before,
     wants_buffer,
 )
 from xetl_cpu.lowering.loops.matmul import lower_brgemm
-from xetl_cpu.lowering.loops.memory_dependences import snapshot_loads_before
 from xetl_cpu.lowering.loops.plain_products import lower_mma
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.scans import scan_tile

@@ -16,13 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    FunctionType,
-    IntegerAttr,
-    ModuleOp,
-    UnitAttr,
-    i64,
-)
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 

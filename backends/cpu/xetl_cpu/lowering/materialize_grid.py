@@ -14,13 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    FunctionType,
-    IndexType,
-    ModuleOp,
-    i64,
-)
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter

@@ -9,14 +9,24 @@ After:  ``scf.parallel (...) { memref.alloc; scf.for %i = 0 to 4 { ... } }``, or
 ``cpu.fibers 4 (%i) { ... cpu.barrier ... }``
 
 Left alone: kernels at workgroup level, where a barrier has no meaning of its own.
+
+Named barriers are counted in memory that the subgroups share.  Subgroups take turns on
+one thread, so plain numbers do.  A barrier of the program is counted as well where
+there are named ones: a subgroup that waits takes several turns, so a turn alone does
+not tell how far the others are.
+
+    arrived[id]  how often a named barrier was arrived at
+    reached[i]   how many program barriers subgroup i has passed; after its end: all
+    progress     grows with each arrival; when it stands still nobody can go on
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -25,10 +35,167 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
+from xetl.dialects.upstream.xegpu import (
+    InitNbarrierOp,
+    NbarrierArriveOp,
+    NbarrierWaitOp,
+)
 from xetl.dialects.walk import operations_in
+from xetl.dialects.xetile import AssertOp
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl_cpu.dialect import BarrierOp, FibersOp
-from xetl_cpu.lowering.named_barriers import NAMED, lower_named_barriers
+from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
+
+NAMED = (NbarrierArriveOp, NbarrierWaitOp)
+_IDS = 32
+_NEVER = 1 << 62
+_PATIENCE = 3
+"""Turns without anybody's progress after which a program is given up."""
+
+
+@record(frozen=True)
+class _Counters:
+    """Where the counters of a program are, and the number of this subgroup."""
+
+    arrived: SSAValue
+    reached: SSAValue
+    progress: SSAValue
+    waited: SSAValue
+    subgroup: SSAValue
+    count: int
+
+
+def lower_named_barriers(
+    outside: Builder, body: Block, subgroup: SSAValue, count: int
+) -> None:
+    """Replace all barriers in a subgroup's code.
+
+    Args:
+        outside: where a program begins, before its subgroups do.
+        body: the code of a subgroup.
+        subgroup: its number.
+        count: how many there are.
+    """
+    first = body.first_op
+    assert first is not None
+    arrived, reached, progress = (_zeros(outside, n) for n in (_IDS, count, 1))
+    inside = Builder.before(first)
+    waited = _zeros(inside, _IDS)
+    counters = _Counters(arrived, reached, progress, waited, subgroup, count)
+    for op in list(body.walk()):
+        if isinstance(op, NbarrierArriveOp):
+            w, (number, _) = Builder.before(op), _barrier(op.nbarrier, op)
+            _add(w, counters.arrived, number)
+            _add(w, counters.progress, w.index(0))
+            replace_by(op)
+        elif isinstance(op, NbarrierWaitOp):
+            _wait(op, counters)
+        elif isinstance(op, gpu.BarrierOp):
+            _meet(op, counters)
+    end = Builder.at_end(body)
+    all_of_them = end.index(_NEVER)
+    end.add(memref.StoreOp(all_of_them, reached, [subgroup]))
+    _add(end, progress, end.index(0))
+    for op in operations_in(body, InitNbarrierOp):
+        op.detach()
+        op.erase()
+
+
+def _zeros(build: Builder, count: int) -> SSAValue:
+    """Counters at 0."""
+    memory = build.insert(memref.AllocaOp(MemRefType(IndexType(), [count])))
+    zero = build.index(0)
+    for place in range(count):
+        build.add(memref.StoreOp(zero, memory, [build.index(place)]))
+    return memory
+
+
+def _barrier(value: SSAValue, op: Operation) -> tuple[SSAValue, SSAValue]:
+    """Number and participants of a named barrier, as indices in front of ``op``."""
+    made = value.owner
+    assert isinstance(made, InitNbarrierOp)
+    w = Builder.before(op)
+    number, participants = (
+        w.insert(arith.IndexCastuiOp(v, IndexType()))
+        for v in (made.nbarrier_id, made.participant_thread_num)
+    )
+    exists = w.compare("ult", number, _IDS)
+    message = f"there is no named barrier {{}}: they are 0 to {_IDS - 1}"
+    w.add(AssertOp(exists, [number], template=message))
+    return number, participants
+
+
+def _load(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
+    return build.insert(memref.LoadOp(memory, [place]))
+
+
+def _add(build: Builder, memory: SSAValue, place: SSAValue) -> SSAValue:
+    """Count one more, and give the sum."""
+    more = build.insert(arith.AddiOp(_load(build, memory, place), build.index(1)))
+    build.add(memref.StoreOp(more, memory, [place]))
+    return more
+
+
+def _wait(op: NbarrierWaitOp, counters: _Counters) -> None:
+    """Until as many have arrived as take part, once more for each wait."""
+    w, (number, participants) = Builder.before(op), _barrier(op.nbarrier, op)
+    rounds = _add(w, counters.waited, number)
+    wanted = w.insert(arith.MuliOp(rounds, participants))
+
+    def is_over(build: Builder) -> SSAValue:
+        return build.compare("sge", _load(build, counters.arrived, number), wanted)
+
+    _take_turns(w, counters, is_over)
+    replace_by(op)
+
+
+def _meet(op: gpu.BarrierOp, counters: _Counters) -> None:
+    """Until every subgroup has come to as many barriers as this one."""
+    w = Builder.before(op)
+    mine = _add(w, counters.reached, counters.subgroup)
+    _add(w, counters.progress, w.index(0))
+
+    def is_over(build: Builder) -> SSAValue:
+        first, end, step = (build.index(n) for n in (0, counters.count, 1))
+        loop = build.for_loop(first, end, step, [build.index(_NEVER)])
+        number, least = loop.body.block.args
+        inner = Builder.at_end(loop.body.block)
+        found = _load(inner, counters.reached, number)
+        inner.add(scf.YieldOp(inner.insert(arith.MinsiOp(found, least))))
+        return build.compare("sge", loop.results[0], mine)
+
+    _take_turns(w, counters, is_over)
+    replace_by(op)
+
+
+def _take_turns(
+    w: Builder, counters: _Counters, is_over: Callable[[Builder], SSAValue]
+) -> None:
+    """Let the others go on until it is over, or until nothing moves any more."""
+    zero = w.index(0)
+    index = IndexType()
+    test, again = Block(arg_types=[index, index]), Block(arg_types=[index, index])
+    build = Builder.at_end(test)
+    seen, idle = test.args
+    over = is_over(build)
+    patient = build.compare("slt", idle, _PATIENCE)
+    waits = build.insert(arith.XoriOp(over, _true(build)))
+    build.add(scf.ConditionOp(build.insert(arith.AndiOp(waits, patient)), seen, idle))
+    build = Builder.at_end(again, w.location)
+    build.add(BarrierOp())
+    now = _load(build, counters.progress, build.index(0))
+    stands = build.compare("eq", now, again.args[0])
+    longer = build.plus(again.args[1], 1)
+    build.add(scf.YieldOp(now, build.select(stands, longer, 0)))
+    loop = scf.WhileOp([zero, zero], [index, index], Region(test), Region(again))
+    w.add(loop)
+    w.add(AssertOp(is_over(w), template="the subgroups wait for one another"))
+
+
+def _true(build: Builder) -> SSAValue:
+    return build.compare("eq", 0, 0)
+
 
 _SHARED = 3
 

@@ -44,12 +44,7 @@ from xetl_cpu.microkernels.epilogue import (
     with_c,
 )
 from xetl_cpu.microkernels.parameters import block_gemm_parameters
-from xetl_cpu.microkernels.prefetch import (
-    Strip,
-    next_panel,
-    next_rows,
-    or_next_pieces,
-)
+from xetl_cpu.microkernels.prefetch import Strip, next_panel, next_rows, or_next_pieces
 from xetl_cpu.microkernels.register_tile import RegisterTile
 from xetl_cpu.targets import Target
 

@@ -21,15 +21,7 @@ from math import ceil
 
 from xetl.codegen.division import or_one
 from xetl.records import record
-from xetl_cpu.llvm import (
-    I64,
-    Builder,
-    Value,
-    const,
-    ir,
-    offset,
-    prefetch_to_l2,
-)
+from xetl_cpu.llvm import I64, Builder, Value, const, ir, offset, prefetch_to_l2
 from xetl_cpu.microkernels.blocking import Blocking
 
 _BYTE = ir.IntType(8)

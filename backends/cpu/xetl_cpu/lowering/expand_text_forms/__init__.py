@@ -26,21 +26,12 @@ from xetl.dialects.walk import operations_in
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays
 from xetl.transforms.unblock_values import unblock, unblocked_tile
-from xetl_cpu.lowering.expand_text_forms import (
-    blocks,
-    memory,
-    parts,
-    reducing,
-    scalars,
-    tf32,
-    views,
-)
+from xetl_cpu.lowering.expand_text_forms import blocks, parts, reducing, scalars, views
 from xetl_cpu.lowering.expand_text_forms.refusing import check_types, refuse
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
     **scalars.RULES,
     **views.RULES,
-    **memory.RULES,
     **parts.RULES,
     **reducing.RULES,
 }
@@ -76,11 +67,11 @@ def _forget_cache_hints(kernel: gpu.FuncOp) -> None:
 def _expand(kernel: gpu.FuncOp) -> None:
     block = kernel.body.block
     views.back_to_origins(block)
-    memory.shared_memory(block)
+    views.shared_memory(block)
     rules = _RULES
     if SUBGROUPS not in kernel.attributes:
         rules = {**rules, **scalars.ALONE}
-    tf32.as_f32(kernel)
+    reducing.as_f32(kernel)
     # What may be forgotten goes first: the rules would take the rest for vectors.
     unblock(kernel, unblocked_tile)
     blocks.make_blocks(kernel)

@@ -34,7 +34,7 @@ from xetl.transforms.legalize_vectors.reductions import reduced
 from xetl.transforms.legalize_vectors.shapes import cast, permuted
 from xetl.transforms.unblock_values import unblocked_tile, values_that_stay_blocked
 from xetl_cpu.lowering.expand_text_forms.parts import broadcast
-from xetl_cpu.lowering.expand_text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
 
 _RANK = 4
 

@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    MemRefType,
-)
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of, vector_type
@@ -24,7 +21,7 @@ from xetl.transforms.legalize_vectors.shapes import (
 )
 from xetl_cpu.dialect import ConstantMemoryOp
 from xetl_cpu.lowering.expand_text_forms import scratch
-from xetl_cpu.lowering.expand_text_forms.writing import replace_by
+from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from xetl.dialects.kinds_of_types import integer_width, is_integer_attr, is_vect
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, gpu, xegpu
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.expand_text_forms.writing import replace, replace_by
+from xetl_cpu.lowering.expand_text_forms.scratch import replace, replace_by
 
 _SUBGROUP_SIZE = 16
 

@@ -12,22 +12,9 @@ from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import CompareAndSwapOp
-from xetl_cpu.lowering.loops.evaluate import (
-    Evaluator,
-    scatter_lanes,
-)
-from xetl_cpu.lowering.loops.nest import (
-    COLUMNS,
-    At,
-    open_nest,
-)
-from xetl_cpu.lowering.loops.state import (
-    Buffer,
-    ScatterTile,
-    State,
-    TileAt,
-    shape_of,
-)
+from xetl_cpu.lowering.loops.evaluate import Evaluator, scatter_lanes
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest
+from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State, TileAt, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.lowering.tiles import root
 

@@ -17,8 +17,8 @@ from xetl_cpu.lowering.loops.carried import (
     same_matrix,
     stays_in_matrix,
 )
+from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.matmul import accumulator
-from xetl_cpu.lowering.loops.memory_dependences import reads_elsewhere
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
 

@@ -44,8 +44,7 @@ from xetl_cpu.lowering.loops.nest import (
     lane_numbers,
     splat,
 )
-from xetl_cpu.lowering.loops.runs import limit_of_columns
-from xetl_cpu.lowering.loops.scattered import run_lanes, scatter_lanes
+from xetl_cpu.lowering.loops.runs import limit_of_columns, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Matrix,

@@ -21,8 +21,7 @@ from xetl_cpu.dialect import (
     element_attribute,
 )
 from xetl_cpu.lowering.demand import way_to_store
-from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.memory_dependences import snapshot_loads_before
+from xetl_cpu.lowering.loops.materialization import materialize, snapshot_loads_before
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
     may_stream,

@@ -15,16 +15,9 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
-from xetl_cpu.lowering.loops.evaluate import (
-    Evaluator,
-)
+from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.nest import (
-    COLUMNS,
-    At,
-    open_nest,
-    splat,
-)
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.microkernels import Blocking

@@ -11,15 +11,9 @@ from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.loops.evaluate import (
-    Evaluator,
-    constant_op,
-)
+from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.nest import (
-    COLUMNS,
-    At,
-)
+from xetl_cpu.lowering.loops.nest import COLUMNS, At
 from xetl_cpu.lowering.loops.reductions import Combine
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write

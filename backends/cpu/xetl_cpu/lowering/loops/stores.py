@@ -1,16 +1,28 @@
-"""Where values end: in a buffer or in memory. Each writes its own loops."""
+"""Where values end: in a buffer or in memory. Each writes its own loops.
+
+Some stores go past the caches, where the matrix they fill is larger than these: a line
+that is stored to is read first; a non-temporal store of all of it is not, which saves a
+third of what an elementwise kernel moves.  It must be aligned, and what fits into a
+cache is better left there.  Which it is, is known at run time only.
+
+Before: ``for column { store %v, %out }``
+After:  ``if %large_and_aligned { for column { store nontemporal } } else { for ... }``
+
+Source: Intel 64 and IA-32 Optimization Reference Manual, 9.4.1.2, "Streaming Stores".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index
+from xetl.codegen.types import byte_width
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
@@ -23,16 +35,54 @@ from xetl_cpu.lowering.loops.nest import (
     lane_numbers,
     open_nest,
 )
-from xetl_cpu.lowering.loops.runs import end_of_run, find_run
-from xetl_cpu.lowering.loops.scattered import run_lanes, scatter_lanes
-from xetl_cpu.lowering.loops.state import (
-    Buffer,
-    ScatterTile,
-    State,
-    TileAt,
-)
-from xetl_cpu.lowering.loops.streaming import stores_past_caches, stream_in
+from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
+from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State, TileAt, view_of
 from xetl_cpu.lowering.loops.transposes import reads_across
+
+_LEAST_BYTES = 16
+"""Of a vector: what the narrowest non-temporal store moves."""
+
+_MOST_OPERATIONS = 32
+"""In a loop that waits for memory; with more of them it computes."""
+
+
+def stores_past_caches(state: State, build: Builder, to: TileAt) -> SSAValue | None:
+    """Whether whole vectors of a tile are to be stored so; None: they are not."""
+    base = to.matrix.memref
+    width = byte_width(memref_type(base).element_type)
+    vector_bytes = state.lanes * width
+    if vector_bytes < _LEAST_BYTES or not to.matrix.is_contiguous():
+        return None
+    _, (row_step, _) = view_of(base, build)
+    extent = build.times(build.times(to.matrix.rows, row_step), width)
+    if isinstance(extent, int) and extent < state.target.machine.l3.size:
+        return None
+    is_large = build.compare("sge", extent, state.target.machine.l3.size)
+    start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
+    first = build.plus(start, build.times(to.col, width))
+    step = build.index(build.times(row_step, width))
+    low = build.insert(arith.OriOp(build.index(first), step))
+    odd = build.insert(arith.AndiOp(low, build.index(vector_bytes - 1)))
+    is_aligned = build.compare("eq", odd, 0)
+    return build.insert(arith.AndiOp(is_large, is_aligned))
+
+
+def stream_in(loop: scf.ForOp, streams: SSAValue) -> None:
+    """Where ``streams`` is true, run a twin of the loop that stores past the caches."""
+    following = loop.next_op
+    if following is None or len(loop.body.block.ops) > _MOST_OPERATIONS:
+        return
+    twin = loop.clone()
+    build = Builder.before(following)
+    for op in twin.body.block.ops:
+        if isinstance(op, vector.StoreOp):
+            type_ = vector_type(op.value)
+            whole = type_.get_shape()[0] * byte_width(type_.element_type)
+            op.properties["nontemporal"] = IntegerAttr(1, i1)
+            op.properties["alignment"] = IntegerAttr(whole, i64)
+    loop.detach()
+    regions = [Region(Block([each, scf.YieldOp()])) for each in (twin, loop)]
+    build.add(scf.IfOp(streams, [], *regions))
 
 
 def element_of(value: SSAValue) -> Attribute:
