@@ -240,6 +240,9 @@ def target_machine(target: Target) -> Any:
     if target.name == "host":
         cpu = binding.get_host_cpu_name()
         features = binding.get_host_cpu_features().flatten()
+        if target.machine.family == "zen4":
+            # [measured] of 16 f32: elements one by one 0.7 ns each, by instruction 1.6
+            features += ",+prefer-no-gather"
     triple = binding.get_process_triple()
     return binding.Target.from_triple(triple).create_target_machine(
         cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
