@@ -21,7 +21,7 @@ from xetl.runtime.tuning.decorators import autotune
 from xetl.runtime.tuning.kernel import CompletedKernel
 from xetl.runtime.tuning.trials import Trial
 from xetl.settings import config
-from xetl.tools.kernel_options import Asked
+from xetl.tools.kernel_files import Asked
 
 
 def tune(

@@ -18,7 +18,7 @@ from typing import Any
 
 import xetl
 from xetl.settings import variables
-from xetl.tools.kernel_options import Asked
+from xetl.tools.kernel_files import Asked
 
 _LEFT_OUT = ("XETL_CACHE", "XETL_CACHE_DIR", "XETL_TUNED_DIR", "XETL_OCLOC")
 """Settings that are about this machine."""

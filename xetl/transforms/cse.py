@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import Commutative, IsolatedFromAbove
 
-from xetl.analysis.effects import is_pure
+from xetl.analysis.memory import is_pure
 
 
 class _Scope:

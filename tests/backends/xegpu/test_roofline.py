@@ -14,8 +14,7 @@ from xetl import xetile
 from xetl.backend import Expected
 from xetl.devices import Card, find_device
 from xetl.xetile import cdiv, constexpr, f32, i32
-from xetl_xegpu.roofline.model import expect, peak
-from xetl_xegpu.roofline.slots import evaluate
+from xetl_xegpu.roofline.model import evaluate, expect, peak
 
 SIZE = 4096
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])

@@ -8,8 +8,7 @@ import click
 
 from xetl.runtime.measure import do_bench
 from xetl.tools.host_tuning import launches_for, random_arguments, read_sizes
-from xetl.tools.kernel_files import find_kernel, read_grid
-from xetl.tools.kernel_options import Asked, about_a_kernel, asked
+from xetl.tools.kernel_files import Asked, about_a_kernel, asked, find_kernel, read_grid
 from xetl.tools.output import json_option, show
 from xetl.tools.performance.report import Report
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from xetl.tools.kernel_options import Asked, about_a_kernel, asked
+from xetl.tools.kernel_files import Asked, about_a_kernel, asked
 from xetl.tools.output import json_option, show, write_files
 from xetl.tools.shipping.compiled_files import compiled_files
 from xetl.tools.shipping.wheel_files import wheel_files

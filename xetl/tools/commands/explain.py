@@ -9,8 +9,7 @@ import click
 
 from xetl.errors import did_you_mean
 from xetl.runtime.report import Explanation
-from xetl.tools.kernel_files import PLACE
-from xetl.tools.kernel_options import about_a_machine, asked
+from xetl.tools.kernel_files import PLACE, about_a_machine, asked
 from xetl.tools.output import json_option, show, write_files
 
 _CODE = re.compile(r"[xX]?\d+|[xX]\w{1,4}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from xetl.tools.kernel_options import about_a_kernel, asked
+from xetl.tools.kernel_files import about_a_kernel, asked
 from xetl.tools.output import json_option, show, write_files
 
 

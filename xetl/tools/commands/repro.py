@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from xetl.settings import config
-from xetl.tools.kernel_files import find_file, split_words
-from xetl.tools.kernel_options import about_a_kernel, asked
+from xetl.tools.kernel_files import about_a_kernel, asked, find_file, split_words
 from xetl.tools.output import json_option, show, write_files
 from xetl.tools.reproduce import failure_of, program, reproduces
 

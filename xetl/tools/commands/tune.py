@@ -11,8 +11,13 @@ import click
 from xetl.backend import find_backend
 from xetl.runtime.select_backend import DEFAULT_BACKEND
 from xetl.tools.host_tuning import rank, ranking, read_sizes, table, tune
-from xetl.tools.kernel_files import constants, find_kernel, read_grid
-from xetl.tools.kernel_options import about_a_kernel, asked
+from xetl.tools.kernel_files import (
+    about_a_kernel,
+    asked,
+    constants,
+    find_kernel,
+    read_grid,
+)
 from xetl.tools.output import json_option, show
 
 

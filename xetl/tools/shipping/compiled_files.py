@@ -20,7 +20,7 @@ from xetl import __version__
 from xetl.export import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.export import export
-from xetl.tools.kernel_options import Asked
+from xetl.tools.kernel_files import Asked
 
 _COMPILERS = ("cc", "gcc", "clang")
 

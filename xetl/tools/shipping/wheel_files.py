@@ -26,7 +26,7 @@ from xetl import __version__
 from xetl.backend import find_backend
 from xetl.language.signature import ConstParam
 from xetl.runtime.export import export
-from xetl.tools.kernel_options import Asked
+from xetl.tools.kernel_files import Asked
 from xetl.tools.shipping.compiled_files import facts_of
 
 _TAG = "py3-none-manylinux_2_28_x86_64"

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.analysis.effects import is_dead, is_second_barrier
+from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.transforms.canonicalize.folding import (
     ARITHMETIC_FOLDS,

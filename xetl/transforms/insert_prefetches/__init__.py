@@ -40,8 +40,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.analysis.effects import is_pure
-from xetl.analysis.memory import may_alias, roots_of, written_memory
+from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
 from xetl.devices import ROW_BYTES, Device, find_device
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xetl.analysis.effects import is_pure
+from xetl.analysis.memory import is_pure
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import scf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from xetl.analysis.effects import acts
+from xetl.analysis.memory import acts
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import PrefetchTileOp
 

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.analysis.effects import is_pure
+from xetl.analysis.memory import is_pure
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from xetl.analysis.effects import is_pure
+from xetl.analysis.memory import is_pure
 from xetl_xegpu import simt
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
-from xetl.analysis.effects import is_pure
+from xetl.analysis.memory import is_pure
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import bytes_of, values_of_lanes
