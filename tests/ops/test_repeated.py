@@ -16,6 +16,7 @@ from torch.nn import functional  # noqa: E402
 
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.ops.calls import Launch  # noqa: E402
 from xetl.ops.declare import Function  # noqa: E402
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -169,6 +170,10 @@ def test_arrays_of_earlier_calls_are_not_kept() -> None:
     assert kept() is None
 
 
+def squared(x: Any) -> Any:
+    return ops.matmul(x, b=x)
+
+
 def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.randint(20, (512,))
     calls: list[Callable[[Any], Any]] = [
@@ -177,6 +182,7 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda x: ops.sum(x, dim=(0, 1), keepdim=True),
         lambda x: ops.sort(x, 1),
         lambda x: ops.matmul(x[1:20], x.T),
+        lambda x: squared(x[:20]),
         lambda x: ops.layer_norm(x[2:], (20,), weight=x[0], bias=x[1]),
         lambda x: ops.cross_entropy(x, labels if x is tensor else labels.numpy()),
     ]
@@ -189,6 +195,7 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("planned again")
 
     monkeypatch.setattr(Function, "_compute", fail)
+    monkeypatch.setattr(Launch, "run_seen", fail)
     for x in (tensor, tensor.numpy()):
         for call in calls:
             call(x)

@@ -160,10 +160,8 @@ class Calls:
         """
         flat = (*given[0], *given[1].values())
         pairs = [(x, a) for x, a in zip(objects, arrays) if a is not None]
-        places = [[i for i, x in enumerate(flat) if x is each] for each, _ in pairs]
-        inputs = [where[0] for where in places if where]
-        is_known = places == [[i] for i in inputs] + [[]] * (len(pairs) - len(inputs))
-        if not launches or not is_known:
+        inputs = _places(flat, [x for x, _ in pairs])
+        if not launches or inputs is None:
             return  # or which array is which cannot be told
         Calls._any = True
         if len(self._known) >= _MOST_KINDS:
@@ -184,6 +182,29 @@ class Calls:
             gives,
         )
         self._known.setdefault(self._key(flat, given[1]), []).append(known)
+
+
+def _places(flat: Sequence[Any], operands: Sequence[Any]) -> list[int] | None:
+    """Which arguments the operands are, those first that are any.
+
+    What is given twice is as many operands: the replay then asks for one array again,
+    so that it does not matter which of them is which.
+
+    Args:
+        flat: the arguments of a call.
+        operands: objects among them, and then new ones.
+
+    Returns:
+        One for each that is an argument; None: it cannot be told.
+    """
+    places: list[int] = []
+    for each in operands:
+        where = [i for i, x in enumerate(flat) if x is each and i not in places]
+        places += where[:1]
+    given = operands[: len(places)]
+    is_told = all(flat[i] is x for i, x in zip(places, given))
+    uses = sum(1 for x in flat if any(x is each for each in given))
+    return places if is_told and uses == len(places) else None
 
 
 def _is_plain(value: object) -> bool:
