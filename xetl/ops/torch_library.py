@@ -15,6 +15,7 @@ from xetl.language.dtypes import DType
 from xetl.locks import ForkSafeLock
 from xetl.ops.declarations import Context, Operand
 from xetl.ops.declare import FUNCTIONS, Function
+from xetl.ops.torch_batches import batched
 
 torch: Any = import_whole("torch")
 
@@ -76,6 +77,9 @@ def _register(declared: Function) -> None:
     library.impl(name, _fake(declared), "Meta")
     recording = _recording(declared, operator_of(declared))
     library.impl(name, recording, "Autograd", with_keyset=True)
+    if not declared.writes:
+        rule = batched(declared, operator_of(declared))
+        torch.library.register_vmap(f"{namespace}::{name}", rule, lib=library)
 
 
 def operator_of(declared: Function) -> Any:
