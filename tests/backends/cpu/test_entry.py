@@ -121,6 +121,27 @@ def test_what_it_takes_it_takes_rightly(values: list[Any], stored: set[int]) -> 
         assert fast == slots_of(kernel, found, words)
 
 
+@st.composite
+def blocks(draw: st.DrawFn) -> np.ndarray:
+    """A part of a matrix, or of the same memory with shorter rows."""
+    whole = MEMORY[:256].view("f4").reshape(draw(st.sampled_from([(8, 8), (16, 4)])))
+    top, left = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    return whole[top : top + draw(st.integers(1, 5)), left : draw(st.integers(4, 8))]
+
+
+@given(st.lists(blocks(), min_size=2, max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_blocks_of_a_matrix_are_taken_if_they_are_apart(values: list[Any]) -> None:
+    kernel, found, words = dumping(values, {0})
+    fast = fast_slots(kernel, words, values)
+    try:
+        check_stored(found.names, found.args, {2})
+    except LaunchError:
+        assert fast is None
+    else:
+        assert fast is None or fast == slots_of(kernel, found, words)
+
+
 @given(
     st.lists(arrays(), min_size=2, max_size=2),
     st.lists(arrays(), min_size=2, max_size=2),
@@ -143,6 +164,13 @@ def test_it_takes_only_what_the_kernel_is_for(
     assert fast == slots_of(kernel, wanted, words)
 
 
+MATRIX, CUBE = np.zeros((4, 12)), np.zeros((3, 4, 5))
+
+
+def f4(count: int = 8) -> np.ndarray:
+    return np.zeros(count, np.float32)
+
+
 @pytest.mark.parametrize(
     "values",
     [
@@ -152,6 +180,13 @@ def test_it_takes_only_what_the_kernel_is_for(
         [np.zeros((1, 1), "f4"), np.zeros((3, 1), "f4"), np.zeros((1, 3), "f4").T],
         [np.zeros(9, ml_dtypes.bfloat16), np.zeros(9, "?"), np.zeros(9, "u2")],
         [np.zeros((4, 12))[:, ::3]],
+        [
+            np.zeros((4, 5)),
+            np.broadcast_to(np.zeros(5), (4, 5)),
+            as_strided(f4(), (3,), (0,)),
+        ],
+        [MATRIX[:, :5], MATRIX[:, 5:10], MATRIX[1:, 10:], MATRIX[:2, 10:]],
+        [CUBE[:, :2], CUBE[:, 2:, 1:], CUBE[2:, 3:]],
         [np.zeros(3), 5, 2.5, True, False, None, -(1 << 63), (1 << 63) - 1],
         [np.zeros(3), dtypes.f32, -0.0, float("inf")],
     ],
@@ -175,10 +210,6 @@ FACTOR = ScalarParam("factor", "f64")
 
 def scaling(*more: Any) -> Any:
     return started(SCALE, [1], A, C, FACTOR, *more).fast
-
-
-def f4(count: int = 8) -> np.ndarray:
-    return np.zeros(count, np.float32)
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

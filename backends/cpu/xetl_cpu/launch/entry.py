@@ -160,10 +160,10 @@ def _see_array(code: EntryCode, obj: Value, record: Value, seen: Value) -> None:
 def _check_stride(
     code: EntryCode, record: Value, item: Value, dim: Value, size: Value, stride: Value
 ) -> None:
-    """Refuse odd, zero and negative strides, and those of another unit dimension."""
+    """Refuse odd and negative strides, and those of another unit dimension."""
     builder = code.builder
     few = code.is_(size, "<=", 1)
-    forward = builder.or_(code.is_(stride, ">", 0), few)
+    forward = builder.or_(code.is_(stride, ">=", 0), few)
     code.refuse_unless(forward)
     mask = builder.sub(item, const(I64, 1))
     code.refuse_if(code.is_(builder.and_(stride, mask), "!=", 0))
@@ -228,8 +228,41 @@ def _emit_overlap(module: Any) -> Any:
     _return_if(code, code.is_(stored, "==", 0))
     before = code.is_(code.word(left_range, 1), "<=", code.word(right_range, 0))
     after = code.is_(code.word(right_range, 1), "<=", code.word(left_range, 0))
-    code.refuse_unless(builder.or_(before, after))
+    _return_if(code, builder.or_(before, after))
+    _refuse_unless_beside(code, (left, right), (left_range, right_range), slots)
     return code.finish()
+
+
+def _refuse_unless_beside(
+    code: EntryCode, records: Sequence[Value], ranges: Sequence[Value], slots: Value
+) -> None:
+    """Refuse arrays unless they are blocks of different columns of one matrix.
+
+    Both step equally far along their first dimensions, and what lies in a step, of one
+    and then of the other, fits into it.
+    """
+    builder = code.builder
+    strides: list[Value] = []
+    inner: list[Value] = []
+    for record, range_ in zip(records, ranges):
+        rank = code.word(record, layout.R_RANK)
+        code.refuse_if(code.is_(rank, "<", 2))
+        first = code.element(slots, code.word(record, layout.R_SLOT), 1)
+        steps = code.word(first, builder.add(rank, const(I64, 1)))
+        stride = builder.shl(steps, code.word(record, layout.R_SHIFT))
+        rows = builder.sub(code.word(first, 1), const(I64, 1))
+        extent = builder.sub(code.word(range_, 1), code.word(range_, 0))
+        inner.append(builder.sub(extent, builder.mul(rows, stride)))
+        strides.append(stride)
+    stride, other = strides
+    code.refuse_unless(code.is_(stride, ">", 0))
+    code.refuse_if(code.is_(stride, "!=", other))
+    apart = builder.sub(code.word(ranges[1], 0), code.word(ranges[0], 0))
+    place = builder.srem(apart, stride)
+    upper = builder.add(place, stride)
+    place = builder.select(code.is_(place, "<", 0), upper, place)
+    code.refuse_if(code.is_(place, "<", inner[0]))
+    code.refuse_if(code.is_(builder.add(place, inner[1]), ">", stride))
 
 
 def _return_if(code: EntryCode, condition: Value) -> None:
