@@ -22,7 +22,13 @@ Offsets that follow from the number of a program then fit 32 bits as they are.
 
 
 def why_no_blocks(
-    base: int, width: int, height: int, pitch: int, leading: tuple[int, ...] = ()
+    base: int,
+    width: int,
+    height: int,
+    pitch: int,
+    leading: tuple[int, ...] = (),
+    *,
+    step: int = BASE_ALIGNMENT,
 ) -> str | None:
     """What keeps block messages from a matrix; None: nothing does.
 
@@ -32,9 +38,11 @@ def why_no_blocks(
         height: number of rows.
         pitch: bytes from a row to the next.
         leading: bytes from a matrix to the next, where there are several.
+        step: what base and leading are multiples of.  Below 64 the kernel lets rows
+            begin at the multiple of 64 before, so they become longer.
     """
-    if base % BASE_ALIGNMENT:
-        return f"its address is no multiple of {BASE_ALIGNMENT} bytes"
+    if base % step:
+        return f"its address is no multiple of {step} bytes"
     if width < LEAST_WIDTH or width % WIDTH_STEP:
         return (
             f"its rows have {width} bytes, not {LEAST_WIDTH} or more "
@@ -42,10 +50,17 @@ def why_no_blocks(
         )
     if pitch < max(LEAST_PITCH, width) or pitch % PITCH_STEP:
         return f"its rows are {pitch} bytes apart, not a multiple of {PITCH_STEP}"
-    if max(width, height, pitch) >= LIMIT:
+    is_even = not any(gap % BASE_ALIGNMENT for gap in leading)
+    before = base % BASE_ALIGNMENT if is_even else BASE_ALIGNMENT - step
+    if width + before > pitch:
+        return (
+            f"its address is no multiple of {BASE_ALIGNMENT} bytes, "
+            "and its rows have too little between them"
+        )
+    if max(width + before, height, pitch) >= LIMIT:
         return f"it has {height} rows, {pitch} bytes apart: one of both is too much"
-    if any(step % BASE_ALIGNMENT for step in leading):
-        return f"its matrices are not a multiple of {BASE_ALIGNMENT} bytes apart"
+    if any(gap % step for gap in leading):
+        return f"its matrices are not a multiple of {step} bytes apart"
     return None
 
 

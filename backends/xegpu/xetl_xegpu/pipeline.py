@@ -24,7 +24,9 @@ from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import pipeline as emission
 from xetl_xegpu.emit.workgroup import own_bytes
+from xetl_xegpu.limits import BASE_ALIGNMENT
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
+from xetl_xegpu.lowering.align_block_bases import AlignBlockBasesPass
 from xetl_xegpu.lowering.check_blocks import CheckBlocksPass
 from xetl_xegpu.lowering.clamp_block_offsets import ClampBlockOffsetsPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
@@ -35,6 +37,7 @@ from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.order_by_use import OrderByUsePass
 from xetl_xegpu.lowering.record_arguments import (
+    ANY_BASE,
     BLOCK_ARGUMENTS,
     Described,
     RecordArgumentsPass,
@@ -81,6 +84,7 @@ def passes(target: str) -> list[ModulePass]:
         CanonicalizePass(),
         CSEPass(),
         ClampBlockOffsetsPass(),
+        AlignBlockBasesPass(),
         OrderByUsePass(),
         FitRegistersPass(target),
         RotateLoopsPass(),
@@ -162,10 +166,15 @@ def _described(
 ) -> dict[str, Any]:
     """What `xetl_xegpu.launch.facts.KernelFacts` reads."""
     moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    free = ints_of(kernel.attributes.get(ANY_BASE))
+    steps = dict(zip(free[::2], free[1::2]))
     return {
         "name": kernel.sym_name.data,
         "lanes": list(kernel.lanes),
-        "surfaces": [[index, *arguments[index][-1]] for index in moved],
+        "surfaces": [
+            [index, *arguments[index][-1], steps.get(index, BASE_ALIGNMENT)]
+            for index in moved
+        ],
         "bytes": len(program.spirv),
         "log": program.log,
     }

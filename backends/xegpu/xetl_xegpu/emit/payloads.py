@@ -23,15 +23,14 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.codegen.llvm import Value
 from xetl.codegen.types import I32
-from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.emitter import KernelEmitter
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.simt import SUBGROUP_SIZE
-from xetl_xegpu.simt.block_ops import BlockOp
+from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
 
 _BITS = (16, 32)
 _MOST_ITEMS = 16
@@ -130,24 +129,6 @@ def _made(em: KernelEmitter, op: BlockOp) -> Payload:
 
 def _distance(start: SSAValue, end: SSAValue) -> int | None:
     """How far ``end`` is from ``start``, if that is a small constant."""
-    (root, first), (other, second) = _root(start), _root(end)
+    (root, first), (other, second) = root_and_distance(start), root_and_distance(end)
     distance = second - first
     return distance if root is other and abs(distance) < _REACH else None
-
-
-def _root(place: SSAValue) -> tuple[SSAValue | None, int]:
-    """A value and a constant whose sum is the place; no value: it is constant."""
-    more = 0
-    while True:
-        number = constant_index(place)
-        if number is not None:
-            return None, more + number
-        owner = place.owner
-        if isinstance(owner, arith.IndexCastOp):
-            place = owner.operands[0]
-            continue
-        added = constant_index(owner.rhs) if isinstance(owner, arith.AddiOp) else None
-        if added is None:
-            return place, more
-        assert isinstance(owner, arith.AddiOp)
-        place, more = SSAValue.get(owner.lhs), more + added

@@ -10,6 +10,7 @@ from typing import Any, cast
 from xetl.backend import Argument, ArrayView
 from xetl.errors import InternalError
 from xetl_xegpu.limits import (
+    BASE_ALIGNMENT,
     LEAST_PITCH,
     LEAST_WIDTH,
     MOST_PROGRAMS,
@@ -28,11 +29,13 @@ class Surface:
         argument: which of the arguments it is.
         row: the dimension of its rows; -1: it is one row.
         column: the dimension along a row, whose stride is 1.
+        step: bytes that its base, and where its matrices begin, are multiples of.
     """
 
     argument: int
     row: int
     column: int
+    step: int = BASE_ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -204,14 +207,20 @@ def why_no_surface(
     if is_padded:
         width = max(LEAST_WIDTH, width + -width % WIDTH_STEP)
     if row < 0:  # the kernel makes up a pitch
-        return why_no_blocks(view.address, width, 1, width + -width % LEAST_PITCH)
+        pitch = width + -width % LEAST_PITCH + BASE_ALIGNMENT
+        return why_no_blocks(view.address, width, 1, pitch, step=surface.step)
     leading = [
         stride
         for dim, stride in enumerate(strides)
         if dim not in (row, column) and view.shape[dim] > 1
     ]
     return why_no_blocks(
-        view.address, width, view.shape[row], strides[row], tuple(leading)
+        view.address,
+        width,
+        view.shape[row],
+        strides[row],
+        tuple(leading),
+        step=surface.step,
     )
 
 

@@ -46,6 +46,8 @@ STORED = "xegpu.stored"
 LOADED = "xegpu.loaded"
 ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
+ANY_BASE = "xegpu.any_base"
+"""Arguments whose matrices may begin anywhere, each with what all is a multiple of."""
 
 Described = tuple[str, list[int], list[int], list[int]]
 """Kind of an argument; dimensions whose size a kernel gets, those whose stride; rows

@@ -41,7 +41,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     operand_def,
     opt_operand_def,
@@ -55,8 +55,10 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Value, check, element_type, shape_of
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.operation import Common, Operand, XetlOp
 from xetl.dialects.type_rules import like
+from xetl.dialects.upstream import arith
 from xetl_xegpu.limits import Hints
 from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
@@ -131,6 +133,24 @@ class Surface(NamedTuple):
     step: Value | None = None
 
 
+def root_and_distance(place: SSAValue) -> tuple[SSAValue | None, int]:
+    """A value and a constant whose sum is the place; no value: it is constant."""
+    distance = 0
+    while True:
+        number = constant_index(place)
+        if number is not None:
+            return None, distance + number
+        owner = place.owner
+        if isinstance(owner, arith.IndexCastOp):
+            place = SSAValue.get(owner.operands[0])
+            continue
+        added = constant_index(owner.rhs) if isinstance(owner, arith.AddiOp) else None
+        if added is None:
+            return place, distance
+        assert isinstance(owner, arith.AddiOp)
+        place, distance = SSAValue.get(owner.lhs), distance + added
+
+
 class BlockOp(CachedOp):
     """What the messages have in common: a surface and a shape."""
 
@@ -171,6 +191,12 @@ class BlockOp(CachedOp):
         """The matrix and the place in it."""
         place = self.x, self.y, self.step
         return Surface(self.base, self.width, self.height, self.pitch, *place)
+
+    def move(self, **new: SSAValue) -> None:
+        """Give the message another base, width, height, pitch, x or y."""
+        before = isinstance(self, BlockStoreOp)  # its value comes first
+        for name, value in new.items():
+            self.operands[Surface._fields.index(name) + before] = value
 
     def check_surface(self) -> None:
         """Check that there is what moves blocks of this surface."""

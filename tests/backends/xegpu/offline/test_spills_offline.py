@@ -96,7 +96,7 @@ WIDE = xetile.wg_map(sg_layout=[1, 8], sg_data=[8, 128])
     ("kernel", "types", "most"),
     [
         (softmax_rows, "f32[M,N] f32[M,N]", 15),
-        (norm_rows, "f32[M,N] f32[N] f32[N] f32[M,N] f32", 18),
+        (norm_rows, "f32[M,N] f32[N] f32[N] f32[M,N] f32", 19),
     ],
 )
 def test_eight_rows_of_a_program(kernel, types: str, most: int) -> None:

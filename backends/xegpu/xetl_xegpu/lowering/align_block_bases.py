@@ -1,0 +1,172 @@
+"""align-block-bases: matrices that begin anywhere are moved by block messages as well.
+
+Why: the base of a message is a multiple of 64 bytes, which a slice, or a head of 40 or
+80 elements, is not. From the multiple below, the same elements lie some columns on.
+
+Before: ``simt.block_load %base, %width, %height, %pitch, %x, %y``
+After:  the same of ``%base & -64, %width + %gap, %height, %pitch, %x + %gap / bytes``
+        with ``%gap = %base & 63``
+
+``xegpu.any_base`` says of which arguments the launch need not ask for multiples of 64.
+Left alone: arrays of which a block may begin to the left of the first column, where a
+message finds zeros, but after the change what stands before the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.dialects.base import ints_of
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith
+from xetl.dialects.walk import operations_in
+from xetl.ir.builder import Builder
+from xetl_xegpu import simt
+from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
+from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
+from xetl_xegpu.lowering.record_arguments import (
+    ANY_BASE,
+    ARGUMENTS,
+    BLOCK_ARGUMENTS,
+    recorded_arguments,
+)
+from xetl_xegpu.simt.block_ops import BlockOp, root_and_distance
+
+
+class AlignBlockBasesPass(ModulePass):
+    """See the module docstring."""
+
+    name = "align-block-bases"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        if ARGUMENTS not in op.attributes:  # a text of this stage
+            return
+        for kernel in operations_in(op, simt.FuncOp):
+            _align(op, kernel)
+
+
+def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
+    addresses = _addresses(module, kernel)
+    ranges = kernel_ranges(module, kernel)
+    found: dict[int, list[BlockOp]] = {}
+    starts_left: set[int] = set()
+    blocks = [b for b in operations_in(kernel, BlockOp) if b.by_lanes is None]
+    for block in blocks:
+        argument = _argument_of(SSAValue.get(block.base), addresses)
+        if argument is None:
+            return
+        found.setdefault(argument, []).append(block)
+        columns = ranges.of(SSAValue.get(block.x))
+        if columns is None or columns.low < 0:
+            starts_left.add(argument)
+    moved = set(ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)))
+    shift, steps = _Shift(), list[int]()
+    for argument in sorted((found.keys() & moved) - starts_left):
+        for block in found[argument]:
+            shift.apply(block)
+        widest = max(block.shape.bits // 8 for block in found[argument])
+        steps += [argument, max(WIDTH_STEP, widest)]
+    kernel.attributes[ANY_BASE] = DenseArrayBase.from_list(i64, steps)
+
+
+def _addresses(module: ModuleOp, kernel: simt.FuncOp) -> dict[SSAValue, int]:
+    """The arguments of the source by their addresses."""
+    given, found = iter(kernel.body.block.args), dict[SSAValue, int]()
+    for number, (kind, sizes, strides, _) in enumerate(recorded_arguments(module)):
+        address = next(given)
+        if kind == "array":
+            found[address] = number
+            for _ in (*sizes, *strides):
+                next(given)
+    return found
+
+
+def _argument_of(base: SSAValue, addresses: dict[SSAValue, int]) -> int | None:
+    """The array that an address is in; None: it is not known."""
+    found, todo = set[int](), [base]
+    while todo:
+        value = todo.pop()
+        if value in addresses:
+            found.add(addresses[value])
+        elif isinstance(value.owner, arith.IndexCastOp | arith.AddiOp):
+            todo += value.owner.operands
+    return found.pop() if len(found) == 1 else None
+
+
+class _Shift:
+    """Moves blocks to matrices that begin at a multiple of 64 bytes."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], SSAValue] = {}
+
+    def apply(self, block: BlockOp) -> None:
+        """Rewrite a message."""
+        base = SSAValue.get(block.base)
+        gap = self._with(arith.AndiOp, base, BASE_ALIGNMENT - 1)
+        size = (block.shape.bits // 8).bit_length() - 1
+        columns = self._with(arith.ShruiOp, gap, size) if size else gap
+        new = {
+            "base": self._with(arith.AndiOp, base, -BASE_ALIGNMENT),
+            "width": self._sum(SSAValue.get(block.width), gap),
+            "x": self._moved(SSAValue.get(block.x), columns),
+        }
+        if constant_index(block.height) == 1:  # no row follows: the pitch is made up
+            pitch = SSAValue.get(block.pitch)
+            new["pitch"] = self._with(arith.AddiOp, pitch, BASE_ALIGNMENT)
+        block.move(**new)
+
+    def _moved(self, x: SSAValue, columns: SSAValue) -> SSAValue:
+        """A place some columns on; places at constant distances stay so."""
+        root, distance = root_and_distance(x)
+        if root is None:
+            start = columns
+        elif isinstance(root.type, IndexType):
+            start = self._sum(self._as_i64(root), columns)
+        else:
+            start = self._sum(root, columns)
+        return self._with(arith.AddiOp, start, distance) if distance else start
+
+    def _as_i64(self, value: SSAValue) -> SSAValue:
+        key = ("i64", value)
+        if key not in self._made:
+            cast = arith.IndexCastOp(value, i64)
+            self._made[key] = Builder.after(value).insert(cast)
+        return self._made[key]
+
+    def _sum(self, one: SSAValue, other: SSAValue) -> SSAValue:
+        key = ("sum", one, other)
+        if key not in self._made:
+            b = Builder.after(_later(one, other))
+            self._made[key] = b.insert(arith.AddiOp(one, other))
+        return self._made[key]
+
+    def _with(
+        self, make: Callable[..., Operation], value: SSAValue, number: int
+    ) -> SSAValue:
+        """``value`` and a constant combined, beside the value."""
+        key = (make, value, number)
+        if key not in self._made:
+            b = Builder.after(value)
+            b.add(op := make(value, b.constant(number, i64)))
+            self._made[key] = op.results[0]
+        return self._made[key]
+
+
+def _later(one: SSAValue, other: SSAValue) -> SSAValue:
+    """The value behind which both are there; some operation uses both."""
+    left, right = one.owner, other.owner
+    inner = left if isinstance(left, Block) else left.parent
+    there = right if isinstance(right, Block) else right.parent
+    if inner is there:
+        if isinstance(left, Operation) and isinstance(right, Operation):
+            return other if left.is_before_in_block(right) else one
+        return other if isinstance(left, Block) else one
+    while inner is not None and inner is not there:
+        inner = inner.parent_block()
+    return other if inner is None else one
