@@ -198,6 +198,10 @@ class ThreadLayerWarning(UserWarning):
     """Kernels run on threads that are slow to start, because a library is missing."""
 
 
+class EmulatedDeviceWarning(UserWarning):
+    """A GPU runs kernels slowly: Intel's instructions for tiles are emulated on it."""
+
+
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate a misspelt ``name`` was probably meant to be, if any is near."""
     matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)

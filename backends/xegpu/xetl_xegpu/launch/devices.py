@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from xetl.errors import EmulatedDeviceWarning
 from xetl.imports import import_whole
 from xetl.opencl_driver import LIBRARY, VARIABLE, beside_python
 from xetl_xegpu.launch import failures
@@ -60,9 +62,13 @@ WITHOUT_FP64 = "opencl_fp32"
 
 _LEVEL_ZERO = "level_zero"
 
-# Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html
+_SIMD_WITH_BLOCKS = 16
+"""Lanes of an execution unit of the GPUs that have 2-D block messages and DPAS of 16
+lanes: PVC, Xe2 and what follows; Alchemist, Meteor and Arrow Lake have 8."""
+
 _PONTE_VECCHIO = range(0x0BD0, 0x0BE0)
-_XE2 = (range(0xE200, 0xE230), range(0x6400, 0x6500))  # Battlemage, Lunar Lake
+"""Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html.
+All others with such units take the code for Battlemage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +193,14 @@ def facts_of(device: Any) -> Device:
         )
         if not has
     ]
+    target = _target_of(device)
+    if device.is_gpu and target in (OPENCL, WITHOUT_FP64):
+        _warn_of_emulation(device.name.strip())
     return Device(
         name=device.filter_string,
         full_name=device.name.strip(),
         driver=device.driver_version,
-        target=_target_of(device),
+        target=target,
         is_gpu=device.is_gpu,
         is_level_zero=device.backend.name == _LEVEL_ZERO,
         reads_host=device.is_cpu or device.has_aspect_usm_system_allocations,
@@ -207,7 +216,19 @@ def _target_of(device: Any) -> str:
     if not device.is_gpu:
         return emulated
     utils = import_whole("dpctl.utils")
-    number = utils.intel_device_info(device).get("device_id", 0)
-    if number in _PONTE_VECCHIO:
+    found = utils.intel_device_info(device)  # nothing of devices of other makers
+    if found.get("device_id") in _PONTE_VECCHIO:
         return "pvc"
-    return "bmg" if any(number in each for each in _XE2) else emulated
+    has_blocks = found.get("gpu_eu_simd_width") == _SIMD_WITH_BLOCKS
+    return "bmg" if has_blocks else emulated
+
+
+def _warn_of_emulation(name: str) -> None:
+    """Once for each device: its facts are kept."""
+    warnings.warn(
+        f"`{name}` has no 2-D block messages and matrix instructions of 16 lanes, or "
+        "its driver does not say so: they are emulated, which is slow. `xetl doctor "
+        "--gpu` says what the driver reports; XETL_BACKEND=cpu runs on the processor",
+        EmulatedDeviceWarning,
+        stacklevel=2,
+    )

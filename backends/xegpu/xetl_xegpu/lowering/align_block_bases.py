@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.analysis.effects import is_dead
 from xetl.dialects.base import ints_of
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith
@@ -72,6 +73,7 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
             shift.apply(block)
         widest = max(block.shape.bits // 8 for block in found[argument])
         steps += [argument, max(WIDTH_STEP, widest)]
+    shift.erase_dead()
     kernel.attributes[ANY_BASE] = DenseArrayBase.from_list(i64, steps)
 
 
@@ -104,6 +106,7 @@ class _Shift:
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], SSAValue] = {}
+        self._replaced: dict[SSAValue, None] = {}
 
     def apply(self, block: BlockOp) -> None:
         """Rewrite a message."""
@@ -119,7 +122,18 @@ class _Shift:
         if constant_index(block.height) == 1:  # no row follows: the pitch is made up
             pitch = SSAValue.get(block.pitch)
             new["pitch"] = self._with(arith.AddiOp, pitch, BASE_ALIGNMENT)
+        self._replaced |= dict.fromkeys(block.operands)
         block.move(**new)
+
+    def erase_dead(self) -> None:
+        """Erase what only the operands that messages had before were computed from."""
+        todo = list(self._replaced)
+        while todo:
+            owner = todo.pop().owner
+            if isinstance(owner, Operation) and owner.parent and is_dead(owner):
+                todo += owner.operands
+                owner.detach()
+                owner.erase()
 
     def _moved(self, x: SSAValue, columns: SSAValue) -> SSAValue:
         """A place some columns on; places at constant distances stay so."""

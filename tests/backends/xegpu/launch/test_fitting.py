@@ -11,7 +11,7 @@ from launched import aligned, counting, grid_of, scale
 
 from xetl import xetile
 from xetl.backend import Artifact
-from xetl.errors import LaunchError
+from xetl.errors import EmulatedDeviceWarning, LaunchError
 from xetl.language.signature import Signature
 from xetl.settings import config
 from xetl.xetile import wg_map
@@ -150,21 +150,43 @@ def test_the_device_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "target"),
-    [(0x0BD5, "pvc"), (0xE20B, "bmg"), (0x64A0, "bmg"), (0x56A0, "opencl")],
+    ("number", "width", "target"),
+    [
+        *((0x0BD5, 16, "pvc"), (0xE20B, 16, "bmg"), (0x64A0, 16, "bmg")),
+        *((0xB080, 16, "bmg"), (0x56A0, 8, "opencl"), (0xE20B, None, "opencl")),
+    ],
 )
 def test_targets_of_devices(
-    monkeypatch: pytest.MonkeyPatch, number: int, target: str
+    monkeypatch: pytest.MonkeyPatch, number: int, width: int | None, target: str
 ) -> None:
+    """By what their driver says of their units: Panther Lake (B080) has them, too."""
     utils = pytest.importorskip("dpctl.utils", reason="dpctl is not installed")
-    monkeypatch.setattr(
-        utils, "intel_device_info", lambda device: {"device_id": device.number}
-    )
+    known = {} if width is None else {"gpu_eu_simd_width": width}
+
+    def info(device: Any) -> dict[str, int]:
+        others = known if device.number == number else {"gpu_eu_simd_width": 8}
+        return {"device_id": device.number, **others}
+
+    monkeypatch.setattr(utils, "intel_device_info", info)
     assert devices._target_of(FakeDevice("level_zero", "gpu", number)) == target
     assert devices._target_of(FakeDevice("opencl", "cpu", number)) == "opencl"
     for kind in ("gpu", "cpu"):
         old = FakeDevice("opencl", kind, 0x56A0, has_fp64=False)
         assert devices._target_of(old) == "opencl_fp32"
+
+
+def test_a_gpu_that_is_emulated_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = devices.default_queue().sycl_device
+    monkeypatch.setattr(devices, "_target_of", lambda device: "opencl")
+    fields = ("has_aspect_fp64", "has_aspect_fp16", "filter_string", "driver_version")
+    fields += ("local_mem_size", "max_work_group_size", "global_mem_size", "backend")
+    fields += ("has_aspect_usm_system_allocations",)
+    fake = SimpleNamespace(**{name: getattr(real, name) for name in fields})
+    fake.name, fake.is_gpu, fake.is_cpu = "Arc A770 ", True, False
+    with pytest.warns(EmulatedDeviceWarning, match="`Arc A770` has no 2-D block"):
+        devices.facts_of.__wrapped__(fake)
 
 
 def test_without_dpctl(monkeypatch: pytest.MonkeyPatch) -> None:

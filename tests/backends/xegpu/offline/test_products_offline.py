@@ -74,24 +74,32 @@ def test_no_more_instructions_than_by_hand(target: str, dtype) -> None:
 
 
 @xetile.kernel
-def in_tf32(A, B, C):
+def in_steps(A, B, C, PRECISION: constexpr):
     m, n = xetile.program_id(0) * 256, xetile.program_id(1) * 256
     acc = xetile.zeros((256, 256), f32)
     for k in range(0, A.shape[1], 32):
         a = xetile.load_tile(xetile.init_tile(A, [m, k], (256, 32)))
         b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, 256)))
-        acc = xetile.tile_mma(a, b, acc, precision="tf32")
+        acc = xetile.tile_mma(a, b, acc, precision=PRECISION)
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (256, 256)))
 
 
 @each_target
-def test_a_step_of_tf32(target: str) -> None:
-    """A comes as the matrix unit wants it; an instruction rounds 16 elements."""
-    types = "f32[M,K] f32[K,N] f32[M,N]"
-    text = in_tf32.ir("asm", types, backend="xegpu", target=target)
+@pytest.mark.parametrize(
+    ("dtype", "dpas", "most"),
+    [
+        ("bf16", 32, {"pvc": 72, "bmg": 67}),
+        ("f32", 64, {"pvc": 380, "bmg": 340}),
+    ],
+)
+def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> None:
+    """Matrices may begin anywhere; A of tf32 comes as the matrix unit wants it."""
+    types = f"{dtype}[M,K] {dtype}[K,N] f32[M,N]"
+    how = {"PRECISION": "tf32" if dtype == "f32" else None}
+    text = in_steps.ir("asm", types, backend="xegpu", target=target, **how)
     step = max(loops(text.split("\n// ")[0]), key=lambda each: each.dpas)
-    assert (step.dpas, step.calls) == (64, 0)
-    assert step.instructions <= {"pvc": 360, "bmg": 330}[target]
+    assert (step.dpas, step.calls) == (dpas, 0)
+    assert step.instructions <= most[target]
 
 
 @each_target
