@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.analysis.effects import is_dead
+from xetl.analysis.memory import is_dead
 from xetl.dialects.base import ints_of
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith
