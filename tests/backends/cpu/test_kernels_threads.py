@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from launching import same, small_integers
@@ -90,6 +92,31 @@ def test_any_number_of_threads(threads: int) -> None:
         command, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("columns", [1, 63, 130, 500, 700, 1040])
+def test_threads_pack_narrow_tiles_together(columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    a, b = (
+        small_integers(rng, *shape).astype(ml_dtypes.bfloat16)
+        for shape in [(100, 70), (70, columns)]
+    )
+    c = np.zeros((100, columns), np.float32)
+    gemm[(2, -(-columns // 64))](a, b, c, BM=64, BN=64, BK=16)
+    same(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_narrow_tiles_are_packed_by_groups_of_four() -> None:
+    a = np.ones((128, 512), ml_dtypes.bfloat16)
+    b = np.ones((512, 512), ml_dtypes.bfloat16)
+    c = np.ones((128, 512), np.float32)
+    text = gemm.ir("xsmm", a, b, c, target="avx512_bf16", BM=64, BN=64, BK=32)
+    packers = [line for line in text.splitlines() if '"xsmm.pack_b"' in line]
+    assert [re.findall(r"block_n = (\d+)", line) for line in packers] == [
+        ["64"],
+        ["256"],
+    ]
 
 
 def test_a_new_thread_finds_a_workspace() -> None:

@@ -7,26 +7,30 @@
 
 // B is the same for all programs of a column of the grid: packed before they run, all
 // memory reserved before the first loop. One tile more than B has stands for the rest.
-// A launch that brings B packed has no tiles to pack. If every thread gets a tile, each
-// packs those that it meets, into memory of its own.
+// A launch that brings B packed has no tiles to pack. If every thread gets four tiles, each
+// packs the groups of four that it meets, whose rows have 512 bytes, into its own memory.
 // CHECK-LABEL: @packed
 // CHECK:       %[[B:.*]] = memref.reinterpret_cast %B
 // CHECK:       %[[THREADS:.*]] = "cpu.thread_count"
-// CHECK:       %[[ENOUGH:.*]] = arith.cmpi sle, %[[THREADS]], %[[TILES:.*]] :
+// CHECK:       %[[ENOUGH:.*]] = arith.cmpi sle, %[[THREADS]], %[[GROUPS:.*]] :
 // CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
 // CHECK:       %by_thread = arith.andi %{{.*}}, %is_own
-// CHECK:       %[[MISSING:.*]] = arith.select %is_missing, %[[TILES]],
+// CHECK:       %[[MISSING:.*]] = arith.select %is_missing, %[[TILES:.*]],
 // CHECK:       %[[AHEAD:.*]] = arith.select %by_thread, %{{.*}}, %[[MISSING]]
 // CHECK:       scf.parallel {{.*}} to (%[[AHEAD]],
 // CHECK:       "xsmm.pack_b"(%[[B]]
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
 // CHECK:       %[[THREAD:.*]] = "cpu.thread_number"
-// CHECK:       %[[MINE:.*]] = arith.select %by_thread, %[[THREAD]], %[[TILE]]
+// CHECK:       %[[GROUP:.*]] = arith.divui %[[TILE]],
+// CHECK:       %[[FIRST:.*]] = arith.muli %[[THREAD]],
+// CHECK:       %[[BEHIND:.*]] = arith.subi %[[TILE]],
+// CHECK:       %[[PLACE:.*]] = arith.addi %[[FIRST]], %[[BEHIND]]
+// CHECK:       %[[MINE:.*]] = arith.select %by_thread, %[[PLACE]], %[[TILE]]
 // CHECK:       scf.if %by_thread
-// CHECK:       %[[NEW:.*]] = "cpu.is_new"(%[[TILE]])
+// CHECK:       %[[NEW:.*]] = "cpu.is_new"(%[[GROUP]])
 // CHECK:       scf.if %[[NEW]]
-// CHECK:       "xsmm.pack_b"(%[[B]]
+// CHECK:       "xsmm.pack_b"(%[[B]]{{.*}}block_n = 256
 // CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[MINE]], {{.*}}, %is_there)
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index

@@ -45,6 +45,11 @@ _FEW_ROWS = 128
 thread cannot do it for all of them."""
 
 
+_SHORT_ROW, _ROW = 256, 512
+"""Bytes of a row of a tile of B below which a thread packs tiles together, and how wide
+they are then: each row is in another page (bf16, tiles of 64: 1 to 4 %)."""
+
+
 @record(eq=False)
 class Packing:
     """A packed operand: how large it is, and where.
@@ -89,6 +94,16 @@ class Packing:
     def tile_elements(self, build: Builder) -> Index:
         """Of one tile."""
         return build.times(self.per_panel, self.blocking.panels)
+
+    @property
+    def together(self) -> int:
+        """How many tiles a thread packs at once: their panels lie side by side."""
+        how, plan = self.blocking, self.plan
+        width = how.block_n * how.compute_bytes
+        is_apart = how.block_n % how.nr or how.k_step > 1
+        if plan.tile is None or plan.n_dim == 0 or is_apart or width >= _SHORT_ROW:
+            return 1
+        return _ROW // width
 
     def layout(self) -> list[int]:
         """What decides, with source and extents, about the packed elements."""
@@ -168,10 +183,10 @@ def reserve(
     type_ = MemRefType(element, [DYNAMIC_INDEX])
     plan, count = packing.plan, build.index(size)
     if most_by_thread and can_pack_by_thread(plan, packing.loop):
-        each = packing.tile_elements(build)
+        each = build.times(packing.tile_elements(build), packing.together)
         most = most_by_thread // packing.blocking.compute_bytes
         is_small = build.compare("sle", each, most)
-        is_better = pays_by_thread(plan, packing.loop, packing.tiles, is_small, build)
+        is_better = pays_by_thread(packing, is_small, build)
         own_size = own_elements(is_better, each, size, build)
         packing.by_thread = is_better
     own_count = build.index(own_size)
@@ -227,9 +242,7 @@ def read_packed(packing: Packing) -> None:
         number = _number(plan.tile, offsets[plan.n_dim], op.shape()[1], build)
         number = build.minimum(number, build.minus(packing.tiles, 1))
     if packing.by_thread is not None:
-        tile = number
-        inside, number = when_met_first(packing.by_thread, tile, build)
-        _emit_tile(packing, tile, number, inside)
+        number = _pack_when_met_first(packing, number, build)
     if plan.batch is not None:
         matrix = packing.loop.body.block.args[plan.batch]
         number = build.plus(build.times(matrix, packing.tiles), number)
@@ -302,13 +315,28 @@ def _emit_pack(
     _pack(packing, piece, start, inner)
 
 
-def _emit_tile(packing: Packing, tile: Index, to: Index, inner: Builder) -> None:
-    """Pack all of one tile where tile number ``to`` is."""
+def _pack_when_met_first(packing: Packing, tile: Index, build: Builder) -> Index:
+    """A program packs its tile, and those beside it, if its thread has not yet.
+
+    Returns the number of the tile in the packed memory.
+    """
     source, k_start = packing.source, packing.plan.k_start
+    assert packing.by_thread is not None
     assert source is not None
     assert k_start is not None
-    piece = _Piece(source, tile, k_start, packing.total)
-    _pack(packing, piece, inner.times(to, packing.tile_elements(inner)), inner)
+    together, how = packing.together, packing.blocking
+    thread = build.insert(ThreadNumberOp())
+    group = build.divided(tile, together)
+    first = mine = build.times(thread, together)
+    if together > 1:
+        mine = build.plus(first, build.minus(tile, build.times(group, together)))
+    mine = build.select(packing.by_thread, mine, tile)
+    inside = build.when(packing.by_thread)
+    inner = inside.when(inside.insert(IsNewOp(inside.index(group))))
+    piece = _Piece(source, group, k_start, packing.total)
+    wide = replace(packing, blocking=replace(how, block_n=together * how.block_n))
+    _pack(wide, piece, inner.times(first, packing.tile_elements(inner)), inner)
+    return mine
 
 
 class _Piece(NamedTuple):
@@ -374,19 +402,15 @@ def can_pack_by_thread(plan: Plan, loop: scf.ParallelOp) -> bool:
     return is_number and not operations_in(loop, FibersOp)
 
 
-def pays_by_thread(
-    plan: Plan,
-    loop: scf.ParallelOp,
-    tiles: Index,
-    is_small: SSAValue,
-    build: Builder,
-) -> SSAValue:
+def pays_by_thread(packing: Packing, is_small: SSAValue, build: Builder) -> SSAValue:
     """Whether threads meet tiles in order, and each has one, or tiles are small.
 
     With fewer tiles than threads several pack the same, which pays if a tile stays in
     the cache of a core. The last axis of the grid grows slowest: if that counts the
-    tiles, their programs follow each other. ``tiles``: how many there are.
+    tiles, their programs follow each other. Those that are packed together are one.
     """
+    plan, loop = packing.plan, packing.loop
+    tiles = build.divided(packing.tiles, packing.together)
     slower: Index = 1
     axis = plan.axis(loop)
     if axis is not None:
@@ -404,17 +428,3 @@ def own_elements(
     """Of the memory: a tile for each thread, or what all programs share."""
     threads = build.insert(ThreadCountOp())
     return build.select(by_thread, build.times(threads, tile_elements), otherwise)
-
-
-def when_met_first(
-    by_thread: SSAValue, number: Index, build: Builder
-) -> tuple[Builder, SSAValue]:
-    """Where a program packs its tile if its thread has not done so yet, and where to.
-
-    Returns that place, and the number of the tile in the packed memory.
-    """
-    thread = build.insert(ThreadNumberOp())
-    mine = build.select(by_thread, thread, number)
-    inside = build.when(by_thread)
-    is_new = inside.insert(IsNewOp(inside.index(number)))
-    return inside.when(is_new), mine
