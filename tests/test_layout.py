@@ -80,3 +80,12 @@ def test_the_index_names_every_folder() -> None:
     names = {"/".join(parts) + "/" for parts in packages | tops}
     missing = sorted(name for name in names if f"`{name}" not in index)
     assert not missing
+
+
+@pytest.mark.parametrize("backend", ["cpu", "xegpu", "reference"])
+def test_no_two_files_of_a_backend_have_one_name(backend: str) -> None:
+    tree = ROOT / "backends" / backend
+    files = [f for f in tracked() if f.suffix == ".py" and f.is_relative_to(tree)]
+    names = [file.name for file in files if file.name != "__init__.py"]
+    assert len(names) > 10
+    assert len(names) == len(set(names))

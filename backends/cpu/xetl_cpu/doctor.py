@@ -10,7 +10,7 @@ from xetl.devices import DEVICES
 from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.settings import config
-from xetl_cpu import amx, native
+from xetl_cpu import amx_permission, native
 from xetl_cpu.launch.thread_pools import WORKQUEUE, allowed_threads
 from xetl_cpu.launch.threads import ThreadLayer, thread_layer
 from xetl_cpu.library.native_build import system_root
@@ -137,9 +137,11 @@ def _forced_target() -> Iterator[Finding]:
 def _amx() -> Finding:
     has = "amxtile" in host_features()
     if not has:
-        emulated = "; a handler of SIGILL is there" if amx.is_emulated() else ""
+        emulated = (
+            "; a handler of SIGILL is there" if amx_permission.is_emulated() else ""
+        )
         return Finding("AMX", f"the processor has none{emulated}", "note")
-    if amx.is_permitted():
+    if amx_permission.is_permitted():
         return Finding("AMX", f"permitted by Linux, {_AMX_PERMISSION}")
     text = f"Linux refuses the permission, {_AMX_PERMISSION}"
     return Finding("AMX", text, "note")

@@ -15,7 +15,7 @@ from typing import Any
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.records import record
-from xetl_cpu import amx
+from xetl_cpu import amx_permission
 from xetl_cpu.machine import FAMILIES, Machine, find_family, read_machine
 from xetl_cpu.measured_costs import read_costs
 
@@ -81,14 +81,14 @@ class Target:
     def runs_here(self) -> bool:
         """Whether this machine can execute what is compiled for the target."""
         return self.requires <= host_features() and not (
-            self.has_amx and not amx.is_permitted()
+            self.has_amx and not amx_permission.is_permitted()
         )
 
     @property
     def runs_emulated(self) -> bool:
         """Whether it can but for AMX, and somebody catches what it cannot."""
         rest = {name for name in self.requires if not name.startswith("amx")}
-        return self.has_amx and rest <= host_features() and amx.is_emulated()
+        return self.has_amx and rest <= host_features() and amx_permission.is_emulated()
 
 
 TARGETS = {

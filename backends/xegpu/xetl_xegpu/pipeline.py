@@ -22,7 +22,7 @@ from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU
-from xetl_xegpu.emit import pipeline as emission
+from xetl_xegpu.emit import module as emission
 from xetl_xegpu.emit.workgroup import own_bytes
 from xetl_xegpu.limits import BASE_ALIGNMENT
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass

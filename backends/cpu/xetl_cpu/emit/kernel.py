@@ -44,7 +44,7 @@ from xetl_cpu.dialect import (
     LogOp,
     ViewAddressOp,
 )
-from xetl_cpu.emit import products
+from xetl_cpu.emit import micro_kernel_calls
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
@@ -250,7 +250,7 @@ _TABLE: EmitTable = {
     **scf.TABLE,
     **vector.TABLE,
     **memref.TABLE,
-    **products.TABLE,
+    **micro_kernel_calls.TABLE,
     func.CallOp: _call,
     IntToPtrOp: _int_to_ptr,
     memref_ops.AllocOp: _alloc,

@@ -1,6 +1,6 @@
 """XeGPU as MLIR 22 has it.
 
-`attributes` and `types`; the operations in `block_ops`, `scatter_ops` and
+`attributes` and `types`; the operations in `nd_ops`, `scatter_ops` and
 `value_ops`, which ends with what upstream lacks.
 Named barriers and fences are the core's: XeTile text may hold them.
 """
@@ -22,15 +22,15 @@ from .attributes import (
     ScatterTdescAttr,
     SliceAttr,
 )
-from .block_ops import (
+from .nd_ops import (
     CreateNdTdescOp,
     LoadNdOp,
     PrefetchNdOp,
     StoreNdOp,
     UpdateNdOffsetOp,
 )
-from .block_ops import descriptor_type as descriptor_type
-from .block_ops import loaded_type as loaded_type
+from .nd_ops import descriptor_type as descriptor_type
+from .nd_ops import loaded_type as loaded_type
 from .scatter_ops import (
     AtomicRmwOp,
     CreateTdescOp,

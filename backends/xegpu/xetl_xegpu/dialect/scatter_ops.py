@@ -26,7 +26,7 @@ from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.memref import ATOMIC_KINDS
 
 from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
-from .block_ops import descriptor_type
+from .nd_ops import descriptor_type
 from .types import TensorDescType
 
 # Checks -------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.upstream import gpu
 from xetl.transforms.stages import StageSpec, register_stage
 
-from .block_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp, bits_of
+from .nd_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp, bits_of
 from .types import TensorDescType
 from .value_ops import DpasOp
 

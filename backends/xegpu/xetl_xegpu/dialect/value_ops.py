@@ -42,7 +42,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.type_rules import like
 from xetl_xegpu.dialect.attributes import LayoutAttr, SliceAttr
-from xetl_xegpu.dialect.block_ops import bits_of, elements_per_word
+from xetl_xegpu.dialect.nd_ops import bits_of, elements_per_word
 from xetl_xegpu.dialect.types import MemDescType
 from xetl_xegpu.simt.program_ops import RecordOp
 

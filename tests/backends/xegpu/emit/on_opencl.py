@@ -15,7 +15,7 @@ from xetl.dialects.parser import make_context, parse_module
 from xetl.runtime.log import LOG_WORDS
 from xetl.transforms.stages import check_stage
 from xetl_xegpu.build_options import FOR_CPUS
-from xetl_xegpu.emit.pipeline import emit
+from xetl_xegpu.emit.module import emit
 from xetl_xegpu.simt import SIMT
 
 TARGET = "opencl"

@@ -9,7 +9,7 @@ from tests.backends.xegpu.emit.elementwise import DTYPES, assert_same, edges
 from tests.backends.xegpu.emit.on_opencl import Program, kernel, parsed
 from xetl.dialects.reduction_kinds import FLOAT_KINDS, INTEGER_KINDS
 from xetl_reference.combining import combine
-from xetl_xegpu.emit.pipeline import llvm_text
+from xetl_xegpu.emit.module import llvm_text
 
 GROUPS, LANES = 8, 32
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.backends.xegpu.emit.on_opencl import Program, kernel, parsed
 from xetl.errors import InternalError
-from xetl_xegpu.emit.pipeline import emit, llvm_text
+from xetl_xegpu.emit.module import emit, llvm_text
 
 LANES = 64
 REVERSED = f"""

@@ -12,7 +12,7 @@ from xetl.codegen.llvm import ll
 from xetl.codegen.types import I8, I32, I64
 from xetl.errors import InternalError
 from xetl_xegpu.emit.memory import METADATA
-from xetl_xegpu.emit.pipeline import emit, llvm_text
+from xetl_xegpu.emit.module import emit, llvm_text
 from xetl_xegpu.emit.spirv import instructions, with_one_hint_each
 from xetl_xegpu.emit.spirv_limits import check_module
 

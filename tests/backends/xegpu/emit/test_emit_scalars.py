@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from xetl.codegen.llvm import ll
 from xetl.codegen.types import F32, HALF, I16, I32
-from xetl_xegpu.emit.pipeline import llvm_text
+from xetl_xegpu.emit.module import llvm_text
 from xetl_xegpu.emit.scalars import ScalarBuilder
 
 SURFACE = "%base: i64, %w: i64, %h: i64, %p: i64, %x: i64, %y: i64"

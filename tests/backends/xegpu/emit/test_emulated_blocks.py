@@ -17,7 +17,7 @@ from tests.backends.xegpu.emit.block_kernels import (
     store_kernel,
 )
 from tests.backends.xegpu.emit.on_opencl import Program, i64, parsed
-from xetl_xegpu.emit.pipeline import llvm_text
+from xetl_xegpu.emit.module import llvm_text
 from xetl_xegpu.simt import BlockShape
 
 HEIGHT, PITCH, WIDTH, MARGIN = 37, 192, 128, 128

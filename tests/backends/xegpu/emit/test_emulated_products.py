@@ -17,7 +17,7 @@ from tests.backends.xegpu.emit.product_kernels import (
 )
 from xetl.backend import find_backend
 from xetl.settings import config
-from xetl_xegpu.emit.pipeline import llvm_text
+from xetl_xegpu.emit.module import llvm_text
 
 DTYPES = {
     "f16": np.float16,

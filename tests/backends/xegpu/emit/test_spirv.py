@@ -15,7 +15,7 @@ from tests.backends.xegpu.emit.elementwise import Form, elementwise
 from tests.backends.xegpu.emit.on_opencl import TARGET, kernel, parsed
 from xetl.errors import InternalError
 from xetl_xegpu.emit import llvm_spirv, spirv
-from xetl_xegpu.emit.pipeline import emit, llvm_text, spirv_text
+from xetl_xegpu.emit.module import emit, llvm_text, spirv_text
 from xetl_xegpu.emit.spirv import (
     instructions,
     problem_with,

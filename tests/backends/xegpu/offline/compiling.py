@@ -13,7 +13,7 @@ from xetl.backend import find_backend
 from xetl.compiler import build
 from xetl.pipeline import lowered
 from xetl_xegpu import simt
-from xetl_xegpu.emit import pipeline as emission
+from xetl_xegpu.emit import module as emission
 from xetl_xegpu.offline import isa
 from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, validate
 from xetl_xegpu.pipeline import planned_registers

@@ -10,7 +10,7 @@ from tests.backends.xegpu.emit.elementwise import DTYPES
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from tests.backends.xegpu.emit.test_emit_atomics import kinds_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
-from xetl_xegpu.emit.pipeline import emit
+from xetl_xegpu.emit.module import emit
 from xetl_xegpu.offline.ocloc import compile_spirv, validate
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)

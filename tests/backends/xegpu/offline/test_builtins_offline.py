@@ -16,7 +16,7 @@ from tests.backends.xegpu.emit.elementwise import Form, elementwise
 from tests.backends.xegpu.emit.on_opencl import parsed
 from tests.backends.xegpu.emit.product_kernels import PRODUCTS, ROWS, product_kernel
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
-from xetl_xegpu.emit.pipeline import emit
+from xetl_xegpu.emit.module import emit
 from xetl_xegpu.offline.isa import IsaCounts, count
 from xetl_xegpu.offline.ocloc import compile_spirv, validate
 

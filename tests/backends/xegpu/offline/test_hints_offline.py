@@ -12,7 +12,7 @@ from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import load_mlir
 from xetl.backend import find_backend
 from xetl.pipeline import lowered
-from xetl_xegpu.emit.pipeline import emit
+from xetl_xegpu.emit.module import emit
 from xetl_xegpu.limits import Hints, Kind, legal_hints
 from xetl_xegpu.offline.ocloc import compile_spirv, validate
 

@@ -43,7 +43,7 @@ from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit import spirv as _spirv
 from xetl_xegpu.emit.emitter import declare
 from xetl_xegpu.emit.emulation import define_builtins
-from xetl_xegpu.emit.pipeline import text_of
+from xetl_xegpu.emit.module import text_of
 from xetl_xegpu.launch import devices
 from xetl_xegpu.simt import BlockShape
 
