@@ -145,6 +145,7 @@ def test_arrays_that_must_not_or_cannot_be_used() -> None:
     tensor = some(0)
     for _ in range(2):
         ops.relu(tensor)
+    tensor = some(0)  # one that NumPy has not seen, for then torch resizes none
     tensor.untyped_storage().resize_(8)
     with pytest.raises(LaunchError, match="storage"):
         ops.relu(tensor)

@@ -1,8 +1,9 @@
 """The part of `xetl_entry` that reads tensors of torch, and tells autograd of stores.
 
-Where a tensor lies is asked by DLPack's C exchange API; what that does not say is asked
-of the tensor: whether torch is to differentiate it, whether its sign is yet to be
-applied, and how much memory its storage has. `tensor_words` has the addresses.
+Where a tensor lies is asked by DLPack's C exchange API. What that does not say is read
+in the tensor: its dispatch keys, which only a plain one has, and how much memory its
+storage has; and torch is asked whether it is to differentiate it. `tensor_words` has
+the addresses.
 Source: DLPack 1.3, `dlpack.h`, "DLPackExchangeAPI".
 """
 
@@ -25,8 +26,6 @@ far strides are to be shifted to be in bytes, the first byte that is not its mem
 _DL_DATA, _DL_DEVICE, _DL_RANK, _DL_DTYPE = 0, 8, 16, 20
 _DL_SHAPE, _DL_STRIDES, _DL_OFFSET, _DL_WORDS = 24, 32, 40, 6
 _CPU = 1
-_SELF = 1 | 1 << 63
-"""Of a vectorcall: one argument, and room before it."""
 
 
 def emit_tensor(module: Any) -> Any:
@@ -36,9 +35,13 @@ def emit_tensor(module: Any) -> Any:
     builder = code.builder
     code.refuse_unless(_is_tensor(code, process, obj))
     _check_derivatives(code, process, obj)
-    answer = _method(code, process, words.P_IS_NEG, obj)
-    code.refuse_unless(_is(code, process, answer, layout.P_FALSE))
-    code.put(seen, S_END, _end_of_storage(code, process, obj))
+    implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
+    keys = builder.ptrtoint(_field(code, process, implementation, words.P_KEY_SET), I64)
+    plain, inferred = (
+        code.is_(keys, "==", code.word(process, word))
+        for word in (words.P_PLAIN, words.P_INFERRED)
+    )
+    code.refuse_unless(builder.or_(plain, inferred))
     with builder.goto_entry_block():
         found = stack_array(builder, I64, _DL_WORDS)
     describe = code.word(process, words.P_DESCRIBE)
@@ -46,7 +49,7 @@ def emit_tensor(module: Any) -> Any:
         "!=", code.call(describe, I32, [obj, found]), const(I32, 0)
     )
     with builder.if_then(failed):
-        code.call(code.word(process, words.P_CLEAR), VOID, [])
+        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
         code.ret(1)
     for offset, wanted in (
         (_DL_DEVICE, const(I32, _CPU)),
@@ -57,6 +60,14 @@ def emit_tensor(module: Any) -> Any:
         code.refuse_if(builder.icmp_signed("!=", is_, wanted))
     offset = code.word(code.at(found, _DL_OFFSET), 0)
     data = builder.add(code.word(code.at(found, _DL_DATA), 0), offset)
+    # Now: what is copied on a write was copied when it was described.
+    storage = _field(code, process, implementation, words.P_STORAGE)
+    code.refuse_if(code.is_null(storage))
+    start, size = (
+        builder.ptrtoint(_field(code, process, storage, word), I64)
+        for word in (words.P_START, words.P_SIZE)
+    )
+    code.put(seen, S_END, builder.add(start, size))
     shift = code.word(record, layout.R_SHIFT)
     odd = builder.sub(builder.shl(const(I64, 1), shift), const(I64, 1))
     code.refuse_if(code.is_(builder.and_(data, odd), "!=", 0))
@@ -101,7 +112,7 @@ def _count_version(code: EntryCode, process: Value, obj: Value) -> None:
     _release(code, process, one)
     with code.builder.if_else(code.is_null(answer)) as (failed, done):
         with failed:
-            code.call(code.word(process, words.P_CLEAR), VOID, [])
+            code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
         with done:
             _release(code, process, answer)
 
@@ -123,47 +134,26 @@ def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
     name = code.pointer(process, words.P_REQUIRES_GRAD)
     needs = _checked(code, process, code.call(get, PTR, [obj, name]))
     with builder.if_then(builder.not_(_is(code, process, needs, layout.P_FALSE))):
-        call = code.word(process, words.P_CALL)
+        call = code.word(process, layout.P_CALL_NONE)
         enabled = code.pointer(process, words.P_GRAD_ENABLED)
         answer = _checked(code, process, code.call(call, PTR, [enabled]))
         code.refuse_unless(_is(code, process, answer, layout.P_FALSE))
-    find = code.word(process, words.P_DICT_GET)
+    find = code.word(process, layout.P_FIND)
     where = code.pointer(process, words.P_FORWARD)
     level = code.call(find, PTR, [where, code.pointer(process, words.P_LEVEL)])
     none = code.word(process, words.P_NO_LEVEL)
     code.refuse_if(code.is_(builder.ptrtoint(level, I64), "!=", none))
 
 
-def _end_of_storage(code: EntryCode, process: Value, obj: Value) -> Value:
-    """The address behind the memory that a tensor is part of."""
-    builder = code.builder
-    storage = _method(code, process, words.P_STORAGE, obj)
-    length = code.call(code.word(process, words.P_SIZE), I64, [storage])
-    start = _method(code, process, words.P_DATA, storage)
-    _release(code, process, storage)
-    with builder.goto_entry_block():
-        overflow = stack_array(builder, I32, 1)
-    convert = code.word(process, layout.P_AS_LONG_LONG)
-    address = code.call(convert, I64, [start, overflow])
-    _release(code, process, start)
-    return builder.add(address, length)
-
-
-def _method(code: EntryCode, process: Value, name: int, obj: Value) -> Value:
-    """Call a method without arguments; what it gives must be released."""
-    with code.builder.goto_entry_block():
-        room = stack_array(code.builder, I64, 2)
-    code.put(room, 1, code.builder.ptrtoint(obj, I64))
-    call = code.word(process, words.P_CALL_METHOD)
-    nothing = code.builder.inttoptr(const(I64, 0), PTR)
-    args = [code.pointer(process, name), code.at(room, 8), const(I64, _SELF), nothing]
-    return _checked(code, process, code.call(call, PTR, args))
+def _field(code: EntryCode, process: Value, obj: Value, place: int) -> Value:
+    """A word of an object of torch, which is at so many words as the process says."""
+    return code.pointer(obj, code.word(process, place))
 
 
 def _checked(code: EntryCode, process: Value, answer: Value) -> Value:
     """Refuse after an exception."""
     with code.builder.if_then(code.is_null(answer)):
-        code.call(code.word(process, words.P_CLEAR), VOID, [])
+        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
         code.ret(1)
     return answer
 
@@ -176,4 +166,4 @@ def _is(code: EntryCode, process: Value, answer: Value, wanted: int) -> Value:
 
 
 def _release(code: EntryCode, process: Value, obj: Value) -> None:
-    code.call(code.word(process, words.P_DECREF), VOID, [obj])
+    code.call(code.word(process, layout.P_DECREF), VOID, [obj])

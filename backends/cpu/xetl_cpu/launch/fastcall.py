@@ -194,7 +194,8 @@ def _entry_key() -> str:
 
 
 def publish(layer: ThreadLayer) -> None:
-    """Tell the native entries which threads to use."""
+    """Tell the native entries which threads to use, and of torch."""
+    find_torch(process)
     if layer.lock is not None:
         return  # one launch at a time: the slow road sees to that
     process[P_PARALLEL_FOR] = layer.parallel_for
