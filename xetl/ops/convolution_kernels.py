@@ -19,13 +19,29 @@ def cleared(out: Array, WIDTH: constexpr) -> None:
 
 
 @xetile.kernel
-def turned(x: Array, out: Array, PART: constexpr, BM: constexpr, BN: constexpr) -> None:
-    """``out[a, b] = x[a, b].T``; a program has BM rows of PART matrices."""
+def turned(
+    x: Array,
+    out: Array,
+    TOP: constexpr,
+    LEFT: constexpr,
+    PART: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+) -> None:
+    """``out[a, b] = x[a, b - TOP].T``, rows from LEFT on; what x does not have is 0.
+
+    A program has BM columns of PART matrices.
+    """
     m, first, a = xetile.program_id(0) * BM, xetile.program_id(1), xetile.program_id(2)
-    for b in range(first * PART, min((first + 1) * PART, x.shape[1])):
-        for n in range(0, x.shape[3], BN):
-            v = xetile.load_tile(xetile.init_tile(x[a, b], [m, n], (BM, BN)))
-            xetile.store_tile(v.T, xetile.init_tile(out[a, b], [n, m], (BN, BM)))
+    for b in range(first * PART, min((first + 1) * PART, out.shape[1])):
+        row = b - TOP
+        for n in range(0, out.shape[2], BN):
+            to = xetile.init_tile(out[a, b], [n, m], (BN, BM))
+            if row >= 0 and row < x.shape[1]:
+                tile = xetile.init_tile(x[a, row], [m, n - LEFT], (BM, BN))
+                xetile.store_tile(xetile.load_tile(tile).T, to)
+            else:
+                xetile.store_tile(xetile.zeros((BN, BM), out.dtype), to)
 
 
 @xetile.kernel

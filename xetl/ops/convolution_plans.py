@@ -109,14 +109,19 @@ def _inside(first: int, step: int, size: int, padded: int) -> tuple[slice, slice
     return slice(low, high), slice(start, start + (high - low - 1) * step + 1, step)
 
 
-def _turn(source: Operand, view: View, to: Operand, to_view: View) -> Step | None:
-    """The launch that writes matrices anew, rows and columns exchanged."""
-    a, b, m, n = view(array_of(source)).shape
+def _turn(
+    source: Operand, view: View, to: Operand, to_view: View, first: Pair = (0, 0)
+) -> Step | None:
+    """The launch that writes matrices anew, rows and columns exchanged.
+
+    ``first`` says where those of the source begin; around them are zeros.
+    """
+    a, b, n, m = to_view(array_of(to)).shape
     if 0 in (a, b, m, n):
         return None
     tile = min(_TILE, width_of(m)), min(_TILE, width_of(n))
     grid = (cdiv(m, tile[0]), cdiv(b, _PART), a)
-    launch = Launch(turned, (view, to_view), (), grid, (_PART, *tile))
+    launch = Launch(turned, (view, to_view), (), grid, (*first, _PART, *tile))
     return Step(launch, (source, to))
 
 
@@ -129,18 +134,21 @@ def _with_channels_last(x: Operand, g: Geometry, groups: int) -> list[Step]:
         x, source = temporary(x.shape, x.dtype), x
         steps.append(copied(source, x, sums_of(x.dtype)))
     padded = temporary((images, *g.padded, channels), x.dtype)
+
+    def whole(array: Numbers) -> Numbers:
+        return array.reshape(images, channels, height, width).swapaxes(1, 2)
+
+    if g.step == (1, 1):
+        step = _turn(x, whole, padded, itself, g.first)
+        assert step is not None
+        return [*steps, step]
     rows, columns = (
         _inside(*each) for each in zip(g.first, g.step, (height, width), g.padded)
     )
-
-    def view(array: Numbers) -> Numbers:
-        whole = array.reshape(images, channels, height, width).swapaxes(1, 2)
-        return whole[:, rows[0], :, columns[0]]
-
-    if view(array_of(x)).size != size_of(padded.shape):
-        grid = (cdiv(size_of(padded.shape), _FILLED), 1, 1)
-        launch = Launch(cleared, (flat_view,), (), grid, (_FILLED,))
-        steps.append(Step(launch, (padded,)))
+    grid = (cdiv(size_of(padded.shape), _FILLED), 1, 1)
+    launch = Launch(cleared, (flat_view,), (), grid, (_FILLED,))
+    steps.append(Step(launch, (padded,)))
+    view: View = lambda a: whole(a)[:, rows[0], :, columns[0]]  # noqa: E731
     step = _turn(x, view, padded, lambda a: a[:, rows[1], columns[1]])
     return steps if step is None else [*steps, step]
 
