@@ -1,12 +1,15 @@
 """What a launch costs, in microseconds, beside the cheapest calls of NumPy and torch.
 
 The kernel has one program and almost nothing to do. All calls are timed in turn, in
-one process, and the best of several rounds counts.
+one process, and the best of several rounds counts. ``--tail`` times each of many calls
+instead and prints percentiles; there a kernel of many programs runs as well, on the
+threads of ``NUMBA_NUM_THREADS``.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import timeit
 from collections.abc import Callable
 
@@ -47,12 +50,38 @@ def cases() -> dict[str, Callable[[], object]]:
     }
 
 
+def tails(calls: int) -> None:
+    """Print percentiles of the times of single calls."""
+    found = cases()
+    A, B, C = (np.ones((4096, 16), np.float32) for _ in range(3))
+    wide = add[256]
+    few = ("launcher(A, B, C)", "plan()", "kernel[grid](torch tensors)")
+    some = {name: found[name] for name in few}
+    some["launcher of 256 programs"] = lambda: wide(A, B, C)
+    some["np.add(A, B, out=C)"] = found["np.add(A, B, out=C)"]
+    print(f"{'us':30} {'median':>8} {'p99':>8} {'p99.9':>8} {'max':>8}")
+    for name, call in some.items():
+        times = np.empty(calls, np.int64)
+        for _ in range(1000):
+            call()
+        for i in range(calls):
+            start = time.perf_counter_ns()
+            call()
+            times[i] = time.perf_counter_ns() - start
+        shown = np.percentile(times, (50, 99, 99.9, 100)) / 1000
+        print(f"{name:30}" + "".join(f" {each:8.2f}" for each in shown))
+
+
 def main() -> None:
     """Print a line for each call."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--tail", action="store_true", help="percentiles of 10^5 calls")
     options = parser.parse_args()
+    if options.tail:
+        tails(100_000)
+        return
     found = cases()
     best = dict.fromkeys(found, float("inf"))
     for _ in range(options.rounds):
