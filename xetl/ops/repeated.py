@@ -158,11 +158,13 @@ class Calls:
             gives: how many of the last ones are results.
             temporary: what kernels handed to one another.
         """
+        if not launches:
+            return
         flat = (*given[0], *given[1].values())
         pairs = [(x, a) for x, a in zip(objects, arrays) if a is not None]
         inputs = _places(flat, [x for x, _ in pairs])
-        if not launches or inputs is None:
-            return  # or which array is which cannot be told
+        if inputs is None:
+            return  # which array is which cannot be told
         Calls._any = True
         if len(self._known) >= _MOST_KINDS:
             self._known.clear()
