@@ -119,6 +119,12 @@ def _seen(dtype: Any) -> Any:
     return torch.arange(10)[:, None] > torch.arange(21)
 
 
+def _windowed(q: Any, k: Any, v: Any, window_size: tuple[int, int]) -> Any:
+    behind = torch.arange(21) - torch.arange(10)[:, None]
+    seen = (behind >= -window_size[0]) & (behind <= window_size[1])
+    return F.scaled_dot_product_attention(q, k, v, seen)
+
+
 WEIGHT = normal(5)
 
 
@@ -133,6 +139,7 @@ CASES = [
     Case(ATTENTION, tensors(Q, K, V, _seen), smooth=3),
     Case(ATTENTION, tensors(Q, K, V, normal(2, 1, 10, 21)), smooth=3),
     Case("matmul", tensors(A, B), smooth=2),
+    Case(ATTENTION, tensors(Q, K, V), {"window_size": (3, 5)}, _windowed, 3),
     Case("matmul", tensors(BATCH_A, BATCH_B), smooth=2),
     Case("matmul", tensors(BATCH_A, B), smooth=2),
     Case("matmul", tensors(normal(33), BATCH_B), smooth=2),
