@@ -88,7 +88,7 @@ def cases() -> Iterator[Case]:
     types = "bf16[M,K] bf16[K,N] bf16[M,N] None None None"
     yield Case("product and gelu", product, types, constants, 128 * 128)
     width = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "IS_FULL": True}
-    width["MAP"] = xetile.wg_map(sg_layout=[1, 8], sg_data=[8, 128])
+    width["MAP"] = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
     yield Case("softmax f32 1024", softmax_rows, "f32[M,1024] f32[M,1024]", width, 8192)
     types = "f32[M,1024] f32[1024] f32[1024] f32[M,1024] f32"
     width["CENTERED"] = True

@@ -26,7 +26,11 @@ _ELEMENTS = 4096
 """Of a program that goes through elements: 16 KB of f32, so all stays in L1."""
 
 _ROWS_OF_MESSAGE = 8
-_COLUMNS_OF_SUBGROUP = 128
+_COLUMNS_OF_SUBGROUP = 256
+"""At most: of eight rows they are half of 256 registers. What subgroups tell one
+another about a row costs as much for few columns as for many."""
+_LEAST_WIDTH = 256
+"""Narrower rows are one subgroup's, each by itself."""
 _MOST = 32
 """Subgroups of a program."""
 
@@ -86,14 +90,16 @@ def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowT
     """
     if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
         return RowTile()
-    subgroups = width // _COLUMNS_OF_SUBGROUP
-    is_wide = width % (_LEAST * max(1, subgroups)) == 0 and subgroups > 1
     rows, columns = matrix
-    if rows < _ROWS_OF_MESSAGE or not is_wide or subgroups > _MOST or sums is not f32:
+    if rows < _ROWS_OF_MESSAGE or width < _LEAST_WIDTH or sums is not f32:
         return RowTile()
-    own = [_ROWS_OF_MESSAGE, width // subgroups]
-    map_ = wg_map(sg_layout=[1, subgroups], sg_data=own)
-    return RowTile(_ROWS_OF_MESSAGE, map_, columns == width)
+    most = _COLUMNS_OF_SUBGROUP // (1 if columns == width else 2)  # masks take the rest
+    for subgroups in range(max(2, cdiv(width, most)), _MOST + 1):
+        if width % (_LEAST * subgroups) == 0:
+            own = [_ROWS_OF_MESSAGE, width // subgroups]
+            map_ = wg_map(sg_layout=[1, subgroups], sg_data=own)
+            return RowTile(_ROWS_OF_MESSAGE, map_, columns == width)
+    return RowTile()
 
 
 def sums_of(*dtypes: DType) -> DType:

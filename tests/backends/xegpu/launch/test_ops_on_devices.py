@@ -84,6 +84,18 @@ def test_rows() -> None:
     close(out.read(), expected)
 
 
+@pytest.mark.parametrize("shape", [(9, 640), (20, 500)])
+def test_rows_of_several_subgroups(shape: tuple[int, int]) -> None:
+    """As wide as the tile, and narrower."""
+    x = np.random.default_rng(5).standard_normal(shape, np.float32)
+    e = np.exp(x - x.max(1, keepdims=True))
+    close(ops.softmax(OnDevice(x)), e / e.sum(1, keepdims=True))
+    d = x - x.mean(1, keepdims=True)
+    out = OnDevice(np.zeros_like(x))
+    ops.layer_norm(OnDevice(x), out=out)
+    close(out.read(), d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5))
+
+
 def test_attention() -> None:
     q, k, v = numbers(2, 20, 16), numbers(2, 24, 16), numbers(2, 24, 16)
     s = q @ k.swapaxes(1, 2) / 4

@@ -89,14 +89,14 @@ def test_the_ready_made_attention(
     assert not any(word in name for name in step.names for word in ("slm", "signal"))
 
 
-WIDE = xetile.wg_map(sg_layout=[1, 8], sg_data=[8, 128])
+WIDE = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
 
 
 @pytest.mark.parametrize(
     ("kernel", "types", "most"),
     [
-        (softmax_rows, "f32[M,N] f32[M,N]", 15),
-        (norm_rows, "f32[M,N] f32[N] f32[N] f32[M,N] f32", 19),
+        (softmax_rows, "f32[M,N] f32[M,N]", 11),
+        (norm_rows, "f32[M,N] f32[N] f32[N] f32[M,N] f32", 14),
     ],
 )
 def test_eight_rows_of_a_program(kernel, types: str, most: int) -> None:
