@@ -82,7 +82,7 @@ def run(worker: str) -> list[Phase]:
     done = subprocess.run(
         [sys.executable, __file__, "--worker", worker],
         cwd=Path(__file__).parent,
-        env={**os.environ, "XETL_CACHE": "0"},
+        env={**os.environ, "XETL_CACHE": "0", "PYTHONDONTWRITEBYTECODE": ""},
         check=True,
         stdout=subprocess.PIPE,
         text=True,

@@ -48,7 +48,11 @@ def seconds(program: str, timed_inside: bool, cache: str) -> float:
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parent,
-        env={**os.environ, "XETL_CACHE_DIR": cache},
+        env={
+            **os.environ,
+            "XETL_CACHE_DIR": cache,
+            "PYTHONDONTWRITEBYTECODE": "",
+        },
         check=True,
         capture_output=True,
         text=True,

@@ -1,7 +1,7 @@
 """How long products take to compile: a part of `gemm.py`, each in a fresh process.
 
 In milliseconds, the best of several processes. No setting of xetl that the user's
-environment makes counts.
+environment makes counts, nor that Python keep no bytecode.
 
 * micro-kernel   LLVM IR and machine code of one block GEMM, nothing compiled before it;
 * gemm set       the first call of the kernel of the language page, no cache: front end,
@@ -88,7 +88,8 @@ def measure(rounds: int) -> list[dict[str, object]]:
 
 
 def _run(name: str, settings: dict[str, str]) -> float:
-    others = {k: v for k, v in os.environ.items() if not k.startswith("XETL_")}
+    left_out = ("XETL_", "PYTHONDONTWRITEBYTECODE")
+    others = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
     done = subprocess.run(
         [sys.executable, __file__, name],
         cwd=Path(__file__).parent,
