@@ -29,7 +29,7 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 6, "avx2": 6, "opencl": 3}
 """How many of a test's random kernels are quick; others are slow tests."""
 
-QUICK_CELLS = {"cpu": 12, "opencl": 3, "ocloc": 1}
+QUICK_CELLS = {"cpu": 6, "opencl": 1, "ocloc": 1}
 """How many cells of a test are quick; Intel's compilers take a second for each."""
 
 RUNS_KERNELS = ("backends/cpu/", "conformance/", "numerics/", "ops/", "seeds/")
