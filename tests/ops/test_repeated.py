@@ -17,7 +17,9 @@ from torch.nn import functional  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
 from xetl.ops.calls import Launch  # noqa: E402
+from xetl.ops.declare import FUNCTIONS as DECLARED  # noqa: E402
 from xetl.ops.declare import Function  # noqa: E402
+from xetl.ops.repeated import REFUSED  # noqa: E402
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "softmax": (ops.softmax, lambda x: torch.softmax(x, -1)),
@@ -200,3 +202,13 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     for x in (tensor, tensor.numpy()):
         for call in calls:
             call(x)
+
+
+def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = some(0)
+    calls = DECLARED["xetl::relu"].calls
+    for i in range(12):
+        monkeypatch.setenv("XETL_PREFETCH", str(i))
+        for _ in range(2):
+            ops.relu(x)
+        assert calls.run([x], {}) is not REFUSED

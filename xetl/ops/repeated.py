@@ -133,8 +133,12 @@ class Calls:
         key = self._key((*args, *kwargs.values()), kwargs)
         if key is None:
             return None
+        if len(self._known) >= _MOST_KINDS:
+            self._known.clear()
         is_new = key not in self._known
         known = self._known.setdefault(key, [])
+        if len(known) >= _MOST_LAYOUTS:
+            known[:] = [each for each in known if each.state == launch_state()]
         if len(known) >= _MOST_LAYOUTS or (is_new and not Calls._any):
             return None  # the first time costs LLVM's start: many calls come once
         return []
@@ -163,17 +167,17 @@ class Calls:
         flat = (*given[0], *given[1].values())
         pairs = [(x, a) for x, a in zip(objects, arrays) if a is not None]
         inputs = _places(flat, [x for x, _ in pairs])
-        if inputs is None:
-            return  # which array is which cannot be told
+        known = self._known.setdefault(self._key(flat, given[1]), [])
+        if inputs is None:  # which array is which cannot be told, nor another time
+            known.append(Repeated(_refuse, launch_state(), None, (), (), (), (), 0))
+            return
         Calls._any = True
-        if len(self._known) >= _MOST_KINDS:
-            self._known.clear()
         views = [_view(*each) for each in pairs] + [_view(x, x) for x in temporary]
         backend = choose_backend(values=[array for _, array in pairs])
         fresh = len(views) - len(inputs)
         replay = backend.replay(launches, views, fresh, len(self._numbers))
         is_numpy = all(type(x) is np.ndarray for x, _ in pairs)
-        known = Repeated(
+        repeated = Repeated(
             replay or _refuse,
             launch_state(),
             None if is_numpy else sys.modules["xetl.ops.torch_calls"].has_modes,
@@ -183,7 +187,7 @@ class Calls:
             self._numbers,
             gives,
         )
-        self._known.setdefault(self._key(flat, given[1]), []).append(known)
+        known.append(repeated)
 
 
 def _places(flat: Sequence[Any], operands: Sequence[Any]) -> list[int] | None:
