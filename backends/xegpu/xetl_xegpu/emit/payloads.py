@@ -19,11 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from xetl.codegen.llvm import Value
 from xetl.codegen.types import I32
-from xetl.dialects.upstream import scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.emitter import KernelEmitter
@@ -61,7 +60,7 @@ def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
         is_free = always(allowed(em, I32(1))) if em.ending else True
     else:
         # [measured] Single items of a payload's loads are copied where they are used.
-        is_free = shape.items > 1 and not _is_in_loop(op)
+        is_free = shape.items > 1 and not op.is_in_loop
     return is_free and shape.bits in _BITS and shape.items <= _MOST_ITEMS
 
 
@@ -78,15 +77,6 @@ def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     pointer, x, y = _placed(em, op)
     items = em.get(op.value)
     em.call(builtins.payload_store(op.shape), [pointer, x, y, items, _DEFAULT])
-
-
-def _is_in_loop(op: Operation) -> bool:
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, scf.ForOp | scf.WhileOp):
-            return True
-        parent = parent.parent_op()
-    return False
 
 
 def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
