@@ -116,7 +116,10 @@ class Calls:
         for value in flat:
             kind = cast("Any", type(value))
             if kind in REPEATED:
-                key += kind, value.shape, value.dtype
+                try:
+                    key += kind, value.shape, value.dtype
+                except RuntimeError:  # nested tensors have no shape
+                    return None
             elif kind is float and self._numbers:
                 key.append(kind)
             elif kind in PLAIN or _is_plain(value):

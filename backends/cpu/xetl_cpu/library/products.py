@@ -11,8 +11,7 @@ import ctypes
 import json
 import sys
 from collections.abc import Mapping, Sequence
-
-from xetl.records import record
+from dataclasses import dataclass
 
 _I64, _PTR = ctypes.c_int64, ctypes.c_void_p
 _DISPATCH = ctypes.CFUNCTYPE(_I64, *[_I64] * 10)
@@ -22,7 +21,7 @@ _TILES = "xsmm_intel_amx_tile_config"
 _BATCH = 2
 
 
-@record(frozen=True)
+@dataclass(frozen=True)
 class Product:
     """Two matrices of each operand, multiplied and added to C.
 
