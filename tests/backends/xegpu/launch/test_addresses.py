@@ -32,10 +32,12 @@ def test_it_is_what_numpy_says(array: Any) -> None:
 
 
 def test_an_array_that_moves() -> None:
-    array = np.zeros(4)
-    before = shortcut.address_of(array)
-    array.resize(1 << 20, refcheck=False)
-    assert shortcut.address_of(array) == array.__array_interface__["data"][0] != before
+    arrays = [np.zeros(4) for _ in range(100)]  # not all have room behind them
+    before = [shortcut.address_of(array) for array in arrays]
+    for array in arrays:
+        array.resize(1 << 12, refcheck=False)
+    after = [array.__array_interface__["data"][0] for array in arrays]
+    assert list(map(shortcut.address_of, arrays)) == after != before
 
 
 def test_where_the_struct_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
