@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from xetl.backend import ArrayView, RecordedLaunch
 from xetl.runtime.arrays import unit_dim
+from xetl.runtime.overlap import bounds, same_view
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.executable import CpuExecutable, words_of
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID
@@ -23,12 +24,14 @@ class _Operand(NamedTuple):
     """Where an array lies.
 
     Attributes:
+        address: of its first element.
         start: its first byte.
         end: the byte behind its last one.
         slot: where its words are among those of all.
         alias: the first operand that is the same array.
     """
 
+    address: int
     start: int
     end: int
     slot: int
@@ -46,12 +49,11 @@ def make_replay(
     places: list[_Operand] = []
     slot = 0
     for view in operands:
-        bounds = _bounds(view)
-        if bounds is None:
+        if 0 in view.shape:
             return None
-        same = _same(view, operands[: len(places)])
-        alias = len(places) if same is None else places[same].alias
-        places.append(_Operand(*bounds, slot, alias))
+        same = (i for i, x in enumerate(operands[: len(places)]) if same_view(x, view))
+        alias = next(same, len(places))
+        places.append(_Operand(view.address, *bounds(view), slot, alias))
         slot += 1 + 2 * len(view.shape)
     first_number = slot
     stored: set[int] = set()
@@ -75,29 +77,6 @@ def make_replay(
     table = [*header, *flat, *expected, *[0] * numbers, *runs]
     keep = [launch.executable for launch in launches]
     return layout.new_builtin(layout.REPLAY, table, keep)
-
-
-def _same(view: ArrayView, others: Sequence[ArrayView]) -> int | None:
-    """The first of the others that is the same array."""
-    for i, other in enumerate(others):
-        if (view.address, view.dtype, view.shape, view.strides) == (
-            other.address,
-            other.dtype,
-            other.shape,
-            other.strides,
-        ):
-            return i
-    return None
-
-
-def _bounds(view: ArrayView) -> tuple[int, int] | None:
-    """The first byte and that behind the last one; None: not in ascending order."""
-    if 0 in view.shape or any(
-        stride <= 0 < size - 1 for size, stride in zip(view.shape, view.strides)
-    ):
-        return None
-    last = sum((n - 1) * stride for n, stride in zip(view.shape, view.strides))
-    return view.address, view.address + (last + 1) * view.dtype.itemsize
 
 
 def _launch_words(
@@ -126,7 +105,7 @@ def _launch_words(
             if found is None:
                 return None
             place = places[found]
-            patches += len(words), place.slot, arg.address - place.start
+            patches += len(words), place.slot, arg.address - place.address
             if i in launch.stored:
                 stored.update(j for j, p in enumerate(places) if p.alias == place.alias)
         words += words_of(arg)
@@ -143,17 +122,17 @@ def _launch_words(
 
 def _find(arg: ArrayView, places: Sequence[_Operand]) -> int | None:
     """The operand that an argument of a kernel is part of; None: it may be several."""
-    bounds = _bounds(arg)
-    if bounds is None:
+    if 0 in arg.shape:
         return None
+    start, end = bounds(arg)
     found = [
-        (place.start, i)
+        i
         for i, place in enumerate(places)
-        if place.start <= bounds[0] and bounds[1] <= place.end and place.alias == i
+        if place.start <= start and end <= place.end and place.alias == i
     ]
     if len(found) > 1:  # parts of one array: most arguments begin where operands do
-        found = [each for each in found if each[0] == bounds[0]]
-    return found[0][1] if len(found) == 1 else None
+        found = [i for i in found if places[i].address == arg.address]
+    return found[0] if len(found) == 1 else None
 
 
 def _records(
