@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from harness import Job
+from ops_composed import COMPOSED, find_pair
 from torch.nn import functional
 
 from xetl import ops
@@ -26,10 +27,14 @@ ALONG = (
     "sum",
     "mean",
     "amax",
+    "amin",
     "max",
+    "min",
     "argmax",
+    "argmin",
     "cumsum",
     "sort",
+    "argsort",
 )
 GATED = ("swiglu", "geglu")
 PRODUCTS = ("linear", "conv2d", "scaled_dot_product_attention")
@@ -41,6 +46,9 @@ WHAT = (
     *NORMS,
     *(f"{name} dim=1" for name in ALONG),
     *(f"{name} dim=0" for name in ("softmax", "sum", "max", "cumsum")),
+    "topk",
+    *COMPOSED,
+    "flash_attn_varlen_func training",
     *LOSSES,
     "mse_loss",
     "kl_div",
@@ -62,6 +70,9 @@ def in_xetl(what: str, dtype: str, rows: int, columns: int) -> Job:
     name = what.split()[0]
     if name in OPTIMISERS:
         return _steps_of_ours(name, dtype, rows, columns)
+    if name in COMPOSED:
+        pair = find_pair(name, dtype, rows, columns)
+        return _job_of(pair.ours, pair.args, what)
     return _job(getattr(ops, name), what, dtype, rows, columns)
 
 
@@ -70,6 +81,9 @@ def in_torch(what: str, dtype: str, rows: int, columns: int) -> Job:
     name = what.split()[0]
     if name in OPTIMISERS:
         return _steps_of_torch(name, dtype, rows, columns)
+    if name in COMPOSED:
+        pair = find_pair(name, dtype, rows, columns)
+        return _job_of(pair.theirs, pair.their_args, what)
     made: dict[str, Function] = {
         "swiglu": lambda a, b: functional.silu(a) * b,
         "geglu": lambda a, b: functional.gelu(a) * b,
@@ -105,11 +119,14 @@ def _steps_of_torch(name: str, dtype: str, rows: int, columns: int) -> Job:
 
 
 def _job(function: Function, what: str, dtype: str, rows: int, columns: int) -> Job:
-    how = what.partition(" ")[2]
     torch.manual_seed(0)
     args = _arguments(what, getattr(torch, dtype), rows, columns)
-    x = args[0]
-    work = 1e-9 * x.nbytes
+    return _job_of(function, args, what)
+
+
+def _job_of(function: Any, args: Any, what: str) -> Job:
+    how = what.partition(" ")[2]
+    work = 1e-9 * args[0].nbytes
     if how != "training":
         return Job([lambda: function(*args)], work)
     wanted = [each for each in args if isinstance(each, torch.Tensor)]
@@ -158,6 +175,7 @@ def _arguments(what: str, kind: Any, rows: int, columns: int) -> tuple[Any, ...]
         weight = normal(channels, channels, 3, 3)
         return normal(images, channels, side, side), weight, normal(channels), 1, 1
     others: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "topk": lambda: (8,),
         "swiglu": lambda: (normal(rows, columns),),
         "geglu": lambda: (normal(rows, columns),),
         "mse_loss": lambda: (normal(rows, columns),),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.backends.xegpu import device
+from xetl_cpu.targets import host_machine
 from xetl_xegpu.launch import devices
 
 devices.set_up()
@@ -66,6 +67,7 @@ def wanted_targets(config: pytest.Config) -> set[str]:
 def pytest_configure(config: pytest.Config) -> None:
     device.is_left_out = "opencl" not in wanted_targets(config)
     device.prepare_for_quick_builds()
+    host_machine()  # is read once: here, not while a test pretends another one
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -231,6 +231,27 @@ class RecordedLaunch(NamedTuple):
     stored: Collection[int]
 
 
+class RecordedCall(NamedTuple):
+    """All that a function has launched, and where its arrays came from.
+
+    Attributes:
+        launches: in order.
+        given: of each argument an array (as the user has it), or the value that it must
+            have again; numbers that may differ have any.
+        numbers: which argument each of the last ones of all launches is; None: it is
+            the same each time.
+        made: arrays made for the call: each with a function and its arguments that
+            make another one.
+        gives: which of all arrays the function gives back.
+    """
+
+    launches: Sequence[RecordedLaunch]
+    given: Sequence[object]
+    numbers: Sequence[int | None]
+    made: Sequence[tuple[ArrayView, Callable[..., Any], tuple[Any, ...]]]
+    gives: Sequence[int]
+
+
 class BackendBase(ABC):
     """A way of running kernels: turns XeTile IR into something executable.
 
@@ -303,25 +324,13 @@ class BackendBase(ABC):
         """
         return None
 
-    def replay(
-        self,
-        launches: Sequence[RecordedLaunch],
-        operands: Sequence[ArrayView],
-        fresh: int,
-        numbers: int,
-    ) -> Callable[..., int] | None:
-        """What repeats launches, on the host, with other arrays like the recorded ones.
+    def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
+        """What repeats a call, on the host, with other arrays like the recorded ones.
 
-        It is called with the objects of the operands, then the numbers as floats. 0
-        means done; 1 that not all has been done, and that they must be launched anew:
-        an operand has another kind, shape or layout, or overlaps one that is written.
-
-        Args:
-            launches: in order.
-            operands: what contains all arrays of the launches.
-            fresh: how many of the last operands are made for the call.
-            numbers: how many of the last arguments of each launch differ from call to
-                call.
+        It is called with a grid, which it ignores, and the arguments, and gives what
+        the function gives. 1 means that not all has been done, and that the call must
+        be made anew: an array has another kind, shape or layout, or overlaps one that
+        is written, or another argument has another value.
 
         Returns:
             None where there can be no such thing.

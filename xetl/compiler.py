@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
+from xetl.dialects.kernel_attributes import mark_stage
+from xetl.dialects.upstream import func
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
@@ -77,7 +79,7 @@ def compile_module(
     module: ModuleOp, signature: Signature, backend: BackendBase, target: str, file: str
 ) -> Artifact:
     """Compile a module that has one kernel; its locations are lines of ``file``."""
-    kernel = operations_in(module, FuncOp)[0]
+    kernel = operations_in(module, FuncOp, func.FuncOp)[0]
     names = kernel.sym_name.data, file
     return _compile(lambda: module, names, signature, backend, target)
 
@@ -135,7 +137,12 @@ def ir_at_stage(
         )
     for step in lower(module, backend, target, pipeline if stage in own else device):
         if stage in (step.name, step.stage):
+            if step.stage is not None:
+                mark_stage(module, backend.name, step.stage)
             return str(module)
+    if stage in (pipeline if stage in own else device).names():
+        text = f"the text was lowered further than `{stage}` before it was printed"
+        raise LaunchError(text, code="X0812")
     return backend.text(module, signature, target, stage)
 
 

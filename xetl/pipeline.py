@@ -12,7 +12,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.backend import BackendBase
 from xetl.devices import DEVICES
-from xetl.errors import InternalError
+from xetl.dialects.kernel_attributes import stage_of
+from xetl.errors import InternalError, IRError
 from xetl.imports import import_whole
 from xetl.records import record
 from xetl.settings import config
@@ -84,19 +85,40 @@ def lower(
     pipeline = pipeline or pipeline_of(backend, target)
     context = Context()
     override = _override(backend, pipeline)
-    override("frontend", None, module)
-    yield Step("frontend", None, module)
-    for common in common_passes(backend, target):
-        common.apply(context, module)
-    verify_step(module, FIRST_STAGE, "cse")
-    override("cse", FIRST_STAGE, module)
-    yield Step("cse", FIRST_STAGE, module)
-    for each in pipeline.passes:
+    passes = _left(module, backend, pipeline)
+    if passes is None:
+        passes = pipeline.passes
+        override("frontend", None, module)
+        yield Step("frontend", None, module)
+        for common in common_passes(backend, target):
+            common.apply(context, module)
+        verify_step(module, FIRST_STAGE, "cse")
+        override("cse", FIRST_STAGE, module)
+        yield Step("cse", FIRST_STAGE, module)
+    for each in passes:
         each.apply(context, module)
         stage = pipeline.stage_after(each.name)
         verify_step(module, stage, each.name)
         override(each.name, stage, module)
         yield Step(each.name, stage, module)
+
+
+def _left(
+    module: ModuleOp, backend: BackendBase, pipeline: Pipeline
+) -> Sequence[ModulePass] | None:
+    """The passes behind the stage that a text was printed at; None: all.
+
+    Raises:
+        IRError: it was printed by another backend.
+    """
+    begun = stage_of(module)
+    if begun is None:
+        return None
+    stages = [pipeline.stage_after(each.name) for each in pipeline.passes]
+    if begun[0] != backend.name or begun[1] not in stages:
+        text = f"the text is of stage `{begun[1]}` of backend `{begun[0]}`"
+        raise IRError(f"{text}: backend `{backend.name}` cannot go on", code="X0705")
+    return pipeline.passes[stages.index(begun[1]) + 1 :]
 
 
 def _keep(name: str, stage: str | None, module: ModuleOp) -> None:

@@ -223,7 +223,7 @@ def launch_state() -> object:
     if environ is None or _set_now is None:
         return (os.environ.copy(), config.assigned)
     if _set_now.isdisjoint(DECIDING):  # the likely case, in one call
-        return config.assigned
+        return (*_UNSET, config.assigned)
     return (*map(environ.get, DECIDING), config.assigned)
 
 
@@ -234,3 +234,4 @@ DECIDING = (
     b"XETL_XSMM",
     b"XETL_PREFETCH",
 )
+_UNSET = (None,) * len(DECIDING)

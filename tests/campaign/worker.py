@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+from dataclasses import replace
+from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from types import TracebackType
 
 from tests.campaign.cases import Case
 from tests.campaign.check import Fault, check
+from xetl_cpu import targets
 
 SECONDS = {"cpu": 60.0, "xegpu": 180.0}
 """What a case may take; the compilers of devices take their time."""
@@ -18,7 +21,24 @@ CASES = 400
 """What a process runs at most: machine code is kept as long as its kernel."""
 
 
+def shrink_caches() -> None:
+    """Pretend that caches are tiny, so that small arrays do not fit into them.
+
+    Loops over blocks have several trips then, and stores go past the caches.
+    """
+    here = targets.host_machine()
+    small = replace(
+        here,
+        l1=replace(here.l1, size=4 << 10),
+        l2=replace(here.l2, size=16 << 10),
+        l3=replace(here.l3, size=32 << 10),
+    )
+    targets.host_machine = cache(lambda: small)
+    targets.host_fingerprint.cache_clear()
+
+
 def serve(pipe: Connection) -> None:
+    shrink_caches()
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
             pipe.send(check(*pipe.recv()))

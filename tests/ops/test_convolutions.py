@@ -25,6 +25,7 @@ CASES = [
     ((2, 70, 5, 9), (70, 70, 3, 3), {"padding": "valid"}),
     ((2, 6, 40), (8, 6, 3), {"padding": 1, "stride": 2}),
     ((6, 20), (4, 3, 4), {"groups": 2, "padding": "same"}),
+    ((2, 6, 12, 18), (6, 1, 5, 3), {"groups": 6, "stride": (3, 2), "padding": (2, 0)}),
 ]
 
 QUICK = 5

@@ -93,24 +93,42 @@ def test_dropout() -> None:
 )
 def test_ragged_sequences(options: Any, dtype: Any) -> None:
     q_lengths, k_lengths = (5, 0, 70, 30), (9, 4, 50, 100)
-    q = normal(105, 4, 16, dtype=dtype)
-    k, v = normal(163, 2, 16, dtype=dtype), normal(163, 2, 24, dtype=dtype)
+    shapes = (105, 4, 16), (163, 2, 16), (163, 2, 24)
+    ours, theirs = (
+        [normal(*each, dtype=dtype).requires_grad_() for each in shapes] for _ in "12"
+    )
     starts = [
         torch.tensor([0, *each]).cumsum(0).int() for each in (q_lengths, k_lengths)
     ]
-    found = ops.flash_attn_varlen_func(q, k, v, *starts, 70, 100, **options)
-    parts = [q.split(q_lengths), k.split(k_lengths), v.split(k_lengths)]
+    found = ops.flash_attn_varlen_func(*ours, *starts, 70, 100, **options)
+    lengths = q_lengths, k_lengths, k_lengths
     wanted: list[Any] = []
-    for one, two, three in zip(*parts):
-        s, t = len(one), len(two)
-        window = (
-            (-1, 0) if "causal" in options else options.get("window_size", (-1, -1))
-        )
-        mask = seen(s, t, window, t - s)
-        heads = [x.transpose(0, 1) for x in (one, two, three)]
-        whole = attention(*heads, mask, enable_gqa=True).transpose(0, 1)
-        wanted.append(torch.where(mask.any(1)[:, None, None], whole, 0))
+    for parts in zip(*(x.split(n) for x, n in zip(theirs, lengths))):
+        s, t = len(parts[0]), len(parts[1])
+        mask = seen(s, t, window_of(options), t - s)
+        some = mask.any(1)  # torch gives NaN to queries that see no key
+        q, k, v = (x.transpose(0, 1) for x in parts)
+        whole = attention(q[:, some], k, v, mask[some], enable_gqa=True)
+        none = whole.new_zeros(s, *whole.transpose(0, 1).shape[1:])
+        wanted.append(none.index_put((some,), whole.transpose(0, 1)))
     close(found, torch.cat(wanted), BOUNDS[dtype])
+    weights = normal(*found.shape, dtype=dtype)
+    found.backward(weights)
+    torch.cat(wanted).backward(weights)
+    for one, two in zip(ours, theirs):
+        close(one.grad, two.grad, 4 * BOUNDS[dtype])
+
+
+@slow
+def test_the_derivative_of_ragged_sequences() -> None:
+    shapes = (9, 4, 3), (8, 2, 3), (8, 2, 5)
+    given = [normal(*each, dtype=torch.float64).requires_grad_() for each in shapes]
+    starts = torch.tensor([0, 4, 9]).int(), torch.tensor([0, 5, 8]).int()
+
+    def called(*tensors: Any) -> Any:
+        return ops.flash_attn_varlen_func(*tensors, *starts, 5, 5, causal=True)
+
+    assert torch.autograd.gradcheck(called, given, fast_mode=True)
 
 
 @pytest.mark.parametrize("page", [0, 16, pytest.param(48, marks=slow)])
@@ -123,9 +141,7 @@ def test_caches(page: int, options: Any) -> None:
     k, v = normal(3, 144, 2, 16), normal(3, 144, 2, 24)
     wanted: list[Any] = []
     for i, t in enumerate(lengths):
-        window = (
-            (-1, 0) if "causal" in options else options.get("window_size", (-1, -1))
-        )
+        window = window_of(options)
         heads = [x.transpose(0, 1) for x in (q[i], k[i, :t], v[i, :t])]
         each = attention(*heads, seen(s, t, window, t - s), enable_gqa=True)
         wanted.append(each.transpose(0, 1))
@@ -143,9 +159,13 @@ def test_caches(page: int, options: Any) -> None:
 
 @slow
 def test_what_torch_is_told() -> None:
-    q, k, starts = normal(9, 2, 16), normal(9, 2, 16), torch.tensor([0, 4, 9]).int()
+    q, k = (normal(9, 2, 16).requires_grad_() for _ in "12")
+    starts = torch.tensor([0, 4, 9]).int()
     varlen = torch.ops.xetl.flash_attn_varlen_func.default
     torch.library.opcheck(varlen, (q, k, k, starts, starts, 5, 5))
+    cached = torch.ops.xetl.flash_attn_with_kvcache.default
+    x = normal(2, 9, 2, 16)
+    torch.library.opcheck(cached, (x[:, :1], x, x, torch.tensor([4, 9]).int()))
     plain = torch.ops.xetl.scaled_dot_product_attention.default
     x = normal(1, 2, 9, 16).requires_grad_()
     options: Any = {"window_size": (2, 2), "seed": torch.tensor([7])}

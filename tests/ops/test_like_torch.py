@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,15 +157,19 @@ def test_out_with_a_gradient_is_refused() -> None:
         ops.softmax(x, out=torch.empty(3, 16))
 
 
-@pytest.mark.parametrize("name", ["sum", "argmax", "softmax", "cumsum", "index_select"])
-def test_places_that_are_not_contiguous(name: str) -> None:
-    x = torch.randn(3, 5, 7, 4)
-    options = (1, torch.tensor([2, 0])) if name == "index_select" else (1,)
-    wanted = getattr(torch, name)(x, *options)
-    dims = tuple(reversed(range(wanted.ndim)))
-    out = torch.empty(wanted.permute(dims).shape, dtype=wanted.dtype).permute(dims)
-    getattr(ops, name)(x, *options, out=out)
-    close(out, wanted, 1e-5)
+@few_quick
+def test_places_that_are_not_contiguous(case: Case) -> None:
+    given = case.make(torch.float32)
+    wanted = as_tuple(case.theirs(*given))
+    places = [torch.full(x.shape[::-1], 7, dtype=x.dtype) for x in wanted]
+    places = [x.permute(tuple(reversed(range(x.ndim)))) for x in places]
+    out = places[0] if len(wanted) == 1 else tuple(places)
+    function = getattr(ops, case.name)
+    for _ in range(3):  # planned, recorded, repeated
+        function(*given, *case.args, **case.keywords, out=out)
+        for one, two in zip(places, wanted):
+            close(one, two, 1e-5)
+            one.fill_(7)
 
 
 class _Block(torch.nn.Module):
@@ -304,6 +309,9 @@ def test_the_derivative_of_an_embedding(dtype: Any) -> None:
     ops.embedding(numbers, ours, 2).backward(gradient)
     torch.nn.functional.embedding(numbers, theirs, 2).backward(gradient)
     close(ours.grad, theirs.grad, BOUNDS[dtype])
+    wide = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    embedding = partial(ops.embedding, numbers)
+    assert torch.autograd.gradcheck(embedding, (wide,), fast_mode=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -38,3 +40,53 @@ def test_blocks_of_dask() -> None:
     product = da.blockwise(ops.matmul, "ij", soft, "ik", weights, "kj", **options)
     wanted = ops.softmax(x) @ w
     np.testing.assert_allclose(product.compute(), wanted, rtol=1e-5, atol=1e-6)
+
+
+FIRST_CALLS = """
+import sys, threading, time
+import torch
+from xetl import ops
+
+sys.setswitchinterval(1e-5)
+x, wrong = torch.randn(9, 17), []
+
+def work(function, wanted, delay):
+    time.sleep(delay)  # into the midst of what the first call imports
+    try:
+        for _ in range(3):
+            torch.testing.assert_close(function(x), wanted)
+    except BaseException as error:
+        wrong.append(error)
+
+pairs = [(ops.relu, x.relu()), (ops.sum, x.sum()), (ops.tanh, x.tanh())] * 40
+each = [(*pair, 0.0003 * number) for number, pair in enumerate(pairs)]
+threads = [threading.Thread(target=work, args=args) for args in each]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not wrong, wrong
+"""
+
+
+@pytest.mark.slow
+def test_first_calls_of_several_threads() -> None:
+    pytest.importorskip("torch")
+    subprocess.run([sys.executable, "-c", FIRST_CALLS], check=True, timeout=200)
+
+
+LATE_TORCH = """
+import numpy as np
+from xetl import ops
+
+ops.relu(np.ones((3, 4), np.float32))
+import torch
+
+x = torch.randn(3, 4, requires_grad=True)
+ops.relu(x).sum().backward()
+assert torch.equal(torch.ops.xetl.relu(x), x.relu())
+"""
+
+
+@pytest.mark.slow
+def test_torch_that_is_imported_later() -> None:
+    pytest.importorskip("torch")
+    subprocess.run([sys.executable, "-c", LATE_TORCH], check=True, timeout=200)

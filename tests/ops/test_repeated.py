@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +17,9 @@ from torch.nn import functional  # noqa: E402
 
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.ops import operands  # noqa: E402
 from xetl.ops.calls import Launch  # noqa: E402
-from xetl.ops.declare import FUNCTIONS as DECLARED  # noqa: E402
 from xetl.ops.declare import Function  # noqa: E402
-from xetl.ops.repeated import REFUSED  # noqa: E402
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "softmax": (ops.softmax, lambda x: torch.softmax(x, -1)),
@@ -205,10 +205,32 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = some(0)
-    calls = DECLARED["xetl::relu"].calls
+    x, compute, calls = some(0), Function._compute, [0]
+
+    def counted(*args: Any) -> Any:
+        calls[0] += 1
+        return compute(*args)
+
+    monkeypatch.setattr(Function, "_compute", counted)
     for i in range(12):
         monkeypatch.setenv("XETL_PREFETCH", str(i))
+        ops.relu(x)
+        calls[0] = 0
         for _ in range(2):
             ops.relu(x)
-        assert calls.run([x], {}) is not REFUSED
+        assert not calls[0]
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="there are none")
+def test_large_tensors_come_in_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(operands, "_madvise", lambda *args: asked.append(args[:2]))
+    x = torch.ones(operands.LARGE // 4)
+    kept = [ops.relu(x) for _ in range(4)]  # the later ones are repeated
+    assert len(asked) == len(kept)
+    for (start, size), y in zip(asked, kept):
+        assert y.data_ptr() <= start < y.data_ptr() + 4096
+        assert y.nbytes - 8192 < size <= y.nbytes
+        assert bool((y == 1).all())
+    ops.relu(x[:1000])
+    assert len(asked) == len(kept)

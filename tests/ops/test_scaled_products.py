@@ -44,6 +44,8 @@ def test_what_torch_is_told_of_groups() -> None:
     ends = torch.tensor(ENDS, dtype=torch.int32)
     given = (a.requires_grad_(), b.requires_grad_(), ends)
     torch.library.opcheck(torch.ops.xetl.grouped_mm.default, given)
+    wide = tuple(x.detach().double().requires_grad_() for x in given[:2])
+    assert torch.autograd.gradcheck(ops.grouped_mm, (*wide, ends), fast_mode=True)
     with pytest.raises(LaunchError, match="`offs` of i64"):
         ops.grouped_mm(a, b, ends.long())
     with pytest.raises(LaunchError, match="`offs` is"):

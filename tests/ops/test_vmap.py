@@ -1,4 +1,4 @@
-"""``torch.func.vmap`` of functions of `xetl.ops`, folded into one call or not."""
+"""``torch.func`` of functions of `xetl.ops`: ``vmap``, folded or not, and ``grad``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ torch: Any = pytest.importorskip("torch")
 
 from tests.ops.test_like_torch import close  # noqa: E402
 from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
 from xetl.ops.declare import FUNCTIONS  # noqa: E402
 
 attention = torch.nn.functional.scaled_dot_product_attention
@@ -77,9 +78,9 @@ def test_a_fold_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = FUNCTIONS["xetl::silu"]
     compute = declared.compute
 
-    def counted(args: Any, kwargs: Any) -> Any:
+    def counted(*args: Any) -> Any:
         shapes.append(tuple(args[0].shape))
-        return compute(args, kwargs)
+        return compute(*args)
 
     monkeypatch.setattr(declared, "compute", counted)
     x = X.clone().requires_grad_()
@@ -89,3 +90,39 @@ def test_a_fold_is_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     like = X.clone().requires_grad_()
     torch.nn.functional.silu(like).sum().backward()
     close(x.grad, like.grad, 1e-5)
+
+
+B = normal(18, 5)
+SLOPES = [
+    (lambda x: ops.softmax(x, 1), lambda x: torch.softmax(x, 1)),
+    (lambda x: ops.matmul(x, B), lambda x: x @ B),
+    (
+        lambda x: ops.layer_norm(ops.gelu(x), (18,), W),
+        lambda x: torch.layer_norm(torch.nn.functional.gelu(x), (18,), W),
+    ),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), SLOPES)
+def test_gradients(ours: Any, theirs: Any) -> None:
+    func = torch.func
+    of, like = (func.grad(lambda x, f=f: f(x).square().sum()) for f in (ours, theirs))
+    for _ in range(3):
+        close(of(X[0]), like(X[0]), 1e-5)
+    close(func.vmap(of)(X), func.vmap(like)(X), 1e-5)  # of each sample
+    close(func.jacrev(ours)(X[0]), func.jacrev(theirs)(X[0]), 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_forwards_there_is_no_derivative() -> None:
+    """Torch would take the tangent for zeros."""
+    x = X[0]
+    for _ in range(3):
+        ops.softmax(x, 1)
+        with pytest.raises(LaunchError, match="`softmax` has no derivative forwards"):
+            torch.func.jvp(lambda x: ops.softmax(x, 1), (x,), (x,))
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x)
+            for function in (ops.softmax, torch.ops.xetl.softmax):
+                with pytest.raises(LaunchError, match="`input` has a tangent"):
+                    function(dual, 1)

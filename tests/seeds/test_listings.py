@@ -49,7 +49,7 @@ def test_seed_003(number):
 def test_seed_003_on_tiles(number):
     """Tiles are set up once for a thread, whatever the text says of them."""
     kernel = load_mlir(listing(f"amx_configuration_{number}"))["entry"]
-    text = kernel.ir("hoist-amx-config", backend="cpu", target="amx")
+    text = kernel.ir("canonicalize", backend="cpu", target="amx")
     assert text.count('"cpu.thread_tiles"') == 1
     assert '"xsmm.IntelAMXtileConfig"' not in text
 

@@ -122,7 +122,7 @@ _ANYTHING = Range(0, (1 << 64) - 1)
 
 _BINARY = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.RemuiOp, arith.DivuiOp),
-    *(arith.FloordivsiOp, arith.MinsiOp, arith.MaxsiOp),
+    *(arith.FloordivsiOp, arith.MinsiOp, arith.MaxsiOp, arith.ShrsiOp),
 )
 
 
@@ -145,6 +145,10 @@ def _joined(op: Operation, left: Range, right: Range) -> Range | None:
     if isinstance(op, arith.MinsiOp | arith.MaxsiOp):
         choose = min if type(op) is arith.MinsiOp else max
         return Range(choose(left.low, right.low), choose(left.high, right.high))
+    if isinstance(op, arith.ShrsiOp):
+        by = right.low
+        is_known = by == right.high and 0 <= by < 64
+        return Range(left.low >> by, left.high >> by) if is_known else None
     if left.low < 0 or right.low < 1:
         return None
     if isinstance(op, arith.RemuiOp):

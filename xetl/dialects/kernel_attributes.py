@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from .base import ints_of
@@ -19,6 +20,13 @@ ALIAS_GROUPS = "xetile.alias_groups"
 TEXT = "xetile.text"
 """A kernel that a user wrote as text: any form of any operation may occur."""
 
+STORED = "xetl.stored"
+"""Which array arguments a function writes that runs a whole launch: its grid is the
+last three arguments."""
+
+STAGE = "xetl.stage"
+"""Of such a function as text: the backend and the stage to go on from, ``cpu.xsmm``."""
+
 SHARED = 3
 """The memory space of shared local memory."""
 
@@ -28,3 +36,20 @@ def subgroups_along_axes(kernel: Operation) -> tuple[int, int, int]:
     counts = ints_of(kernel.attributes.get(SUBGROUPS)) or (1, 1)
     x, y, z = counts if len(counts) == 3 else (counts[-1], counts[0], 1)
     return x, y, z
+
+
+def stage_of(module: ModuleOp) -> tuple[str, str] | None:
+    """The backend and the stage that a text was printed at; None if it was not."""
+    for function in module.body.block.ops:
+        stage = function.attributes.get(STAGE)
+        if isinstance(stage, StringAttr):
+            backend, _, name = stage.data.partition(".")
+            return backend, name
+    return None
+
+
+def mark_stage(module: ModuleOp, backend: str, stage: str) -> None:
+    """Say in functions that run a whole launch what they were lowered to."""
+    for function in module.body.block.ops:
+        if STORED in function.attributes:
+            function.attributes[STAGE] = StringAttr(f"{backend}.{stage}")

@@ -36,6 +36,7 @@ from .kernel_attributes import (
     ARG_NAMES,
     LEVEL,
     SHARED,
+    STORED,
     SUBGROUP,
     SUBGROUPS,
     TEXT,
@@ -68,6 +69,8 @@ def launch_form(
         subgroups: of a workgroup along x, y and z, if it is at subgroup level.
     """
     clone = function.clone()
+    if STORED in clone.attributes:  # it was printed at a later stage
+        return ModuleOp([clone])
     body = clone.body
     clone.detach_region(body)
     inputs = list(function.function_type.inputs.data)

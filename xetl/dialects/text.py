@@ -6,9 +6,10 @@ Whatever is wrong becomes an `IRError` with the line and column of the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.errors import IRError
@@ -23,8 +24,10 @@ from .xetile.used_maps import used_maps
 Function = gpu.FuncOp | func.FuncOp
 
 
-def read_module(text: str) -> ModuleOp:
+def read_module(text: str, dialects: Iterable[Dialect] = ()) -> ModuleOp:
     """Parse and verify ``text``; every function gets its level.
+
+    ``dialects``: those it may have besides ours.
 
     Raises:
         IRError: the text is wrong.
@@ -32,7 +35,7 @@ def read_module(text: str) -> ModuleOp:
     # Errors point into this text, not into what it was made of.
     parser: XetlParser | None = None
     try:
-        parser = XetlParser(make_context(), text, FILE, keeps_locations=False)
+        parser = XetlParser(make_context(dialects), text, FILE, keeps_locations=False)
         module = parser.parse_module()
     except Exception as error:
         raise parse_error(text, parser, error) from None

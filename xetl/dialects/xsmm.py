@@ -28,8 +28,10 @@ from xetl.dialects.operation import XetlOp, operations_of
 # Names and numbers --------------------------------------------------------------------
 
 
-DATA_TYPES = {"f32": 1, "bf16": 2, "bf16_f32": 258}
-"""Of A, B and C; ``bf16_f32`` is ours and no number of libxsmm's: C is f32."""
+_OURS = ("bf16_f32", "f64", "i8_i32", "i16_i32")
+DATA_TYPES = {"f32": 1, "bf16": 2} | {name: 258 + i for i, name in enumerate(_OURS)}
+"""Of A, B and C. Those of two types (the second is that of C) and f64 are ours, and no
+numbers of libxsmm's."""
 
 GEMM_FLAGS = {
     "none": 0,

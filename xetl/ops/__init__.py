@@ -94,5 +94,5 @@ __all__ = [
     "topk",
 ]
 
-if "torch" in sys.modules:  # else with the first call that torch must know of
+if "torch" in sys.modules:  # else with the first call once it is
     import_whole("xetl.ops.torch_library").register()

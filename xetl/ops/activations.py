@@ -6,13 +6,12 @@ arXiv 2002.05202.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
-from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
     Call,
@@ -20,13 +19,12 @@ from xetl.ops.declarations import (
     Operand,
     Step,
     result,
-    temporary,
 )
 from xetl.ops.declare import function
 from xetl.ops.product import ACTIVATIONS, matrix
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of
-from xetl.ops.views import array_of, elements, floats, same_shapes, sums_of
+from xetl.ops.views import elements, floats, same_shapes, sums_of
 from xetl.xetile import Array, Vector, constexpr
 
 _SQRT_2_PI = 0.7978845608028654
@@ -158,27 +156,12 @@ def as_it_is(v: Vector) -> Vector:
     return v
 
 
-def copied(source: Operand, to: Operand, acc: DType) -> Step:
+def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:
     """The launch that converts elements to the dtype of ``to``, by way of ``acc``."""
+    if acc is None:
+        acc = sums_of(to.dtype) if to.dtype.is_float else to.dtype
     operands = (source, None, None, to, None)
     return elements(each_element, operands, (as_it_is, acc))
-
-
-def through(
-    launch: Launch,
-    inputs: Sequence[Operand | None],
-    to: Operand,
-    numbers: tuple[float, ...] = (),
-) -> list[Step]:
-    """A launch whose result, the last operand, must be contiguous, and a copy if so."""
-    if array_of(to).flags.c_contiguous:
-        return [Step(launch, (*inputs, to), numbers)]
-    between = temporary(to.shape, to.dtype)
-    first = Step(launch, (*inputs, between), numbers)
-    return [
-        first,
-        copied(between, to, sums_of(to.dtype) if to.dtype.is_float else to.dtype),
-    ]
 
 
 def _each(name: str, f: object, *operands: Operand) -> Call:

@@ -15,6 +15,7 @@ def log2_scores(
     bias: Array | None,
     m: int,
     n: int,
+    shift: int,
     keys: int,
     factor: float,
     LEFT: constexpr,
@@ -31,7 +32,7 @@ def log2_scores(
     column = xetile.arange(scores.shape[1])[None, :] + n
     seen = column < keys
     if LEFT is not None or RIGHT is not None:
-        row = xetile.arange(scores.shape[0])[:, None] + m
+        row = xetile.arange(scores.shape[0])[:, None] + (m + shift)
         seen = seen & is_seen(column, row, LEFT, RIGHT)
     return xetile.where(seen, scores, -xetile.inf)
 
@@ -42,6 +43,7 @@ def log2_of_sums(
     keys: Array,
     bias: Array | None,
     m: int,
+    shift: int,
     factor: float,
     LEFT: constexpr,
     RIGHT: constexpr,
@@ -53,19 +55,52 @@ def log2_of_sums(
     total = xetile.zeros((rows.shape[0], 1), ACC)
     start, end = 0, keys.shape[0]
     if RIGHT is not None:
-        end = min(end, m + rows.shape[0] + RIGHT)
+        end = min(end, m + shift + rows.shape[0] + RIGHT)
     if LEFT is not None:
-        start = max(m - LEFT, 0) // BN * BN
+        start = max(m + shift - LEFT, 0) // BN * BN
     for n in range(start, end, BN):
         tile = xetile.init_tile(keys, [n, 0], (BN, rows.shape[1]))
-        block = xetile.load_tile(tile).to(ACC)
-        power = log2_scores(rows, block, bias, m, n, keys.shape[0], factor, LEFT, RIGHT)
+        block, t = xetile.load_tile(tile).to(rows.dtype), keys.shape[0]
+        power = log2_scores(rows, block, bias, m, n, shift, t, factor, LEFT, RIGHT)
         new = xetile.maximum(largest, power.max(1, keepdims=True))
-        shift = xetile.where(new == -xetile.inf, 0.0, new)
-        fade = xetile.exp2(largest - shift)
-        total = total * fade + xetile.exp2(power - shift).sum(1, keepdims=True)
+        less = xetile.where(new == -xetile.inf, 0.0, new)
+        fade = xetile.exp2(largest - less)
+        total = total * fade + xetile.exp2(power - less).sum(1, keepdims=True)
         largest = new
     return xetile.where(total == 0, xetile.inf, largest + xetile.log2(total))
+
+
+@xetile.function
+def rows_of(
+    queries: Array,
+    keys: Array,
+    added: Array | None,
+    results: Array,
+    grads: Array,
+    kept: Array,
+    to_q: Array,
+    shift: int,
+    factor: float,
+    LEFT: constexpr,
+    RIGHT: constexpr,
+    MUL: constexpr,
+    ACC: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    D: constexpr,
+    E: constexpr,
+) -> None:
+    """What all blocks of keys need of each query, to ``kept``; ``to_q`` is cleared."""
+    for m in range(0, queries.shape[0], BM):
+        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(MUL)
+        norm = log2_of_sums(rows, keys, added, m, shift, factor, LEFT, RIGHT, ACC, BN)
+        g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
+        y = xetile.load_tile(xetile.init_tile(results, [m, 0], (BM, E))).to(ACC)
+        d = (g * y).sum(1, keepdims=True)
+        xetile.store_tile(norm, xetile.init_tile(kept, [m, 0], (BM, 1)))
+        xetile.store_tile(d, xetile.init_tile(kept, [m, 1], (BM, 1)))
+        zeros = xetile.zeros((BM, D), ACC)
+        xetile.store_tile(zeros, xetile.init_tile(to_q, [m, 0], (BM, D)))
 
 
 @xetile.kernel
@@ -77,6 +112,8 @@ def attention_backward(
     out: Array,
     grad: Array,
     seed: Array | None,
+    q_starts: Array | None,
+    k_starts: Array | None,
     sums: Array,
     by_q: Array,
     by_k: Array,
@@ -84,8 +121,10 @@ def attention_backward(
     factor: float,
     scale: float,
     p: float,
+    HEADS: constexpr,
     LEFT: constexpr,
     RIGHT: constexpr,
+    MUL: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
@@ -106,6 +145,9 @@ def attention_backward(
         out: (b, s, E), the result.
         grad: (b, s, E), the gradient that comes in.
         seed: see `attention_with_options`; so are ``p``, LEFT and RIGHT.
+        q_starts: where the queries of each sequence begin, of a matrix for each head
+            with those of all sequences; a program makes a sequence of a head. Or None.
+        k_starts: the same of keys.
         sums: (b, s, 2), temporary: log2 of the sum of powers, and d.
         by_q: (b, s, D), of ``ACC``.
         by_k: (b, t, D).
@@ -113,52 +155,76 @@ def attention_backward(
         factor: scale * log2(e).
         scale: what scores are multiplied by.
         p: of dropout.
+        HEADS: matrices, with ``q_starts``.
         LEFT: of a window.
         RIGHT: of a window.
+        MUL: the dtype of what is multiplied.
         ACC: the dtype that is computed in.
         BM: queries of a block.
         BN: keys of a block.
         D: columns of ``q`` and ``k``.
         E: columns of ``v`` and ``out``.
     """
-    b = xetile.program_id(0)
-    queries, keys, values, results = q[b], k[b], v[b], out[b]
-    grads, kept, to_q = grad[b], sums[b], by_q[b]
+    b, shift = xetile.program_id(0), 0
+    if q_starts is not None and k_starts is not None:
+        i, h = b // HEADS, b % HEADS
+        one, two, begin, stop = (
+            q_starts[i],
+            q_starts[i + 1],
+            k_starts[i],
+            k_starts[i + 1],
+        )
+        queries, keys, values = q[h, one:two], k[h, begin:stop], v[h, begin:stop]
+        results, grads, kept = out[h, one:two], grad[h, one:two], sums[h, one:two]
+        to_q, to_k, to_v = by_q[h, one:two], by_k[h, begin:stop], by_v[h, begin:stop]
+        shift = keys.shape[0] - queries.shape[0]
+    else:
+        queries, keys, values, results = q[b], k[b], v[b], out[b]
+        grads, kept, to_q, to_k, to_v = grad[b], sums[b], by_q[b], by_k[b], by_v[b]
     added = None if bias is None else matrix(bias, b)
     s, t = queries.shape[0], keys.shape[0]
-    for m in range(0, s, BM):
-        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(ACC)
-        norm = log2_of_sums(rows, keys, added, m, factor, LEFT, RIGHT, ACC, BN)
-        g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
-        y = xetile.load_tile(xetile.init_tile(results, [m, 0], (BM, E))).to(ACC)
-        d = (g * y).sum(1, keepdims=True)
-        xetile.store_tile(norm, xetile.init_tile(kept, [m, 0], (BM, 1)))
-        xetile.store_tile(d, xetile.init_tile(kept, [m, 1], (BM, 1)))
-        zeros = xetile.zeros((BM, D), ACC)
-        xetile.store_tile(zeros, xetile.init_tile(to_q, [m, 0], (BM, D)))
+    rows_of(
+        queries,
+        keys,
+        added,
+        results,
+        grads,
+        kept,
+        to_q,
+        shift,
+        factor,
+        LEFT,
+        RIGHT,
+        MUL,
+        ACC,
+        BM,
+        BN,
+        D,
+        E,
+    )
     for n in range(0, t, BN):
-        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D))).to(ACC)
-        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E))).to(ACC)
+        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D))).to(MUL)
+        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E))).to(MUL)
         dk, dv = xetile.zeros((BN, D), ACC), xetile.zeros((BN, E), ACC)
-        start = 0 if RIGHT is None else max(n - RIGHT, 0) // BM * BM
-        end = s if LEFT is None else min(s, n + BN + LEFT)
+        start = 0 if RIGHT is None else max(n - shift - RIGHT, 0) // BM * BM
+        end = s if LEFT is None else min(s, n - shift + BN + LEFT)
         for m in range(start, end, BM):
-            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(ACC)
-            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
+            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(MUL)
+            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(MUL)
             norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
             d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
-            power = log2_scores(rows, block, added, m, n, t, factor, LEFT, RIGHT)
+            power = log2_scores(rows, block, added, m, n, shift, t, factor, LEFT, RIGHT)
             e = xetile.exp2(power - norm)
             by_e = xetile.tile_mma(g, value.T)
             left = e
             if seed is not None:
                 factors = dropout_factors(seed, b, m, n, t, p, e)
                 left, by_e = e * factors, by_e * factors
-            dv = xetile.tile_mma(left.T, g, dv)
-            ds = e * (by_e - d) * scale
+            dv = xetile.tile_mma(left.to(MUL).T, g, dv)
+            ds = (e * (by_e - d) * scale).to(MUL)
             dk = xetile.tile_mma(ds.T, rows, dk)
             tile = xetile.init_tile(to_q, [m, 0], (BM, D))
             dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
             xetile.store_tile(dq, tile)
-        xetile.store_tile(dk.to(by_k.dtype), xetile.init_tile(by_k[b], [n, 0], (BN, D)))
-        xetile.store_tile(dv.to(by_v.dtype), xetile.init_tile(by_v[b], [n, 0], (BN, E)))
+        xetile.store_tile(dk.to(to_k.dtype), xetile.init_tile(to_k, [n, 0], (BN, D)))
+        xetile.store_tile(dv.to(to_v.dtype), xetile.init_tile(to_v, [n, 0], (BN, E)))

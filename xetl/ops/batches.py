@@ -100,7 +100,7 @@ def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
     if a.ndim == 2 or prod(b.shape[:-2]) != 1:
         return None
     views = (_rows, _first_matrix, _rows)
-    if _are_views((a, b, out), views):
+    if are_views((a, b, out), views):
         return views
     return None
 
@@ -123,7 +123,7 @@ def split_batch(operands: Sequence[Numbers]) -> Batches:
             groups = [prod(rest[:split])] if split else []
             groups.append(prod(rest[split:]))
             views = tuple(_grouped(x, batch, looped, groups) for x in operands)
-            if _are_views(operands, views):
+            if are_views(operands, views):
                 return Batches(views, batch[:looped], prod(rest))
     raise AssertionError("one dimension always fits")
 
@@ -152,7 +152,7 @@ def _rows(x: Numbers) -> Numbers:
     return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
-def _are_views(arrays: Sequence[Numbers], views: Sequence[View]) -> bool:
+def are_views(arrays: Sequence[Numbers], views: Sequence[View]) -> bool:
     """Whether no view is a copy; an empty one, as of an empty batch, is none."""
     seen = [view(array) for array, view in zip(arrays, views)]
     return all(

@@ -12,7 +12,6 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.activations import through
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
@@ -350,11 +349,11 @@ def group_norm(
             constants = (num_groups, acc, min(_WIDEST, width_of(channels)))
             views = (whole, each, each, whole)
             launch = Launch(group_norm_elements, views, (), grid, constants)
-            return through(launch, (input, weight, bias), made[0], (eps,))
+            return [Step(launch, (input, weight, bias, *made), (eps,))]
         constants = (channels, num_groups, acc, width)
         views = (flat, whole, itself, itself, flat)
         launch = Launch(group_norm_rows, views, (), grid, constants)
-        return through(launch, (input, input, weight, bias), made[0], (eps,))
+        return [Step(launch, (input, input, weight, bias, *made), (eps,))]
 
     return Call((result(input.shape, dtype),), steps)
 
@@ -431,6 +430,6 @@ def batch_norm(
         else:
             grid, constants = (channels, samples, 1), (SUMS[dtype], width)
             launch = Launch(batch_norm_rows, views, (), grid, constants)
-        return through(launch, (input, *others), made[0], (eps,))
+        return [Step(launch, (input, *others, *made), (eps,))]
 
     return Call((result(input.shape, dtype),), steps)

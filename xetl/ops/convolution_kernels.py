@@ -45,41 +45,6 @@ def turned(
 
 
 @xetile.kernel
-def copied_windows(
-    windows: Array,
-    out: Array,
-    TAPS: constexpr,
-    ROWS: constexpr,
-    STRIDE: constexpr,
-    DILATION: constexpr,
-    BM: constexpr,
-    BK: constexpr,
-) -> None:
-    """The matrix of which a small convolution is a product (im2col).
-
-    Args:
-        windows: see `convolution`.
-        out: (images * rows of the result, TAPS * kj, pixels, k).
-        TAPS: see `convolution`; so are the next ones.
-        ROWS: rows of an image.
-        STRIDE: rows between two of the result.
-        DILATION: rows between two taps.
-        BM: pixels of a tile.
-        BK: its columns.
-    """
-    i, image = xetile.program_id(0), xetile.program_id(1)
-    for ki in range(TAPS):
-        row = image * ROWS + i * STRIDE + ki * DILATION
-        for kj in range(windows.shape[1]):
-            to = out[image * xetile.num_programs(0) + i, ki * windows.shape[1] + kj]
-            for m in range(0, windows.shape[2], BM):
-                for k in range(0, windows.shape[3], BK):
-                    tile = xetile.init_tile(windows[row, kj], [m, k], (BM, BK))
-                    v = xetile.load_tile(tile)
-                    xetile.store_tile(v, xetile.init_tile(to, [m, k], (BM, BK)))
-
-
-@xetile.kernel
 def convolution(
     windows: Array,
     weight: Array,
@@ -98,10 +63,13 @@ def convolution(
 ) -> None:
     """``out[image, i] = sum of windows[row of i and tap] @ weight[tap], + bias``.
 
+    A batch-reduce GEMM: a tap of the batch is all of its k at once, so that the weights
+    of all taps are one operand, which is packed once for a launch.
+
     Args:
         windows: (images * ROWS, kj, pixels, k): of each row of the input a matrix with
             a row for each pixel of a row of the result.
-        weight: (GROUPS * TAPS, kj, k, channels).
+        weight: (GROUPS, TAPS * kj * k, channels).
         bias: (GROUPS * channels,) or None.
         out: (images, rows, channels, pixels); an image is one group of channels of one.
         TAPS: rows of the kernel of the convolution.
@@ -112,25 +80,24 @@ def convolution(
         ACC: the dtype that is summed in.
         PART: rows of the result that a program makes, with the same weights.
         BM: pixels of a tile.
-        BN: its channels.
-        BK: steps of k between two loads.
+        BN: its channels; all of a group where there are several.
+        BK: k.
     """
-    first, n = xetile.program_id(0) * PART, xetile.program_id(1) * BN
-    image = xetile.program_id(2)
-    g = image % GROUPS
+    first, image = xetile.program_id(0) * PART, xetile.program_id(2) * GROUPS
+    g, n = 0, xetile.program_id(1) * BN
+    if GROUPS > 1:
+        g, n = xetile.program_id(1), 0
+        image = image + g
+    kj = windows.shape[1]
     for i in range(first, min(first + PART, out.shape[1])):
+        top = image * ROWS + i * STRIDE
         for m in range(0, out.shape[3], BM):
             acc = xetile.zeros((BM, BN), ACC)
-            for ki in range(TAPS):
-                row = image * ROWS + i * STRIDE + ki * DILATION
-                for kj in range(windows.shape[1]):
-                    a = xetile.init_tile(windows[row, kj], [m, 0], (BM, BK))
-                    b = xetile.init_tile(weight[g * TAPS + ki, kj], [0, n], (BK, BN))
-                    for _ in range(0, windows.shape[3], BK):
-                        one, two = xetile.load_tile(a), xetile.load_tile(b)
-                        acc = xetile.tile_mma(one, two, acc)
-                        a = xetile.update_tile_offset(a, [0, BK])
-                        b = xetile.update_tile_offset(b, [BK, 0])
+            for tap in range(TAPS * kj):
+                row = top + tap // kj * DILATION
+                a = xetile.init_tile(windows[row, tap % kj], [m, 0], (BM, BK))
+                b = xetile.init_tile(weight[g], [tap * BK, n], (BK, BN))
+                acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
             if bias is not None:
                 at = g * out.shape[2] + n
                 added = xetile.load_tile(xetile.init_tile(bias, [at], (BN,)))
@@ -145,6 +112,8 @@ def depthwise(
     weight: Array,
     bias: Array | None,
     out: Array,
+    ROW_STRIDE: constexpr,
+    COLUMN_STRIDE: constexpr,
     CHANNELS: constexpr,
     TOP: constexpr,
     LEFT: constexpr,
@@ -153,15 +122,20 @@ def depthwise(
     IS_FLIPPED: constexpr,
     ACC: constexpr,
     PART: constexpr,
+    TAPS: constexpr,
+    ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """A convolution of each channel with a kernel of its own, with a stride of 1.
+    """A convolution of each channel with a kernel of its own.
 
     Args:
-        x: (images, rows, columns), an image is a channel of one.
+        x: (images, ROW_STRIDE, COLUMN_STRIDE, rows, columns): of each remainder by the
+            strides the pixels that have it; an image is a channel of one.
         weight: (CHANNELS, kernel rows, kernel columns).
         bias: (CHANNELS,) or None.
         out: (images, rows, columns).
+        ROW_STRIDE: rows between two windows.
+        COLUMN_STRIDE: columns between them.
         CHANNELS: of an image.
         TOP: rows of zeros above.
         LEFT: columns of zeros before.
@@ -170,28 +144,50 @@ def depthwise(
         IS_FLIPPED: whether the kernel is turned around.
         ACC: the dtype that is summed in.
         PART: rows of the result that a program makes.
+        TAPS: columns of the kernel that are added one after the other, a divisor.
+        ROWS: of a tile.
         WIDTH: columns of a tile.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
     c = image % CHANNELS
     kh, kw = weight.shape[1], weight.shape[2]
-    for i in range(first, min(first + PART, out.shape[1])):
+    for i in range(first, min(first + PART, out.shape[1]), ROWS):
         for j in range(0, out.shape[2], WIDTH):
-            acc = xetile.zeros((1, WIDTH), ACC)
+            acc = xetile.zeros((ROWS, WIDTH), ACC)
             for ki in range(kh):
-                row = i + ki * DOWN - TOP
-                if row >= 0 and row < x.shape[1]:
-                    for kj in range(kw):
-                        at = [row, j + kj * ACROSS - LEFT]
-                        v = xetile.load_tile(xetile.init_tile(x[image], at, (1, WIDTH)))
+                for first_kj in range(0, kw, TAPS):
+                    for each in xetile.static_range(TAPS):
+                        kj = first_kj + each
+                        # Divided as numbers that are not negative.
+                        row = ki * DOWN + (TOP * (ROW_STRIDE - 1))
+                        column = kj * ACROSS + (LEFT * (COLUMN_STRIDE - 1))
+                        part = x[image, row % ROW_STRIDE, column % COLUMN_STRIDE]
+                        at = [
+                            i + row // ROW_STRIDE - TOP,
+                            j + column // COLUMN_STRIDE - LEFT,
+                        ]
+                        tile = xetile.init_tile(part, at, (ROWS, WIDTH))
                         w = weight[c, ki, kj]
                         if IS_FLIPPED:
                             w = weight[c, kh - 1 - ki, kw - 1 - kj]
-                        acc = acc + v.to(ACC) * w.to(ACC)
+                        acc = acc + xetile.load_tile(tile).to(ACC) * w.to(ACC)
             if bias is not None:
                 acc = acc + bias[c].to(ACC)
-            to = xetile.init_tile(out[image], [i, j], (1, WIDTH))
+            to = xetile.init_tile(out[image], [i, j], (ROWS, WIDTH))
             xetile.store_tile(acc.to(out.dtype), to)
+
+
+@xetile.kernel
+def shifted(
+    x: Array, out: Array, TOP: constexpr, LEFT: constexpr, BM: constexpr, BN: constexpr
+) -> None:
+    """``out[a, b, i, j] = x[a, b, i - TOP, j - LEFT]``; what x does not have is 0."""
+    m = xetile.program_id(0) * BM
+    b, a = xetile.program_id(1), xetile.program_id(2)
+    for n in range(0, out.shape[3], BN):
+        tile = xetile.init_tile(x[a, b], [m - TOP, n - LEFT], (BM, BN))
+        to = xetile.init_tile(out[a, b], [m, n], (BM, BN))
+        xetile.store_tile(xetile.load_tile(tile), to)
 
 
 @xetile.kernel
@@ -199,45 +195,39 @@ def convolution_by_weight(
     windows: Array,
     grad: Array,
     out: Array,
-    TAPS: constexpr,
-    ROWS: constexpr,
-    STRIDE: constexpr,
-    DILATION: constexpr,
     GROUPS: constexpr,
+    IS_TURNED: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
 ) -> None:
-    """``out[tap] = sum of grad[image, i] @ windows[row of i and tap]``.
+    """``out[g, tap] = sum over images of windows[image of g, tap] @ grad[image]``.
 
     Args:
-        windows: see `convolution`; so is what is not named here.
-        grad: (images, rows, channels, pixels).
-        out: (GROUPS * TAPS, kj, channels, k).
-        TAPS: rows of the kernel of the convolution.
-        ROWS: rows of an image.
-        STRIDE: rows between two of the result.
-        DILATION: rows between two taps.
-        GROUPS: of channels.
+        windows: (images, taps, kj and channels, pixels of an image): what the taps of a
+            row of the kernel see of each channel.
+        grad: (1, batch * pixels, channels), or (images, channels, pixels) as it is.
+        out: (GROUPS * taps, kj and channels, channels).
+        GROUPS: of channels; an image is one group of one.
+        IS_TURNED: which of its shapes ``grad`` has: packed once, it may be read often.
         ACC: the dtype that is summed in.
-        BM: channels of a tile.
-        BN: its columns of k.
-        BK: pixels between two loads.
+        BM: rows of a tile.
+        BN: its columns.
+        BK: pixels of an image.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
-    tap = xetile.program_id(2)
-    kj, ki = tap % windows.shape[1], tap // windows.shape[1] % TAPS
-    g = tap // windows.shape[1] // TAPS
+    g, tap = 0, xetile.program_id(2)
+    if GROUPS > 1:
+        g, tap = tap // windows.shape[1], tap % windows.shape[1]
     acc = xetile.zeros((BM, BN), ACC)
-    for image in range(g, grad.shape[0], GROUPS):
-        for i in range(grad.shape[1]):
-            row = image * ROWS + i * STRIDE + ki * DILATION
-            a = xetile.init_tile(grad[image, i], [m, 0], (BM, BK))
-            b = xetile.init_tile(windows[row, kj], [0, n], (BK, BN))
-            for _ in range(0, grad.shape[3], BK):
-                acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
-                a = xetile.update_tile_offset(a, [0, BK])
-                b = xetile.update_tile_offset(b, [BK, 0])
-    to = xetile.init_tile(out[g * TAPS + ki, kj], [m, n], (BM, BN))
+    for image in range(windows.shape[0] // GROUPS):
+        a = xetile.init_tile(windows[image * GROUPS + g, tap], [m, 0], (BM, BK))
+        if IS_TURNED:
+            b = xetile.init_tile(grad[0], [image * BK, n], (BK, BN))
+            acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
+        else:
+            b = xetile.init_tile(grad[image * GROUPS + g], [n, 0], (BN, BK))
+            acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b).T, acc)
+    to = xetile.init_tile(out[xetile.program_id(2)], [m, n], (BM, BN))
     xetile.store_tile(acc.to(out.dtype), to)

@@ -1,7 +1,7 @@
 """``xetl.ops.conv1d`` and ``conv2d``.
 
-Source: torch.nn.functional.conv2d; Chetlur et al., "cuDNN", arXiv 1410.0759 (the
-implicit product).
+Source: torch.nn.functional.conv2d; Georganas et al., "Anatomy of high-performance deep
+learning convolutions on SIMD architectures", SC18.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xetl.errors import XetlError
-from xetl.ops.convolution_plans import Geometry, by_weight, convolve
+from xetl.ops.convolution_by_weight import by_weight
+from xetl.ops.convolution_plans import Geometry, by_input, convolve, phases
 from xetl.ops.declarations import ArrayLike, Call, Context, result
 from xetl.ops.declare import function
 from xetl.ops.functions import wrong_shape
@@ -36,7 +37,7 @@ def _geometry(x: Shape, weight: Shape, how: Sequence[Sequence[int]]) -> Geometry
     each = zip(x[2:], ends, dilation, taps, stride)
     rows, columns = ((n + e - d * (k - 1) - 1) // s + 1 for n, e, d, k, s in each)
     pair = (stride[0], stride[1]), (dilation[0], dilation[1])
-    return Geometry(taps, *pair, (top, left), (1, 1), (rows, columns))
+    return Geometry(taps, *pair, (top, left), (rows, columns))
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
@@ -88,18 +89,15 @@ def convolution_by_input(
     dilation: Dims,
     groups: int,
 ) -> Any:
-    """The gradient by the input: with the weight turned, between zeros."""
+    """The gradient by the input: convolutions with the weight turned."""
     (rows, columns), (top, left, *_) = size, padding
     taps = weight.shape[2], weight.shape[3]
-    down, across = (d * (k - 1) for d, k in zip(dilation, taps))
-    first = down - top, across - left
-    steps = stride[0], stride[1]
-    between = dilation[0], dilation[1]
-    g = Geometry(taps, (1, 1), between, first, steps, (rows, columns))
+    steps, between = (stride[0], stride[1]), (dilation[0], dilation[1])
     shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
+    parts = phases((rows, columns), taps, (steps, between, (top, left)))
     return Call(
         (result(shape, grad.dtype),),
-        lambda made: convolve(grad, weight, None, made[0], g, groups, True),
+        lambda made: by_input(grad, weight, made[0], parts, groups),
     )
 
 

@@ -64,7 +64,7 @@ def op(
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         called = public_function(_declared(namespace, short, function, out, backward))
-        if "torch" in sys.modules:  # else with the first call that torch must know of
+        if "torch" in sys.modules:  # else with the first call once it is
             import_whole("xetl.ops.torch_library").register()
         return called
 

@@ -13,25 +13,25 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from functools import wraps
 from typing import Any, ParamSpec, cast
 
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
+from xetl.ops.batches import are_views
 from xetl.ops.calls import Launch, Plans, kind
-from xetl.ops.declarations import Backward, Call, Operand
+from xetl.ops.declarations import Backward, Call, Operand, Step, temporary
 from xetl.ops.functions import SUMS, wrong_shape
+from xetl.ops.native_function import NativeFunction, remember
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
-from xetl.ops.repeated import REFUSED, Arguments, Calls
+from xetl.ops.repeated import Arguments, Recorder, Recording
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
+from xetl.runtime.shortcuts import Shortcuts
 from xetl.runtime.tensors import note_written
 
 P = ParamSpec("P")
-
-_MOST_REPEATED = 1024
 
 
 @record()
@@ -41,6 +41,7 @@ class _Plan:
     results: tuple[Operand, ...]
     temporary: tuple[Operand, ...]
     steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
+    recorder: Recorder = field(default_factory=Recorder)
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -96,7 +97,14 @@ class Function:
         self.defaults = [p.default for p in self.parameters]
         self.needed = sum(each is missing for each in self.defaults)
         self.plans = Plans[_Plan]()
-        self.calls = Calls(self.numbers)
+        calls = Shortcuts()
+        public = NativeFunction(self._called, calls, self.rule)
+        below = NativeFunction(self._computed, calls)
+        self.public: Callable[..., Any] = public
+        """What users call."""
+        self.compute: Callable[..., Any] = below
+        """Computes the function without a trace for derivatives."""
+        self.natives = [public, below]
         is_plain = not self.lists and self.adapt is None
         self._least = self.needed if is_plain else len(self.names) + 1
         """With so many arguments by position and no others nothing needs a look."""
@@ -134,6 +142,14 @@ class Function:
             self.adapt(values)
         return values
 
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        if is_traced():
+            return traced(self, self.complete(args, kwargs))
+        try:
+            return self.call(args, kwargs)
+        except XetlError as error:
+            raise at_caller(error) from None
+
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Compute the function.
 
@@ -141,22 +157,22 @@ class Function:
             LaunchError: the arguments do not fit.
             TypeError: there are too many or too few.
         """
-        found = self.calls.run(args, kwargs)
-        if found is not REFUSED:
-            return found
-        values = self.complete(args, kwargs)
-        if "torch" in sys.modules:
-            calls = sys.modules.get("xetl.ops.torch_calls")
-            torch_calls: Any = calls or import_whole("xetl.ops.torch_calls")
-            if torch_calls.is_recorded(self, values):
-                return torch_calls.recorded(self, values)
-        return self._compute(values, (args, kwargs))
+        return self.call_values(self.complete(args, kwargs), (args, kwargs))
 
-    def compute(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The same without a trace for derivatives."""
-        found = self.calls.run(args, kwargs)
-        if found is not REFUSED:
-            return found
+    def call_values(self, values: list[Any], call: Arguments) -> Any:
+        """The same with all arguments in order; ``call`` has them as they came."""
+        if self.is_recorded(values):
+            return sys.modules["xetl.ops.torch_calls"].recorded(self, values)
+        return self._compute(values, call)
+
+    def is_recorded(self, values: Sequence[Any]) -> bool:
+        """Whether torch must know of a call: of a derivative, transform or mode."""
+        if "torch" not in sys.modules:
+            return False
+        calls: Any = import_whole("xetl.ops.torch_calls")
+        return calls.is_recorded(self, values)
+
+    def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
@@ -202,7 +218,7 @@ class Function:
         ]
         memory = [*arrays, *results, *temporary]
         numbers = [float(values[i]) for i in self.numbers]
-        launched = self.calls.record(call)
+        launched = plan.recorder.begin(call)
         for launch, where, fixed in plan.steps:
             taken = [None if i is None else memory[i] for i in where]
             launch.run(taken, *fixed, *numbers, launched=launched)
@@ -210,7 +226,10 @@ class Function:
             return  # it might be done in part, and cannot be done twice
         objects = [*(values[i] for i in self.arrays), *made]
         seen = [*arrays, *results]
-        self.calls.remember(call, launched, objects, seen, len(made), temporary)
+        count = len(call[0])
+        numbers = [i if i < count else self.names[i] for i in self.numbers]
+        made = Recording(call, launched, objects, seen, len(made), temporary, numbers)
+        remember(plan.recorder, made, self.natives)
 
     def _outs(self, out: Any) -> tuple[Any, ...]:
         if out is None:
@@ -242,10 +261,9 @@ class Function:
         known = [*inputs, *results]
         fixed = len(known)
         steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]] = []
-        for step in call.steps(results):
-            if step is not None:
-                where = tuple(_position(each, known) for each in step.operands)
-                steps.append((step.launch, where, step.numbers))
+        for step in _steps_of(call, results):
+            where = tuple(_position(each, known) for each in step.operands)
+            steps.append((step.launch, where, step.numbers))
         return _Plan(call.results, tuple(cast("list[Operand]", known[fixed:])), steps)
 
     def _operand(self, i: int, given: Any, array: Numbers) -> Operand:
@@ -274,6 +292,28 @@ class Function:
                 help=f"the dtypes of `out` are {allowed}",
             )
         return Operand("out", spec.shape, dtype, place)
+
+
+def _steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
+    """The launches of a call; what they cannot write to in place is copied there."""
+    steps = [step for step in call.steps(results) if step is not None]
+    lost = [x for x in results if any(_misses(step, x) for step in steps)]
+    if not lost:
+        return steps
+    between = {id(x): temporary(x.shape, x.dtype) for x in lost}
+    moved = [between.get(id(x), x) for x in results]
+    copied: Callable[..., Step] = import_whole("xetl.ops.activations").copied
+    copies = [copied(between[id(x)], x) for x in lost]
+    return [*(step for step in call.steps(moved) if step is not None), *copies]
+
+
+def _misses(step: Step, place: Operand) -> bool:
+    """Whether a step would write to a copy, such as a reshaped ``out``."""
+    if place.is_new or place.array is None:
+        return False
+    pairs = zip(step.launch.views, step.operands)
+    views = [view for view, x in pairs if x is place and view is not None]
+    return not are_views([place.array] * len(views), views)
 
 
 def function(
@@ -307,17 +347,7 @@ def function(
 def public_function(declared: Function) -> Callable[..., Any]:
     """What users call."""
     FUNCTIONS[f"{declared.namespace}::{declared.name}"] = declared
-
-    @wraps(declared.rule)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if is_traced():
-            return traced(declared, declared.complete(args, kwargs))
-        try:
-            return declared.call(args, kwargs)
-        except XetlError as error:
-            raise at_caller(error) from None
-
-    return called
+    return declared.public
 
 
 def traced(declared: Function, values: list[Any]) -> Any:

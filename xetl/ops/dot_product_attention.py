@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xetl.errors import LaunchError
-from xetl.language.dtypes import DType
+from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.attention_backward_kernel import attention_backward
@@ -101,7 +101,8 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     sides = [-1 if size is None else size for size in (left, right)]
     drawn = seed if options["dropout_p"] else None
     numbers = (sides, scale, options["dropout_p"])
-    found: Any = attention_gradients(g, a, b, c, y, mask, drawn, *numbers)
+    given = (g, a, b, c, y, mask, drawn, None, None)
+    found: Any = attention_gradients(*given, *numbers)
     named: dict[str, Any] = {}
     names = ("query", "key", "value")
     inputs: Sequence[tuple[Any, ...]] = list(zip(names, (q, k, v), (q, *wide), found))
@@ -123,11 +124,16 @@ def attention_gradients(
     result: ArrayLike,
     attn_mask: ArrayLike | None,
     seed: ArrayLike | None,
+    q_starts: ArrayLike | None,
+    k_starts: ArrayLike | None,
     window: Dims,
     scale: float,
     dropout_p: float,
 ) -> Any:
-    """The gradients by query, key and value, all of them (b, ..., ...)."""
+    """The gradients by query, key and value, all of them (b, ..., ...).
+
+    With ``q_starts`` they are (heads, all queries or keys, ...).
+    """
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
     (b, s, d), (t, e) = query.shape, value.shape[1:]
     acc = SUMS[query.dtype]
@@ -136,12 +142,15 @@ def attention_gradients(
         kept = temporary((b, s, 2), acc)
         by_q = made[0] if acc == query.dtype else temporary((b, s, d), acc)
         inputs = (query, key, value, attn_mask, result, grad, seed)
-        arrays = (*inputs, kept, by_q, *made[1:])
+        arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
         keys = _CAUSAL_KEYS if left is right is None else _CAUSAL_KEYS_BACKWARD
         blocks = _first(_QUERIES, s), _first(keys, t)
-        constants = (left, right, acc, *blocks, d, e)
-        launch = Launch(attention_backward, [None] * 11, (), (b, 1, 1), constants)
+        mul = query.dtype if query.dtype is bf16 else acc
+        constants = (b, left, right, mul, acc, *blocks, d, e)
+        sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
+        grid = (sequences, 1, 1)
+        launch = Launch(attention_backward, [None] * 13, (), grid, constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
         if by_q is made[0]:
             return [first]

@@ -13,7 +13,7 @@ import numpy as np
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied, through
+from xetl.ops.activations import copied
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
@@ -82,7 +82,7 @@ def seeded_dropout(
         grid = (cdiv(size_of(input.shape), 4 * _LANES * _BLOCKS), 1, 1)
         views = (flat_view, itself, flat_view)
         launch = Launch(dropout_elements, views, (), grid, (acc, _LANES, _BLOCKS))
-        return [*moves, *through(launch, (source, seed), made[0], (p,))]
+        return [*moves, Step(launch, (source, seed, *made), (p,))]
 
     return Call((result(input.shape, dtype),), steps)
 

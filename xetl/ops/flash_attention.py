@@ -6,7 +6,7 @@ those of PagedAttention (Kwon et al., arXiv 2309.06180).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd, sqrt
 from typing import Any, TypeAlias
 
@@ -16,9 +16,10 @@ from xetl.language.ops import cdiv
 from xetl.ops.attention_kernel import attention_with_options
 from xetl.ops.batches import View
 from xetl.ops.calls import Launch
-from xetl.ops.declarations import ArrayLike, Call, Operand, Step, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
 from xetl.ops.dot_product_attention import (
+    attention_gradients,
     factors_of,
     keys_of_block,
     queries_of_program,
@@ -106,7 +107,28 @@ def _attention(
     return Call((spec,), steps)
 
 
-@function()
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    q, k, v, q_starts, k_starts, out = context.saved
+    scale, window = context.options["softmax_scale"], context.options["window_size"]
+    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
+    groups = q.shape[1] // k.shape[1]
+    wide = [x.repeat_interleave(groups, 1) if groups > 1 else x for x in (k, v)]
+    heads = (x.transpose(0, 1).contiguous() for x in (grad, q, *wide, out))
+    g, a, b, c, y = heads
+    is_causal = context.options["causal"]
+    sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
+    ends = [-1 if size is None else size for size in sides]
+    given = (g, a, b, c, y, None, None, q_starts, k_starts)
+    found: Any = attention_gradients(*given, ends, scale, 0.0)
+    by: list[Any] = [x.transpose(0, 1) for x in found]
+    if groups > 1:
+        by[1:] = [x.unflatten(1, (-1, groups)).sum(2) for x in by[1:]]
+    return dict(zip("qkv", by))
+
+
+@function(
+    backward=_backward, saves=["q", "k", "v", "cu_seqlens_q", "cu_seqlens_k", "result"]
+)
 def flash_attn_varlen_func(
     q: ArrayLike,
     k: ArrayLike,

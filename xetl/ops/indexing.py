@@ -12,9 +12,9 @@ import numpy as np
 
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl.language.dtypes import i32, i64
+from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied, through
+from xetl.ops.activations import copied
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
@@ -33,7 +33,7 @@ from xetl.ops.rules import Shape
 from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
 from xetl.xetile import Array, constexpr
 
-_WIDEST, _STRIPE = 1024, 64
+_WIDEST, _STRIPE, _ROW = 1024, 64, 256
 
 
 @xetile.kernel
@@ -77,15 +77,43 @@ def scatter_columns(index: Array, source: Array, out: Array, WIDTH: constexpr) -
         xetile.store_scatter(xetile.load_gather(to) + v.to(out.dtype), None, to)
 
 
+@xetile.function
+def convert_row(source: Array, to: Array, WIDTH: constexpr) -> None:
+    """``to[i] = source[i]`` of two rows, in the dtype of ``to``."""
+    for j in range(0, to.shape[0], WIDTH):
+        v = xetile.load_tile(xetile.init_tile(source, [j], (WIDTH,)))
+        xetile.store_tile(v.to(to.dtype), xetile.init_tile(to, [j], (WIDTH,)))
+
+
 @xetile.kernel
-def scatter_rows(index: Array, source: Array, out: Array) -> None:
-    """``out[i, index[i, j]] += source[i, j]``, a row to a program."""
+def scatter_rows(
+    x: Array | None,
+    index: Array,
+    source: Array,
+    sums: Array | None,
+    out: Array,
+    WIDTH: constexpr,
+) -> None:
+    """``out[i] = x[i]; out[i, index[i, j]] += source[i, j]``, a row to a program.
+
+    Without ``x`` what is in ``out`` is added to. With ``sums`` the row is made there,
+    in their dtype.
+    """
     i, number = xetile.program_id(0), xetile.program_id(1)
-    places, added = matrix(index, number), matrix(source, number)
-    to = matrix(out, number)
-    for j in range(0, places.shape[1]):
-        at = places[i, j]
-        to[i, at] = to[i, at] + added[i, j].to(out.dtype)
+    row = matrix(out, number)[i]
+    to = row
+    if sums is not None:
+        to = matrix(sums, number)[i]
+    if x is not None:
+        convert_row(matrix(x, number)[i], to, WIDTH)
+    if i < matrix(index, number).shape[0]:
+        places, added = matrix(index, number)[i], matrix(source, number)[i]
+        for j in range(0, places.shape[0]):
+            at = places[j]
+            if at >= 0 and at < to.shape[0]:
+                to[at] = to[at] + added[j].to(to.dtype)
+    if sums is not None:
+        convert_row(to, row, WIDTH)
 
 
 @xetile.kernel
@@ -130,7 +158,9 @@ def _lines(shape: Shape, dim: int, *, along: bool) -> View:
     return lambda x: x[kept] if along else np.moveaxis(x[kept], dim, -2)
 
 
-def _seen(views: Sequence[View], operands: Sequence[Operand]) -> tuple[list[View], Any]:
+def _seen(
+    views: Sequence[View], operands: Sequence[Operand]
+) -> tuple[list[View | None], Any]:
     """The views as kernels take them, and how batches are split."""
     arrays = [view(array_of(x)) for view, x in zip(views, operands)]
     batches = split_batch(arrays)
@@ -191,6 +221,24 @@ def gather(
     return _gathered(input, dim, index, index.shape)
 
 
+def _added_in_rows(
+    x: Operand, index: Operand, src: Operand, made: Operand, acc: DType
+) -> list[Step]:
+    """The launch that copies each row and adds to it while it is in the cache."""
+    sums = None if acc == x.dtype else temporary(x.shape, acc)
+    operands = [x, index, src, *([] if sums is None else [sums]), made]
+    parts = _lines(index.shape, len(index.shape) - 1, along=True)
+    row: View = as_row if len(x.shape) < 2 else itself
+    views, batches = _seen([parts if y is src else row for y in operands], operands)
+    if sums is None:
+        views.insert(3, None)
+    rows = row(array_of(made)).shape[-2]
+    launch = Launch(
+        scatter_rows, views, batches.loops, (rows, batches.matrices, 1), (_ROW,)
+    )
+    return [Step(launch, (x, index, src, sums, made))]
+
+
 def _scatter_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (index,), dim = context.saved, context.options["dim"]
     by_src = gather(grad, dim, index)
@@ -232,18 +280,26 @@ def scatter_add(
         floats("scatter_add", input, src)
     acc = sums_of(input.dtype) if input.dtype.is_float else input.dtype
 
+    along = dim == max(input.ndim, 1) - 1
+    if along and index.shape[:-2] == input.shape[:-2]:
+        return Call(
+            (result(input.shape, input.dtype),),
+            lambda made: _added_in_rows(input, index, src, made[0], acc),
+        )
+
     def steps(made: Any) -> Any:
         to = made[0] if acc == input.dtype else temporary(input.shape, acc)
-        along = dim == input.ndim - 1
         lines = _lines(index.shape, dim, along=along)
         seen, batches = _seen([lines] * 3, (index, src, to))
         m, n = lines(array_of(index)).shape[-2:]
-        kernel, constants = scatter_columns, (_STRIPE,)
+        operands: tuple[Operand | None, ...] = index, src
+        kernel, grid = scatter_columns, (cdiv(n, _STRIPE), batches.matrices, 1)
         if along:
-            kernel, constants = scatter_rows, ()
-        grid = (m if along else cdiv(n, _STRIPE), batches.matrices, 1)
+            kernel, grid = scatter_rows, (m, batches.matrices, 1)
+            seen, operands = [None, *seen[:2], None, seen[2]], (None, index, src, None)
+        constants = (_STRIPE,)
         launch = Launch(kernel, seen, batches.loops, grid, constants)
-        first, add = copied(input, to, acc), Step(launch, (index, src, to))
+        first, add = copied(input, to, acc), Step(launch, (*operands, to))
         some = [first, add] if size_of(index.shape) else [first]
         return some if to is made[0] else [*some, copied(to, made[0], acc)]
 
@@ -290,6 +346,6 @@ def index_select(
         view: View = lambda a: a.reshape(outer, -1, inner)  # noqa: E731
         grid = (cdiv(inner, width), count, outer)
         launch = Launch(select_rows, (itself, view, view), (), grid, (width,))
-        return through(launch, (index, input), made[0])
+        return [Step(launch, (index, input, *made))]
 
     return Call((result(shape, input.dtype),), steps)

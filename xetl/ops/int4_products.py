@@ -12,7 +12,7 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import u8
 from xetl.language.ops import cdiv
-from xetl.ops.activations import copied, through
+from xetl.ops.activations import copied
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
@@ -141,7 +141,7 @@ def linear_int4(
         grid = (cdiv(n, _COLUMNS), cdiv(m, rows), 1)
         constants = (SUMS[dtype], k // groups // 2, rows, _COLUMNS)
         launch = Launch(int4_product, views, (), grid, constants)
-        return first + through(launch, (x, weight, scales, zeros, bias), made[0])
+        return [*first, Step(launch, (x, weight, scales, zeros, bias, *made))]
 
     return Call((result((*lead, n), dtype),), steps)
 

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.ops.functions import wrong_shape
-from xetl.ops.matrix_product import matmul
+from xetl.ops.matrix_product import compute_product, is_product_recorded, matmul
+from xetl.ops.native_function import NativeFunction
 from xetl.ops.operands import as_numpy
+from xetl.prepacked import Prepacked
 from xetl.runtime.call_site import at_caller
+from xetl.runtime.shortcuts import Shortcuts
+
+P = ParamSpec("P")
 
 
+def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
+    """`linear`, whose arguments another function gives, in the order of a product's."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> Any:
+        values = arguments(*args, **kwargs)
+        x, weight, bias, _, out = values
+        try:
+            if isinstance(weight, Prepacked) or is_product_recorded(values):
+                return matmul(x, _turned(weight), out, bias)
+            return compute_product(values, (args, kwargs), [public], is_turned=True)
+        except XetlError as error:
+            raise at_caller(_named(error, x, weight)) from None
+
+    public = NativeFunction(called, Shortcuts(), arguments)
+    return cast("Callable[P, Any]", public)
+
+
+@_public
 def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
     """``input @ weight.T + bias``.
 
@@ -26,10 +50,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     Raises:
         LaunchError: as of `matmul`.
     """
-    try:
-        return matmul(input, _turned(weight), out, bias)
-    except XetlError as error:
-        raise at_caller(_named(error, input, weight)) from None
+    return [input, weight, bias, None, out]
 
 
 def _named(error: XetlError, input: Any, weight: Any) -> XetlError:

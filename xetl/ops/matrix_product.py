@@ -6,8 +6,8 @@ one like it finds the plan, takes the same views of its arrays and launches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
@@ -16,17 +16,21 @@ from xetl.ops import activations
 from xetl.ops.calls import Plans, kind
 from xetl.ops.declarations import ArrayLike, Call, Context, result
 from xetl.ops.declare import FUNCTIONS, Function, is_traced, traced
+from xetl.ops.native_function import NativeFunction, remember
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused
-from xetl.ops.repeated import Arguments
+from xetl.ops.repeated import Arguments, Recording
 from xetl.ops.rules import dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.overlap import overlap
+from xetl.runtime.shortcuts import Shortcuts
 from xetl.runtime.tensors import needs_derivative, note_written
 from xetl.settings import config
+
+P = ParamSpec("P")
 
 _plans = Plans[ProductPlan]()
 
@@ -65,6 +69,54 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return found
 
 
+class _Product(Function):
+    """The product, whose results and launches are planned as `compute_product` says."""
+
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
+        return compute_product(values, call, self.natives)
+
+
+_product = _Product("matmul", _rule, 1, _backward, ("a", "b"))
+FUNCTIONS["xetl::matmul"] = _product
+
+
+def is_product_recorded(values: Sequence[Any]) -> bool:
+    """Whether torch must know of a product, or reads the code of its caller."""
+    return is_traced() or _product.is_recorded(values)
+
+
+def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
+    """The function whose arguments, in the order of `_rule`, another one gives."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> Any:
+        values = arguments(*args, **kwargs)
+        a, b, bias, activation, out = values
+        if activation is not None and any(map(needs_derivative, (a, b, bias))):
+            find_activation(activation)
+            function = getattr(activations, activation)
+            return function(matmul(a, b, bias=bias), out=out)
+        if is_traced():
+            return traced(_product, values)
+        try:
+            return _product.call_values(values, (args, kwargs))
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def computed(*args: P.args, **kwargs: P.kwargs) -> Any:
+        values = arguments(*args, **kwargs)
+        return compute_product(values, (args, kwargs), _product.natives)
+
+    def compute(a: Any, b: Any, bias: Any = None, activation: Any = None) -> Any:
+        return below(a, b, None, bias, activation)
+
+    known = Shortcuts()
+    below = NativeFunction(computed, known)
+    public = NativeFunction(called, known, arguments)
+    _product.compute, _product.natives = compute, [below, public]
+    return cast("Callable[P, Any]", public)
+
+
+@_public
 def matmul(
     a: Any = None,
     b: Any = None,
@@ -108,32 +160,33 @@ def matmul(
     3.0
     """
     a, b = a if input is None else input, b if other is None else other
-    if activation is not None and any(map(needs_derivative, (a, b, bias))):
-        find_activation(activation)
-        function = getattr(activations, activation)
-        return function(matmul(a, b, bias=bias), out=out)
-    values = [a, b, bias, activation, out]
-    if is_traced():
-        return traced(_product, values)
-    try:
-        return _product.call(values, {})
-    except XetlError as error:
-        raise at_caller(error) from None
+    return [a, b, bias, activation, out]
 
 
-def _compute(values: list[Any]) -> Any:
+def compute_product(
+    values: Sequence[Any],
+    call: Arguments,
+    natives: Sequence[NativeFunction],
+    *,
+    is_turned: bool = False,
+) -> Any:
+    """``activation(a @ b + bias)``, of which torch keeps no trace.
+
+    Args:
+        values: a, b, bias, activation and out.
+        call: the arguments of the function that was called.
+        natives: which answer calls like this one from now on.
+        is_turned: whether ``b`` is transposed first.
+
+    Raises:
+        LaunchError: as of `matmul`.
+    """
     a, b, bias, activation, out = values
-    return _matmul(a, b, out, bias, activation)
-
-
-_product = Function("matmul", _rule, 1, _backward, ("a", "b"), plain=_compute)
-FUNCTIONS["xetl::matmul"] = _product
-
-
-def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
     packed = b if isinstance(b, Prepacked) else reused(b)
     left = as_numpy(a, "a")
     right = as_numpy(b if packed is None else packed.array, "b")
+    if is_turned and right.ndim > 1:
+        right = right.swapaxes(-1, -2)
     row = None if bias is None else as_numpy(bias, "bias")
     is_number = getattr(out, "ndim", None) == 0
     # Kernels need a dimension.
@@ -151,12 +204,11 @@ def _matmul(a: Any, b: Any, out: Any, bias: Any, activation: str | None) -> Any:
     else:
         made = new_result(a, plan.shape, plan.dtype)
         to = as_numpy(made if plan.shape else made.reshape(1), "out")
-    calls, nothing = _product.calls, dict[str, Any]()
-    call: Arguments = ([a, b, bias, activation, out], nothing)
-    packs = is_packed or config.reuse_constants  # which a repeated call would not do
-    launched = None if packs else calls.record(call)
+    # A repeated call would not find out what is constant.
+    launched = None if config.reuse_constants else plan.recorder.begin(call)
     plan.method.run(left, right, to, row, packed, launched)
-    calls.remember(call, launched, [a, b, bias, made], [left, right, row, to], 1)
+    objects, arrays = [a, b, bias, made], [left, right, row, to]
+    remember(plan.recorder, Recording(call, launched, objects, arrays, 1), natives)
     if out is not None:
         note_written((out,))
     return made

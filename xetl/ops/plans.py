@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from xetl.ops.batches import (
 from xetl.ops.calls import Launch
 from xetl.ops.operands import Numbers, dtype_of
 from xetl.ops.product import ACTIVATIONS, product
+from xetl.ops.repeated import Recorder
 from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.records import record
@@ -177,18 +179,21 @@ class Method:
         self.launch.run_seen(arrays, launched=launched)
 
 
-class ProductPlan(NamedTuple):
+@record()
+class ProductPlan:
     """How calls of one kind are done.
 
     Attributes:
         shape: of the result.
         dtype: of a new result.
         method: computes it.
+        recorder: says which calls are recorded.
     """
 
     shape: Shape
     dtype: DType
     method: Method
+    recorder: Recorder = field(default_factory=Recorder)
 
 
 def make_plan(

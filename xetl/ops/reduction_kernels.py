@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.product import matrix
-from xetl.xetile import Array, constexpr
+from xetl.xetile import Array, Vector, constexpr
 
 
 @xetile.kernel
@@ -107,6 +107,14 @@ def reduce_columns(
     xetile.store_tile(acc.to(out.dtype), to)
 
 
+@xetile.function
+def comes_before(v: Vector, best: Vector, LARGEST: constexpr, ACC: constexpr) -> Vector:
+    """Whether an element is to be found rather than what is before it: a NaN is."""
+    if ACC.is_float:
+        return ~(v <= best if LARGEST else v >= best) & (best == best)
+    return v > best if LARGEST else v < best
+
+
 @xetile.kernel
 def find_rows(
     x: Array,
@@ -120,19 +128,25 @@ def find_rows(
     """The first place of the largest (least) number of each row; NaN counts as that."""
     row, number = xetile.program_id(0), xetile.program_id(1)
     source = matrix(x, number)
-    tile = xetile.init_tile(source, [row, 0], (1, WIDTH))
-    v = xetile.load_tile(tile, padding=PADDING).to(ACC)
-    best = v.max(1, keepdims=True) if LARGEST else v.min(1, keepdims=True)
-    is_best = v == best
+    best = xetile.full((1, WIDTH), PADDING, ACC)
+    piece = xetile.zeros((1, WIDTH), xetile.i32)
+    for column in range(0, source.shape[1], WIDTH):
+        tile = xetile.init_tile(source, [row, column], (1, WIDTH))
+        v = xetile.load_tile(tile, padding=PADDING).to(ACC)
+        is_better = comes_before(v, best, LARGEST, ACC)
+        best = xetile.where(is_better, v, best)
+        piece = xetile.where(is_better, column, piece)
+    found = best.max(1, keepdims=True) if LARGEST else best.min(1, keepdims=True)
+    is_found = best == found
     if ACC.is_float:
-        is_best = is_best | xetile.isnan(v)
-    places = xetile.where(is_best, xetile.arange(WIDTH)[None, :], WIDTH)
-    place = places.min(1, keepdims=True)
+        is_found = is_found | xetile.isnan(best)
+    places = piece + xetile.arange(WIDTH)[None, :]
+    place = xetile.where(is_found, places, source.shape[1]).min(1, keepdims=True)
     to = xetile.init_tile(matrix(out, number), [row, 0], (1, 1))
     xetile.store_tile(place.to(out.dtype), to)
     if values is not None:
         to = xetile.init_tile(matrix(values, number), [row, 0], (1, 1))
-        xetile.store_tile(best.to(values.dtype), to)
+        xetile.store_tile(found.to(values.dtype), to)
 
 
 @xetile.kernel
@@ -165,9 +179,7 @@ def find_columns(
     for row in range(0, source.shape[0]):
         tile = xetile.init_tile(source, [row, first], (1, WIDTH))
         v = xetile.load_tile(tile).to(ACC)
-        is_better = v > best if LARGEST else v < best
-        if ACC.is_float:
-            is_better = is_better | (xetile.isnan(v) & ~xetile.isnan(best))
+        is_better = comes_before(v, best, LARGEST, ACC)
         best = xetile.where(is_better, v, best)
         place = xetile.where(is_better, row, place)
     to = xetile.init_tile(matrix(out, number), [0, first], (1, WIDTH))

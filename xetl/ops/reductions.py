@@ -46,6 +46,7 @@ from xetl.ops.views import (
     columns_of,
     find_dim,
     floats,
+    piece_width,
     row_view,
     rows,
     sums_of,
@@ -69,10 +70,11 @@ _PROGRAM = 1 << 20
 
 
 class _Reduced(NamedTuple):
-    """What is reduced: sorted dimensions, the shape of the result."""
+    """What is reduced: sorted dimensions, shapes of the result and of what is kept."""
 
     dims: tuple[int, ...]
     shape: tuple[int, ...]
+    kept: tuple[int, ...]
     columns: int
 
 
@@ -84,10 +86,10 @@ def _reduced(name: str, x: Operand, dim: Any, keepdim: bool) -> _Reduced:
     dims = tuple(sorted(find_dim(name, x, each) for each in given)) if x.ndim else ()
     if len(set(dims)) != len(dims):
         raise wrong_shape(name, f"`dim` is {dim}", "name each dimension once")
-    shape = [1 if i in dims else n for i, n in enumerate(x.shape)]
-    if not keepdim:
-        shape = [n for i, n in enumerate(x.shape) if i not in dims]
-    return _Reduced(dims, tuple(shape), prod(x.shape[i] for i in dims))
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in dims)
+    whole = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
+    columns = prod(x.shape[i] for i in dims)
+    return _Reduced(dims, whole if keepdim else kept, kept, columns)
 
 
 def _views(x: Operand, dims: tuple[int, ...], keepdim: bool) -> tuple[View, View]:
@@ -167,7 +169,7 @@ def _reduce(
             constants = (kind, first, 0, acc, width)
             views = (source, target)
             return [rows(reduce_rows, (x, *made), views, constants, (factor,))]
-        between = temporary((*what.shape, parts), acc)
+        between = temporary((*what.kept, parts), acc)
         lead: View = lambda a: a.reshape(*([1] if a.ndim == 1 else []), *a.shape)  # noqa: E731
         one = rows(
             reduce_rows,
@@ -196,7 +198,7 @@ def _by_pieces(
     source, target = views
     kind, first, acc = how
     count = what.columns // _PIECE
-    between = temporary((*what.shape, count), acc)
+    between = temporary((*what.kept, count), acc)
     some = _TILE // _PIECE
     one = rows(
         reduce_short_rows,
@@ -397,7 +399,7 @@ def _found(
         is_down = not is_all and what.dims[0] < x.ndim - 1
         if is_down and _are_lines(made):
             return [_find_down(x, made, what.dims[0], (largest, padding, acc))]
-        constants = (largest, padding, acc, width_of(what.columns))
+        constants = (largest, padding, acc, piece_width(x, what.columns))
         values = made[0] if both else None
         views = (source, target if both else None, target)
         return [rows(find_rows, (x, values, made[-1]), views, constants)]

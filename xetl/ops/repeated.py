@@ -1,245 +1,189 @@
-"""What is left to do in calls of a function that are known to fit.
+"""Calls of a function that can be repeated by native code.
 
 Such calls differ from an earlier one in the elements of their arrays alone. So they
 launch the same kernels, and the backend does that for all of them at once
-(`xetl.backend.BackendBase.replay`), after a look at the arrays.
+(`xetl.backend.BackendBase.replay`), after a look at the arrays. What is known of
+earlier calls is kept as for launches of a kernel (`xetl.runtime.shortcuts`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from xetl.backend import ArrayView, RecordedLaunch
+from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
 from xetl.language.dtypes import DType
-from xetl.ops.operands import Numbers, dtype_of
-from xetl.ops.rules import Shape
+from xetl.ops.operands import LARGE, Numbers, dtype_of, in_huge_pages
+from xetl.prepacked import Prepacked
+from xetl.runtime.native_calls import look_around, native
 from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.shortcuts import Shortcut, Shortcuts, shapes_key
 from xetl.settings import launch_state
-
-New: TypeAlias = "tuple[Shape, np.dtype[Any]]"
 
 REPEATED: set[type] = {np.ndarray}
 """Classes of arrays whose calls are repeated; torch's tensors are added with torch."""
 
-PLAIN: set[type] = {type(None), bool, int, float, str}
+PLAIN: set[type] = {type(None), bool, int, float, str, DType}
 """The types of options that are compared as they are."""
 
-_MOST_KINDS = 1024
-_MOST_LAYOUTS = 4
-"""How many strides of arrays of the same shapes are remembered."""
+SEQUENCES: set[type] = {tuple, list}
+"""Those of options; torch's sizes are added with torch."""
 
-REFUSED = object()
-"""What `Repeated.run` gives if the call must be done as a first one."""
+_MOST = 256
+"""Earlier calls of a function."""
 
+_MOST_OF_PLAN = 64
+"""Recorded calls of one plan, which differ in settings, classes and forms."""
 
 Arguments: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any]]"
 """Of a call: by position, by name."""
 
 
-class Repeated(NamedTuple):
-    """How calls like an earlier one are done.
+class Recording(NamedTuple):
+    """A call, and what it has launched.
 
     Attributes:
-        replay: launches the kernels, given operands and numbers.
-        state: the settings that held.
-        blocked: whether something is on that must see the call; None: nothing can be.
-        inputs: which arguments are operands.
-        new: makes a result each, where the caller gives none.
-        temporary: shape and dtype of what kernels hand to one another.
-        numbers: which arguments are numbers that all kernels take.
-        gives: whether there is one result, or a tuple; None: there is none.
+        given: its arguments.
+        launches: if they were recorded.
+        objects: its inputs and results, as the user has them, or None.
+        arrays: their memory, as NumPy's arrays.
+        gives: how many of the last ones are results.
+        temporary: what kernels handed to one another.
+        numbers: which arguments, by place or by name, are the last numbers of all
+            launches.
     """
 
-    replay: Callable[..., int]
-    state: object
-    blocked: Callable[[], bool] | None
-    inputs: Sequence[int]
-    new: Sequence[Callable[[], Any]]
-    temporary: Sequence[New]
-    numbers: Sequence[int]
+    given: Arguments
+    launches: list[RecordedLaunch] | None
+    objects: Sequence[Any]
+    arrays: Sequence[Numbers | None]
     gives: int
-
-    def run(self, flat: Sequence[Any]) -> Any:
-        """Do as the earlier call did; `REFUSED`: these arrays are not like those.
-
-        Args:
-            flat: all arguments, those by name last.
-        """
-        replay, state, blocked, inputs, new, temporary, numbers, gives = self
-        if state != launch_state() or (blocked is not None and blocked()):
-            return REFUSED
-        given = [flat[i] for i in inputs]
-        for make in new:
-            given.append(make())
-        made = given[len(given) - gives :]
-        for each in temporary:
-            given.append(np.empty(*each))
-        for i in numbers:
-            given.append(float(flat[i]))
-        if replay(*given) != 0:
-            return REFUSED
-        return made[0] if gives == 1 else tuple(made) or None
+    temporary: Sequence[Numbers] = ()
+    numbers: Sequence[str | int] = ()
 
 
-class Calls:
-    """The calls of a function that can be repeated, by all they depend on."""
+class Recorder:
+    """Which calls of one plan are recorded: the second, or the first.
 
-    _any: ClassVar[bool] = False
-    """Whether a call of any function has been made ready for repetition."""
+    The first is if native code is at hand; else it costs the start of LLVM, and many
+    calls come once.
+    """
 
-    def __init__(self, numbers: Sequence[int]) -> None:
-        """Begin without any.
+    def __init__(self) -> None:
+        self._was_called = False
+        self._left = _MOST_OF_PLAN
 
-        Args:
-            numbers: which arguments are numbers that may differ from call to call.
-        """
-        self._numbers = numbers
-        self._known: dict[Hashable, list[Repeated]] = {}
-
-    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Do as an earlier call did; `REFUSED`: there was none like this one."""
-        flat = (*args, *kwargs.values()) if kwargs else args
-        for known in self._known.get(self._key(flat, kwargs), ()):
-            found = known.run(flat)
-            if found is not REFUSED:
-                return found
-        return REFUSED
-
-    def _key(self, flat: Sequence[Any], names: Iterable[str]) -> Hashable:
-        """All that a call depends on but strides; None: it cannot be repeated."""
-        key: list[Any] = [*names]
-        for value in flat:
-            kind = cast("Any", type(value))
-            if kind in REPEATED:
-                try:
-                    key += kind, value.shape, value.dtype
-                except RuntimeError:  # nested tensors have no shape
-                    return None
-            elif kind is float and self._numbers:
-                key.append(kind)
-            elif kind in PLAIN or _is_plain(value):
-                key.append(value)
-            else:
-                return None
-        return tuple(key)
-
-    def record(self, given: Arguments) -> list[RecordedLaunch] | None:
-        """Where the launches of a call are to be put; None: it is not repeated."""
-        args, kwargs = given
-        if self._numbers and kwargs:
+    def begin(self, given: Arguments) -> list[RecordedLaunch] | None:
+        """Where the launches of a call are to be put; None: it is not recorded."""
+        may = self._was_called or native() is not None
+        self._was_called = True
+        if not self._left or not may or not all(map(_is_known, _flat(given))):
             return None
-        key = self._key((*args, *kwargs.values()), kwargs)
-        if key is None:
-            return None
-        if len(self._known) >= _MOST_KINDS:
-            self._known.clear()
-        is_new = key not in self._known
-        known = self._known.setdefault(key, [])
-        if len(known) >= _MOST_LAYOUTS:
-            known[:] = [each for each in known if each.state == launch_state()]
-        if len(known) >= _MOST_LAYOUTS or (is_new and not Calls._any):
-            return None  # the first time costs LLVM's start: many calls come once
         return []
 
-    def remember(
-        self,
-        given: Arguments,
-        launches: list[RecordedLaunch] | None,
-        objects: Sequence[Any],
-        arrays: Sequence[Numbers | None],
-        gives: int,
-        temporary: Sequence[Numbers] = (),
-    ) -> None:
-        """Keep how a call was done, if it can be repeated.
-
-        Args:
-            given: its arguments.
-            launches: if they were recorded.
-            objects: its inputs and results, as the user has them, or None.
-            arrays: their memory, as NumPy's arrays.
-            gives: how many of the last ones are results.
-            temporary: what kernels handed to one another.
-        """
-        if not launches:
-            return
-        flat = (*given[0], *given[1].values())
-        pairs = [(x, a) for x, a in zip(objects, arrays) if a is not None]
-        inputs = _places(flat, [x for x, _ in pairs])
-        known = self._known.setdefault(self._key(flat, given[1]), [])
-        if inputs is None:  # which array is which cannot be told, nor another time
-            known.append(Repeated(_refuse, launch_state(), None, (), (), (), (), 0))
-            return
-        Calls._any = True
-        views = [_view(*each) for each in pairs] + [_view(x, x) for x in temporary]
-        backend = choose_backend(values=[array for _, array in pairs])
-        fresh = len(views) - len(inputs)
-        replay = backend.replay(launches, views, fresh, len(self._numbers))
-        is_numpy = all(type(x) is np.ndarray for x, _ in pairs)
-        repeated = Repeated(
-            replay or _refuse,
-            launch_state(),
-            None if is_numpy else sys.modules["xetl.ops.torch_calls"].has_modes,
-            inputs,
-            [_maker(each) for each, _ in pairs[len(inputs) :]],
-            [(each.shape, each.dtype) for each in temporary],
-            self._numbers,
-            gives,
-        )
-        known.append(repeated)
+    def end(self, calls: Shortcuts, call: Recording) -> bool:
+        """Keep how a call was done; whether it can be repeated."""
+        if not call.launches:
+            return False
+        found = _recorded(call, call.launches)
+        seen = [array for array in call.arrays if array is not None]
+        fast = found and choose_backend(values=seen).replay(found)
+        self._left = self._left - 1 if fast else 0
+        if not fast:
+            return False
+        args, kwargs = call.given
+        key, names = shapes_key(_flat(call.given), REPEATED), tuple(kwargs)
+        keywords, rest = dict.fromkeys(names), (None,) * len(names)
+        state = launch_state()
+        new = Shortcut(fast, len(args), keywords, names, rest, state, None, (), key)
+        calls.put(new, _MOST)
+        for each in _flat(call.given):
+            if isinstance(each, Prepacked):  # with it goes what is packed
+                weakref.finalize(each, calls.forget, new).atexit = False
+        look_around()
+        return True
 
 
-def _places(flat: Sequence[Any], operands: Sequence[Any]) -> list[int] | None:
-    """Which arguments the operands are, those first that are any.
-
-    What is given twice is as many operands: the replay then asks for one array again,
-    so that it does not matter which of them is which.
-
-    Args:
-        flat: the arguments of a call.
-        operands: objects among them, and then new ones.
-
-    Returns:
-        One for each that is an argument; None: it cannot be told.
-    """
-    places: list[int] = []
-    for each in operands:
-        where = [i for i, x in enumerate(flat) if x is each and i not in places]
-        places += where[:1]
-    given = operands[: len(places)]
-    is_told = all(flat[i] is x for i, x in zip(places, given))
-    uses = sum(1 for x in flat if any(x is each for each in given))
-    return places if is_told and uses == len(places) else None
+def _flat(given: Arguments) -> list[Any]:
+    return [*given[0], *given[1].values()]
 
 
-def _is_plain(value: object) -> bool:
-    if type(value) is tuple:
+def _is_known(value: object) -> bool:
+    """Whether native code can tell it from others."""
+    kind = cast("Any", type(value))
+    if kind in SEQUENCES:
         return all(type(each) in PLAIN for each in cast("tuple[object, ...]", value))
-    return isinstance(value, np.dtype | DType)
+    if type(value) is Prepacked:
+        return type(value.array) in REPEATED
+    return kind in PLAIN or kind in REPEATED or isinstance(value, np.dtype)
 
 
-def _refuse(*_: Any) -> int:
-    return 1
+def _recorded(
+    call: Recording, launches: Sequence[RecordedLaunch]
+) -> RecordedCall | None:
+    """What a backend needs to repeat a call; None: which array is which is not told."""
+    (args, kwargs), flat = call.given, _flat(call.given)
+    arguments = list(map(_own, flat))
+    made: list[tuple[ArrayView, Callable[..., Any], tuple[Any, ...]]] = []
+    places: list[int] = []
+    for each, array in zip(call.objects, call.arrays):
+        if each is None or array is None:
+            continue
+        same = [i for i, x in enumerate(flat) if x is each]
+        where = [i for i in same if i not in places] or same  # one may be two operands
+        if where:
+            arguments[where[0]] = _view(each, array)
+        else:
+            where = [len(flat) + len(made)]
+            made.append((_view(each, array), *_maker(each)))
+        places += where[:1]
+    results = places[len(places) - call.gives :]
+    made += [(_view(each, each), *_maker(each)) for each in call.temporary]
+    if any(type(each) in REPEATED for each in arguments):
+        return None
+    order = [*range(len(args)), *kwargs]
+    wanted = [order.index(i) if i in order else None for i in call.numbers]
+    numbered = [None if i is None or type(flat[i]) is not float else i for i in wanted]
+    return RecordedCall(launches, arguments, numbered, made, results)
 
 
-def _maker(made: Any) -> Callable[[], Any]:
+def _own(value: Any) -> Any:
+    """The value, or a copy of a list, which may change."""
+    return copy(value) if type(cast("object", value)) is list else value
+
+
+def _maker(made: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function and its arguments that make an array like this one."""
     if type(made) is np.ndarray:
-        return partial(np.empty, made.shape, made.dtype)
+        return np.empty, (made.shape, made.dtype)
     torch = sys.modules["torch"]
-    shape, strides = tuple(made.shape), made.stride()  # the quickest of torch's ways:
-    return partial(torch.empty_strided, shape, strides, dtype=made.dtype, device="cpu")
+    place = tuple(made.shape), made.stride()
+    usual = partial(torch.empty_strided, dtype=made.dtype, device="cpu")
+    if made.nbytes >= LARGE:
+        return _large, (usual, place)
+    quickest = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
+    if quickest is not None:  # what code of torch.compile calls
+        return quickest, (*place, made.dtype)
+    return usual, place
+
+
+def _large(make: Callable[..., Any], place: Sequence[Any]) -> Any:
+    return in_huge_pages(make(*place))
 
 
 def _view(given: Any, seen: Numbers) -> ArrayView:
     """An operand as the user has it."""
     dtype = dtype_of(seen, "operand")
-    if type(given) is np.ndarray:
-        strides = tuple(each // dtype.itemsize for each in given.strides)
+    array: Any = given.array if type(given) is Prepacked else given
+    if type(array) is np.ndarray:
+        strides = tuple(each // dtype.itemsize for each in array.strides)
     else:
-        strides = tuple(given.stride())
+        strides = tuple(array.stride())
     address = seen.__array_interface__["data"][0]
     return ArrayView(address, dtype, tuple(given.shape), strides, False, given)

@@ -12,10 +12,17 @@ from typing import Any
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32
-from xetl.ops.activations import through
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
-from xetl.ops.declarations import ArrayLike, Call, Context, DTypeLike, Operand, result
+from xetl.ops.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    Step,
+    result,
+)
 from xetl.ops.declare import function
 from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
@@ -218,7 +225,7 @@ def scaled_mm(
         views = (itself, itself, line, line, itself, itself)
         constants = (i32 if a.dtype == i8 else f32, *tiles[:3])
         launch = Launch(scaled_product, views, (), tiles.grid, constants)
-        return through(launch, (a, b, scale_a, scale_b, bias), made[0])
+        return [Step(launch, (a, b, scale_a, scale_b, bias, *made))]
 
     return Call((result((m, n), as_dtype(out_dtype, f32)),), steps)
 

@@ -11,11 +11,13 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.ops import torch_library
 from xetl.ops.declare import Function
-from xetl.ops.repeated import PLAIN, REPEATED
+from xetl.ops.repeated import PLAIN, REPEATED, SEQUENCES
 
 torch: Any = import_whole("torch")
 REPEATED.update((torch.Tensor, torch.nn.Parameter))
 PLAIN.add(torch.dtype)
+SEQUENCES.add(torch.Size)
+torch_library.register()
 
 
 def has_modes() -> bool:
@@ -63,8 +65,16 @@ def recorded(declared: Function, values: list[Any]) -> Any:
                 code="X0805",
                 help="pass tensors only: `torch.from_numpy(...)`",
             )
+    given = [values[i] for i in declared.arrays if values[i] is not None]
+    if not has_modes() and not any(map(_has_own_operators, given)):
+        # As the operator does it, without torch's dispatcher in between.
+        arguments = _with_dtypes(declared, values)
+        return torch_library.record(declared, declared.compute, arguments)
     torch_library.register()
     try:
+        if torch._C._are_functorch_transforms_active() and values[-1] is None:
+            arguments = _with_dtypes(declared, values)
+            return torch_library.transformed(declared, arguments)
         return traced(declared, values)
     except NotImplementedError:
         i = next(i for i in declared.arrays if _has_own_operators(values[i]))
@@ -86,14 +96,20 @@ def _has_own_operators(x: object) -> bool:
     return isinstance(x, torch.Tensor) and type(x) not in plain
 
 
-def traced(declared: Function, values: list[Any]) -> Any:
-    """The same; also what torch.compile reads."""
-    *arguments, out = values
-    operator = torch_library.operator_of(declared)
+def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:
+    """All arguments but ``out``, dtypes as torch has them."""
+    arguments = values[:-1]
     for i in declared.options:
         if declared.names[i] == "dtype":
             arguments[i] = torch_library.as_torch(arguments[i])
-    found = operator(*arguments)
+    return arguments
+
+
+def traced(declared: Function, values: list[Any]) -> Any:
+    """The same; also what torch.compile reads."""
+    out = values[-1]
+    operator = torch_library.operator_of(declared)
+    found = operator(*_with_dtypes(declared, values))
     if out is None:
         return found
     if declared.results == 1:

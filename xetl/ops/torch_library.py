@@ -16,6 +16,7 @@ from xetl.locks import ForkSafeLock
 from xetl.ops.declarations import Context, Operand
 from xetl.ops.declare import FUNCTIONS, Function
 from xetl.ops.torch_batches import batched
+from xetl.runtime.tensors import refuse_tangent
 
 torch: Any = import_whole("torch")
 
@@ -29,6 +30,7 @@ _SCHEMA = {
     "DTypeLike": "ScalarType?",
     "Dims": "int[1]",
 }
+_RESULT = "result"
 _libraries: dict[str, Any] = {}
 _lock = ForkSafeLock()
 _registered: set[str] = set()
@@ -88,7 +90,10 @@ def operator_of(declared: Function) -> Any:
 
 
 def _implementation(declared: Function) -> Callable[..., Any]:
-    return lambda *args, **kwargs: declared.compute(args, kwargs)
+    def implementation(*args: Any) -> Any:
+        return declared.compute(*args)
+
+    return implementation
 
 
 def _fake(declared: Function) -> Callable[..., Any]:
@@ -132,6 +137,37 @@ class _Recorded(torch.autograd.Function):
         return (None, None, *differentiate(ctx.declared, ctx, gradients))
 
 
+class _Transformed(torch.autograd.Function):
+    """The same in the form that `torch.func` asks for, which takes it longer."""
+
+    backward = _Recorded.backward
+
+    @staticmethod
+    def forward(declared: Function, below: Callable[..., Any], *args: Any) -> Any:
+        """Compute."""
+        return below(*args)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what the derivative needs."""
+        ctx.declared, _, *args = inputs
+        keep(ctx.declared, ctx, args, output)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, declared: Function, _: Any, *args: Any) -> Any:
+        """Compute all slices at once."""
+        return batched(declared, operator_of(declared))(info, in_dims[2:], *args)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Refuse to differentiate forwards."""
+        raise LaunchError(
+            f"`{ctx.declared.name}` has no derivative forwards",
+            code="X0838",
+            help="use `torch.func.vjp`, `grad` or `jacrev`",
+        )
+
+
 def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
     """What the operator does where torch records."""
 
@@ -143,18 +179,48 @@ def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
                 keys = keyset & torch._C._after_autograd_keyset
                 return operator.redispatch(keys, *args)
 
+        for i in declared.arrays:
+            if values[i] is not None:
+                refuse_tangent(torch, values[i], declared.names[i])
         given = [values[i] for i in declared.arrays if values[i] is not None]
         if torch.is_grad_enabled() and any(each.requires_grad for each in given):
-            if declared.writes:
-                raise LaunchError(
-                    f"`{declared.name}` changes an array that requires a gradient",
-                    code="X0838",
-                    help="call it inside of `with torch.no_grad():`",
-                )
-            return _Recorded.apply(declared, below, *values)
+            return record(declared, below, values)
         return below(*values)
 
     return called
+
+
+def record(declared: Function, below: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Compute a function, and have torch record it.
+
+    Args:
+        declared: the function.
+        below: computes it without a trace.
+        values: all arguments but ``out``.
+
+    Raises:
+        LaunchError: it changes its arguments.
+    """
+    if declared.writes:
+        raise LaunchError(
+            f"`{declared.name}` changes an array that requires a gradient",
+            code="X0838",
+            help="call it inside of `with torch.no_grad():`",
+        )
+    return _Recorded.apply(declared, below, *values)
+
+
+def transformed(declared: Function, values: Sequence[Any]) -> Any:
+    """Compute a function inside of `torch.func.grad`, `vmap` and the like.
+
+    Args:
+        declared: the function.
+        values: all arguments but ``out``.
+    """
+    operator = operator_of(declared)
+    if declared.writes:
+        return operator(*values)
+    return _Transformed.apply(declared, operator, *values)
 
 
 def as_torch(dtype: Any) -> Any:
@@ -168,24 +234,24 @@ def as_torch(dtype: Any) -> Any:
 def keep(declared: Function, ctx: Any, inputs: Sequence[Any], output: Any) -> None:
     """Save what the derivative needs."""
     results = (output,) if declared.results == 1 else output
-    kept: list[Any] = []
-    for name in declared.saves:
-        which = name.removeprefix("result")
-        is_result = name.startswith("result")
-        chosen = results[int(which or 0)] if is_result else None
-        kept.append(chosen if is_result else inputs[declared.places[name]])
-    ctx.save_for_backward(*kept)
-    floats = [each for each in results if not each.dtype.is_floating_point]
-    if floats:
-        ctx.mark_non_differentiable(*floats)
-    arrays = set(declared.arrays)
-    given = {declared.names[i]: inputs[i] for i in arrays if inputs[i] is not None}
-    ctx.dtypes = {name: each.dtype for name, each in given.items()}
-    ctx.shapes = {name: each.shape for name, each in given.items()}
-    ctx.options = {
-        name: None if i in arrays else inputs[i]
-        for i, name in enumerate(declared.names)
-    }
+    ctx.save_for_backward(
+        *(
+            results[int(name[len(_RESULT) :] or 0)]
+            if name.startswith(_RESULT)
+            else inputs[declared.places[name]]
+            for name in declared.saves
+        )
+    )
+    others = [each for each in results if not each.dtype.is_floating_point]
+    if others:
+        ctx.mark_non_differentiable(*others)
+    kept = list(inputs)  # without the arrays, which are not kept alive
+    ctx.arrays = arrays = dict[str, Any]()
+    for i in declared.arrays:
+        if kept[i] is not None:
+            arrays[declared.names[i]] = kept[i].dtype, kept[i].shape
+            kept[i] = None
+    ctx.options = kept
 
 
 def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any:
@@ -197,7 +263,8 @@ def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any
     if declared.backward is None:
         name = declared.name
         is_first = not name.endswith("_backward")
-        name = str(ctx.options.get("which", name.removesuffix("_backward")))
+        options = dict(zip(declared.names, ctx.options))
+        name = str(options.get("which", name.removesuffix("_backward")))
         what = f"`{name}`" if is_first else f"`{name}` twice"
         raise LaunchError(
             f"{what} cannot be differentiated",
@@ -207,8 +274,10 @@ def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any
             else "leave out `create_graph=True`, or use torch's function there",
         )
     needs = dict(zip(declared.names, ctx.needs_input_grad[2:]))
-    kept = (ctx.saved_tensors, ctx.options, needs, ctx.dtypes, ctx.shapes)
-    context = Context(*kept)
+    options = dict(zip(declared.names, ctx.options))
+    dtypes = {name: dtype for name, (dtype, _) in ctx.arrays.items()}
+    shapes = {name: shape for name, (_, shape) in ctx.arrays.items()}
+    context = Context(ctx.saved_tensors, options, needs, dtypes, shapes)
     found = declared.backward(context, *gradients)
     for name in (name for name, is_needed in needs.items() if is_needed):
         if name not in found:

@@ -25,6 +25,9 @@ _LEAST = 16
 _ELEMENTS = 4096
 """Of a program that goes through elements: 16 KB of f32, so all stays in L1."""
 
+_CARRIED = 64
+"""Columns of a piece of a row on CPUs: four vectors of AVX-512, which hide latency."""
+
 _ROWS_OF_MESSAGE = 8
 _COLUMNS_OF_SUBGROUP = 256
 """At most: of eight rows they are half of 256 registers. What subgroups tell one
@@ -61,6 +64,13 @@ def width_of(columns: int) -> int:
     """A tile's: an eighth of a power of two apart, so that there are few kernels."""
     step = max(_LEAST, (1 << (columns - 1).bit_length()) // 8)
     return -(-columns // step) * step
+
+
+def piece_width(x: Operand, columns: int) -> int:
+    """Columns of a piece of a row: on a CPU what registers carry, else all of them."""
+    width = width_of(columns)
+    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
+    return min(width, _CARRIED) if is_cpu else width
 
 
 class RowTile(NamedTuple):

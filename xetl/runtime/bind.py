@@ -17,13 +17,7 @@ from xetl.runtime.overlap import same_view
 from xetl.runtime.placement import FINISHED, run, shortcut_entry
 from xetl.runtime.shortcuts import entry_table
 from xetl.runtime.specialize import Specialization
-from xetl.runtime.tensors import (
-    hide_from_dynamo,
-    is_tensor,
-    needs_derivative,
-    note_written,
-    tensors_as_arrays,
-)
+from xetl.runtime.tensors import hide_from_dynamo, is_plain_tensor, is_tensor
 
 
 class Plan(NativelyCalled):
@@ -53,23 +47,22 @@ class Plan(NativelyCalled):
             _run_checked, check, code, grid, found.args, place, waits
         )
         stored = found.positions(code.stored)
-        seen = tensors_as_arrays(values)
-        given = values if seen is None else seen
-        fast = shortcut_entry(code, given, stored, place, waits)
+        fast = shortcut_entry(code, values, stored, place, waits)
         self._fast: Callable[[], Any] = _refuse
-        if fast is not None:
-            self._fast = partial(fast, *grid, *given)
-        if fast is not None and seen is not None:
-            written = [values[index] for index in stored]
-            tensors = [(v, v.data_ptr()) for v in values if is_tensor(v)]
-            self._fast = partial(_run_on_tensors, self._fast, tensors, written)
-            return
+        objects: tuple[Any, ...] = (*grid, *values)
+        seen = [x for x in found.args if isinstance(x, ArrayView) and is_tensor(x.obj)]
+        addresses = {id(view.obj): view.address for view in seen}
+        tensors = [i for i, x in enumerate(objects) if id(x) in addresses]
         table, by = entry_table(fast), native()
         if table is not None and by is not None:
-            slow, objects = self.__call__, (*grid, *given)
-            words = by.process, table, id(slow), id(self._done), len(objects)
-            made = answer(self, by.plan, (*words, *map(id, objects)))
-            self._table = by, slow, objects, made
+            by.look_around()
+            slow, count = self.__call__, len(objects)
+            words = by.process, table, id(slow), id(self._done), count, len(tensors)
+            places = [x for i in tensors for x in (i, addresses[id(objects[i])])]
+            made = answer(self, by.plan, (*words, *map(id, objects), *places))
+            self._table = by, fast, slow, objects, made
+        elif fast is not None:
+            self._fast = partial(_run_unmoved, partial(fast, *objects), seen)
 
     def __call__(self) -> Event | None:
         """Launch; the event, if it was bound with ``wait=False``.
@@ -91,19 +84,12 @@ def _refuse() -> int:
     return 1
 
 
-def _run_on_tensors(
-    fast: Callable[[], Any], tensors: Sequence[tuple[Any, int]], written: Sequence[Any]
-) -> Any:
-    """Launch on the memory that tensors had when they were bound, if they have it."""
-    for tensor, address in tensors:
-        if tensor.data_ptr() != address:
+def _run_unmoved(fast: Callable[[], Any], tensors: Sequence[Any]) -> Any:
+    """Launch if tensors have the memory that they had when they were bound."""
+    for view in tensors:
+        if not is_plain_tensor(view.obj) or view.obj.data_ptr() != view.address:
             return 1
-        if tensor.requires_grad and needs_derivative(tensor):
-            return 1
-    result = fast()
-    if result != 1:
-        note_written(written)
-    return result
+    return fast()
 
 
 def _run_checked(

@@ -48,7 +48,7 @@ def export(
     if not found.exports:
         raise LaunchError(
             f"backend `{backend}` makes no files that could be linked",
-            code="X0840",
+            code="X0844",
             help="name a target of another one, such as --target avx2",
         )
     machine = choose_target(found, target)

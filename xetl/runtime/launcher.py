@@ -11,12 +11,10 @@ from xetl.runtime.call_site import at_caller
 from xetl.runtime.grid import Grid
 from xetl.runtime.native_calls import (
     NativelyCalled,
-    answer,
     look_around,
     may_be_native,
-    native,
 )
-from xetl.runtime.shortcuts import REFUSED, Shortcuts
+from xetl.runtime.shortcuts import REFUSED, Shortcuts, answer_calls
 from xetl.runtime.tensors import hide_from_dynamo
 
 
@@ -113,12 +111,10 @@ class Launcher(NativelyCalled):
 
     def _be_native(self) -> None:
         """Let native code answer calls, once there is such."""
-        code = native()
-        if code is None or self._table is not None or self._function is not None:
-            return
-        slow, latest = self.__call__, self._shortcuts.address
-        words = code.process, latest, id(slow), *map(id, self._sizes)
-        self._table = code, slow, answer(self, code.launch, words)
+        if self._table is None and self._function is None:
+            self._table = answer_calls(
+                self, self._shortcuts, self.__call__, self._sizes
+            )
 
 
 hide_from_dynamo(Launcher.__call__)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from xdsl.ir import Block
+from xdsl.ir import Block, Dialect
 
+from xetl.backend import find_backend
+from xetl.dialects.kernel_attributes import STAGE
 from xetl.dialects.text import (
     Function,
     error_at,
@@ -28,7 +31,7 @@ class Library(Mapping[str, TextKernel]):
         Raises:
             IRError: it is wrong.
         """
-        self._module = read_module(text)
+        self._module = read_module(text, _dialects(text))
         tables = _symbol_tables(text, functions_of(self._module))
         self._kernels = {
             name: TextKernel(text, function, tables[function.parent])
@@ -68,6 +71,12 @@ class Library(Mapping[str, TextKernel]):
 
     def __str__(self) -> str:
         return str(self._module)
+
+
+def _dialects(text: str) -> Sequence[Dialect]:
+    """Of the backend that printed the text, if one did; it is lowered further then."""
+    found = re.search(rf'{re.escape(STAGE)} = "(\w+)\.', text)
+    return () if found is None else find_backend(found[1]).opt_dialects()
 
 
 _Tables = dict[Block | None, list[Function]]

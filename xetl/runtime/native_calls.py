@@ -32,15 +32,20 @@ L_PROCESS, L_LATEST, L_SLOW, L_GRID, LAUNCH_WORDS = 0, 1, 2, 3, 6
     C_RESTS,
     C_NAMES,  # how many, and at which word their records are
     C_NAMES_AT,
+    C_KEY,  # of the shapes of arrays; 0: any
     CALL_WORDS,
-) = range(10)
+) = range(11)
+
+KEY_FACTOR = 0x9E3779B97F4A7C15
+"""By which a key is multiplied before the next number is added."""
 
 # Of each keyword: its name, the place of its value behind the arguments by position,
 # or -1: an option, which must be the very same value.
 N_NAME, N_PLACE, N_VALUE, NAME_WORDS = range(4)
 
-# A table of a plan: then as many objects, the grid among them.
-P_PROCESS, P_ENTRY, P_SLOW, P_DONE, P_COUNT, P_OBJECTS = range(6)
+# A table of a plan: then as many objects, the grid among them; then of each tensor its
+# place among these and the address of its elements.
+P_PROCESS, P_ENTRY, P_SLOW, P_DONE, P_COUNT, P_TENSORS, P_OBJECTS = range(7)
 
 _OFFSET_AT, _FLAGS_AT, _HAS_VECTORCALL = 56, 168, 1 << 11
 _T_SIZE, _T_LONG_LONG, _READ_ONLY, _IS_BASE_TYPE, _MEMBERS = 19, 17, 1, 1 << 10, 72

@@ -1,9 +1,9 @@
-"""Calls of a kernel that succeeded: what calls like them may try first."""
+"""Calls of a kernel or a function that succeeded: what calls like them try first."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ class Shortcut(NamedTuple):
         unchanged: says whether captured globals are what they were; None: there are
             none.
         stored: position and name of each parameter that the kernel writes.
+        key: of the shapes of arrays (`shapes_key`); 0: the entry takes other ones, too.
     """
 
     fast: Callable[..., Any]
@@ -48,6 +49,7 @@ class Shortcut(NamedTuple):
     state: object
     unchanged: Callable[[], bool] | None
     stored: tuple[tuple[int, str], ...] = ()
+    key: int = 0
 
     @property
     def done(self) -> object:
@@ -93,15 +95,25 @@ class Shortcuts:
         """Of the list whose item native code reads."""
         return id(self._latest)
 
-    def put(self, new: Shortcut) -> None:
-        """Put ``new`` in front, without an older one for the same calls."""
+    def put(self, new: Shortcut, most: int = _MOST_SHORTCUTS) -> None:
+        """Put ``new`` in front, without an older one for the same calls.
+
+        Args:
+            new: a call that succeeded.
+            most: how many are kept.
+        """
         kept = [
             old
             for old in self.known
             if (old.fast, old.given, old.state) != (new.fast, new.given, new.state)
             or old.keywords.keys() != new.keywords.keys()
         ]
-        known = (new, *kept)[:_MOST_SHORTCUTS]
+        known = (new, *kept)[:most]
+        self._latest[0] = _as_words(known), known
+
+    def forget(self, old: Shortcut) -> None:
+        """Forget one of them."""
+        known = tuple(each for each in self.known if each is not old)
         self._latest[0] = _as_words(known), known
 
     def clear(self) -> None:
@@ -146,6 +158,46 @@ class Shortcuts:
 
 
 _NONE = bytes(8), ()
+_WORD = (1 << 64) - 1
+
+
+def answer_calls(
+    called: layout.NativelyCalled,
+    known: Shortcuts,
+    slow: Callable[..., Any],
+    grid: Grid = (0, 0, 0),
+) -> object:
+    """Let native code answer the calls of an object that are like earlier ones.
+
+    Args:
+        called: the object.
+        known: earlier calls.
+        slow: what does the others.
+        grid: what the entries take before the arguments.
+
+    Returns:
+        What must live as long as the object; None: there is no native code, or not yet.
+    """
+    code = layout.native()
+    if code is None:
+        return None
+    words = code.process, known.address, id(slow), *map(id, grid)
+    return code, slow, grid, layout.answer(called, code.launch, words)
+
+
+def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:
+    """A number that calls with other shapes of arrays hardly have, as native code has.
+
+    Args:
+        values: of a call.
+        kinds: the classes of arrays.
+    """
+    key = 0
+    for each in values:
+        if type(each) in kinds:
+            for number in (1 + len(each.shape), *each.shape):
+                key = (key * layout.KEY_FACTOR + number) & _WORD
+    return key - (_WORD + 1) if key > _WORD >> 1 else key
 
 
 def entry_table(fast: object) -> int | None:
@@ -170,6 +222,7 @@ def _as_words(known: Sequence[Shortcut]) -> bytes:
         record[layout.C_REST] = id(each.rest)
         record[layout.C_RESTS] = len(each.rest)
         record[layout.C_NAMES] = len(each.keywords)
+        record[layout.C_KEY] = each.key
         record[layout.C_NAMES_AT] = 1 + len(usable) * layout.CALL_WORDS + len(names)
         words += record
         for name, value in each.keywords.items():

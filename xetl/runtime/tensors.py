@@ -44,6 +44,12 @@ def is_tensor(obj: object) -> bool:
     return torch is not None and isinstance(obj, torch.Tensor)
 
 
+def is_plain_tensor(obj: object) -> bool:
+    """Whether ``obj`` is of torch's own classes, which answer as torch does."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and type(obj) in (torch.Tensor, torch.nn.Parameter)
+
+
 def describe_tensor(tensor: Any, name: str) -> ArrayView:
     """Where the elements of a tensor are.
 
@@ -132,7 +138,7 @@ def stored_objects(
 
 
 def _as_array(torch: Any, tensor: Any) -> Any:
-    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+    if not is_plain_tensor(tensor):
         raise TypeError
     if tensor.requires_grad:
         if torch.is_grad_enabled():
@@ -207,6 +213,15 @@ def _check_derivatives(torch: Any, tensor: Any, name: str) -> None:
     """Refuse what torch is to differentiate: a kernel leaves no trace there."""
     if tensor.requires_grad and torch.is_grad_enabled():
         raise _derivative_error(name)
+    refuse_tangent(torch, tensor, name)
+
+
+def refuse_tangent(torch: Any, tensor: Any, name: str) -> None:
+    """Refuse what torch differentiates forwards, which would get a tangent of zeros.
+
+    Raises:
+        LaunchError: the tensor has a tangent.
+    """
     forward = torch.autograd.forward_ad
     if forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
         raise LaunchError(

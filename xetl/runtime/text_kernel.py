@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 from xetl import compiler, pipeline
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.dialects.base import ints_of
-from xetl.dialects.kernel_attributes import SUBGROUPS
+from xetl.dialects.kernel_attributes import ALIAS_GROUPS, STORED, SUBGROUPS
 from xetl.dialects.launch_form import launch_form
 from xetl.dialects.text import FILE, Function, error_at, location_of, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
@@ -173,7 +173,10 @@ class TextKernel:
         self._text = text
         self._function = function
         self._others = [other for other in others if other is not function]
+        self._is_lowered = STORED in function.attributes
         self._types: Sequence[Attribute] = function.function_type.inputs.data
+        if self._is_lowered:
+            self._types = self._types[:-3]  # the grid is given in brackets
         arguments = function.body.blocks[0].args
         self.names = [
             argument.name_hint or f"argument {index}"
@@ -372,11 +375,25 @@ class TextKernel:
         """A module with this kernel alone."""
         counts = subgroups or self._default_subgroups()
         module = launch_form(self._function, self._others, self.names, aliases, counts)
+        if self._is_lowered:
+            self._check_aliases(aliases)
+            return module
         try:
             LegalizeTextPass().apply(Context(), module)
         except LocatedVerifyException as error:
             raise error_at(self._text, error.op, error.problem, "X0705") from None
         return module
+
+    def _check_aliases(self, aliases: Sequence[int]) -> None:
+        """A text that was lowered holds for arrays that are apart as they were then."""
+        known = ints_of(self._function.attributes.get(ALIAS_GROUPS))
+        if aliases and list(aliases) != list(known):
+            raise LaunchError(
+                f"`{self.name}` cannot be launched: it was lowered for arrays of which "
+                "others are the same",
+                code="X0819",
+                help="print its text for arguments like these",
+            )
 
     def _default_subgroups(self) -> Grid:
         for map_ in used_maps(self._function):

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from xetl import __version__
 from xetl.backend import (
-    ArrayView,
     Artifact,
     BackendBase,
     Executable,
-    RecordedLaunch,
+    RecordedCall,
     installed,
 )
 from xetl.errors import LaunchError, LibraryWarning
@@ -103,16 +102,9 @@ class CpuBackend(BackendBase):
         """The stage that begins after a pass, if one does."""
         return _pipeline().STAGE_AFTER.get(name)
 
-    def replay(
-        self,
-        launches: Sequence[RecordedLaunch],
-        operands: Sequence[ArrayView],
-        fresh: int,
-        numbers: int,
-    ) -> Callable[..., int] | None:
+    def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """See `xetl.backend.BackendBase.replay`."""
-        make: Any = import_whole("xetl_cpu.launch.replay").make_replay
-        return make(launches, operands, fresh, numbers)
+        return import_whole("xetl_cpu.launch.replay").make_replay(call)
 
     def doctor(self) -> Sequence[Finding]:
         """For `xetl doctor`: the processor, its threads and libraries."""

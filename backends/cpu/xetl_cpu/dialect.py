@@ -25,10 +25,12 @@ from xdsl.dialects.builtin import (
     i8,
     i16,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    ParsePropInAttrDict,
     base,
     operand_def,
     opt_operand_def,
@@ -41,7 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
-from xetl.dialects.xsmm import Xsmm
+from xetl.dialects.xsmm import BrgemmDispatchOp, Xsmm
 from xetl.errors import InternalError
 from xetl_cpu.cpu_ops import CPU as CPU
 from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
@@ -116,7 +118,8 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     packed for many programs; ``packed_tile`` numbers this program's tile in it,
     ``panel_stride`` is the distance of its panels in elements, ``packed_k`` where in
     them the first k stands. ``is_packed``: whether it has been packed (absent: yes).
-    ``plan``: how it is computed; absent before ``plan-gemm``.
+    ``plan``: how it is computed, and ``kernel``: the micro-kernel that does it, one
+    register tile and ``kc`` of k at a time; both are absent before ``plan-gemm``.
     """
 
     a = operand_def(_OPERAND)
@@ -130,13 +133,21 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     panel_stride = opt_operand_def(IndexType)
     packed_k = opt_operand_def(IndexType)
     is_packed = opt_operand_def(i1)
+    kernel = opt_operand_def(i64)
     trans_a = opt_prop_def(UnitAttr)
     trans_b = opt_prop_def(UnitAttr)
     a_unsigned = opt_prop_def(UnitAttr)
     b_unsigned = opt_prop_def(UnitAttr)
     plan = opt_prop_def(PlanAttr)
     result = result_def(VectorType)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    assembly_format = (
+        "(`(` `kernel` `=` $kernel^ `)`)? $a `,` $b (`times` $count^)? "
+        "(`plus` $acc^ `:` type($acc))? (`rows` $rows^)? (`cols` $cols^)? "
+        "(`packed` `(` $packed^ `:` type($packed) `,` `tile` $packed_tile `,` "
+        "`panel_stride` $panel_stride `,` `k` $packed_k `)`)? (`if` $is_packed^)? "
+        "attr-dict `:` type($a) `,` type($b) `->` type($result)"
+    )
 
     def with_packed(
         self,
@@ -155,14 +166,21 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
             is_packed=is_packed,
         )
 
+    def with_plan(self, plan: Blocking, kernel: SSAValue) -> BrgemmTileOp:
+        """The same product, computed as planned by a dispatched micro-kernel."""
+        new = self._with(kernel=kernel)
+        new.plan = PlanAttr(plan)
+        return new
+
     def with_rows(self, a: SSAValue) -> BrgemmTileOp:
         """The same product on another a, that is stored (m, k)."""
         assert self.packed is None, "a is exchanged before b is packed"
         return self._with(a=a, trans_a=None)
 
     def _with(self, **changed: SSAValue | None) -> BrgemmTileOp:
-        names = ("a", "b", "acc", "count", "rows", "cols", "trans_a", "trans_b")
-        given: dict[str, Any] = {n: getattr(self, n) for n in (*names, *_SIGNS)}
+        names = ("a", "b", "acc", "count", "rows", "cols", "kernel")
+        flags = ("trans_a", "trans_b", *_SIGNS)
+        given: dict[str, Any] = {n: getattr(self, n) for n in (*names, *flags)}
         given |= {**changed, "location": self.location}
         new = BrgemmTileOp(self.result.type, **given)
         new.plan = self.plan
@@ -204,7 +222,22 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
             raise VerifyException("a tile operand needs the number of steps")
 
 
-class _BlockOp(XetlOp):
+def dispatch_of(blocking: Blocking) -> BrgemmDispatchOp:
+    """The micro-kernel of a plan: its register tile, ``kc`` of k at a time.
+
+    Row distances are those of panels and of scratch; that of A is 0: it is known when
+    the kernel runs, for A may be read where the user has it.
+    """
+    how, mr, nr, kc = blocking.arithmetic, blocking.mr, blocking.nr, blocking.kc
+    same = how.compute == how.accumulator
+    return BrgemmDispatchOp(
+        sizes=(mr, nr, kc, 0, nr, blocking.ldc, kc, kc * nr),
+        data_type=how.compute if same else f"{how.compute}_{how.accumulator}",
+        flags=["vnni_b" if how.k_pack > 1 else "none"],
+    )
+
+
+class BlockOp(XetlOp):
     """Shared by the operations that become a call of a micro-kernel."""
 
     plan = prop_def(PlanAttr)
@@ -214,7 +247,7 @@ class _BlockOp(XetlOp):
         return self.plan.data
 
 
-class PackBOp(_BlockOp, name="xsmm.pack_b"):
+class PackBOp(BlockOp, name="xsmm.pack_b"):
     """Pack a k x n block of ``source`` (k, n) at (k0, n0) into panels.
 
     Elements outside ``k_valid`` x ``n_valid`` are zero. ``dest`` is one-dimensional;
@@ -232,7 +265,7 @@ class PackBOp(_BlockOp, name="xsmm.pack_b"):
     panel_stride = operand_def(IndexType)
 
 
-class PackAOp(_BlockOp, name="xsmm.pack_a"):
+class PackAOp(BlockOp, name="xsmm.pack_a"):
     """Copy rows x k of ``source`` (m, k) at (m0, k0) to ``dest``, row-major.
 
     Elements outside ``rows_valid`` x ``k_valid`` are zero.
@@ -277,7 +310,7 @@ class Later(NamedTuple):
     n: SSAValue
 
 
-class BlockGemmOp(_BlockOp, name="xsmm.block_gemm"):
+class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     """``c[:rows] += a[m0 : m0 + rows, k0 : k0 + k] @ panels``; c is scratch.
 
     With ``accumulate`` that is false what is in c does not count. If ``is_wanted``, the
@@ -332,7 +365,7 @@ class BlockGemmOp(_BlockOp, name="xsmm.block_gemm"):
             raise VerifyException("next_b, next_k, next_n: all or none")
 
 
-class SkinnyGemmOp(_BlockOp, name="xsmm.skinny_gemm"):
+class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):
     """``c[:rows, :n] += a[m0 :, k0 :] @ b[bk0 :, bn0 :]`` over ``k``, b unpacked.
 
     Everything it names exists; ``b`` is (k, n) and contiguous along one dimension.

@@ -105,7 +105,7 @@ def _check(module: ModuleOp, name: str) -> None:
     if log_operations(module):
         raise LaunchError(
             f"`{name}` prints or asserts, which only a launch from Python can show",
-            code="X0840",
+            code="X0844",
             help="compile it without `device_print`, `device_assert` and `assert`",
         )
 

@@ -11,7 +11,7 @@ from xetl.backend import Artifact
 from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
-from xetl.dialects.kernel_attributes import SHARED
+from xetl.dialects.kernel_attributes import SHARED, STORED
 from xetl.dialects.upstream import memref
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
@@ -43,13 +43,14 @@ from xetl_cpu.lowering.hoist_amx_config import HoistAmxConfigPass
 from xetl_cpu.lowering.hoist_dispatch import HoistDispatchPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.insert_amx_config import InsertAmxConfigPass
-from xetl_cpu.lowering.materialize_grid import STORED, MaterializeGridPass
+from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.plan_gemm import PlanGemmPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
+from xetl_cpu.lowering.tile_gemm import TileGemmPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
 
@@ -68,7 +69,7 @@ _OF_SOME_TARGETS: tuple[type[ModulePass], ...] = (
 )
 """Passes for tiles, and for products as calls of a library."""
 
-STAGE_AFTER = {"pack-operands": "xsmm", "convert-xetile-to-loops": "loops"}
+STAGE_AFTER = {"order-programs": "xsmm", "convert-xetile-to-loops": "loops"}
 
 
 def passes(target: str) -> list[ModulePass]:
@@ -90,9 +91,12 @@ def passes(target: str) -> list[ModulePass]:
         ComputeOperandsPass(),
         RaiseToBrgemmPass(),
         HoistLaunchInvariantsPass(),
+        TileGemmPass(target),
         PlanGemmPass(target),
         PackOperandsPass(target),
         SinkProductsPass(),
+        *_tiles(target),
+        HoistDispatchPass(),
         OrderProgramsPass(),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
@@ -102,12 +106,19 @@ def passes(target: str) -> list[ModulePass]:
     ]
 
 
+def _tiles(target: str) -> list[ModulePass]:
+    """AMX set up once a task for our own micro-kernels."""
+    machine = find_target(target)
+    if machine.calls != INLINE or not machine.has_amx:
+        return []
+    return [InsertAmxConfigPass(), HoistAmxConfigPass("task", own=True)]
+
+
 def _calls(target: str) -> list[ModulePass]:
-    """Products as calls of a library, and AMX set up for whoever uses it."""
+    """Products as calls of a library, and AMX set up once a thread."""
     machine = find_target(target)
     if machine.calls == INLINE:
-        insert = [InsertAmxConfigPass()] if machine.has_amx else []
-        return [*insert, HoistDispatchPass(), HoistAmxConfigPass("thread")]
+        return [HoistAmxConfigPass("thread")]
     return [
         ConvertBlockGemmToBrgemmPass(target),
         *([InsertAmxConfigPass()] if machine.calls_configure else []),

@@ -49,7 +49,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     if any(kernel.log for kernel in facts.kernels):
         raise LaunchError(
             f"`{name}` prints or asserts, which only a launch from Python can show",
-            code="X0840",
+            code="X0844",
             help="compile it without `device_print`, `device_assert` and `assert`",
         )
     codes = [artifact.payload[kernel.spirv] for kernel in facts.kernels]

@@ -45,6 +45,7 @@ from xetl_xegpu.lowering.record_arguments import (
     recorded_loaded,
     recorded_stored,
 )
+from xetl_xegpu.lowering.reduce_after_loops import ReduceAfterLoopsPass
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
@@ -78,6 +79,7 @@ def passes(target: str) -> list[ModulePass]:
         AddUnalignedKernelPass(),
         ConvertXetileToXegpuPass(),
         DropSpareKernelPass(),
+        ReduceAfterLoopsPass(),
         CanonicalizePass(),
         CSEPass(),
         DistributeToLanesPass(target),

@@ -216,14 +216,55 @@ def test_without_tiles_and_without_an_emulator_it_is_refused(monkeypatch):
 def test_the_stages_show_one_configuration():
     a = np.zeros((64, 64), BF16)
     given = (a, a, np.zeros((64, 64), np.float32))
-    before = gemm.ir("insert-amx-config", *given, **TILES, target="amx")
-    # A in place or copied, B packed by the program or before it: four block GEMMs, each
-    # of them configured.
-    assert before.count('"xsmm.IntelAMXtileConfig"') == 8
-    after = gemm.ir("hoist-amx-config", *given, **TILES, target="amx")
-    assert after.count('"xsmm.IntelAMXtileConfig"') == 0
-    assert after.count('"cpu.thread_tiles"') == 1
-    assert gemm.ir("asm", *given, **TILES, target="amx").count("ldtilecfg") == 1
+
+    def lines(stage: str, part: str) -> list[str]:
+        text = gemm.ir(stage, *given, **TILES, target="amx")
+        return [line.strip() for line in text.splitlines() if part in line]
+
+    # As in seed 003: dispatched once, with the sizes of the product's micro-kernel.
+    sizes = "[32, 32, 512, 0, 32, 64, 512, 16384]"
+    kernel, *others = sorted(lines("xsmm", ".dispatch"), key=lambda x: "AMX" in x)
+    assert f"xsmm.brgemm.dispatch {sizes} flags = (vnni_b, no_reset" in kernel
+    assert [f"AMXtileConfig.dispatch {sizes}" in x for x in others] == [True, True]
+    name = kernel.split()[0]
+    assert f"xsmm.brgemm.tile(kernel = {name})" in lines("xsmm", "brgemm.tile")[0]
+    assert len(lines("xsmm", '"xsmm.IntelAMXtileConfig"')) == 2
+    assert len(lines("xsmm", '"xsmm.pack_b"')) == 2
+    # A in place or copied, B packed by the program or before it: four block GEMMs.
+    assert len(lines("loops", '"xsmm.block_gemm"')) == 4
+    assert lines("hoist-amx-config", '"xsmm.IntelAMXtileConfig"') != []
+    assert lines("asm", "ldtilecfg") != []
+    final = lines("canonicalize", "tiles")
+    assert [line.startswith('"cpu.thread_tiles"') for line in final] == [True]
+    assert len(lines("asm", "ldtilecfg")) == 1
+
+
+@xetile.kernel
+def low(A, B, C, BM: constexpr, BN: constexpr):
+    n = xetile.program_id(0) * BN
+    acc = xetile.zeros((BM, BN), xetile.f32)
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [0, k], (BM, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [0, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 5, 16])
+def test_few_rows_are_multiplied_where_b_is(amx, rows):
+    """Up to 4 by FMA; up to 16 on half of A and C: 3 loads for 2 products."""
+    rng = np.random.default_rng(rows)
+    a, b = (bytes_or_small(rng, BF16, *shape) for shape in ((rows, 256), (256, 256)))
+    c = np.zeros((rows, 256), np.float32)
+    with amx.counting():
+        low[2](a, b, c, BM=rows, BN=128)
+    assert np.array_equal(c, a.astype("f4") @ b.astype("f4"))
+    products = 0 if rows <= 4 else 256 // 16 * 256 // 32
+    found = amx.total()
+    assert found["tdpbf16ps"] == products
+    assert (found["tileloadd"], found["tileloaddt1"]) == (products, products // 2)
+    text = low.ir("asm", a, b, c, BM=rows, BN=128)
+    assert "vdpbf16ps" not in text
 
 
 @pytest.mark.parametrize("dtype", [BF16, np.int8])

@@ -66,3 +66,47 @@ def test_both_stores_are_there() -> None:
     )
     assert "vmovntps" in text
     assert "vmovups" in text
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("columns", [1, 3, 64, 515, 1024])
+def test_rows_that_begin_within_a_line(dtype: Any, columns: int) -> None:
+    """They are stored to the last element, and nothing beside them is."""
+    rows, step = 5, 1088
+    size = np.dtype(dtype).itemsize
+    for offset in (0, size, 16, 64 - size):
+        for apart in (step, step + 1):
+            memory = result_at(offset, rows, apart, dtype)
+            memory[:] = np.arange(rows * apart).reshape(rows, apart) % 50
+            expected = memory.copy()
+            x = memory[:, 8 : 8 + columns]
+            expected[:, 8 : 8 + columns] += x
+            grid = rows, -(-columns // 512)
+            doubled[grid](x, x, 1, 512)
+            assert np.array_equal(memory, expected)
+
+
+def test_large_results_that_begin_within_a_line() -> None:
+    rows = find_target("host").machine.l3.size // 4096 + 3
+    x = (np.arange(rows * 1024) % 50).astype(np.float32).reshape(rows, 1024)
+    y = result_at(16, rows, 1024, np.float32)
+    doubled_in_part[rows](x, y[None], 0, 1024)
+    assert np.array_equal(y, x + x)
+
+
+@xetile.kernel
+def function_of(X: Any, Y: Any, WIDTH: constexpr) -> None:
+    row = xetile.program_id(0)
+    x = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, WIDTH)))
+    y = xetile.init_tile(Y, [row, 0], (1, WIDTH))
+    xetile.store_tile(xetile.exp2(x), y)
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16, 60])
+def test_functions_of_large_arrays_begin_within_a_line(offset: int) -> None:
+    """Their loops have no masked start: only what is aligned goes past the caches."""
+    rows = find_target("host").machine.l3.size // 4096 + 3
+    x = (np.arange(rows * 1024) % 50).astype(np.float32).reshape(rows, 1024)
+    y = result_at(offset, rows, 1024, np.float32)
+    function_of[rows](x, y, 1024)
+    assert np.array_equal(y, np.exp2(x))

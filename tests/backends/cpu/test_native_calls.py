@@ -107,6 +107,30 @@ def test_plans(forbid_python: Callable[[], None]) -> None:
     assert scale.bind(x, y, grid=1, wait=False)().done
 
 
+def test_plans_of_tensors(forbid_python: Callable[[], None]) -> None:
+    torch: Any = pytest.importorskip("torch")
+    scale, x = scaling(), torch.arange(8.0)
+    y = torch.zeros(8)
+    plan = scale.bind(x, y, 5.0, grid=1)
+    forbid_python()
+    counts = [sys.getrefcount(each) for each in (x, y, plan)]
+    version = y._version
+    for _ in range(100):
+        plan()
+    assert torch.equal(y, x * 5)
+    assert y._version == version + 100
+    assert counts == [sys.getrefcount(each) for each in (x, y, plan)]
+    x.requires_grad_()
+    with pytest.raises(LaunchError, match="gradient"):
+        plan()
+    x.requires_grad_(False)
+    kept, x.data = x.data, torch.ones(8)
+    with pytest.raises(LaunchError, match="`X` has other memory"):
+        plan()
+    x.data = kept
+    plan()
+
+
 def test_a_grid_function_ends_in_native_code(forbid_python: Callable[[], None]) -> None:
     scale, (x, y) = scaling(), arrays()
     by_size = scale[lambda m: m.X.shape[0] // m.N]

@@ -1,8 +1,10 @@
 """Plans of products for several machines, and their text."""
 
 import dataclasses
+import re
 from io import StringIO
 
+import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.context import Context
@@ -10,7 +12,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from xetl import xetile
+from xetl import load_mlir, xetile
+from xetl.errors import IRError, LaunchError
+from xetl.runtime.text_kernel import TextKernel
 from xetl.xetile import constexpr
 from xetl_cpu.dialect import XSMM
 from xetl_cpu.machine import FAMILIES, LINE, Cache, Costs, Machine
@@ -143,3 +147,53 @@ def test_the_ir_of_a_kernel_shows_the_plan() -> None:
     text = gemm.ir("xsmm", *arrays, BM=256, BN=256, target="avx2")
     plan = choose_blocking(find_target("avx2"), "f32", 256, 256)
     assert f"plan = {text_of(plan)}" in text
+
+
+NAMES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("stage", ["xsmm", "loops"])
+def test_the_ir_of_a_kernel_runs_as_it_was_printed(stage: str, name: str) -> None:
+    rng, total = np.random.default_rng(0), np.int32 if name == "i8" else np.float32
+    a, b = (rng.integers(-9, 9, (150, 150)).astype(NAMES[name]) for _ in range(2))
+    c, found = (np.zeros((150, 150), total) for _ in range(2))
+    gemm[3, 3](a, b, c, BM=64, BN=64)
+    text = gemm.ir(stage, a, b, c, BM=64, BN=64)
+    load_mlir(text)["gemm"][3, 3](a, b, found)
+    assert np.array_equal(found, c)
+    assert np.array_equal(c, a.astype(total) @ b.astype(total))
+
+
+def planned(change: dict[str, int]) -> TextKernel:
+    """The kernel with other numbers in its plan."""
+    arrays = [np.zeros((64, 64), np.float32) for _ in range(2)]
+    text = gemm.ir("xsmm", *arrays, np.zeros((64, 64), np.float32), BM=64, BN=64)
+    for key, value in change.items():
+        text = re.sub(rf"\b{key} = \d+", f"{key} = {value}", text)
+    return load_mlir(text)["gemm"]
+
+
+def test_a_plan_may_be_changed_in_the_text() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((200, 200)).astype(np.float32) for _ in range(2))
+    c = np.zeros((200, 200), np.float32)
+    kernel = planned({"mr": 3, "mc": 9, "chunk": 32, "run": 32, "kc": 32})
+    kernel[4, 4](a, b, c)
+    assert np.allclose(c, a @ b, atol=1e-4)
+    assert re.search(r"gemm_\w+_fma_f32_3x\d+_m9u", kernel.ir("llvm"))
+
+
+def test_what_a_text_that_was_lowered_cannot_do() -> None:
+    a, c = (np.ones((64, 64), np.float32) for _ in range(2))
+    with pytest.raises(IRError, match="nr = 5 is no multiple of"):
+        planned({"nr": 5})[1, 1](a, a.copy(), c)
+    with pytest.raises(IRError, match="kc = 0 is no multiple of 1"):
+        planned({"kc": 0})[1, 1](a, a.copy(), c)
+    kernel = planned({})
+    with pytest.raises(IRError, match="backend `reference` cannot go on"):
+        kernel[1, 1](a, a.copy(), c, backend="reference")
+    with pytest.raises(LaunchError, match="lowered for arrays of which others are"):
+        kernel[1, 1](a, a, c)
+    with pytest.raises(LaunchError, match="lowered further than `xetile`"):
+        kernel.ir("xetile")

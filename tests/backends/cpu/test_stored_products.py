@@ -154,6 +154,41 @@ def test_threads_pack_what_they_meet(threads: int) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def left_alone(text: str) -> list[bool]:
+    """Of tasks: whether LLVM does not optimise them."""
+    heads = [line for line in text.splitlines() if line.startswith("define")]
+    return ["optnone" in line for line in heads if "_task" in line]
+
+
+def test_llvm_spends_no_time_on_what_only_calls_micro_kernels() -> None:
+    a, b = operands(64, 64, 64)
+    by_rows, by_columns = np.zeros((64, 64), np.float32), np.zeros((64, 64), "f4", "F")
+    text = gemm.ir("llvm", a, b, by_rows, **SIZES, target="avx512")
+    assert left_alone(text) == [True, True]  # packing, the programs
+    assert text.count("optnone") == 3  # and the launch
+    text = gemm.ir("llvm", a, b, by_columns, **SIZES, target="avx512")
+    assert left_alone(text) == [True, False]  # the result is stored by loops
+
+
+@xetile.kernel
+def offsets_twice(A, B, C):
+    i, j = xetile.program_id(0), xetile.program_id(1)
+    acc = xetile.zeros((48, 64), f32)
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [i * 48, k], (48, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, j * 64], (32, 64)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [i * 48, j * 64], (48, 64)))
+
+
+def test_a_place_that_is_computed_again_behind_the_loop() -> None:
+    a, b = operands(50, 70, 65)
+    c = np.zeros((50, 65), np.float32)
+    offsets_twice[2, 2](a, b, c)
+    assert np.array_equal(c, product(a, b, np.float32))
+    assert "stored from registers" in str(offsets_twice.explain(a, b, c))
+
+
 def test_explain_says_where_the_result_goes() -> None:
     a, b = operands(48, 32, 64)
     c = np.zeros((48, 64), np.float32)

@@ -80,13 +80,10 @@ def test_breakpoints_by_line_in_a_kernel_and_a_function(tmp_path: Path) -> None:
     typed = "b 12\nc\nn\nn\nn\nn\nn\nb 8\nc\nc\np w\ncl 1\ncl 2\nc\nq\n"
     said = pdb(tmp_path, "pass", typed, "-m", "pdb")
     stops = [line for line in said if line.startswith("> ")]
+    # Since Python 3.14 `next` goes on to another line: a loop of one is one step.
+    steps = [15, 17, 18] if sys.version_info >= (3, 14) else [15, 15, 17]
     assert stops[1:9] == [
-        "> /script.py(12)k()",
-        "> /script.py(13)k()",
-        "> /script.py(14)k()",
-        "> /script.py(15)k()",
-        "> /script.py(15)k()",
-        "> /script.py(17)k()",
+        *(f"> /script.py({line})k()" for line in (12, 13, 14, *steps)),
         "> /script.py(12)k()",  # the next program
         "> /script.py(8)twice()",
     ]

@@ -135,4 +135,4 @@ def shared(queue: Any, array: Any) -> Any:
 def test_prints_are_refused(tmp_path: Path) -> None:
     result = compiled(tmp_path, "printing", "f32[1,16]", "pvc")
     assert result.exit_code == 2
-    assert "error[X0840]: `printing` prints or asserts" in result.stderr
+    assert "error[X0844]: `printing` prints or asserts" in result.stderr

@@ -48,7 +48,7 @@ from xetl_cpu.emit import micro_kernel_calls
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
-from xetl_cpu.llvm import VOID, declare, define
+from xetl_cpu.llvm import VOID, declare, define, leave_as_it_is
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 
@@ -71,6 +71,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
 
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
     kernel.linkage = ""
+    leave_as_it_is(kernel)
     log_ids: dict[Operation, int] = {
         op: number for number, op in enumerate(log_operations(module))
     }

@@ -11,8 +11,10 @@ from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I1, PTR, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
+from xetl.errors import IRError
 from xetl_cpu.dialect import (
     BlockGemmOp,
+    BlockOp,
     Output,
     PackAOp,
     PackBOp,
@@ -55,8 +57,27 @@ def _unit(source: Strided, rows: _Dim, cols: _Dim) -> _Dim | None:
     return None
 
 
+def _plan(em: KernelEmitter, op: BlockOp) -> Blocking:
+    """The plan, which may be written by hand.
+
+    Raises:
+        IRError: the target does not have its instruction, or numbers do not fit.
+    """
+    plan, has = op.blocking(), {"amx": em.target.has_amx, "vnni": em.target.has_vnni}
+    has |= {"dpbf16": em.target.has_bf16_dot}
+    how = plan.arithmetic
+    wrong = plan.problem()
+    if not has.get(how.instruction, True) or plan.lanes != em.target.lanes(
+        how.accumulator
+    ):
+        wrong = f"`{em.target.name}` has no {how.instruction} of {plan.lanes} lanes"
+    if wrong is not None:
+        raise IRError(f"a plan of a product cannot be followed: {wrong}", code="X0705")
+    return plan
+
+
 def _pack_b(em: KernelEmitter, op: PackBOp) -> None:
-    blocking = op.blocking()
+    blocking = _plan(em, op)
     source = em.strided(op.source)
     unit = _unit(source, "k", "n")
     name = _source_name(op.source, blocking.arithmetic.unsigned[1])
@@ -76,7 +97,7 @@ def _pack_b(em: KernelEmitter, op: PackBOp) -> None:
 
 
 def _pack_a(em: KernelEmitter, op: PackAOp) -> None:
-    blocking = op.blocking()
+    blocking = _plan(em, op)
     source, dest = em.strided(op.source), em.strided(op.dest)
     unit = _unit(source, "m", "k")
     name = _source_name(op.source, blocking.arithmetic.unsigned[0])
@@ -94,7 +115,7 @@ def _pack_a(em: KernelEmitter, op: PackAOp) -> None:
 
 
 def _block_gemm(em: KernelEmitter, op: BlockGemmOp) -> None:
-    blocking = op.blocking()
+    blocking = _plan(em, op)
     output = op.output()
     out = None if output is None else element_name(output.matrix)
     function = emit_block_gemm(em.module, em.target, blocking, out)
@@ -139,7 +160,7 @@ def _output(em: KernelEmitter, output: Output | None) -> list[Value]:
 
 
 def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
-    blocking = op.blocking()
+    blocking = _plan(em, op)
     a, b = em.strided(op.a), em.strided(op.b)
     unit = _unit(b, "k", "n")
     if is_skinny(blocking):

@@ -23,12 +23,15 @@ from xetl.codegen.emitter import EmitTable, Emitter, constant
 from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, func, scf
+from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DATA_TYPES
 from xetl_cpu.dialect import (
     BlockGemmOp,
+    BlockOp,
+    FibersOp,
     IsNewOp,
     PackAOp,
     PackBOp,
@@ -46,6 +49,7 @@ from xetl_cpu.llvm import (
     counted_loop,
     declare,
     define,
+    leave_as_it_is,
     minimum,
     stack_array,
 )
@@ -69,7 +73,8 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
         trips = b.mul(trips, extent)
     outside = [v for v in captured(op) if not _is_constant(em.get(v))]
     parts = [part for value in outside for part in flatten(em.get(value))]
-    parts = [part for part in parts if not isinstance(part, ll.Constant)]
+    # Views of one array have parts in common.
+    parts = list(dict.fromkeys(each for each in parts if not _is_constant(each)))
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
     threads = _threads(em, trips, nanoseconds(op.body.block))
     log = em.slot(WORKSPACE, PTR)
@@ -186,6 +191,8 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     name: str = em.module.get_unique_name("xetl_task")
     params = [(n, PTR) for n in ("args", "dims", "steps", "context")]
     task = define(em.module, name, VOID, params)
+    if _only_calls(op):
+        leave_as_it_is(task)
     args, dims, _, context = task.args
     inner = em.inside(task, _constants(em, op))
     b = inner.builder
@@ -210,6 +217,17 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     return task
 
 
+def _only_calls(op: scf.ParallelOp) -> bool:
+    """Whether micro-kernels do all the work of a program: packing, or a product."""
+    works = (FibersOp, memref.LoadOp, memref.StoreOp, memref.AtomicRmwOp, scf.WhileOp)
+    inside = [*op.body.block.walk()]
+    is_work = any(
+        isinstance(each, works) or any(is_vector(value.type) for value in each.operands)
+        for each in inside
+    )
+    return not is_work and any(isinstance(each, BlockOp) for each in inside)
+
+
 def _constants(em: KernelEmitter, op: scf.ParallelOp) -> dict[SSAValue, Any]:
     return {v: em.get(v) for v in captured(op) if _is_constant(em.get(v))}
 
@@ -217,17 +235,15 @@ def _constants(em: KernelEmitter, op: scf.ParallelOp) -> dict[SSAValue, Any]:
 def _load_captured(
     em: KernelEmitter, inner: KernelEmitter, context: Value, outside: list[SSAValue]
 ) -> None:
-    index = _CAPTURED
+    b, loaded = inner.builder, dict[Value, Value]()
     for value in outside:
         like = em.get(value)
         parts: list[Value] = []
         for part in flatten(like):
-            if isinstance(part, ll.Constant):
-                parts.append(part)
-                continue
-            field = _field(inner.builder, context, index)
-            parts.append(inner.builder.load(field, typ=part.type, align=8))
-            index += 1
+            if not _is_constant(part) and part not in loaded:
+                field = _field(b, context, _CAPTURED + len(loaded))
+                loaded[part] = b.load(field, typ=part.type, align=8)
+            parts.append(loaded.get(part, part))
         inner.set(value, rebuild(like, parts))
 
 

@@ -32,7 +32,7 @@ from xetl_cpu.launch.entry_tensors import (
     emit_tensor,
     note_written,
 )
-from xetl_cpu.launch.entry_writing import EntryCode, EntryParts
+from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry
 from xetl_cpu.launch.slots import (
     GRID,
     PACKED,
@@ -57,6 +57,8 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.targets import find_target
 
+_EQ = 2
+"""Of CPython: which comparison."""
 _PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
 Value = Any
@@ -70,13 +72,13 @@ def build_entry() -> Image:
         _emit_pairs(module, _emit_overlap(module)),
         _emit_call(module),
     )
-    run = _emit_run(module, parts)
-    _emit_builtin(module, layout.ENTRY, run)
-    _emit_builtin(module, layout.REPLAY, emit_replay(module, parts))
-    emit_launch(module, run)
-    emit_plan(module, run)
+    _emit_run(module, parts)
+    emit_replay(module, parts)
+    _emit_builtin(module)
+    emit_launch(module)
+    emit_plan(module)
     code = assemble(str(module), find_target("avx2"))
-    symbols = [layout.ENTRY, layout.REPLAY, layout.LAUNCH, layout.PLAN]
+    symbols = [layout.ENTRY, layout.LAUNCH, layout.PLAN, layout.RUN, layout.REPLAY]
     return build_image(code, symbols)
 
 
@@ -270,22 +272,25 @@ def _return_if(code: EntryCode, condition: Value) -> None:
         code.ret(0)
 
 
-def _emit_builtin(module: Any, name: str, run: Any) -> None:
-    """A builtin whose ``self`` is a table; it calls ``run(table, objects, count)``."""
-    code = EntryCode(module, name, PTR, [PTR, PTR, I64])
+def _emit_builtin(module: Any) -> None:
+    """The builtin, whose ``self`` is a table; gives 0, 1, or what a function gives."""
+    code = EntryCode(module, layout.ENTRY, PTR, [PTR, PTR, I64])
     me, objects, count = code.args
+    builder = code.builder
     table = code.at(me, layout.BYTES_VALUE)
     process = code.pointer(table, layout.T_PROCESS)
-    wrong = code.builder.call(run, [table, objects, count])
-    code.refuse_if(code.is_(wrong, "!=", 0))
-    _answer(code, process, layout.P_DONE)
-    code.builder.position_at_end(code.refused)
-    _answer(code, process, layout.P_REFUSED)
+    done = call_entry(code, table, objects, count)
+    code.refuse_if(code.is_(done, "==", 1))
+    with builder.if_then(code.is_(done, "!=", 0)):
+        builder.ret(builder.inttoptr(done, PTR))
+    code.give(process, code.pointer(process, layout.P_DONE))
+    builder.position_at_end(code.refused)
+    code.give(process, code.pointer(process, layout.P_REFUSED))
 
 
-def _emit_run(module: Any, parts: EntryParts) -> Any:
+def _emit_run(module: Any, parts: EntryParts) -> None:
     """``i64 run(table, objects, count)``: check all objects and run the kernel."""
-    code = EntryCode(module, "run", I64, [PTR, PTR, I64])
+    code = EntryCode(module, layout.RUN, I64, [PTR, PTR, I64])
     builder = code.builder
     table, objects, count = code.args
     process = code.pointer(table, layout.T_PROCESS)
@@ -295,6 +300,7 @@ def _emit_run(module: Any, parts: EntryParts) -> Any:
     code.refuse_if(code.is_(given, ">", params))
     slots = builder.alloca(I64, size=code.word(table, layout.T_SLOTS))
     ranges = builder.alloca(I64, size=builder.shl(params, const(I64, 1)))
+    code.put(slots, PACKED_STATE, 0)
     overflow = builder.alloca(I32)
     for axis in range(3):
         size = _read_int(code, process, code.pointer(objects, axis), overflow)
@@ -314,7 +320,7 @@ def _emit_run(module: Any, parts: EntryParts) -> Any:
     kernel = code.word(table, layout.T_KERNEL)
     code.require(parts.call, [kernel, process, slots])
     note_written(code, process, (code.at(objects, 24), given, records))
-    return code.finish()
+    code.finish(is_internal=False)
 
 
 def _emit_read(module: Any, array: Any) -> Any:
@@ -339,6 +345,8 @@ def _emit_read(module: Any, array: Any) -> Any:
     with builder.if_then(code.is_(kind, "==", layout.CONST_FLOAT)):
         value = _read_float(code, process, obj)
         code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
+    with builder.if_then(code.is_(kind, "==", layout.CONST_EQUAL)):
+        _require_equal(code, process, obj, code.pointer(record, layout.R_OBJECT))
     with builder.if_then(code.is_(kind, "==", layout.INT)):
         code.put(slots, slot, _read_int(code, process, obj, overflow))
     with builder.if_then(code.is_(kind, "==", layout.FLOAT)):
@@ -350,6 +358,18 @@ def _emit_read(module: Any, array: Any) -> Any:
         code.refuse_unless(builder.or_(true, false))
         code.put(slots, slot, builder.zext(true, I64))
     return code.finish()
+
+
+def _require_equal(code: EntryCode, process: Value, obj: Value, known: Value) -> None:
+    """Refuse an object of another class, or that is not equal."""
+    left, right = (code.word(each, layout.OB_TYPE // 8) for each in (obj, known))
+    code.refuse_if(code.is_(left, "!=", right))
+    compare = code.word(process, layout.P_EQUAL)
+    equal = code.call(compare, I32, [obj, known, const(I32, _EQ)])
+    with code.builder.if_then(code.builder.icmp_signed("<", equal, const(I32, 0))):
+        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+        code.ret(1)
+    code.refuse_if(code.builder.icmp_signed("==", equal, const(I32, 0)))
 
 
 def _check_type(code: EntryCode, process: Value, obj: Value, wanted: int) -> None:
@@ -387,7 +407,10 @@ def _emit_pairs(module: Any, overlap: Any) -> Any:
 
 
 def _emit_call(module: Any) -> Any:
-    """``i64 call(kernel, process, slots)``: fill the slots of threads and workspace."""
+    """``i64 call(kernel, process, slots)``: fill the slots of threads and workspace.
+
+    Those of packed memory are left alone if they say that there is some.
+    """
     code = EntryCode(module, "call", I64, [I64, PTR, PTR])
     builder = code.builder
     kernel, process, slots = code.args
@@ -401,14 +424,17 @@ def _emit_call(module: Any) -> Any:
     code.put(slots, THREADS, threads)
     code.put(slots, WORKSPACE, 0)
     code.put(slots, WORKSPACE_BYTES, 0)
-    for packed in _PACKED:
-        code.put(slots, packed, 0)
+    brings = code.is_(code.word(slots, PACKED_STATE), "==", 0)
+    with builder.if_then(brings):
+        for packed in _PACKED:
+            code.put(slots, packed, 0)
     key = builder.trunc(code.word(process, layout.P_KEY), I32)
     pair = code.call(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
     has_workspace = code.is_(builder.ptrtoint(pair, I64), "!=", 0)
     with builder.if_then(has_workspace):
         code.put(slots, WORKSPACE, code.word(pair, 0))
         code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
+    with builder.if_then(builder.and_(has_workspace, brings)):
         for index, packed in enumerate(_PACKED):
             code.put(slots, packed, code.word(pair, 2 + index))
     _count(code, launches, 1)
@@ -456,9 +482,3 @@ def _lower(code: EntryCode, place: Value, limit: Value) -> None:
     count = load(builder, place, I64, 8)
     fewer = builder.and_(code.is_(limit, ">", 0), code.is_(limit, "<", count))
     store(builder, builder.select(fewer, limit, count), place, 8)
-
-
-def _answer(code: EntryCode, process: Value, which: int) -> None:
-    answer = code.pointer(process, which)
-    code.call(code.word(process, layout.P_INCREF), VOID, [answer])
-    code.builder.ret(answer)

@@ -1,9 +1,10 @@
-"""Emits what answers calls of launchers and plans (`xetl.runtime.native_calls`).
+"""Emits what answers calls of launchers, plans and functions of `xetl.ops`.
 
-Both are called as CPython's vectorcall has it: ``(object, arguments, count, names of
-keywords)``. A launcher looks at the form of the call and at the settings, puts the
-arguments in order behind the grid, and lets the entry check them and run the kernel;
-what no earlier call was like is left to the Python function of its table.
+They are called as CPython's vectorcall has it (`xetl.runtime.native_calls`):
+``(object, arguments, count, names of keywords)``. A launcher or a function looks at the
+form of the call and at the settings, puts the arguments in order behind the grid, and
+lets the entry check them and run what is to be run; what no earlier call was like is
+left to the Python function of its table.
 """
 
 from __future__ import annotations
@@ -12,16 +13,38 @@ from typing import Any
 
 from xetl.runtime import native_calls as calls
 from xetl_cpu.launch import fastcall as layout
-from xetl_cpu.launch.entry_writing import EntryCode
-from xetl_cpu.llvm import I64, PTR, VOID, const, counted_loop
+from xetl_cpu.launch.entry_tensors import (
+    DL_RANK,
+    DL_SHAPE,
+    DL_WORDS,
+    describe,
+    first_byte,
+    is_tensor,
+)
+from xetl_cpu.launch.entry_writing import EntryCode, call_entry
+from xetl_cpu.llvm import (
+    I1,
+    I32,
+    I64,
+    PTR,
+    VOID,
+    const,
+    counted_loop,
+    load,
+    stack_array,
+    store,
+)
 
 Value = Any
 
 _COUNT = (1 << 63) - 1
 """Of a vectorcall's number of arguments: without the flag."""
 
+_FEW = 4
+"""Earlier calls that are tried without a look at the shapes of this one."""
 
-def emit_plan(module: Any, run: Any) -> None:
+
+def emit_plan(module: Any) -> None:
     """A plan: its objects are those of the call that was bound."""
     code = EntryCode(module, layout.PLAN, PTR, [PTR, PTR, I64, PTR])
     me, objects, count, names = code.args
@@ -30,16 +53,25 @@ def emit_plan(module: Any, run: Any) -> None:
     code.refuse_if(code.is_(code.builder.and_(count, const(I64, _COUNT)), "!=", 0))
     code.refuse_unless(code.is_null(names))
     bound = code.at(table, 8 * calls.P_OBJECTS)
+    count_bound = code.word(table, calls.P_COUNT)
+    tensors = code.element(bound, count_bound, 1)
+    found = stack_array(code.builder, I64, DL_WORDS)
+    with counted_loop(code.builder, code.word(table, calls.P_TENSORS)) as loop:
+        known = code.element(tensors, loop.index, 2)
+        tensor = code.pointer(bound, code.word(known, 0))
+        code.refuse_unless(is_tensor(code, process, tensor))
+        code.refuse_if(describe(code, process, tensor, found))
+        code.refuse_if(code.is_(first_byte(code, found), "!=", code.word(known, 1)))
     entry = code.at(code.pointer(table, calls.P_ENTRY), layout.BYTES_VALUE)
-    wrong = code.builder.call(run, [entry, bound, code.word(table, calls.P_COUNT)])
+    wrong = call_entry(code, entry, bound, count_bound)
     code.refuse_if(code.is_(wrong, "!=", 0))
-    _give(code, process, code.pointer(table, calls.P_DONE))
+    code.give(process, code.pointer(table, calls.P_DONE))
     _leave(code, process, slow, (objects, count, names))
 
 
-def emit_launch(module: Any, run: Any) -> None:
-    """A launcher."""
-    attempt = _emit_attempt(module, run)
+def emit_launch(module: Any) -> None:
+    """A launcher, or a function."""
+    attempt = _emit_attempt(module)
     code = EntryCode(module, layout.LAUNCH, PTR, [PTR, PTR, I64, PTR])
     builder = code.builder
     me, objects, count, names = code.args
@@ -51,38 +83,94 @@ def emit_launch(module: Any, run: Any) -> None:
     none = code.pointer(process, layout.P_NO_NAMES)
     known = builder.select(code.is_null(names), none, names)
     latest = _latest(code, table)
-    with counted_loop(builder, code.word(_words(code, latest), 0), name="call") as loop:
-        args = [table, latest, loop.index, objects, given, known, state]
+    kinds = code.word(_words(code, latest), 0)
+    look = code.is_(kinds, ">", _FEW)
+    every = builder.add(given, code.word(known, layout.OB_SIZE // 8))
+    key = builder.call(_emit_key(module), [process, objects, every, look])
+    with counted_loop(builder, kinds, name="call") as loop:
+        args = [table, latest, loop.index, objects, given, known, state, key]
         done = builder.call(attempt, args)
         with builder.if_then(builder.not_(code.is_null(done))):
-            _give(code, process, done)
+            builder.ret(done)
         loop.next = []
     builder.branch(code.refused)
     _leave(code, process, slow, (objects, count, names))
 
 
-def _emit_attempt(module: Any, run: Any) -> Any:
-    """``object attempt(table, latest, index, objects, given, names, state)``.
+def _emit_key(module: Any) -> Any:
+    """``i64 key(process, objects, count, look)``: of the shapes of all arrays.
 
-    What the launch gives, or null: nothing was done.
+    See `xetl.runtime.shortcuts.shapes_key`; 0 if nobody is to look.
     """
-    code = EntryCode(module, "attempt", PTR, [PTR, PTR, I64, PTR, I64, PTR, PTR])
+    code = EntryCode(module, "key", I64, [PTR, PTR, I64, I1])
     builder = code.builder
-    table, latest, index, _, given, names, state = code.args
+    process, objects, count, look = code.args
+    with builder.if_then(builder.not_(look)):
+        code.ret(0)
+    found = stack_array(builder, I64, DL_WORDS)
+    kept = builder.alloca(I64)
+    store(builder, const(I64, 0), kept, 8)
+
+    def add(word: Value) -> None:
+        key = builder.mul(load(builder, kept, I64, 8), const(I64, calls.KEY_FACTOR))
+        store(builder, builder.add(key, word), kept, 8)
+
+    def add_shape(rank: Value, shape: Value) -> None:
+        add(builder.add(rank, const(I64, 1)))
+        with counted_loop(builder, rank, name="extent") as loop:
+            add(code.word(shape, loop.index))
+
+    with counted_loop(builder, count, name="object") as loop:
+        obj = code.pointer(objects, loop.index)
+        kind = code.word(obj, layout.OB_TYPE // 8)
+        is_array = code.is_(kind, "==", code.word(process, layout.P_NDARRAY))
+        with builder.if_else(is_array) as (of_numpy, other):
+            with of_numpy:
+                rank = load(builder, code.at(obj, layout.RANK), I32, 4)
+                shape = code.pointer(obj, layout.SHAPE // 8)
+                add_shape(builder.sext(rank, I64), shape)
+            with other, builder.if_then(is_tensor(code, process, obj)):
+                failed = describe(code, process, obj, found)
+                with builder.if_then(failed):
+                    code.ret(0)
+                rank = load(builder, code.at(found, DL_RANK), I32, 4)
+                shape = code.pointer(found, DL_SHAPE // 8)
+                add_shape(builder.sext(rank, I64), shape)
+    builder.ret(load(builder, kept, I64, 8))
+    code.function.linkage = "internal"
+    builder.position_at_end(code.refused)
+    builder.unreachable()
+    return code.function
+
+
+def _emit_attempt(module: Any) -> Any:
+    """``object attempt(table, latest, index, objects, given, names, state, key)``.
+
+    What the call gives, or null: nothing was done.
+    """
+    kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, I64]
+    code = EntryCode(module, "attempt", PTR, kinds)
+    builder = code.builder
+    table, latest, index, objects, given, names, state, key = code.args
     process = code.pointer(table, calls.L_PROCESS)
     # Python code may have put other calls in place of these, and freed them.
     code.refuse_if(builder.icmp_unsigned("!=", latest, _latest(code, table)))
     words = _words(code, latest)
     code.refuse_if(code.is_(index, ">=", code.word(words, 0)))
     record = code.element(code.at(words, 8), index, calls.CALL_WORDS)
+    wanted = code.word(record, calls.C_KEY)
+    any_key = builder.or_(code.is_(wanted, "==", 0), code.is_(key, "==", 0))
+    code.refuse_unless(builder.or_(any_key, code.is_(wanted, "==", key)))
     code.refuse_if(code.is_(given, "!=", code.word(record, calls.C_GIVEN)))
-    wanted = code.pointer(record, calls.C_STATE)
-    code.refuse_if(builder.icmp_unsigned("!=", state, wanted))
+    wanted = code.at(code.pointer(record, calls.C_STATE), layout.TUPLE_ITEMS)
+    for i in range(layout.VARIABLES + 1):
+        code.refuse_if(code.is_(code.word(state, i), "!=", code.word(wanted, i)))
     named = code.word(names, layout.OB_SIZE // 8)
     code.refuse_if(code.is_(named, "!=", code.word(record, calls.C_NAMES)))
     code.call(code.word(process, layout.P_INCREF), VOID, [latest])
-    checked = builder.call(_emit_ordered(module, run), [*code.args, record])
-    code.call(code.word(process, layout.P_DECREF), VOID, [latest])
+    args = [table, latest, objects, given, names, record]
+    checked = builder.call(_emit_ordered(module), args)
+    code.release(process, latest)
     builder.ret(checked)
     builder.position_at_end(code.refused)
     builder.ret(builder.inttoptr(const(I64, 0), PTR))
@@ -90,12 +178,11 @@ def _emit_attempt(module: Any, run: Any) -> Any:
     return code.function
 
 
-def _emit_ordered(module: Any, run: Any) -> Any:
+def _emit_ordered(module: Any) -> Any:
     """The rest of an attempt, while its record cannot be freed."""
-    kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, PTR]
-    code = EntryCode(module, "ordered", PTR, kinds)
+    code = EntryCode(module, "ordered", PTR, [PTR, PTR, PTR, I64, PTR, PTR])
     builder = code.builder
-    table, latest, _, objects, given, names, _, record = code.args
+    table, latest, objects, given, names, record = code.args
     process = code.pointer(table, calls.L_PROCESS)
     _check_unchanged(code, process, code.pointer(record, calls.C_UNCHANGED))
     behind = builder.add(given, const(I64, 3))
@@ -109,9 +196,11 @@ def _emit_ordered(module: Any, run: Any) -> Any:
     known = code.element(_words(code, latest), code.word(record, calls.C_NAMES_AT), 1)
     _put_named(code, names, known, code.element(objects, given, 1), further)
     entry = code.at(code.pointer(record, calls.C_ENTRY), layout.BYTES_VALUE)
-    wrong = builder.call(run, [entry, ordered, count])
-    code.refuse_if(code.is_(wrong, "!=", 0))
-    builder.ret(code.pointer(record, calls.C_DONE))
+    done = call_entry(code, entry, ordered, count)
+    code.refuse_if(code.is_(done, "==", 1))
+    with builder.if_then(code.is_(done, "!=", 0)):
+        builder.ret(builder.inttoptr(done, PTR))
+    code.give(process, code.pointer(record, calls.C_DONE))
     builder.position_at_end(code.refused)
     builder.ret(builder.inttoptr(const(I64, 0), PTR))
     code.function.linkage = "internal"
@@ -152,22 +241,28 @@ def _check_unchanged(code: EntryCode, process: Value, question: Value) -> None:
         with builder.if_then(code.is_null(answer)):
             code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
             builder.branch(code.refused)
-        code.call(code.word(process, layout.P_DECREF), VOID, [answer])
+        code.release(process, answer)
         address = builder.ptrtoint(answer, I64)
         code.refuse_if(code.is_(address, "!=", code.word(process, layout.P_TRUE)))
 
 
 def _settings(code: EntryCode, process: Value) -> Value:
-    """The dictionary of assigned settings; leaves if a variable might say otherwise."""
+    """What `xetl.settings.launch_state` has, as an array of objects."""
+    builder = code.builder
     find = code.word(process, layout.P_FIND)
     environ = code.pointer(process, layout.P_ENVIRON)
     code.refuse_if(code.is_null(environ))
     keys = code.pointer(process, layout.P_VARIABLES)
+    none = code.pointer(process, layout.P_NONE)
+    found = stack_array(builder, I64, layout.VARIABLES + 1)
     for index in range(layout.VARIABLES):
-        found = code.call(find, PTR, [environ, code.pointer(keys, index)])
-        code.refuse_unless(code.is_null(found))
+        value = code.call(find, PTR, [environ, code.pointer(keys, index)])
+        value = builder.select(code.is_null(value), none, value)
+        code.put(found, index, builder.ptrtoint(value, I64))
     config = code.pointer(process, layout.P_CONFIG)
-    return code.call(find, PTR, [config, code.pointer(process, layout.P_ASSIGNED)])
+    assigned = code.call(find, PTR, [config, code.pointer(process, layout.P_ASSIGNED)])
+    code.put(found, layout.VARIABLES, builder.ptrtoint(assigned, I64))
+    return found
 
 
 def _latest(code: EntryCode, table: Value) -> Value:
@@ -179,11 +274,6 @@ def _latest(code: EntryCode, table: Value) -> Value:
 def _words(code: EntryCode, latest: Value) -> Value:
     records = code.pointer(code.at(latest, layout.TUPLE_ITEMS), 0)
     return code.at(records, layout.BYTES_VALUE)
-
-
-def _give(code: EntryCode, process: Value, answer: Value) -> None:
-    code.call(code.word(process, layout.P_INCREF), VOID, [answer])
-    code.builder.ret(answer)
 
 
 def _leave(code: EntryCode, process: Value, slow: Value, call: Any) -> None:

@@ -15,7 +15,17 @@ from typing import Any
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch import tensor_words as words
 from xetl_cpu.launch.entry_writing import EntryCode
-from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, load, stack_array
+from xetl_cpu.llvm import (
+    I8,
+    I32,
+    I64,
+    PTR,
+    VOID,
+    const,
+    counted_loop,
+    load,
+    stack_array,
+)
 
 Value = Any
 
@@ -23,8 +33,8 @@ S_DATA, S_SHAPE, S_STRIDES, S_SHIFT, S_END, SEEN_WORDS = range(6)
 """What is known of an array: addresses of its elements, its sizes and its strides, how
 far strides are to be shifted to be in bytes, the first byte that is not its memory."""
 
-_DL_DATA, _DL_DEVICE, _DL_RANK, _DL_DTYPE = 0, 8, 16, 20
-_DL_SHAPE, _DL_STRIDES, _DL_OFFSET, _DL_WORDS = 24, 32, 40, 6
+_DL_DATA, _DL_DEVICE, DL_RANK, _DL_DTYPE = 0, 8, 16, 20
+DL_SHAPE, _DL_STRIDES, _DL_OFFSET, DL_WORDS = 24, 32, 40, 6
 _CPU = 1
 
 
@@ -33,9 +43,11 @@ def emit_tensor(module: Any) -> Any:
     code = EntryCode(module, "tensor", I64, [PTR] * 4)
     obj, record, process, seen = code.args
     builder = code.builder
-    code.refuse_unless(_is_tensor(code, process, obj))
-    _check_derivatives(code, process, obj)
+    code.refuse_unless(is_tensor(code, process, obj))
     implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
+    derivatives = _field(code, process, implementation, words.P_AUTOGRAD)
+    with builder.if_then(builder.not_(code.is_null(derivatives))):
+        _check_derivatives(code, process, obj)
     keys = builder.ptrtoint(_field(code, process, implementation, words.P_KEY_SET), I64)
     plain, inferred = (
         code.is_(keys, "==", code.word(process, word))
@@ -43,23 +55,17 @@ def emit_tensor(module: Any) -> Any:
     )
     code.refuse_unless(builder.or_(plain, inferred))
     with builder.goto_entry_block():
-        found = stack_array(builder, I64, _DL_WORDS)
-    describe = code.word(process, words.P_DESCRIBE)
-    failed = builder.icmp_signed(
-        "!=", code.call(describe, I32, [obj, found]), const(I32, 0)
-    )
-    with builder.if_then(failed):
-        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+        found = stack_array(builder, I64, DL_WORDS)
+    with builder.if_then(describe(code, process, obj, found)):
         code.ret(1)
     for offset, wanted in (
         (_DL_DEVICE, const(I32, _CPU)),
-        (_DL_RANK, builder.trunc(code.word(record, layout.R_RANK), I32)),
+        (DL_RANK, builder.trunc(code.word(record, layout.R_RANK), I32)),
         (_DL_DTYPE, builder.trunc(code.word(record, layout.R_DLPACK), I32)),
     ):
         is_ = load(builder, code.at(found, offset), I32, 4)
         code.refuse_if(builder.icmp_signed("!=", is_, wanted))
-    offset = code.word(code.at(found, _DL_OFFSET), 0)
-    data = builder.add(code.word(code.at(found, _DL_DATA), 0), offset)
+    data = first_byte(code, found)
     # Now: what is copied on a write was copied when it was described.
     storage = _field(code, process, implementation, words.P_STORAGE)
     code.refuse_if(code.is_null(storage))
@@ -72,10 +78,26 @@ def emit_tensor(module: Any) -> Any:
     odd = builder.sub(builder.shl(const(I64, 1), shift), const(I64, 1))
     code.refuse_if(code.is_(builder.and_(data, odd), "!=", 0))
     code.put(seen, S_DATA, data)
-    code.put(seen, S_SHAPE, code.word(code.at(found, _DL_SHAPE), 0))
+    code.put(seen, S_SHAPE, code.word(code.at(found, DL_SHAPE), 0))
     code.put(seen, S_STRIDES, code.word(code.at(found, _DL_STRIDES), 0))
     code.put(seen, S_SHIFT, shift)
     return code.finish()
+
+
+def describe(code: EntryCode, process: Value, obj: Value, found: Value) -> Value:
+    """Put down where a tensor lies; whether that failed."""
+    function = code.word(process, words.P_DESCRIBE)
+    status = code.call(function, I32, [obj, found])
+    failed = code.builder.icmp_signed("!=", status, const(I32, 0))
+    with code.builder.if_then(failed):
+        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+    return failed
+
+
+def first_byte(code: EntryCode, found: Value) -> Value:
+    """The address of the elements of a tensor that was described."""
+    offset = code.word(code.at(found, _DL_OFFSET), 0)
+    return code.builder.add(code.word(code.at(found, _DL_DATA), 0), offset)
 
 
 def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> None:
@@ -97,27 +119,31 @@ def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> Non
         stored = code.is_(code.word(record, layout.R_STORED), "==", 1)
         obj = code.pointer(objects, loop.index)
         changed = builder.and_(is_array, stored)
-        with builder.if_then(builder.and_(changed, _is_tensor(code, process, obj))):
+        with builder.if_then(builder.and_(changed, is_tensor(code, process, obj))):
             _count_version(code, process, obj)
 
 
 def _count_version(code: EntryCode, process: Value, obj: Value) -> None:
-    one = code.call(code.word(process, words.P_NEW_TUPLE), PTR, [const(I64, 1)])
-    code.call(code.word(process, layout.P_INCREF), VOID, [obj])
-    put = code.word(process, words.P_SET_ITEM)
-    code.call(put, I32, [one, const(I64, 0), obj])
-    increment = code.pointer(process, words.P_INCREMENT)
-    call = code.word(process, words.P_CALL_ONE)
-    answer = code.call(call, PTR, [increment, one])
-    _release(code, process, one)
-    with code.builder.if_else(code.is_null(answer)) as (failed, done):
-        with failed:
-            code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
-        with done:
-            _release(code, process, answer)
+    """Add 1 where torch counts changes; tensors for inference have no counter."""
+    builder = code.builder
+    implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
+    counter = _field(code, process, implementation, words.P_VERSION)
+    with builder.if_then(builder.not_(code.is_null(counter))):
+        place = code.at(counter, words.COUNT_AT)
+        builder.atomic_rmw("add", place, const(I32, 1), "seq_cst")
 
 
-def _is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
+def refuse_modes(code: EntryCode, process: Value) -> None:
+    """Leave if a mode or a transform of torch is on, which must see each function."""
+    builder = code.builder
+    modes = code.call(code.word(process, words.P_MODES), I64, [])
+    code.refuse_if(code.is_(modes, "!=", 0))
+    key = builder.trunc(code.word(process, words.P_TRANSFORM), I32)
+    included = code.call(code.word(process, words.P_HAS_KEY), I8, [key])
+    code.refuse_if(builder.icmp_signed("!=", included, const(I8, 0)))
+
+
+def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
     """Whether its class is torch's own; derived ones may say other things."""
     kind = code.word(code.at(obj, layout.OB_TYPE), 0)
     tensor, parameter = (
@@ -161,9 +187,5 @@ def _checked(code: EntryCode, process: Value, answer: Value) -> Value:
 def _is(code: EntryCode, process: Value, answer: Value, wanted: int) -> Value:
     """Whether an answer is an object of the process; releases it."""
     address = code.builder.ptrtoint(answer, I64)
-    _release(code, process, answer)
+    code.release(process, answer)
     return code.is_(address, "==", code.word(process, wanted))
-
-
-def _release(code: EntryCode, process: Value, obj: Value) -> None:
-    code.call(code.word(process, layout.P_DECREF), VOID, [obj])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xetl_cpu.llvm import I64, PTR, const, ir, load, store
+from xetl_cpu.launch import fastcall as layout
+from xetl_cpu.llvm import I64, PTR, VOID, const, ir, load, store
 
 Builder = Any
 Value = Any
@@ -97,10 +98,26 @@ class EntryCode:
         """Return a constant."""
         self.builder.ret(const(I64, value))
 
-    def finish(self) -> Any:
+    def release(self, process: Value, obj: Value) -> None:
+        """Give up a reference."""
+        self.call(self.word(process, layout.P_DECREF), VOID, [obj])
+
+    def give(self, process: Value, obj: Value) -> None:
+        """Return a new reference."""
+        self.call(self.word(process, layout.P_INCREF), VOID, [obj])
+        self.builder.ret(obj)
+
+    def finish(self, *, is_internal: bool = True) -> Any:
         """End with 0, refusals with 1."""
         self.ret(0)
         self.builder.position_at_end(self.refused)
         self.ret(1)
-        self.function.linkage = "internal"
+        if is_internal:
+            self.function.linkage = "internal"
         return self.function
+
+
+def call_entry(code: EntryCode, table: Value, objects: Value, count: Value) -> Value:
+    """Call what a table says: 0, 1 for a refusal, or the address of a new reference."""
+    run = code.word(table, layout.T_RUN)
+    return code.call(run, I64, [table, objects, count])

@@ -15,7 +15,7 @@ import ctypes
 import hashlib
 import struct
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
 from typing import Any, cast
 
@@ -41,23 +41,29 @@ from xetl_cpu.launch.threads import (
     on_layer_lost,
 )
 
-ENTRY, REPLAY = "xetl_entry", "xetl_replay"
-LAUNCH, PLAN = "xetl_launch", "xetl_plan"
+ENTRY, LAUNCH, PLAN = "xetl_entry", "xetl_launch", "xetl_plan"
+RUN, REPLAY = "xetl_run", "xetl_replay"
+"""What the entry calls, by the table: one kernel, or all that a function launches."""
 
 # Where things are in CPython's and NumPy's structures, in bytes.
 OB_TYPE, FLOAT_VALUE, OB_SIZE, BYTES_VALUE = 8, 16, 16, 32
-TUPLE_ITEMS, LIST_ITEMS = 24, 24
+TUPLE_ITEMS, LIST_ITEMS = tuple.__basicsize__, 24  # CPython 3.14 put a hash before
 DATA, RANK, SHAPE, STRIDES, DESCR, FLAGS = 16, 24, 32, 40, 56, 64
 ALIGNED, WRITEABLE = 0x100, 0x400
 
 # The table of a kernel: words of 64 bits, a header and a record for each parameter.
-T_KERNEL, T_PROCESS, T_PARAMS, T_SLOTS, HEADER = 0, 1, 2, 3, 4
+T_RUN, T_PROCESS, T_PARAMS, T_SLOTS, T_KERNEL, HEADER = 0, 1, 2, 3, 4, 10
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
-R_DLPACK, RECORD = 9, 10
-# That of `replay.py`: then the words of operands, and launches: slots and patches.
-T_LAUNCHES = T_KERNEL
+R_DLPACK = 9
+R_CLASS, R_ARRAY, RECORD = 10, 11, 12
+"""Of `replay.py`: the class of an array; or the object itself, and whose elements to
+take in its place."""
+# That of `replay.py`: then the words of operands, how arrays are made, which of all are
+# given back, and launches: slots and patches.
+T_LAUNCHES, T_GIVEN, T_MADE, T_GIVES, T_SEES_MODES = T_KERNEL, 5, 6, 7, 8
+T_CHANGED = 9  # from where on objects may be others, or elsewhere, when arrays are made
 L_KERNEL, L_SLOTS, L_PATCHES, LAUNCH_HEADER, PATCH = 0, 1, 2, 3, 3
-INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT = range(7)
+INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT, CONST_EQUAL = range(8)
 """Kinds of parameters; constants come last."""
 FRESH = 2
 """In place of 1 for "stored": made for the call, so that autograd does not know it."""
@@ -95,7 +101,14 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_CONFIG,
     P_ASSIGNED,
     P_NO_NAMES,
-) = range(30)
+    P_CALL,
+    P_EQUAL,
+    P_NEW_TUPLE,
+    P_SET_ITEM,
+    P_COLLECT,  # lets objects be collected, or not
+    P_COLLECT_NOT,
+    P_NONE,
+) = range(37)
 VARIABLES = len(DECIDING)
 
 MOST_SLOTS = 256
@@ -126,27 +139,29 @@ def make_fast(
     records, slots = _records(signature, stored)
     if slots > MOST_SLOTS:
         return None
-    header = [kernel, ctypes.addressof(process), len(signature.params), slots]
-    words = [*header, *(word for record in records for word in record)]
-    return new_builtin(ENTRY, words, (keep, signature))
+    words = [word for record in records for word in record]
+    return new_builtin(RUN, (len(records), slots, kernel), words, (keep, signature))
 
 
 def new_builtin(
-    symbol: str, words: list[int], keep: object
+    symbol: str, header: Sequence[int], words: Sequence[int], keep: object
 ) -> Callable[..., int] | None:
-    """A builtin that runs a native entry on a table; None if there can be none.
+    """A builtin that is the native entry with a table; None if there can be none.
 
     Args:
-        symbol: of the entry.
-        words: the table.
+        symbol: of what the entry calls.
+        header: of the table, from the number of parameters on.
+        words: of the table behind its header.
         keep: what must live as long, such as constants known by their addresses.
     """
     entry = _entry() if _LAYOUTS_HOLD else None
     if entry is None:
         return None
-    method = _MethodDef(b"launch", entry[symbol], _METH_FASTCALL, None)
+    method = _MethodDef(b"launch", entry[ENTRY], _METH_FASTCALL, None)
     # It keeps its "self", here the table, and its "module", here all else it needs.
-    table = struct.pack(f"<{len(words)}q", *words)
+    known = [entry[symbol], ctypes.addressof(process), *header]
+    known += [0] * (HEADER - len(known)) + [*words]
+    table = struct.pack(f"<{len(known)}q", *known)
     return _new_builtin(ctypes.addressof(method), table, (keep, entry, method))
 
 
@@ -190,7 +205,8 @@ def _kept_entry() -> Artifact | None:
 
 @cache
 def _entry_key() -> str:
-    return f"cpu-entry-{hashlib.sha256(stamp('xetl_cpu').encode()).hexdigest()}"
+    made_for = f"{stamp('xetl_cpu')} {TUPLE_ITEMS}"
+    return f"cpu-entry-{hashlib.sha256(made_for.encode()).hexdigest()}"
 
 
 def publish(layer: ThreadLayer) -> None:
@@ -216,7 +232,7 @@ def _records(
         record[R_SLOT] = slot
         match param:
             case ConstParam():
-                record[R_KIND], record[R_OBJECT] = _constant(param.value)
+                record[R_KIND], record[R_OBJECT] = constant(param.value)
                 argument -= 1
             case ScalarParam():
                 record[R_KIND] = _SCALARS[param.kind]
@@ -233,7 +249,7 @@ def _records(
     return records, slot
 
 
-def _constant(value: object) -> tuple[int, int]:
+def constant(value: object) -> tuple[int, int]:
     """How the entry knows a compile-time value: numbers by value, the rest by identity.
 
     Callers compute numbers anew for each call: a width from a shape, say.
@@ -335,6 +351,13 @@ def _shared() -> Any:
     words[P_CONFIG] = id(_settings)
     words[P_ASSIGNED] = id(_ASSIGNED)
     words[P_NO_NAMES] = id(())
+    words[P_CALL] = _address("PyObject_Call")
+    words[P_EQUAL] = _address("PyObject_RichCompareBool")
+    words[P_NEW_TUPLE] = _address("PyTuple_New")
+    words[P_SET_ITEM] = _address("PyTuple_SetItem")
+    words[P_COLLECT] = _address("PyGC_Enable")
+    words[P_COLLECT_NOT] = _address("PyGC_Disable")
+    words[P_NONE] = id(None)
     return words
 
 

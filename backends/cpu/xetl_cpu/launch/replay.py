@@ -7,17 +7,22 @@ so its next call with such arrays differs in addresses only. A native entry
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple, cast
 
-from xetl.backend import ArrayView, RecordedLaunch
+import numpy as np
+
+from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
+from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import unit_dim
 from xetl.runtime.overlap import bounds, same_view
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.executable import CpuExecutable, words_of
-from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID
-from xetl_cpu.launch.tensor_words import find_torch
+from xetl_cpu.launch.pages import Pages
+from xetl_cpu.launch.prepacked import FILLED
+from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, PACKED
+from xetl_cpu.launch.tensor_words import P_TENSOR, find_torch
 
 
 class _Operand(NamedTuple):
@@ -38,52 +43,93 @@ class _Operand(NamedTuple):
     alias: int
 
 
-def make_replay(
-    launches: Sequence[RecordedLaunch],
-    operands: Sequence[ArrayView],
-    fresh: int,
-    numbers: int,
-) -> Callable[..., int] | None:
+def make_replay(call: RecordedCall) -> Callable[..., Any] | None:
     """See `xetl.backend.BackendBase.replay`."""
-    find_torch(layout.process)
-    places: list[_Operand] = []
+    objects = [*call.given, *(view for view, _, _ in call.made)]
+    numbers = {i: FIRST_ARGUMENT for i in call.numbers if i is not None}
+    records = [[0] * layout.RECORD for _ in objects]
+    places: dict[int, _Operand] = {}
     slot = 0
-    for view in operands:
-        if 0 in view.shape:
-            return None
-        same = (i for i, x in enumerate(operands[: len(places)]) if same_view(x, view))
-        alias = next(same, len(places))
-        places.append(_Operand(view.address, *bounds(view), slot, alias))
-        slot += 1 + 2 * len(view.shape)
-    first_number = slot
+    for i, (record, value) in enumerate(zip(records, objects)):
+        record[layout.R_SLOT] = slot
+        if isinstance(value, ArrayView):
+            if 0 in value.shape:
+                return None
+            before = [(k, x) for k, x in enumerate(objects[:i]) if k in places]
+            same = (k for k, x in before if same_view(cast("ArrayView", x), value))
+            alias = next(same, i)
+            places[i] = _Operand(value.address, *bounds(value), slot, alias)
+            rank = len(value.shape)
+            layout.fill_array(record, value.dtype, rank, unit_dim(value), alias)
+            record[layout.R_CLASS] = id(type(value.obj))
+            if isinstance(value.obj, Prepacked):
+                record[layout.R_CLASS] = id(value.obj)
+                record[layout.R_ARRAY] = id(value.obj.array)
+        elif i in numbers:
+            numbers[i] = slot
+            record[layout.R_KIND], record[layout.R_WIDTH] = layout.FLOAT, 1
+        else:
+            kind, word = layout.constant(value)
+            is_compared = isinstance(value, str | tuple | list | np.dtype)
+            record[layout.R_KIND] = layout.CONST_EQUAL if is_compared else kind
+            record[layout.R_OBJECT] = word
+        slot += record[layout.R_WIDTH]
+    patched = [None if i is None else numbers[i] for i in call.numbers]
     stored: set[int] = set()
     runs: list[int] = []
-    for launch in launches:
-        words = _launch_words(launch, places, first_number, numbers, stored)
+    for launch in call.launches:
+        words = _launch_words(launch, places, patched, stored)
         if words is None:
             return None
         runs += words
-    records = _records(operands, places, stored, first_number, numbers)
-    for record in records[len(operands) - fresh : len(operands)]:
-        record[layout.R_STORED] = layout.FRESH
-    expected = [word for view in operands for word in words_of(view)]
+    given = len(call.given)
+    for i in places:
+        is_new = layout.FRESH if i >= given else int(i in stored)
+        records[i][layout.R_STORED] = is_new
+    return _builtin(call, objects, records, slot, runs)
+
+
+def _builtin(
+    call: RecordedCall,
+    objects: Sequence[object],
+    records: Sequence[list[int]],
+    slots: int,
+    runs: Sequence[int],
+) -> Callable[..., Any] | None:
+    """The entry with a table of the call; see the layout in `fastcall`."""
+    expected: list[int] = []
+    for record, value in zip(records, objects):
+        is_array = isinstance(value, ArrayView)
+        width = record[layout.R_WIDTH]
+        expected += words_of(value) if is_array else [0] * width
+    makers = [(make, args) for _, make, args in call.made]
+    sees_modes = any(type(x.obj) is not np.ndarray for x in _arrays(objects))
+    find_torch(layout.process)
+    if sees_modes and not layout.process[P_TENSOR]:
+        return None
     header = [
-        len(launches),
-        ctypes.addressof(layout.process),
         len(records),
-        first_number + numbers,
+        slots,
+        len(call.launches),
+        len(call.given),
+        len(makers),
+        len(call.gives),
+        int(sees_modes),
+        0 if any(type(make) is FunctionType for make, _ in makers) else len(call.given),
     ]
     flat = [word for record in records for word in record]
-    table = [*header, *flat, *expected, *[0] * numbers, *runs]
-    keep = [launch.executable for launch in launches]
-    return layout.new_builtin(layout.REPLAY, table, keep)
+    made = [id(each) for maker in makers for each in maker]
+    words = [*flat, *expected, *made, *call.gives, *runs]
+    constants = [value for value in objects if not isinstance(value, ArrayView)]
+    packed = [_packed(launch) for launch in call.launches]
+    keep = [launch.executable for launch in call.launches], constants, makers, packed
+    return layout.new_builtin(layout.REPLAY, header, words, keep)
 
 
 def _launch_words(
     launch: RecordedLaunch,
-    places: Sequence[_Operand],
-    first_number: int,
-    numbers: int,
+    places: Mapping[int, _Operand],
+    numbers: Sequence[int | None],
     stored: set[int],
 ) -> list[int] | None:
     """A launch as the table has it; None if it is not that plain.
@@ -95,11 +141,15 @@ def _launch_words(
         return None
     words = [0] * FIRST_ARGUMENT
     words[GRID : GRID + 3] = launch.grid
+    memory = _packed(launch)
+    if memory is not None:
+        words[PACKED : PACKED + 3] = memory.address, memory.size, FILLED
     patches: list[int] = []
-    fixed = len(launch.args) - numbers
+    fixed = len(launch.args) - len(numbers)
     for i, arg in enumerate(launch.args):
-        if i >= fixed:
-            patches += len(words), first_number + i - fixed, 0
+        number = numbers[i - fixed] if i >= fixed else None
+        if number is not None:
+            patches += len(words), number, 0
         elif isinstance(arg, ArrayView):
             found = _find(arg, places)
             if found is None:
@@ -107,7 +157,7 @@ def _launch_words(
             place = places[found]
             patches += len(words), place.slot, arg.address - place.address
             if i in launch.stored:
-                stored.update(j for j, p in enumerate(places) if p.alias == place.alias)
+                stored.update(j for j, p in places.items() if p.alias == place.alias)
         words += words_of(arg)
     if len(words) > layout.MOST_SLOTS:
         return None
@@ -120,14 +170,22 @@ def _launch_words(
     ]
 
 
-def _find(arg: ArrayView, places: Sequence[_Operand]) -> int | None:
+def _packed(launch: RecordedLaunch) -> Pages | None:
+    """Where an operand of a launch is packed, if it is a `Prepacked`."""
+    for arg in launch.args:
+        if isinstance(arg, ArrayView) and isinstance(arg.obj, Prepacked):
+            return arg.obj.kept.get(launch.executable)
+    return None
+
+
+def _find(arg: ArrayView, places: Mapping[int, _Operand]) -> int | None:
     """The operand that an argument of a kernel is part of; None: it may be several."""
     if 0 in arg.shape:
         return None
     start, end = bounds(arg)
     found = [
         i
-        for i, place in enumerate(places)
+        for i, place in places.items()
         if place.start <= start and end <= place.end and place.alias == i
     ]
     if len(found) > 1:  # parts of one array: most arguments begin where operands do
@@ -135,22 +193,5 @@ def _find(arg: ArrayView, places: Sequence[_Operand]) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _records(
-    operands: Sequence[ArrayView],
-    places: Sequence[_Operand],
-    stored: set[int],
-    first_number: int,
-    numbers: int,
-) -> list[list[int]]:
-    records = [[0] * layout.RECORD for _ in range(len(operands) + numbers)]
-    for i, (record, view, place) in enumerate(zip(records, operands, places)):
-        record[layout.R_SLOT] = place.slot
-        record[layout.R_STORED] = int(i in stored)
-        layout.fill_array(
-            record, view.dtype, len(view.shape), unit_dim(view), place.alias
-        )
-    for i, record in enumerate(records[len(operands) :]):
-        record[layout.R_KIND] = layout.FLOAT
-        record[layout.R_SLOT] = first_number + i
-        record[layout.R_WIDTH] = 1
-    return records
+def _arrays(objects: Sequence[object]) -> list[ArrayView]:
+    return [each for each in objects if isinstance(each, ArrayView)]

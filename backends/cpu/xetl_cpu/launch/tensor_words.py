@@ -11,37 +11,38 @@ import numpy as np
 
 from xetl.language.dtypes import DType
 
-_FIRST = 30  # behind the words of `fastcall`
+_FIRST = 37  # behind the words of `fastcall`
 (
     P_TENSOR,  # 0: there is no torch, or not yet
     P_PARAMETER,
     P_DESCRIBE,
     P_REQUIRES_GRAD,
     P_GRAD_ENABLED,
-    P_INCREMENT,
     P_FORWARD,
     P_LEVEL,
     P_NO_LEVEL,
     P_GETATTR,
-    P_CALL_ONE,
-    P_NEW_TUPLE,
-    P_SET_ITEM,
+    P_MODES,  # functions that say what is on: how many modes, and whether a transform
+    P_HAS_KEY,
+    P_TRANSFORM,
     P_PLAIN,  # the dispatch keys of tensors on the host, and of those for inference
     P_INFERRED,
     P_IMPLEMENTATION,  # at which word of a tensor it is
     P_KEY_SET,  # and of that these
     P_STORAGE,
+    P_AUTOGRAD,
+    P_VERSION,
     P_START,  # and of the storage these
     P_SIZE,
     PROCESS_WORDS,
-) = range(_FIRST, _FIRST + 21)
+) = range(_FIRST, _FIRST + 22)
 
-_FUNCTIONS = {
-    P_GETATTR: "PyObject_GetAttr",
-    P_CALL_ONE: "PyObject_CallOneArg",
-    P_NEW_TUPLE: "PyTuple_New",
-    P_SET_ITEM: "PyTuple_SetItem",
-}
+_MODES = "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv"
+_HAS_KEY = "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"
+
+COUNT_AT = 16
+"""Bytes to the number in a counter of versions."""
+
 _NAMES = {
     P_REQUIRES_GRAD: "requires_grad",
     P_LEVEL: "_current_level",
@@ -71,19 +72,22 @@ def find_torch(words: Any) -> None:
     try:
         describe = _exchange_function(torch.Tensor.__dlpack_c_exchange_api__)
         objects, places = _objects(torch), _places(torch)
-    except AttributeError:  # it is older, or another
+        library = ctypes.CDLL("libc10.so")  # the one that is loaded
+        modes, has_key = (_address(library[each]) for each in (_MODES, _HAS_KEY))
+        transform = int(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode)
+    except (AttributeError, OSError):  # it is older, or another
         describe, objects, places = 0, dict[int, Any](), None
+        modes = has_key = transform = 0
     if not describe or places is None:
         _refused.append(torch)
         return
     _kept.append(objects)
-    for word, name in _FUNCTIONS.items():
-        function = getattr(ctypes.pythonapi, name)
-        words[word] = cast("int", ctypes.cast(function, ctypes.c_void_p).value)
+    words[P_GETATTR] = _address(ctypes.pythonapi.PyObject_GetAttr)
     for word, kept in objects.items():
         words[word] = id(kept)
     for word, place in places.items():
         words[word] = place
+    words[P_MODES], words[P_HAS_KEY], words[P_TRANSFORM] = modes, has_key, transform
     words[P_DESCRIBE] = describe
     words[P_TENSOR] = id(torch.Tensor)
 
@@ -96,7 +100,6 @@ def _objects(torch: Any) -> dict[int, Any]:
     return {
         P_PARAMETER: torch.nn.Parameter,
         P_GRAD_ENABLED: torch.is_grad_enabled,
-        P_INCREMENT: torch._C._increment_version,
         P_FORWARD: forward.__dict__,
         P_NO_LEVEL: _NO_LEVEL,
         **{word: sys.intern(name) for word, name in _NAMES.items()},
@@ -126,10 +129,40 @@ def _places(torch: Any) -> dict[int, int] | None:
         P_START: _place(addresses, [each.data_ptr() for each in storages], 8),
         P_SIZE: _place(addresses, [each.nbytes() for each in storages], 8),
     }
+    places[P_AUTOGRAD] = meta = _place_of_derivatives(torch)
+    places[P_VERSION] = None if meta is None else _place_of_version(torch, meta + 2)
     found = {word: place for word, place in places.items() if place is not None}
     if len(found) < len(places):
         return None
     return {**found, P_PLAIN: keys[0], P_INFERRED: keys[3]}
+
+
+def _place_of_derivatives(torch: Any) -> int | None:
+    """The word of a tensor's implementation that is 0 if it takes part in none."""
+    pairs = [(torch.empty(5), torch.empty(5, requires_grad=True)) for _ in range(4)]
+    found = [
+        place
+        for place in range(8)
+        if all(
+            _word(without._cdata + 8 * place) == 0 != _word(needed._cdata + 8 * place)
+            for without, needed in pairs
+        )
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _place_of_version(torch: Any, place: int) -> int | None:
+    """``place``, if there is the counter of changes."""
+    for count in (3, 5):
+        tensor = torch.empty(1)
+        for _ in range(count):
+            tensor.zero_()
+        counter = _word(tensor._cdata + 8 * place)
+        if not 1 << 16 < counter < 1 << 47 or counter % 8:
+            return None
+        if ctypes.c_uint32.from_address(counter + COUNT_AT).value != tensor._version:
+            return None
+    return place
 
 
 def _place(addresses: Sequence[int], values: Sequence[int], count: int) -> int | None:
@@ -138,11 +171,19 @@ def _place(addresses: Sequence[int], values: Sequence[int], count: int) -> int |
         place
         for place in range(count)
         if all(
-            ctypes.c_int64.from_address(address + 8 * place).value == value
+            _word(address + 8 * place) == value
             for address, value in zip(addresses, values)
         )
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _address(function: Any) -> int:
+    return cast("int", ctypes.cast(function, ctypes.c_void_p).value)
 
 
 def _exchange_function(capsule: object) -> int:

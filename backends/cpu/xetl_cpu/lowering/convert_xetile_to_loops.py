@@ -48,19 +48,19 @@ from xetl.dialects.xetile import (
 )
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
+from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
 from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.materialization import (
     is_coordinate_swap,
-    is_free,
     materialize,
     materialize_cast,
     snapshot_loads_before,
-    wants_buffer,
 )
 from xetl_cpu.lowering.loops.matmul import lower_brgemm
+from xetl_cpu.lowering.loops.placement import is_free, place, tell_passes
 from xetl_cpu.lowering.loops.plain_products import lower_mma
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.scans import scan_tile
@@ -106,6 +106,7 @@ class ConvertXetileToLoopsPass(ModulePass):
             lanes, adjacent = machine.lanes("f32"), adjacent_dims(loop)
             state = State(machine, body, lanes, adjacent=adjacent)
             lower_block(state, body)
+            tell_passes(state)
             for dead in reversed(state.dead):
                 dead.detach()
                 dead.erase(safe_erase=False)
@@ -162,7 +163,12 @@ def _value(state: State, op: Operation) -> None:
     (result, *more) = op.results
     if more:
         raise InternalError(f"`{op.name}` has several vector results")
-    if result in state.buffers or not wants_buffer(state, result):
+    if result in state.buffers:
+        return
+    placed = place(state, result)
+    if placed.why:
+        remark(op, "values", placed.why)
+    if not placed.in_buffer:
         return
     if not materialize_cast(state, result, op):
         materialize(state, result, op)

@@ -47,7 +47,10 @@ class ConvertXsmmToCallsPass(ModulePass):
         calls = _Calls()
         for one in list(op.walk()):
             if isinstance(one, DispatchOp):
-                calls.dispatch(one)
+                if one.kernel.uses:
+                    calls.dispatch(one)
+                else:  # of a product that is one of the library's now
+                    _erase(one)
             elif isinstance(one, BrgemmOp):
                 calls.invoke(one)
             elif isinstance(one, TileConfigOp):

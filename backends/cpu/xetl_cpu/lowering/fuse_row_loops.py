@@ -85,17 +85,16 @@ def _fuse_in(block: Block) -> None:
             first, between = None, []
 
 
-def _rows(loop: scf.ForOp) -> int | None:
-    """At most how many rows a loop from 0 in steps of 1 goes through."""
+def _rows(loop: scf.ForOp) -> tuple[int, int] | None:
+    """At most how many rows a loop from 0 goes through, and in which steps."""
     if len(loop.init_args) or constant_index(loop.lower_bound) != 0:
         return None
-    if constant_index(loop.step) != 1:
-        return None
-    upper = loop.upper_bound
-    if isinstance(upper.owner, arith.MinsiOp):
+    upper, step = loop.upper_bound, constant_index(loop.step)
+    rows = constant_index(upper)
+    if step == 1 and isinstance(upper.owner, arith.MinsiOp):
         known = [constant_index(operand) for operand in upper.owner.operands]
-        return next((value for value in known if value is not None), None)
-    return constant_index(upper)
+        rows = next((value for value in known if value is not None), None)
+    return None if rows is None or step is None else (rows, step)
 
 
 def _may_fuse(first: scf.ForOp, second: scf.ForOp) -> bool:

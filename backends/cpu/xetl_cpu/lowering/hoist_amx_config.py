@@ -2,10 +2,12 @@
 
 A task is a trip of `scf.parallel`.  All configurations inside it must be equal to
 leave its loops (then one is enough, at its head and end); two products share tiles
-only if sizes and types say that their 64 bytes are equal.  With ``level=thread`` the
-configuration leaves the task, too: `cpu.thread_tiles` stands in its place and says
-that each thread sets its tiles up before its first trip and gives them back after its
-last.  Configurations outside of parallel loops stay: tiles belong to a thread.
+only if sizes and types say that their 64 bytes are equal.  With ``own`` they always
+are: our micro-kernels use whole tiles, whatever they compute.  With
+``level=thread`` the configuration leaves the task, too: `cpu.thread_tiles` stands in
+its place and says that each thread sets its tiles up before its first trip and gives
+them back after its last.  Configurations outside of parallel loops stay: tiles belong
+to a thread.
 
 Before: behind `insert-amx-config`.  Source: seed 003, "intel-amx-tile-config-hoisting";
 the check for equal configurations is ours.
@@ -36,12 +38,14 @@ class HoistAmxConfigPass(ModulePass):
 
     name = "hoist-amx-config"
     level: Literal["task", "thread"] = "task"
+    own: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for loop in operations_in(op, scf.ParallelOp):
             pairs = _pairs(loop.body.block)
-            if not pairs or len({pair.sizes for pair in pairs}) > 1:
+            are_equal = self.own or len({pair.sizes for pair in pairs}) <= 1
+            if not pairs or not are_equal:
                 continue
             _to_task(loop.body.block, pairs)
             if self.level == "thread":

@@ -11,19 +11,19 @@
     %reset = xsmm.IntelAMXtileConfig.dispatch [...] flags = (vnni_b, no_setup_...)
     "xsmm.IntelAMXtileConfig"(%reset, %state)
 
-Before: stage ``xsmm`` or ``loops``.  Taken: bf16 ``brgemm`` in VNNI form that
-says nothing of tiles yet, and `xsmm.block_gemm` that our own tiles compute.
+Before: ``plan-gemm``, or stage ``loops``.  Taken: bf16 ``brgemm`` in VNNI form that
+says nothing of tiles yet, and products that our own tiles compute: `xsmm.brgemm.tile`
+or, where the others are calls of a library, `xsmm.block_gemm`.
 Source: seed 003, "Generating AMX configuration".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr, i8
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref
@@ -33,16 +33,12 @@ from xetl.dialects.xsmm import (
     TileConfigDispatchOp,
     TileConfigOp,
 )
-from xetl.ir.builder import Builder
-from xetl_cpu.dialect import BlockGemmOp
+from xetl_cpu.dialect import BlockGemmOp, BrgemmTileOp, dispatch_of
 
 SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"
 """A kernel that does not reset sets up, and the other way round."""
 
 _STATE = MemRefType(i8, [64])
-
-_OWN_SIZES = (32, 32, 32, 32, 32, 32, 32, 32 * 32)
-"""One configuration serves all our kernels: whole tiles, see microkernels/amx.py."""
 
 
 @dataclass(frozen=True)
@@ -54,46 +50,47 @@ class InsertAmxConfigPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for one in list(op.walk()):
-            if isinstance(one, BrgemmOp):
-                _around_call(one)
-            elif isinstance(one, BlockGemmOp) and one.blocking().uses_tiles:
-                _around(one, _OWN_SIZES, ("vnni_b",))
+            dispatch = _dispatch(one)
+            if dispatch is not None:
+                _around(one, dispatch)
 
 
-def _around_call(op: BrgemmOp) -> None:
+def _dispatch(op: Operation) -> BrgemmDispatchOp | None:
+    """The kernel of a product on tiles that nobody has set up."""
+    if isinstance(op, BlockGemmOp):
+        return dispatch_of(op.blocking()) if op.blocking().uses_tiles else None
+    if not isinstance(op, BrgemmOp | BrgemmTileOp) or op.kernel is None:
+        return None
     dispatch = op.kernel.owner
     if not isinstance(dispatch, BrgemmDispatchOp):
-        return
-    flags = [name for name in dispatch.flag_names() if name != "none"]
-    is_plain = SETUP not in flags and RESET not in flags
-    is_bf16 = dispatch.data_type.data in ("bf16", "bf16_f32")
-    if not is_bf16 or "vnni_b" not in flags or not is_plain:
-        return
-    _around(op, dispatch.size_list(), flags)
+        return None
+    flags = dispatch.flag_names()
+    if isinstance(op, BrgemmTileOp):
+        uses_tiles = op.blocking().uses_tiles
+    else:
+        uses_tiles = dispatch.data_type.data in ("bf16", "bf16_f32")
+    is_plain = "vnni_b" in flags and SETUP not in flags and RESET not in flags
+    return dispatch if uses_tiles and is_plain else None
+
+
+def _around(op: Operation, dispatch: BrgemmDispatchOp) -> None:
+    """Configure in front of ``op`` and reset behind it, not in its kernel."""
+    block, flags = op.parent_block(), dispatch.flag_names()
+    assert block is not None
+    setup, reset = (
+        TileConfigDispatchOp(
+            sizes=dispatch.size_list(),
+            data_type=dispatch.data_type.data,
+            flags=[*flags, flag],
+        )
+        for flag in (SETUP, RESET)
+    )
+    state = memref.AllocaOp(_STATE)
+    before = [state, setup, TileConfigOp(setup.kernel, state.result)]
+    behind = [reset, TileConfigOp(reset.kernel, state.result)]
+    block.insert_ops_before(before, op)
+    block.insert_ops_after(behind, op)
+    for each in (*before, *behind):
+        each.location = op.location
     names = [*flags, SETUP, RESET]
     dispatch.flags = ArrayAttr([StringAttr(name) for name in names])
-
-
-def _around(op: Operation, sizes: Sequence[int], flags: Sequence[str]) -> None:
-    """Configure in front of ``op`` and reset behind it."""
-    build = Builder.before(op)
-    state = build.insert(memref.AllocaOp(_STATE))
-    _configure(build, sizes, [*flags, SETUP], state)
-    block = op.parent_block()
-    assert block is not None
-    dispatch = TileConfigDispatchOp(
-        sizes=sizes, data_type="bf16", flags=[*flags, RESET]
-    )
-    reset = TileConfigOp(dispatch.kernel, state)
-    block.insert_ops_after([dispatch, reset], op)
-    for each in (dispatch, reset):
-        each.location = op.location
-
-
-def _configure(
-    build: Builder, sizes: Sequence[int], flags: list[str], state: SSAValue
-) -> None:
-    kernel = build.insert(
-        TileConfigDispatchOp(sizes=sizes, data_type="bf16", flags=flags)
-    )
-    build.add(TileConfigOp(kernel, state))

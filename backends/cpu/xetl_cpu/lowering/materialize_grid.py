@@ -19,12 +19,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.dialects.kernel_attributes import STORED
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, gpu, scf
 from xetl_cpu.lowering.tiles import may_write, written_root
-
-STORED = "xetl.stored"
-"""Function attribute: which array arguments are written."""
 
 _AXES = ("x", "y", "z")
 

@@ -1,9 +1,10 @@
-"""plan-gemm: each product gets its plan, ``#xsmm.plan<...>``.
+"""plan-gemm: each product gets its plan, ``#xsmm.plan<...>``, and its micro-kernel.
 
 Before: ``xsmm.brgemm.tile`` as raised. After: the same with ``plan``, the numbers by
-which it is packed, cut and multiplied. Passes and the emission of micro-kernels that
-come later read it, and choose nothing themselves; it may be written by hand as well.
-The numbers are chosen by `microkernels/blocking.py` from the facts of the machine.
+which it is packed, cut and multiplied, and the ``xsmm.brgemm.dispatch`` that they give.
+Passes and the emission of micro-kernels that come later read the plan, and choose
+nothing themselves; it may be written by hand as well. The numbers are chosen by
+`microkernels/blocking.py` from the facts of the machine.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
-from xetl_cpu.dialect import BrgemmTileOp, element_name
+from xetl.dialects.walk import operations_in
+from xetl.ir.builder import Builder
+from xetl_cpu.dialect import BrgemmTileOp, dispatch_of, element_name
 from xetl_cpu.microkernels import choose_blocking
-from xetl_cpu.plan_attribute import PlanAttr
 from xetl_cpu.targets import find_target
 
 
@@ -31,7 +35,14 @@ class PlanGemmPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         machine = find_target(self.target)
-        for product in op.walk():
-            if isinstance(product, BrgemmTileOp) and product.plan is None:
+        for product in operations_in(op, BrgemmTileOp):
+            if product.plan is None:
                 tile, dtype = product.user_tile(), element_name(product.a)
-                product.plan = PlanAttr(choose_blocking(machine, dtype, *tile))
+                plan = choose_blocking(machine, dtype, *tile)
+            else:
+                plan, problem = product.plan.data, product.plan.data.problem()
+                if problem is not None:
+                    raise VerifyException(f"a plan cannot be followed: {problem}")
+            kernel = Builder.before(product).insert(dispatch_of(plan))
+            kernel.name_hint = "kernel"
+            Rewriter.replace_op(product, product.with_plan(plan, kernel))

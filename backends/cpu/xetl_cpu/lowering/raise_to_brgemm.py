@@ -38,7 +38,7 @@ from xetl.analysis.affine import dominates, is_defined_outside
 from xetl.dialects.base import vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -49,6 +49,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.records import record
+from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.demand import Demand, demanded_extent
@@ -243,6 +244,9 @@ class RaiseToBrgemmPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
+        # Where a store goes, computed behind the loop again, is known before it then.
+        for function in operations_in(op, func.FuncOp):
+            merge_equal(function.body.block)
         loops = operations_in(op, scf.ForOp)
         # Inner loops first: a loop that goes takes along what is in it.
         for loop in reversed(loops):

@@ -119,6 +119,15 @@ class Blocking:
     block_n: int
     is_called: bool = False
 
+    def problem(self) -> str | None:
+        """What is wrong with numbers that were written by hand."""
+        wholes = {"nr": self.lanes, "mc": self.mr, "unroll": self.sets}
+        wholes |= dict.fromkeys(("chunk", "run", "kc"), max(self.k_pack, self.k_step))
+        for name, step in wholes.items():
+            if step < 1 or getattr(self, name) < 1 or getattr(self, name) % step:
+                return f"{name} = {getattr(self, name)} is no multiple of {step}"
+        return None
+
     @property
     def compute(self) -> str:
         """Element type of the packed panels."""

@@ -20,6 +20,7 @@ from xetl_cpu.vector_math.coefficients import (
     ERFC_F64,
     EXP,
     EXP2,
+    EXP2_UP,
     LN2_PARTS,
     LOG1P_F32,
     LOG2E,
@@ -39,7 +40,7 @@ def exp(lanes: Lanes, x: Value) -> Value:
     """Within 2 ulp; overflows to infinity, underflows through subnormals to 0."""
     name = lanes.format.name
     is_large = lanes.at_least(x, _EXP_RANGE[name][0])
-    x = lanes.clamp(x, *_EXP_RANGE[name])
+    x = lanes.limit(x, *_EXP_RANGE[name])
     n, r = _reduce(lanes, x)
     return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n, is_large)
 
@@ -48,6 +49,9 @@ def exp2(lanes: Lanes, x: Value) -> Value:
     """Within 2 ulp; exact for integers."""
     name = lanes.format.name
     is_large = lanes.at_least(x, _EXP2_RANGE[name][0])
+    if lanes.has_scale() and name == "f32":
+        power = lanes.polynomial(lanes.fraction(x), (1.0, *EXP2_UP))
+        return lanes.scale(power, x, is_large)
     x = lanes.clamp(x, *_EXP2_RANGE[name])
     n = lanes.round(x)
     r = lanes.sub(x, n)

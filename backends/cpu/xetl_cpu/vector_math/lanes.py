@@ -151,6 +151,17 @@ class Lanes:
         x = self.select(self.compare(">", x, high), high, x)
         return self.select(self.compare("<", x, low), low, x)
 
+    def limit(self, x: Value, low: float, high: float) -> Value:
+        """`clamp` before `scale`, whose mask is enough at the lower end."""
+        if not self.has_scale():
+            return self.clamp(x, low, high)
+        return self.select(self.compare(">", x, high), high, x)
+
+    def has_scale(self) -> bool:
+        """Whether `scale` is one instruction."""
+        width = self.format.bits * self.count
+        return self.target.has_masks and width in (128, 256, 512)
+
     def has_lookup(self) -> bool:
         """Whether there is `lookup`: for 16 numbers of AVX-512."""
         return self.target.has_masks and self.format.bits == 32 and self.count == 16
@@ -177,29 +188,39 @@ class Lanes:
         shifted = self.builder.shl(low_bits, self.integer(self.format.fraction))
         return self.from_bits(self.builder.add(shifted, self.integer(self.format.one)))
 
+    def fraction(self, x: Value) -> Value:
+        """``x - floor(x)``, 0 of infinities; if it `has_scale`."""
+        down = const(I32, 9)  # an inexact result is no event
+        mask = const(I16 if self.count == 16 else I8, -1)
+        return self._with_masks("reduce", [x, down, x, mask])
+
     def scale(self, x: Value, n: Value, where: Value) -> Value:
         """``x * 2**n`` for integral n, 0 in lanes that are not in the mask ``where``.
+
+        If it `has_scale`, n may be any number; its floor counts.
 
         2**n itself may overflow or underflow. A product that underflows takes some
         hundred cycles on Intel's cores, so lanes known to become 0 are left out of the
         mask.  AVX-512 has an instruction for it; elsewhere it is done in two halves.
         """
-        width = self.format.bits * self.count
-        if self.target.has_masks and width in (128, 256, 512):
-            return self.select(where, self._scalef(x, n, width), 0.0)
+        if self.has_scale():
+            return self.select(where, self._scalef(x, n), 0.0)
         x = self.select(where, x, 0.0)
         half = self.round(self.mul(n, 0.5))
         x = self.mul(x, self.power_of_two(half))
         return self.mul(x, self.power_of_two(self.sub(n, half)))
 
-    def _scalef(self, x: Value, n: Value, width: int) -> Value:
-        suffix = "ps" if self.format.bits == 32 else "pd"
+    def _scalef(self, x: Value, n: Value) -> Value:
         mask = const(I16 if self.count == 16 else I8, -1)
-        arguments = [x, n, x, mask]
+        return self._with_masks("scalef", [x, n, x, mask])
+
+    def _with_masks(self, name: str, arguments: list[Value]) -> Value:
+        suffix = "ps" if self.format.bits == 32 else "pd"
+        width = self.format.bits * self.count
         if width == 512:
             arguments.append(const(I32, 4))  # the rounding mode in force
-        name = f"llvm.x86.avx512.mask.scalef.{suffix}.{width}"
-        return call_intrinsic(self.builder, name, self.type, arguments)
+        full = f"llvm.x86.avx512.mask.{name}.{suffix}.{width}"
+        return call_intrinsic(self.builder, full, self.type, arguments)
 
     def _intrinsic(self, name: str, *arguments: Value) -> Value:
         scalar = self.format.name

@@ -295,7 +295,8 @@ def payload_store(shape: BlockShape) -> Builtin:
 
 def _name_of(kind: str, shape: BlockShape) -> str:
     size = f"u{shape.bits}_m{shape.rows}k{shape.columns}v{shape.count}"
-    return f"block_{kind}_ap_{size}"
+    mode = "" if shape.mode == "plain" else f"{shape.mode}_"
+    return f"block_{kind}_ap_{mode}{size}"
 
 
 def _items(shape: BlockShape) -> str:

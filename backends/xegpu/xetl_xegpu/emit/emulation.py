@@ -5,6 +5,9 @@ opencl:cpu. Each stays a function, which drivers build fastest; rows are loops, 
 are not. Products of 16-bit floats are exact in f32; sums run in f32, in the order of
 k, or pairwise (`XETL_DPAS`): nobody says how hardware adds.
 
+A block message that hardware refuses (`xetl_xegpu.limits`) brings bits that are all 1,
+NaN of every float, and stores nothing: no test passes by it. `XETL_STRICT` says which.
+
 Operands of 16-bit integers go to functions as words of 32 bits: OpenCL's driver for
 CPUs runs 16 lanes at once. What a function takes has the items of a lane side by side,
 so each call puts 16 vectors together, item by item: of words half as many, and x86 is
@@ -16,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 
 from xetl.codegen.arith import round_to_bf16, round_to_tf32
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
 from xetl.settings import DpasSums
+from xetl_xegpu import limits
 from xetl_xegpu.emit.builtins import Builtin, Product, find_builtin, function
 from xetl_xegpu.emit.emitter import declare
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
@@ -332,7 +337,10 @@ _WORD = 32
 
 @dataclass(frozen=True)
 class _Surface:
-    """The arguments of a block function, and the lane that runs it."""
+    """The arguments of a block function, and the lane that runs it.
+
+    ``behind`` is what is read outside, an i32: 0; -1 if no GPU takes the message.
+    """
 
     b: Builder
     shape: BlockShape
@@ -345,6 +353,7 @@ class _Surface:
     step: Value
     memory: Value
     lane: Value
+    behind: Value
 
     @classmethod
     def of(cls, body: Body) -> _Surface:
@@ -355,8 +364,14 @@ class _Surface:
         x, y = (body.builder.extract_element(place, I32(i)) for i in (0, 1))
         lane = body.lane()
         right = step[0] if step else x.type(body.builtin.block.bits // 8)
-        surface = (base, width, height, pitch, x, y, right, memory, lane)
-        return cls(body.builder, body.builtin.block, *surface)
+        b, shape = body.builder, body.builtin.block
+        behind = b.lshr(lane, I32(16))
+        if not body.builtin.is_ours:
+            legal = _is_legal(b, shape, (base, width, height, pitch, x))
+            height = b.select(legal, height, I32(0))
+            behind = b.select(legal, behind, I32(-1))
+        surface = (base, width, height, pitch, x, y, right, memory, lane, behind)
+        return cls(b, shape, *surface)
 
     @property
     def parts(self) -> int:
@@ -398,19 +413,43 @@ class _Surface:
         return b.gep(self.base, [offset], source_etype=I8), inside
 
     def outside(self, type_: Type) -> Value:
-        """The zero that is read outside; of narrow types one that no compiler folds.
+        """What is read outside; of narrow types nothing that a compiler folds.
 
         [measured] intel-opencl-rt 2026.2: where all of a block is known to lie outside,
         the driver fills the memory of its lanes at once, and wrongly below 32 bits.
         """
         if type_.width >= _WORD:
-            return type_(0)
-        return self.b.trunc(self.b.lshr(self.lane, I32(16)), type_)
+            return self.b.sext(self.behind, type_)
+        return self.b.trunc(self.behind, type_)
 
     def item_address(self, item: Value) -> Value:
         """Where the private memory has an item."""
         type_ = ll.IntType(self.shape.item_bits)
         return self.b.gep(self.memory, [item], source_etype=type_)
+
+
+def _is_legal(b: Builder, shape: BlockShape, surface: Sequence[Value]) -> Value:
+    """Whether hardware takes a message: as `check-blocks` has it, in 32 bits."""
+    base, width, height, pitch, x = surface
+    bytes_ = shape.bits // 8
+    rests = (
+        (b.trunc(b.ptrtoint(base, I64), I32), limits.BASE_ALIGNMENT),
+        (width, max(limits.WIDTH_STEP, bytes_)),
+        (pitch, limits.PITCH_STEP),
+        (b.mul(x, I32(bytes_)), limits.WIDTH_STEP),
+    )
+    rest = reduce(b.or_, [b.and_(value, I32(step - 1)) for value, step in rests])
+    bounds = (
+        (width, limits.LEAST_WIDTH, limits.LIMIT),
+        (height, 1, limits.LIMIT),
+        (pitch, limits.LEAST_PITCH, limits.LIMIT),
+    )
+    inside = [
+        b.icmp_unsigned("<=", b.sub(value, I32(least)), I32(most - least))
+        for value, least, most in bounds
+    ]
+    together = b.icmp_unsigned(">=", pitch, width)
+    return reduce(b.and_, inside, b.and_(together, b.icmp_unsigned("==", rest, I32(0))))
 
 
 def _load(surface: _Surface, item: Value) -> None:

@@ -7,8 +7,11 @@ one shape of one matrix; those at a constant distance from the first give that d
 (bmg: a field of the message; pvc: a copy and an addition), others set the place.
 [measured] ocloc 26.27, four loads and four stores: 48 instructions on pvc, 79 before.
 
-Loads in loops are left alone: the compiler itself keeps their payloads before the loop.
-So are messages with hints, and shapes whose items no vector of SPIR-V holds.
+Loads in loops are left alone: the compiler itself keeps a payload before the loop. Of
+loads that transpose there are many a step, and pvc copies it for each: there each has
+a payload of its own (a GEMM by B column-major: 95 instructions a step, 111 without),
+except beside reductions, which need the registers.
+Left alone are messages with hints, and shapes whose items no vector of SPIR-V holds.
 
 Source: Intel Graphics Compiler, `LSCFuncsResolution.cpp`, `Decompose2DBlockFuncs.cpp`
 (names and parameters). The functions read and write memory in order: loads and stores
@@ -17,12 +20,15 @@ of one array stay as they stand (`test_payloads_offline.py`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, SSAValue
 
-from xetl.codegen.llvm import Value
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I32
+from xetl.dialects.upstream import scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
 from xetl_xegpu.emit.emitter import KernelEmitter
@@ -37,7 +43,9 @@ _MOST_ITEMS = 16
 _REACH = 256
 """Rows and columns that a message can go without setting its place."""
 _DEFAULT = I32(0)
-"""What the caches do: as the driver has it."""
+"""What the caches do: as the driver has it. No distance from a payload's place."""
+_COPIES = ("pvc",)
+"""Devices of which a message has no field for a distance: payloads are copied."""
 
 
 @dataclass
@@ -53,6 +61,8 @@ def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
     """Whether a message is emitted by `load` or `store` of this file."""
     shape = op.shape
     is_message = op.by_lanes is None and op.hints is None and not em.device.emulated
+    if is_message and shape.mode == "transpose":
+        return em.device.name in _COPIES and _may_keep(op)
     if not is_message or shape.mode != "plain" or shape.columns != SUBGROUP_SIZE:
         return False
     if isinstance(op, simt.BlockStoreOp):
@@ -67,7 +77,10 @@ def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
 def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
     """All items of a block."""
     builtins.block_load(em.device, op.shape)  # whether there is such a message
-    pointer, x, y = _placed(em, op)
+    if op.shape.mode == "transpose":
+        pointer, x, y = _kept(em, op), _DEFAULT, _DEFAULT
+    else:
+        pointer, x, y = _placed(em, op)
     return em.call(builtins.payload_load(op.shape), [pointer, x, y, _DEFAULT])
 
 
@@ -79,6 +92,48 @@ def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     em.call(builtins.payload_store(op.shape), [pointer, x, y, items, _DEFAULT])
 
 
+def _may_keep(op: BlockOp) -> bool:
+    """Whether a load in a loop may have a payload of its own, made before the loop."""
+    block, loop = op.parent, op.parent_op()
+    if not isinstance(loop, scf.ForOp | scf.WhileOp) or not isinstance(block, Block):
+        return False
+    # A loop that counts, whose first number says where it comes from.
+    counts = bool(block.args) and isinstance(block.args[0].type, IndexType)
+    if not counts or block is not loop.regions[0].block:
+        return False
+    if any(isinstance(each, simt.ReduceOp) for each in block.ops):
+        return False  # [measured] some attention kernels spill 768 bytes by it
+    matrix = (op.base, op.width, op.height, op.pitch)
+    return all(_is_outside(value, loop) for value in matrix)
+
+
+def _is_outside(value: SSAValue | Operation, loop: Operation) -> bool:
+    """Whether a value is made outside of a loop."""
+    owner = SSAValue.get(value).owner
+    return not loop.is_ancestor(owner)
+
+
+def _kept(em: KernelEmitter, op: BlockOp) -> Value:
+    """The payload of a message in a loop, at its place; made before the loop."""
+    b, block, loop = em.builder, op.parent, op.parent_op()
+    assert isinstance(block, Block)
+    assert loop is not None
+    phi, inside = em.get(block.args[0]), b.block
+    assert isinstance(phi, ll.PhiInstr)
+    (_, before), *_ = phi.incomings
+    end = before.terminator
+    assert end is not None
+    b.position_before(end)
+    places = {"X": SSAValue.get(op.x), "Y": SSAValue.get(op.y)}
+    moving = {axis: p for axis, p in places.items() if not _is_outside(p, loop)}
+    pointer = _made(em, op, moving)
+    b.position_at_end(inside)
+    for axis, place in moving.items():
+        now = b.trunc(em.get(place), I32)
+        em.call(builtins.payload_setter(axis), [pointer, now])
+    return pointer
+
+
 def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
     """The payload of a message, and the distances of its block from there."""
     block = op.parent
@@ -88,7 +143,9 @@ def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
     key = (block, *map(SSAValue.get, matrix), shape)
     found = em.payloads.get(key)
     if found is None:
-        found = em.payloads[key] = _made(em, op)
+        pointer = _made(em, op)
+        x, y = SSAValue.get(op.x), SSAValue.get(op.y)
+        found = em.payloads[key] = Payload(pointer, x, y)
     distances: list[Value] = []
     for at, name in (("X", "x"), ("Y", "y")):
         place = SSAValue.get(getattr(op, name))
@@ -104,17 +161,20 @@ def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
     return found.pointer, distances[0], distances[1]
 
 
-def _made(em: KernelEmitter, op: BlockOp) -> Payload:
+def _made(em: KernelEmitter, op: BlockOp, moving: Collection[str] = ()) -> Value:
+    """A payload; axes that are set later begin at 0."""
     b, shape = em.builder, op.shape
     sizes = [
         b.sub(b.trunc(em.get(size), I32), I32(1))
         for size in (op.width, op.height, op.pitch)
     ]
-    place = [b.trunc(em.get(at), I32) for at in (op.x, op.y)]
+    place = [
+        I32(0) if axis in moving else b.trunc(em.get(at), I32)
+        for axis, at in (("X", op.x), ("Y", op.y))
+    ]
     block = [I32(n) for n in (shape.columns, shape.rows, shape.count)]
     operands = [em.get(op.base), *sizes, *place, *block]
-    pointer = em.call(builtins.new_payload(), operands)
-    return Payload(pointer, SSAValue.get(op.x), SSAValue.get(op.y))
+    return em.call(builtins.new_payload(), operands)
 
 
 def _distance(start: SSAValue, end: SSAValue) -> int | None:

@@ -146,7 +146,7 @@ func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y
       %w = arith.truncf %e : vector<8x64xf32> to vector<8x64xbf16>
       %scaled = arith.mulf %acc, %half : vector<8x16xf32>
       %one = arith.constant 1 : index
-      %d = "xsmm.brgemm.tile"(%w, %v, %scaled, %one) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0>}> : (vector<8x64xbf16>, !xetile.tile<64x16xbf16>, vector<8x16xf32>, index) -> vector<8x16xf32>
+      %d = xsmm.brgemm.tile %w, %v times %one plus %scaled : vector<8x16xf32> : vector<8x64xbf16>, !xetile.tile<64x16xbf16> -> vector<8x16xf32>
       scf.yield %d, %new : vector<8x16xf32>, vector<8x1xf32>
     }
     %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x16xf32>
@@ -182,7 +182,7 @@ func.func @stored_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?x
     %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<64x32xbf16>
     %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x64xbf16>
     %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<64x64xbf16>
-    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<64x32xbf16>, !xetile.tile<32x64xbf16>, index, index, index) -> vector<64x64xf32>
+    %d = xsmm.brgemm.tile %a, %b times %n rows %n cols %n : !xetile.tile<64x32xbf16>, !xetile.tile<32x64xbf16> -> vector<64x64xf32>
     %e = arith.truncf %d : vector<64x64xf32> to vector<64x64xbf16>
     xetile.store_tile %e, %c : vector<64x64xbf16>, !xetile.tile<64x64xbf16>
     scf.reduce
@@ -208,7 +208,7 @@ func.func @low_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?xbf1
     %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x32xbf16>
     %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<32x256xbf16>
     %c = xetile.init_tile %C[%p, 0], [%n, %n], [%n, 1] : memref<?x?xbf16, strided<[?, 1]>> -> !xetile.tile<8x256xbf16>
-    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<8x32xbf16>, !xetile.tile<32x256xbf16>, index, index, index) -> vector<8x256xf32>
+    %d = xsmm.brgemm.tile %a, %b times %n rows %n cols %n : !xetile.tile<8x32xbf16>, !xetile.tile<32x256xbf16> -> vector<8x256xf32>
     %e = arith.truncf %d : vector<8x256xf32> to vector<8x256xbf16>
     xetile.store_tile %e, %c : vector<8x256xbf16>, !xetile.tile<8x256xbf16>
     scf.reduce
@@ -228,7 +228,7 @@ func.func @stored_to_an_operand(%A: !matrix, %B: !matrix, %n: index, %grid: inde
     %a = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x32xf32>
     %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
     %c = xetile.init_tile %A[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x64xf32>
-    %d = "xsmm.brgemm.tile"(%a, %b, %n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0>}> : (!xetile.tile<8x32xf32>, !xetile.tile<32x64xf32>, index, index, index) -> vector<8x64xf32>
+    %d = xsmm.brgemm.tile %a, %b times %n rows %n cols %n : !xetile.tile<8x32xf32>, !xetile.tile<32x64xf32> -> vector<8x64xf32>
     xetile.store_tile %d, %c : vector<8x64xf32>, !xetile.tile<8x64xf32>
     scf.reduce
   }
@@ -279,6 +279,62 @@ func.func @sorted_columns(%X: memref<9x64xi64>, %Y: memref<9x64xi64>, %grid: ind
     %v = xetile.load_tile %x : !xetile.tile<9x64xi64> -> vector<9x64xi64>
     %s = xetile.tile_sort %v [0] : vector<9x64xi64>
     xetile.store_tile %s, %y : vector<9x64xi64>, !xetile.tile<9x64xi64>
+    scf.reduce
+  }
+  func.return
+}
+
+// A row that a loop carries stays in registers; what a trip loads has masks only where
+// not all of it is inside. Behind the loop the row goes into a buffer.
+// CHECK-LABEL: @carried
+// CHECK:       scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>)
+// CHECK:       scf.if {{.*}} -> (vector<16xf32>, vector<16xf32>)
+// CHECK-NOT:   mask
+// CHECK-COUNT-2: arith.addf
+// CHECK:       scf.yield
+// CHECK-COUNT-2: vector.maskedload
+// CHECK:       scf.yield
+// CHECK:       scf.yield
+// CHECK-COUNT-2: vector.store
+func.func @carried(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %zero = arith.constant dense<0.0> : vector<1x32xf32>
+    %sum = scf.for %i = %c0 to %n step %c32 iter_args(%acc = %zero) -> (vector<1x32xf32>) {
+      %x = xetile.init_tile %X[%p, %i], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x32xf32>
+      %v = xetile.load_tile %x : !xetile.tile<1x32xf32> -> vector<1x32xf32>
+      %next = arith.addf %acc, %v : vector<1x32xf32>
+      scf.yield %next : vector<1x32xf32>
+    }
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x32xf32>
+    xetile.store_tile %sum, %y : vector<1x32xf32>, !xetile.tile<1x32xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+// A wide row begins with a vector under a mask, up to the first aligned address.
+// CHECK-LABEL: @begins_within_a_line
+// CHECK:       %[[START:.*]] = memref.extract_aligned_pointer_as_index
+// CHECK:       %[[LEAD:.*]] = arith.select
+// CHECK:       scf.for {{.*}} to
+// CHECK:         vector.maskedstore
+// CHECK:       scf.if
+// CHECK-NEXT:    scf.for {{.*}} = %[[LEAD]] to
+// CHECK:           vector.store {{.*}} {nontemporal = true
+// CHECK:         scf.for {{.*}} = %[[LEAD]] to
+// CHECK:           vector.store
+// CHECK:       vector.maskedstore
+func.func @begins_within_a_line(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x512xf32>
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x512xf32>
+    %v = xetile.load_tile %x : !xetile.tile<1x512xf32> -> vector<1x512xf32>
+    xetile.store_tile %v, %y : vector<1x512xf32>, !xetile.tile<1x512xf32>
     scf.reduce
   }
   func.return

@@ -31,7 +31,7 @@
 // CHECK:       %[[NEW:.*]] = "cpu.is_new"(%[[GROUP]])
 // CHECK:       scf.if %[[NEW]]
 // CHECK:       "xsmm.pack_b"(%[[B]]{{.*}}block_n = 256
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %[[MINE]], {{.*}}, %is_there)
+// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed : {{.*}}, tile %[[MINE]], {{.*}} if %is_there
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -62,7 +62,7 @@ func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>
 // CHECK:       "xsmm.pack_b"
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = xetile.init_tile %[[ROWS]][%{{.*}}, 0]
-// CHECK:       "xsmm.brgemm.tile"(%[[TILE]]
+// CHECK:       xsmm.brgemm.tile(kernel = %{{.*}}) %[[TILE]]
 // CHECK-NOT:   trans_a
 func.func @rows(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
@@ -88,7 +88,7 @@ func.func @rows(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, 
 // CHECK-NOT:   cpu.packed_memory
 // CHECK-NOT:   memref.alloc
 // CHECK-NOT:   pack_b
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK:       func.return
 func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: 0, 0, -1, -1>} {
   %c0 = arith.constant 0 : index
@@ -113,7 +113,7 @@ func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %
 // CHECK-LABEL: @other_columns
 // CHECK-NOT:   cpu.packed_memory
 // CHECK-NOT:   memref.alloc
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK:       func.return
 func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
@@ -171,7 +171,7 @@ func.func @two_operands(%A: !matrix, %B: !matrix, %D: !matrix, %C: memref<?x?xf3
 // CHECK:       %[[VIEW:.*]] = memref.reinterpret_cast %B to offset: [%[[AT]]]
 // CHECK:       "xsmm.pack_b"(%{{[^,]*}},
 // CHECK:       scf.parallel {{.*}} {
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed,
+// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed :
 func.func @batched(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index, %gz: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -196,7 +196,7 @@ func.func @batched(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<
 // CHECK-LABEL: @alone
 // CHECK-NOT:   memref.alloc
 // CHECK-NOT:   pack_b
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK:       func.return
 func.func @alone(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gz: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
@@ -224,7 +224,7 @@ func.func @alone(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?
 // CHECK:       scf.parallel
 // CHECK:       scf.for %[[K:.*]] = %c0 to
 // CHECK:       %[[FIRST:.*]] = arith.minsi %[[K]],
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed, %{{[^,]*}}, %{{[^,]*}}, %[[FIRST]])
+// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed : {{.*}}, k %[[FIRST]])
 func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -254,8 +254,8 @@ func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 
 // CHECK-NOT:   memref.alloc
 // CHECK:       "xsmm.pack_b"
 // CHECK-NOT:   "xsmm.pack_b"
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed,
-// CHECK:       "xsmm.brgemm.tile"({{.*}}%packed,
+// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed :
+// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed :
 func.func @shared(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

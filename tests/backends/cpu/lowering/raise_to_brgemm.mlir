@@ -7,7 +7,7 @@
 // CHECK-NOT:   scf.for
 // CHECK:       %[[STEPS:.*]] = arith.ceildivsi
 // CHECK:       %[[COUNT:.*]] = arith.maxsi %[[STEPS]]
-// CHECK:       "xsmm.brgemm.tile"(%a, %b, %[[COUNT]])
+// CHECK:       xsmm.brgemm.tile %a, %b times %[[COUNT]]
 // CHECK-NOT:   trans_
 func.func @moving_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -29,7 +29,7 @@ func.func @moving_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32
 // Tiles made anew at the counter, one of them transposed; prefetches do not matter.
 // CHECK-LABEL: @rebuilt_tiles
 // CHECK-NOT:   scf.for
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK-SAME:  trans_b
 func.func @rebuilt_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -52,7 +52,7 @@ func.func @rebuilt_tiles(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf3
 // CHECK-LABEL: @stored
 // CHECK:       %[[ROWS:.*]] = arith.subi %m,
 // CHECK:       %[[COLS:.*]] = arith.subi %n,
-// CHECK:       "xsmm.brgemm.tile"(%a, %b, %{{.*}}, %[[ROWS]], %[[COLS]])
+// CHECK:       xsmm.brgemm.tile %a, %b times %{{.*}} rows %[[ROWS]] cols %[[COLS]]
 func.func @stored(%A: !matrix, %B: !matrix, %C: !matrix, %m: index, %n: index) {
   %a = xetile.init_tile %A[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
   %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
@@ -68,7 +68,7 @@ func.func @stored(%A: !matrix, %B: !matrix, %C: !matrix, %m: index, %n: index) {
 // product in it is one step on tiles (both are read before the store).
 // CHECK-LABEL: @store_in_the_loop
 // CHECK:       scf.for
-// CHECK:       "xsmm.brgemm.tile"(%a, %b, %acc
+// CHECK:       xsmm.brgemm.tile %a, %b times %{{.*}} plus %acc
 // CHECK:       xetile.store_tile
 func.func @store_in_the_loop(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %c0 = arith.constant 0 : index
@@ -89,7 +89,7 @@ func.func @store_in_the_loop(%A: !matrix, %B: !matrix, %n: index) -> vector<16x6
 // The store stands between a load and the product: that operand stays a value.
 // CHECK-LABEL: @store_in_between
 // CHECK:       %x = xetile.load_tile
-// CHECK:       "xsmm.brgemm.tile"(%x, %b
+// CHECK:       xsmm.brgemm.tile %x, %b
 func.func @store_in_between(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32> {
   %a = xetile.init_tile %A[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
   %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
@@ -103,7 +103,7 @@ func.func @store_in_between(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64
 // An offset that may be negative, and padding other than 0: values, not tiles.
 // (The last three arguments are the grid, which is positive.)
 // CHECK-LABEL: @not_in_place
-// CHECK:       "xsmm.brgemm.tile"(%x, %y
+// CHECK:       xsmm.brgemm.tile %x, %y
 func.func @not_in_place(%A: !matrix, %B: !matrix, %o: index, %n: index, %gx: index, %gy: index, %gz: index) -> vector<16x64xf32> {
   %a = xetile.init_tile %A[%o, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<16x32xf32>
   %b = xetile.init_tile %B[0, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<32x64xf32>
@@ -133,7 +133,7 @@ func.func @other_steps(%A: !matrix, %B: !matrix, %n: index) -> vector<16x64xf32>
 
 // Bytes have signs.
 // CHECK-LABEL: @bytes
-// CHECK:       "xsmm.brgemm.tile"(%x, %y{{.*}}a_unsigned
+// CHECK:       xsmm.brgemm.tile %x, %y{{.*}}a_unsigned
 func.func @bytes(%x: vector<16x32xi8>, %y: vector<32x64xi8>) -> vector<16x64xi32> {
   %d = xetile.tile_mma %x, %y {a_unsigned} : vector<16x32xi8>, vector<32x64xi8> -> vector<16x64xi32>
   func.return %d : vector<16x64xi32>
@@ -150,8 +150,8 @@ func.func @other_types(%x: vector<16x32xi16>, %y: vector<32x64xi16>) -> vector<1
 // Two accumulators that share A: two products, and no loop.
 // CHECK-LABEL: @two_accumulators
 // CHECK-NOT:   scf.for
-// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %{{.*}})
-// CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %{{.*}})
+// CHECK:       %[[P:.*]] = xsmm.brgemm.tile %{{.*}}, %{{.*}} times %{{.*}} :
+// CHECK:       %[[Q:.*]] = xsmm.brgemm.tile %{{.*}}, %{{.*}} times %{{.*}} :
 // CHECK-NOT:   scf.for
 // CHECK:       func.return %[[P]], %[[Q]]
 func.func @two_accumulators(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) -> (vector<16x64xf32>, vector<16x64xf32>) {
@@ -175,8 +175,8 @@ func.func @two_accumulators(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) ->
 // Two products into one accumulator, one after the other.
 // CHECK-LABEL: @one_accumulator
 // CHECK-NOT:   scf.for
-// CHECK:       %[[P:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %{{.*}})
-// CHECK:       %[[Q:.*]] = "xsmm.brgemm.tile"(%{{.*}}, %{{.*}}, %[[P]],
+// CHECK:       %[[P:.*]] = xsmm.brgemm.tile %{{.*}}, %{{.*}} times %{{.*}} :
+// CHECK:       %[[Q:.*]] = xsmm.brgemm.tile %{{.*}}, %{{.*}} times %{{.*}} plus %[[P]]
 // CHECK-NOT:   scf.for
 // CHECK:       func.return %[[Q]]
 func.func @one_accumulator(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) -> vector<16x64xf32> {
@@ -200,7 +200,7 @@ func.func @one_accumulator(%A: !matrix, %B: !matrix, %D: !matrix, %n: index) -> 
 // What else the loop does stays in it: a sum of A's tiles, and a store to other memory.
 // The product, its load of B and what it carried are gone.
 // CHECK-LABEL: @something_beside
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK:       scf.for %{{.*}} iter_args(%[[SUM:.*]] = %azero) -> (vector<16x32xf32>)
 // CHECK-NOT:   vector<32x64xf32>
 // CHECK:       arith.addf %[[SUM]]

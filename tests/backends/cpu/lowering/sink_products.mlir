@@ -9,11 +9,11 @@
 // CHECK-LABEL: @sunk
 // CHECK:       %[[COL:.*]] = arith.addi
 // CHECK-NEXT:  %[[TILE:.*]] = xetile.init_tile %C[0, %[[COL]]]
-// CHECK-NEXT:  %[[D:.*]] = "xsmm.brgemm.tile"
+// CHECK-NEXT:  %[[D:.*]] = xsmm.brgemm.tile
 // CHECK-NEXT:  %[[E:.*]] = arith.truncf %[[D]]
 // CHECK-NEXT:  xetile.store_tile %[[E]], %[[TILE]]
 func.func @sunk(%a: !a, %b: !b, %C: !bf16, %n: index) {
-  %d = "xsmm.brgemm.tile"(%a, %b, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0>}> : (!a, !b, index) -> vector<16x64xf32>
+  %d = xsmm.brgemm.tile %a, %b times %n : !a, !b -> vector<16x64xf32>
   %e = arith.truncf %d : vector<16x64xf32> to vector<16x64xbf16>
   %col = arith.addi %n, %n : index
   %c = xetile.init_tile %C[0, %col], [%n, %n], [%n, 1] : !bf16 -> !xetile.tile<16x64xbf16>
@@ -23,11 +23,11 @@ func.func @sunk(%a: !a, %b: !b, %C: !bf16, %n: index) {
 
 // Something is written in between: it may be what the product reads.
 // CHECK-LABEL: @written
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK-NEXT:  xetile.store_tile %v
 // CHECK-NEXT:  xetile.store_tile %d
 func.func @written(%a: !a, %b: !b, %c: !xetile.tile<16x64xf32>, %v: vector<16x64xf32>, %n: index) {
-  %d = "xsmm.brgemm.tile"(%a, %b, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0>}> : (!a, !b, index) -> vector<16x64xf32>
+  %d = xsmm.brgemm.tile %a, %b times %n : !a, !b -> vector<16x64xf32>
   xetile.store_tile %v, %c : vector<16x64xf32>, !xetile.tile<16x64xf32>
   xetile.store_tile %d, %c : vector<16x64xf32>, !xetile.tile<16x64xf32>
   func.return
@@ -35,16 +35,16 @@ func.func @written(%a: !a, %b: !b, %c: !xetile.tile<16x64xf32>, %v: vector<16x64
 
 // Two readers, or one in another block.
 // CHECK-LABEL: @other_readers
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK-NEXT:  arith.addf
-// CHECK:       "xsmm.brgemm.tile"
+// CHECK:       xsmm.brgemm.tile
 // CHECK-NEXT:  scf.if
 func.func @other_readers(%a: !a, %b: !b, %c: !xetile.tile<16x64xf32>, %n: index, %yes: i1) {
-  %d = "xsmm.brgemm.tile"(%a, %b, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0>}> : (!a, !b, index) -> vector<16x64xf32>
+  %d = xsmm.brgemm.tile %a, %b times %n : !a, !b -> vector<16x64xf32>
   %e = arith.addf %d, %d : vector<16x64xf32>
   xetile.store_tile %d, %c : vector<16x64xf32>, !xetile.tile<16x64xf32>
   xetile.store_tile %e, %c : vector<16x64xf32>, !xetile.tile<16x64xf32>
-  %f = "xsmm.brgemm.tile"(%a, %b, %n) <{operandSegmentSizes = array<i32: 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0>}> : (!a, !b, index) -> vector<16x64xf32>
+  %f = xsmm.brgemm.tile %a, %b times %n : !a, !b -> vector<16x64xf32>
   scf.if %yes {
     xetile.store_tile %f, %c : vector<16x64xf32>, !xetile.tile<16x64xf32>
   }

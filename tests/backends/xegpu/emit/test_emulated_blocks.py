@@ -25,9 +25,18 @@ HEIGHT, PITCH, WIDTH, MARGIN = 37, 192, 128, 128
 
 
 def matrix(bits: int) -> np.ndarray:
+    """Random numbers, from a multiple of 64 bytes on."""
     rng = np.random.default_rng(bits)
-    raw = rng.integers(0, 256, (HEIGHT, PITCH), np.uint8)
+    memory = np.empty(HEIGHT * PITCH + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    raw = memory[start : start + HEIGHT * PITCH].reshape(HEIGHT, PITCH)
+    raw[:] = rng.integers(0, 256, raw.shape, np.uint8)
     return raw.view(f"u{bits // 8}")
+
+
+def is_refused(x: int, bits: int, *, by_lanes: bool) -> bool:
+    """Whether hardware takes no message there: columns are not on 4 bytes."""
+    return not by_lanes and x * bits % 32 != 0
 
 
 def places(bits: int) -> list[tuple[int, int]]:
@@ -90,6 +99,8 @@ def test_loads(mode: str, bits: int, by_lanes: bool):
             surface = (image, *map(i64, (WIDTH, HEIGHT, PITCH, x, y)))
             program(name_of(shape), *surface, out)
             expected = items_of(block_at(image, shape, x, y), shape)
+            if is_refused(x, bits, by_lanes=by_lanes):
+                expected[:] = np.iinfo(expected.dtype).max
             np.testing.assert_array_equal(out, expected, f"{shape} at {x}, {y}")
 
 
@@ -107,9 +118,10 @@ def test_stores(bits: int, by_lanes: bool):
             expected = image.copy()
             surface = (image, *map(i64, (WIDTH, HEIGHT, PITCH, x, y)))
             program(name_of(shape), *surface, given)
+            stored = not is_refused(x, bits, by_lanes=by_lanes)
             for row, column in np.ndindex(block.shape):
                 i, j = y + row, x + column
-                if 0 <= i < HEIGHT and 0 <= j < WIDTH * 8 // bits:
+                if stored and 0 <= i < HEIGHT and 0 <= j < WIDTH * 8 // bits:
                     expected[i, j] = block[row, column]
             np.testing.assert_array_equal(image, expected, f"{shape} at {x}, {y}")
 

@@ -23,6 +23,9 @@ def copied(X, Y):
     xetile.store_tile(tile, xetile.init_tile(Y, [0, 0], (8, 16)))
 
 
+unchecked = xetile.kernel(grid=1)(copied.fn)
+
+
 @xetile.kernel(grid=1)
 def odd(X, Y):
     tile = xetile.load_tile(xetile.init_tile(X, [0, 1], (8, 16)))
@@ -52,6 +55,26 @@ ROUNDED = {"width": lambda: matrix(128)[:, :41]}
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     device.require()
     monkeypatch.setitem(config.assigned, "strict", True)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_hardware_refuses_moves_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default, too: what is loaded is NaN, and nothing is stored."""
+    monkeypatch.setitem(config.assigned, "strict", False)
+    monkeypatch.setattr(facts, "why_no_blocks", lambda *_, **__: None)
+    y = matrix(64)
+    unchecked(WRONG[name](), y, backend="xegpu")
+    assert np.isnan(y[:, :16]).all()
+    assert (y[:, 16:] == 1).all()
+    if name in ("address", "pitch", "narrow"):  # others may not be written
+        z = WRONG[name]()
+        z[:] = 0
+        unchecked(matrix(64), z, backend="xegpu")
+        assert not z.any()
+    unchecked(matrix(64), y, backend="xegpu")
+    assert (y == 1).all()
 
 
 @pytest.mark.parametrize("name", WRONG)

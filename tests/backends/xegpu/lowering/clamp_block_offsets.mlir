@@ -28,6 +28,7 @@ builtin.module {
 builtin.module attributes {xegpu.arguments = [["array", array<i64: 0, 1>, array<i64: 0>, array<i64: 0, 1>]]} {
   simt.func @known(%base: i64, %m: i64, %k: i64, %pitch: i64, %log: i64) attributes {work_group = array<i64: 16, 1, 1>, subgroup_size = 16 : i64, slm_bytes = 0 : i64, xegpu.block_arguments = array<i64: 0>} {
     %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
     %c32 = arith.constant 32 : index
     %n = arith.index_cast %k : i64 to index
     %id = simt.group_id x
@@ -37,6 +38,9 @@ builtin.module attributes {xegpu.arguments = [["array", array<i64: 0, 1>, array<
     %r = scf.for %i = %c0 to %n step %c32 iter_args(%at = %c0) -> (index) {
       %counter = arith.index_cast %i : index to i64
       %x = arith.index_cast %at : index to i64
+      %half = arith.shrsi %at, %c1 : index
+      %words = arith.index_cast %half : index to i64
+      simt.block_prefetch %base, %k, %m, %pitch, %words, %y {bits = 32 : i64, rows = 8 : i64, columns = 16 : i64}
       %v = simt.block_load %base, %k, %m, %pitch, %x, %y {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64} : vector<8xi16>
       simt.block_store %v, %base, %k, %m, %pitch, %counter, %y {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64} : vector<8xi16>
       %next = arith.addi %at, %c32 : index

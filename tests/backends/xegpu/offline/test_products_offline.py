@@ -42,6 +42,18 @@ def plainly(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 3
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
 
 
+@xetile.kernel(grid=1)
+def turned(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
+    """A comes transposed."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), f32)
+    for k in range(0, A.shape[0], BK):
+        a = xetile.load_tile(xetile.init_tile(A, [k, m], (BK, BM)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (BK, BN)))
+        acc = xetile.tile_mma(a.T, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
 def seen(kernel, dtype, target: str):
     a, b = (np.zeros((512, 512), dtype) for _ in range(2))
     module = lanes_of(kernel, [a, b, np.zeros((512, 512), np.float32)], target)
@@ -112,3 +124,33 @@ def test_prefetches_cost_no_registers(
     assert found.found == found.planned
     assert found.found.prefetches == prefetches
     assert found.facts.spill_bytes == 0
+
+
+@xetile.kernel(grid=1)
+def by_columns(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr = 32):
+    """B is column-major."""
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), f32)
+    for k in range(0, A.shape[1], BK):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, BK)))
+        b = xetile.load_tile(xetile.init_tile(B, [n, k], (BN, BK)))
+        acc = xetile.tile_mma(a, b.T, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@each_target
+@pytest.mark.parametrize(
+    ("kernel", "types", "most"),
+    [
+        (turned, "bf16[K,M] bf16[K,N] f32[M,N]", {"pvc": 145, "bmg": 136}),
+        (by_columns, "bf16[M,K] bf16[N,K] f32[M,N]", {"pvc": 97, "bmg": 91}),
+    ],
+)
+def test_sides_that_are_transposed(kernel, types: str, most, target: str) -> None:
+    """Messages transpose words; of A a move for each row of a fragment parts them."""
+    text = kernel.ir("asm", types, backend="xegpu", target=target)
+    fast = text.split("\n// ")[0]
+    assert " 0 bytes spilled" in fast.splitlines()[0]
+    step = max(loops(fast), key=lambda each: each.dpas)
+    assert (step.dpas, step.calls) == (32, 0)
+    assert step.instructions <= most[target]

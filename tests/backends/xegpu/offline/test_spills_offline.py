@@ -10,9 +10,10 @@ from xetl import xetile
 from xetl.ops.attention_kernel import attention as ready_made
 from xetl.ops.dot_product_attention import DEVICE_KEYS
 from xetl.ops.normalization import norm_rows
+from xetl.ops.product import gelu, product
 from xetl.ops.softmaxes import softmax_rows
 from xetl.xetile import constexpr, f32
-from xetl_xegpu.offline.isa import loops
+from xetl_xegpu.offline.isa import count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 BF16 = ml_dtypes.bfloat16
@@ -67,7 +68,7 @@ def test_attention(target: str) -> None:
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
 @pytest.mark.parametrize("rows", [16, 64])
 @pytest.mark.parametrize(
-    ("depth", "most"), [(64, {"pvc": 810, "bmg": 710}), (128, {"pvc": 700, "bmg": 550})]
+    ("depth", "most"), [(64, {"pvc": 700, "bmg": 650}), (128, {"pvc": 640, "bmg": 490})]
 )
 def test_the_ready_made_attention(
     target: str, rows: int, depth: int, most: dict[str, int]
@@ -107,6 +108,17 @@ def test_eight_rows_of_a_program(kernel, types: str, most: int) -> None:
     facts = kernel.stats(types, backend="xegpu", target="pvc", **constants)
     assert facts.spill_bytes == 0
     assert facts.instructions * facts.subgroups * 16 / 8192 <= most
+
+
+def test_gelu_behind_a_product() -> None:
+    """The error function of f32 is arithmetic: it reads no table in memory."""
+    constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "ACTIVATION": gelu}
+    constants |= {"BM": 128, "BN": 128, "BK": 32}
+    types = "bf16[M,K] bf16[K,N] bf16[M,N] None None None"
+    text = product.ir("asm", types, backend="xegpu", target="pvc", **constants)
+    found = count(text.split("\n// ")[0])
+    assert found.instructions / 128 <= 29  # elements of a lane, of 8 subgroups
+    assert found.names["send load"] < 8
 
 
 def gemm_gelu(A, B, C, BM: constexpr = 64, BN: constexpr = 64, BK: constexpr = 32):

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
     StridedLayoutAttr,
+    VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -38,13 +39,16 @@ class Carried:
     """How the carried values of a loop or the results of a conditional are split.
 
     Scalars stay what they are. Vectors, and the indices of scatter tiles, have a
-    buffer. A tile is the two indices of its offset; a ``roaming`` one, which may change
-    its matrix, is also that matrix: a memref and its two sizes. A roaming scatter tile
-    is its array and the size of that.
+    buffer, or are in ``registers``: the types of these. A tile is the two indices of
+    its offset; a ``roaming`` one, which may change its matrix, is also that matrix: a
+    memref and its two sizes. A roaming scatter tile is its array and the size of that.
     """
 
     values: Sequence[SSAValue]
     buffers: dict[int, Buffer] = field(default_factory=dict[int, Buffer])
+    registers: dict[int, list[VectorType[Attribute]]] = field(
+        default_factory=dict[int, "list[VectorType[Attribute]]"]
+    )
     tiles: dict[int, TileAt | ScatterTile] = field(
         default_factory=dict[int, "TileAt | ScatterTile"]
     )
@@ -77,6 +81,9 @@ class Carried:
                 if index in self.roaming:
                     types += [self.roaming[index], *self._size_types(index)]
                 continue
+            if index in self.registers:
+                types += self.registers[index]
+                continue
             if index in self.roaming:
                 types += [self.roaming[index], IndexType(), IndexType()]
             if index in self.tiles:
@@ -108,6 +115,9 @@ class Carried:
                 state.tiles[value] = replace(tile, row=row, col=col)
             elif index in self.buffers:
                 state.buffers[value] = self.buffers[index]
+            elif index in self.registers:
+                count = len(self.registers[index])
+                state.registers[value] = [next(remaining) for _ in range(count)]
             else:
                 value.replace_all_uses_with(next(remaining))
 
@@ -120,6 +130,9 @@ class Carried:
             if index in self.buffers:
                 if index in self.roaming:
                     flat += self._array(build, state, index, value)
+                continue
+            if index in self.registers:
+                flat += state.registers[value]
                 continue
             if index not in self.tiles:
                 flat.append(value)

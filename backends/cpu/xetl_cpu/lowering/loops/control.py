@@ -19,6 +19,12 @@ from xetl_cpu.lowering.loops.carried import (
 )
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.matmul import accumulator
+from xetl_cpu.lowering.loops.registers import (
+    fit_registers,
+    load_registers,
+    register_types,
+    store_registers,
+)
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
 
@@ -26,13 +32,16 @@ LowerBlock = Callable[[State, Block], None]
 
 
 def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
-    """A loop that carries only scalars; vectors are updated in place."""
+    """A loop that carries scalars and registers; other vectors are updated in place."""
     old = op.body.block
     last = old.last_op
     assert isinstance(last, scf.YieldOp)
     carried = Carried(op.init_args)
+    in_registers = fit_registers(state, op)
     for index, init in enumerate(op.init_args):
-        if is_vector(init.type):
+        if in_registers and is_vector(init.type):
+            carried.registers[index] = register_types(state, init)
+        elif is_vector(init.type):
             carried.buffers[index] = _carried_buffer(state, old, last, index)
         elif isinstance(init.type, TileType):
             end, start = last.operands[index], old.args[index + 1]
@@ -40,7 +49,10 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
             carried.add_tile(state, index, init, stays, moves_forward(end, start))
     for value, buffer in carried.vectors(state, op.init_args):
         write(state, value, buffer, op)
+    if in_registers:
+        load_registers(state, [op.init_args[n] for n in carried.registers], op)
     inits = carried.flatten(state, list(op.init_args), op)
+    state.registers.clear()
     new = Block(arg_types=[old.args[0].type, *carried.types()])
     loop = scf.ForOp(op.lower_bound, op.upper_bound, op.step, inits, Region(new))
     loop.location = op.location
@@ -49,9 +61,16 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     old.args[0].replace_all_uses_with(new.args[0])
     carried.bind(state, old.args[1:], new.args[1:])
     _mark_in_place(state, old, last)
+    if in_registers:
+        state.unrolled.add(new)
     lower_block(state, new)
+    if in_registers:
+        load_registers(state, [last.operands[n] for n in carried.registers], last)
     _end(state, last, carried)
+    state.registers.clear()
     carried.bind(state, op.results, loop.results)
+    for index in carried.registers:
+        store_registers(state, op.results[index], loop)
     state.dead.append(op)
 
 

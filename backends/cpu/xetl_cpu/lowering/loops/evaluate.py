@@ -63,6 +63,7 @@ class Evaluator:
 
     With ``whole`` the loop is to be run only where all loads are inside their
     matrices: they need no mask, and ``limits`` collects how far each allows it.
+    ``loads``: those that are done. ``stop``: where stores end, if before their end.
     """
 
     state: State
@@ -70,6 +71,8 @@ class Evaluator:
     whole: bool = False
     limits: dict[object, Index] = field(default_factory=dict[object, Index])
     memo: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
+    stop: Index | None = None
+    loads: dict[Operation, None] = field(default_factory=dict[Operation, None])
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
         """The elements ``at`` of a vector value; a scalar is itself."""
@@ -405,6 +408,7 @@ def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     type_ = op.results[0].type
     assert is_vector(type_)
     padding = _padding(ev, op.padding, type_.element_type, at.lanes)
+    ev.loads[op] = None
     if at.lanes == 1:
         return ev.load_one(tile, at, padding)
     return ev.load(tile, type_.element_type, at, padding)
@@ -426,6 +430,7 @@ def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     assert isinstance(tile, ScatterTile)
     type_ = op.results[0].type
     assert is_vector(type_)
+    ev.loads[op] = None
     build = ev.place(at)
     run = run_lanes(ev, tile, op.mask, at)
     if run is not None:

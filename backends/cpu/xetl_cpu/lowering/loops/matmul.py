@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -57,7 +58,10 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = op.blocking(), op.shape()
     starts = _starts_itself(op, blocking)
-    result = accumulator(state, op) if starts else _start(state, op)
+    # Zeros are as many as are wanted: the tile may be wider by far (`tile-gemm`).
+    is_cleared = op.acc is None and is_skinny(blocking)
+    is_new = starts or is_cleared
+    result = accumulator(state, op) if is_new else _start(state, op)
     build = Builder.before(op)
     a = _factor(state, op, op.a, op.trans_a is not None, build)
     b = _factor(state, op, op.b, op.trans_b is not None, build)
@@ -66,6 +70,8 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     k = build.minimum(total, build.maximum(a.cols, b.rows))
     extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
     state.buffers[op.result] = result
+    if is_cleared:
+        _clear(build, blocking, result, extents[2])
     to = take_store(state, op, blocking) if starts else None
     product = _Product(state, op, blocking, a, b, extents, result, starts, to)
     is_packed = op.packed is not None
@@ -195,6 +201,19 @@ def _start(state: State, op: BrgemmTileOp) -> Buffer:
     source = op.acc if op.acc is not None else zeros(state, op)
     write(state, source, result, op)
     return result
+
+
+def _clear(build: Builder, blocking: Blocking, result: Buffer, cols: Index) -> None:
+    """Set columns of the accumulators to zero, up to the end of a vector."""
+    element = element_attribute(blocking.arithmetic.accumulator)
+    nothing = arith.ConstantOp.splat(0, VectorType(element, [blocking.lanes]))
+    zero = build.insert(nothing)
+    for row in range(blocking.block_m):
+        loop = build.for_loop(0, cols, blocking.lanes)
+        inner = Builder.at_end(loop.body.block)
+        where = [inner.index(row), loop.body.block.args[0]]
+        inner.add(vector.StoreOp(zero, result.memref, where))
+        inner.add(scf.YieldOp())
 
 
 def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:

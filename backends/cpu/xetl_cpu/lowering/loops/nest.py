@@ -132,6 +132,12 @@ class Nest:
         if self.outer_loop is not None:
             self.outer_loop.body.block.add_op(scf.YieldOp())
 
+    def lead(self, stop: Index, step: int) -> Nest:
+        """An inner loop in front of this one, from 0 on; it carries nothing."""
+        loop = Builder.before(self.loop).for_loop(0, stop, step)
+        before = Builder.before(self.outer_loop or loop)
+        return self._beside(before, loop, None)
+
     def rest(self, start: SSAValue, end: Index, step: int, carried: int) -> Nest:
         """A second inner loop, behind this one, that goes on from ``start``.
 
@@ -144,11 +150,15 @@ class Nest:
             build.add(scf.IfOp(is_rest, [], Region(Block([last]))))
             build = Builder.before(last)
         loop = build.for_loop(start, end, step, self.loop.results[:carried])
-        places = (self.places[0], Builder.before(loop), Builder.at_end(loop.body.block))
+        return self._beside(self.places[0], loop, self)
+
+    def _beside(self, outside: Builder, loop: scf.ForOp, before: Nest | None) -> Nest:
+        """The nest of another inner loop in the same outer one."""
+        places = (outside, Builder.before(loop), Builder.at_end(loop.body.block))
         column = loop.body.block.args[0]
         levels = {k: v for k, v in self.levels.items() if v < 2}
         levels[column] = 2
-        return Nest(self.outer, column, loop, self.outer_loop, places, levels, self)
+        return Nest(self.outer, column, loop, self.outer_loop, places, levels, before)
 
 
 def open_nest(

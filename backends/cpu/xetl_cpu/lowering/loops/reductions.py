@@ -14,14 +14,21 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import LoadTileOp, TileReduceOp
+from xetl.dialects.xetile import (
+    LoadTileOp,
+    TileBroadcastOp,
+    TileConvLayoutOp,
+    TileReduceOp,
+)
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
+from xetl_cpu.lowering.loops.placement import leaves
 from xetl_cpu.lowering.loops.state import UNROLL, Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
 
@@ -63,6 +70,8 @@ def _as_row(state: State, op: TileReduceOp, column: SSAValue) -> SSAValue:
 
 def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffer:
     rows, cols = shape_of(source)
+    if shape_of(source)[dim] == 1 and source in state.buffers:
+        return state.buffers[source]
     remark(op, "loop", f"a pass over {rows} x {cols} elements")
     shape = (rows, 1) if dim == 1 else (1, cols)
     to = state.allocate(shape, element_of(op.results[0]))
@@ -93,16 +102,18 @@ def reduce_rows(
     rows, cols = shape_of(source)
     lanes = state.lanes
     combine = Combine(op.kind.data, element_of(source))
-    ways = state.vectors_per_trip(cols)
+    at_once = _rows_at_once(state, op, source)
+    ways = state.vectors_per_trip(cols) if at_once == 1 else 1
     is_ragged = cols % lanes != 0
     first = constant_op(combine.element, combine.identity(), lanes)
     identity = Builder.before(place).insert(first)
 
     def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
         build, partial = ev.nest.places[2], list[SSAValue]()
-        for way, have in enumerate(carried):
-            col = ev.nest.plus(ev.nest.inner, way * lanes)
-            at = At(ev.nest.outer, col, COLUMNS, lanes)
+        for number, have in enumerate(carried):
+            row = ev.nest.plus(ev.nest.outer, number % at_once)
+            col = ev.nest.plus(ev.nest.inner, number // at_once * lanes)
+            at = At(row, col, COLUMNS, lanes)
             value = ev.eval(source, at)
             if keep is not None:
                 kept, buffer = keep
@@ -116,9 +127,36 @@ def reduce_rows(
 
     limit = cols if cols % (lanes * ways) else None
     ends = keep is None and _ends_with_its_load(source, combine.identity())
-    inits = [identity] * ways
-    nest = over_chunks(state, place, (rows, cols), body, limit, inits, ends=ends)
-    _finish_row(nest, combine, list(nest.results), to)
+    inits = [identity] * ways * at_once
+    nest = over_chunks(
+        state, place, (rows, cols), body, limit, inits, rows_at_once=at_once, ends=ends
+    )
+    if at_once == 1:
+        _finish_row(nest, combine, list(nest.results), to)
+    else:
+        _finish_rows(nest, combine, list(nest.results), to)
+
+
+def _rows_at_once(state: State, op: TileReduceOp, source: SSAValue) -> int:
+    """Some, whose lanes are then reduced together, unless the same rows go on.
+
+    What spreads the results along rows may be fused to the loop over them, one by one.
+    Long rows that come from memory are read one after the other: a third faster.
+    """
+    rows, cols = shape_of(source)
+    if rows % UNROLL or integer_width(element_of(op.source)) == 1:
+        return 1
+    reads = any(isinstance(leaf.owner, LoadTileOp) for leaf, _ in leaves(state, source))
+    if reads and cols > _LONG * state.lanes:
+        return 1
+    waiting = list(op.results)
+    while waiting:
+        for use in waiting.pop().uses:
+            if isinstance(use.operation, TileBroadcastOp):
+                return 1
+            if isinstance(use.operation, vector.ShapeCastOp | TileConvLayoutOp):
+                waiting += use.operation.results
+    return UNROLL
 
 
 def _ends_with_its_load(value: SSAValue, identity: float) -> bool:
@@ -146,9 +184,50 @@ def _finish_row(
     """Behind the inner loop: fold the partial vectors, then the lanes."""
     build = nest.after()
     total = combine.all(build, partial)
+    while combine.kind in _CHOICES and vector_type(total).get_shape()[0] > 1:
+        # LLVM would go lane by lane: it keeps the order, for NaNs that signal.
+        total = _halved(build, combine, (total,), 1)
     scalar = build.insert(vector.ReductionOp(total, kind=combine.kind))
     scalar = combine.narrow_back(build, scalar)
     build.add(memref.StoreOp(scalar, to.memref, [build.index(nest.outer)]))
+
+
+def _finish_rows(
+    nest: Nest, combine: Combine, partial: list[SSAValue], to: Buffer
+) -> None:
+    """The same for some rows, whose number is a power of two.
+
+    Two vectors become one with half as many lanes of each row, so that a step is one
+    operation for all rows.
+    """
+    build, groups = nest.after(), 1
+    while len(partial) > 1:
+        partial = [
+            _halved(build, combine, (a, b), groups)
+            for a, b in zip(partial[::2], partial[1::2])
+        ]
+        groups *= 2
+    (total,) = partial
+    while vector_type(total).get_shape()[0] > groups:
+        total = _halved(build, combine, (total,), groups)
+    total = combine.narrow_back(build, total)
+    build.add(vector.StoreOp(total, to.memref, [build.index(nest.outer)]))
+
+
+def _halved(
+    build: Builder, combine: Combine, vectors: Sequence[SSAValue], groups: int
+) -> SSAValue:
+    """The two halves of each group of lanes combined, in the order of the groups."""
+    lanes = vector_type(vectors[0]).get_shape()[0]
+    half = lanes // groups // 2
+    starts = range(0, lanes * len(vectors), 2 * half)
+    first = [start + n for start in starts for n in range(half)]
+    pair = vectors[0], vectors[-1]
+    parts = [
+        build.insert(vector.ShuffleOp(*pair, mask=[lane + by for lane in first]))
+        for by in (0, half)
+    ]
+    return combine.apply(build, *parts)
 
 
 def _reduce_columns(

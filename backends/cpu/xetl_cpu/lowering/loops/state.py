@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -131,6 +132,8 @@ class State:
         lanes: vector length used for every element type: f32 lanes of the target.
         buffers: vector values that live in memory.
         tiles: what each tile value is.
+        registers: rows that a loop carries in registers: these.
+        unrolled: bodies of such loops: all they compute stays in registers.
         in_place: carried values that their only reader may overwrite.
         homes: values computed from a carried one and nothing else of its size, which
             may be written where that stands.
@@ -138,6 +141,7 @@ class State:
         pending_loads: of each block, loads in order that may still have to be done.
         stored: stores that the product before them has done.
         dead: operations to erase at the end.
+        reads: how many loops do each load.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
     """
 
@@ -148,6 +152,10 @@ class State:
     tiles: dict[SSAValue, TileAt | ScatterTile] = field(
         default_factory=dict[SSAValue, "TileAt | ScatterTile"]
     )
+    registers: dict[SSAValue, list[SSAValue]] = field(
+        default_factory=dict[SSAValue, "list[SSAValue]"]
+    )
+    unrolled: set[Block] = field(default_factory=set[Block])
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
     homes: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     lowered: set[Operation] = field(default_factory=set[Operation])
@@ -156,6 +164,7 @@ class State:
     )
     stored: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
+    reads: Counter[Operation] = field(default_factory=Counter[Operation])
     adjacent: dict[Attribute, set[int]] = field(
         default_factory=dict[Attribute, "set[int]"]
     )

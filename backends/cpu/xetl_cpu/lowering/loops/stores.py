@@ -3,7 +3,8 @@
 Some stores go past the caches, where the matrix they fill is larger than these: a line
 that is stored to is read first; a non-temporal store of all of it is not, which saves a
 third of what an elementwise kernel moves.  It must be aligned, and what fits into a
-cache is better left there.  Which it is, is known at run time only.
+cache is better left there.  Which it is, is known at run time only.  Rows of wide
+tiles begin with a vector under a mask on AVX-512, so that all others are aligned.
 
 Before: ``for column { store %v, %out }``
 After:  ``if %large_and_aligned { for column { store nontemporal } } else { for ... }``
@@ -25,6 +26,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.nest import (
@@ -45,35 +47,67 @@ _LEAST_BYTES = 16
 _MOST_OPERATIONS = 32
 """In a loop that waits for memory; with more of them it computes."""
 
+_WIDE = 512
+"""Columns of a tile whose rows begin with such a vector: a twentieth more to do."""
 
-def stores_past_caches(state: State, build: Builder, to: TileAt) -> SSAValue | None:
-    """Whether whole vectors of a tile are to be stored so; None: they are not."""
-    base = to.matrix.memref
+
+@record(frozen=True)
+class Alignment:
+    """How the rows of a tile lie in memory.
+
+    Attributes:
+        lead: columns before the first whole vector that is aligned, 0 if there is none.
+        streams: whether whole vectors from there on may be stored past the caches.
+    """
+
+    lead: Index
+    streams: SSAValue
+
+
+def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
+    """The alignment of a tile that is stored; None: nothing depends on it."""
+    base, rows = to.matrix.memref, to.matrix.rows
     width = byte_width(memref_type(base).element_type)
     vector_bytes = state.lanes * width
     if vector_bytes < _LEAST_BYTES or not to.matrix.is_contiguous():
         return None
     _, (row_step, _) = view_of(base, build)
-    extent = build.times(build.times(to.matrix.rows, row_step), width)
-    if isinstance(extent, int) and extent < state.target.machine.l3.size:
+    step = build.times(row_step, width)
+    extent = build.times(rows, step)
+    # AVX2 stores under masks by dozens of operations.
+    is_wide = to.shape[1] >= _WIDE and to.non_negative and state.target.has_masks
+    l3 = state.target.machine.l3.size
+    if isinstance(extent, int) and extent < l3 and not is_wide:
         return None
-    is_large = build.compare("sge", extent, state.target.machine.l3.size)
     start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
-    first = build.plus(start, build.times(to.col, width))
-    step = build.index(build.times(row_step, width))
-    low = build.insert(arith.OriOp(build.index(first), step))
-    odd = build.insert(arith.AndiOp(low, build.index(vector_bytes - 1)))
+    first = build.index(build.plus(start, build.times(to.col, width)))
+    last_bits = build.index(vector_bytes - 1)
+    lead: Index = 0
+    if is_wide:
+        past = build.insert(arith.AndiOp(first, last_bits))
+        missing = build.minus(vector_bytes, past)
+        bytes_ = build.insert(arith.AndiOp(build.index(missing), last_bits))
+        lead = build.insert(arith.DivuiOp(bytes_, build.index(width)))
+        odd = build.insert(arith.AndiOp(build.index(step), last_bits))
+        lead = build.select(build.compare("eq", odd, 0), lead, 0)
+    moved = build.index(build.plus(first, build.times(lead, width)))
+    low = build.insert(arith.OriOp(moved, build.index(step)))
+    odd = build.insert(arith.AndiOp(low, last_bits))
+    is_large = build.compare("sge", build.index(extent), l3)
     is_aligned = build.compare("eq", odd, 0)
-    return build.insert(arith.AndiOp(is_large, is_aligned))
+    return Alignment(lead, build.insert(arith.AndiOp(is_large, is_aligned)))
 
 
-def stream_in(loop: scf.ForOp, streams: SSAValue) -> None:
-    """Where ``streams`` is true, run a twin of the loop that stores past the caches."""
+def stream_in(loop: scf.ForOp, to: Alignment) -> None:
+    """Where it may be, run a twin of the loop that stores past the caches."""
     following = loop.next_op
-    if following is None or len(loop.body.block.ops) > _MOST_OPERATIONS:
+    if following is None or not _waits_for_memory(loop):
         return
     twin = loop.clone()
-    build = Builder.before(following)
+    build, streams = Builder.before(following), to.streams
+    if not isinstance(to.lead, int) and loop.lower_bound is not to.lead:
+        is_first_aligned = build.compare("eq", to.lead, 0)
+        streams = build.insert(arith.AndiOp(streams, is_first_aligned))
     for op in twin.body.block.ops:
         if isinstance(op, vector.StoreOp):
             type_ = vector_type(op.value)
@@ -83,6 +117,16 @@ def stream_in(loop: scf.ForOp, streams: SSAValue) -> None:
     loop.detach()
     regions = [Region(Block([each, scf.YieldOp()])) for each in (twin, loop)]
     build.add(scf.IfOp(streams, [], *regions))
+
+
+def _waits_for_memory(loop: scf.ForOp) -> bool:
+    return len(loop.body.block.ops) <= _MOST_OPERATIONS
+
+
+def _only_moves(loop: scf.ForOp) -> bool:
+    """Whether it waits for memory and computes no functions, which would be code."""
+    has_functions = any(op.name.startswith("math.") for op in loop.body.block.ops)
+    return _waits_for_memory(loop) and not has_functions
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -123,14 +167,22 @@ def extract(
 
 
 def store_tile(state: State, op: StoreTileOp) -> None:
-    """Write what lies inside the matrix; the traversal follows the memory."""
+    """Write what lies inside the matrix, if the product before has not done it."""
     if op in state.stored:
         return
     tile = state.tiles[op.tile]
     assert isinstance(tile, TileAt)
+    if tile.shape == (1, 1):
+        _store_one(state, op, tile)
+    else:
+        _store_rows(state, op, tile)
+
+
+def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
+    """The traversal follows the memory."""
     rows, cols = tile.shape
-    one, along = rows == cols == 1, tile.matrix.is_contiguous()
-    down = (cols == 1 and not (one and along)) or (
+    along = tile.matrix.is_contiguous()
+    down = cols == 1 or (
         rows > 1 and not along and tile.transposed().matrix.is_contiguous()
     )
     target = tile.transposed() if down else tile
@@ -155,7 +207,8 @@ def store_tile(state: State, op: StoreTileOp) -> None:
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         at = chunk_at(ev)
         value = ev.eval(op.value, at.transposed() if down else at)
-        _store_lanes(ev, value, target, at, inner, col_from)
+        end = inner if ev.stop is None else ev.stop
+        _store_lanes(ev, value, target, at, end, col_from)
         return []
 
     def block(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
@@ -165,7 +218,8 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         return []
 
     _tell(op, state.lanes, target)
-    streams = stores_past_caches(state, start, target)
+    lies = None if down else alignment(state, start, target)
+    lead = 0 if lies is None else lies.lead
     first: Index = row_from
     if _in_blocks(state, op.value, target, down):
         lanes = state.lanes
@@ -173,11 +227,24 @@ def store_tile(state: State, op: StoreTileOp) -> None:
         blocks = start.insert(arith.DivuiOp(whole, start.index(lanes)))
         first = start.times(blocks, lanes)
         over_chunks(state, op, (first, inner), block, inner, rows_at_once=lanes)
-    nest = over_chunks(state, op, (outer, inner), body, limit=inner)
+    nest = over_chunks(state, op, (outer, inner), body, limit=inner, lead=lead)
     if nest.outer_loop is not None and first != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
-    if streams is not None and nest.before is not None:
-        stream_in(nest.before.loop, streams)
+    if lies is not None and nest.before is not None:
+        stream_in(nest.before.loop, lies)
+
+
+def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
+    """A single element, if it lies inside the matrix."""
+    value = extract(state, op.value, (0, 0), op)
+    build = Builder.before(op)
+    row_inside, col_inside = (
+        build.compare("ult", at, size)
+        for at, size in ((tile.row, tile.matrix.rows), (tile.col, tile.matrix.cols))
+    )
+    inside = build.when(build.insert(arith.AndiOp(row_inside, col_inside)))
+    indices = [inside.index(tile.row), inside.index(tile.col)]
+    inside.add(memref.StoreOp(value, tile.matrix.memref, indices))
 
 
 def _in_blocks(state: State, value: SSAValue, to: TileAt, down: bool) -> bool:
@@ -267,48 +334,66 @@ def over_chunks(
     inits: Sequence[SSAValue] = (),
     rows_at_once: int = 1,
     ends: bool = False,
+    lead: Index = 0,
 ) -> Nest:
     """Run ``body`` for all rows and chunks of columns, in front of ``op``.
 
     Where every access is inside its matrix the inner loop runs without masks; a
     second loop with masks does the rest of the row, one chunk a trip. ``limit``: how
     far the body itself may go without masks. ``inits``: what the inner loop carries,
-    one value for each chunk of a trip. ``rows_at_once``: how many rows a trip of the
-    outer loop does. ``ends``: nothing is to be done where the body's only load is
-    outside of its matrix. Returns the nest of the last inner loop, both loops ended.
+    one value for each chunk of a trip, those of the first chunks of all rows first.
+    ``rows_at_once``: how many rows a trip of the outer loop does. ``ends``: nothing is
+    to be done where the body's only load is outside of its matrix. ``lead``: columns
+    that are done with a mask first, if the loop does little else than move data.
+    Returns the nest of the last inner loop, both loops ended.
     """
-    step = state.lanes * max(1, len(inits))
+    step = state.lanes * max(1, len(inits) // rows_at_once)
     outer, inner = extents
     nest = open_nest(op, outer, inner, step, inits, rows_at_once)
     ev = Evaluator(state, nest, whole=True)
     if limit is not None:
         ev.limits["body"] = limit
     nest.end_inner(body(ev, nest.carried))
+    state.reads.update(ev.loads.keys())
+    lead = lead if ev.limits and _only_moves(nest.loop) else 0
+    if not isinstance(lead, int):
+        _mask_the_lead(ev, lead, inner, body)
     if ev.limits:
-        nest = _mask_the_rest(state, nest, ev, (inner, step, ends), body)
+        carried = inits[:rows_at_once]
+        nest = _mask_the_rest(ev, (inner, step, ends), body, len(carried))
     nest.end_outer()
     return nest
 
 
+def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> None:
+    """Let the first loop begin at ``lead``; what is before it is less than a vector."""
+    stop = Builder.before(ev.nest.loop).minimum(inner, lead)
+    nest = ev.nest.lead(stop, ev.state.lanes)
+    nest.end_inner(body(Evaluator(ev.state, nest, stop=stop), ()))
+    ev.nest.loop.operands[0] = lead
+
+
 def _mask_the_rest(
-    state: State, nest: Nest, ev: Evaluator, how: tuple[Index, int, bool], body: Body
+    ev: Evaluator, how: tuple[Index, int, bool], body: Body, carried: int
 ) -> Nest:
     """Cut the first loop where a limit ends it; go on with masks from there."""
     inner, step, ends = how
+    nest, lanes = ev.nest, ev.state.lanes
     build = Builder.before(nest.loop)
     full = inner
     for limit in ev.limits.values():
         full = build.minimum(full, limit)
-    full = build.maximum(full, 0)
+    lead = nest.loop.lower_bound
+    full = build.maximum(build.minus(full, lead), 0)
     steps = build.insert(arith.DivuiOp(build.index(full), build.index(step)))
-    cut = build.index(build.times(steps, step))
+    cut = build.index(build.plus(build.times(steps, step), lead))
     nest.loop.operands[1] = cut
     loads = [limit for key, limit in ev.limits.items() if key != "body"]
     end = inner
     if ends and loads:
         end = build.minimum(inner, build.maximum(cut, reduce(build.maximum, loads)))
-    rest = nest.rest(cut, end, state.lanes, min(1, len(nest.carried)))
-    rest.end_inner(body(Evaluator(state, rest), rest.carried))
+    rest = nest.rest(cut, end, lanes, carried)
+    rest.end_inner(body(Evaluator(ev.state, rest), rest.carried))
     return rest
 
 

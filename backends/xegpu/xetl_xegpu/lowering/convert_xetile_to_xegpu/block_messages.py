@@ -278,20 +278,43 @@ def load_deep(
 def load_transposed(
     c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
 ) -> list[SSAValue]:
-    """The fragments of the transpose of a tile of 32 bits an element."""
-    parts: list[SSAValue] = []
+    """The fragments of the transpose of a tile of 16 or 32 bits an element.
+
+    A message transposes words of 32 bits, up to 8 of a row; of 16 bits a word has
+    elements of two rows of the transpose.
+    """
     new = grid_of(grid.columns, grid.rows)
-    for span in new.spans:
-        width = max(span.count, 4)
+    factor = 32 // _bits(surface)
+    parts: dict[int, SSAValue] = {}
+    for top in range(0, new.rows, 8 * factor):
+        words = 8 if new.rows - top > 4 * factor else 4
+        column = divided(c, c.emit.plus(tile.column, top), factor)
         for group in range(new.groups):
-            row = c.emit.plus(tile.row, group * LANES)
-            column = c.emit.plus(tile.column, span.first)
-            part = _transposed(c, surface, (row, column), width, hints)
-            if width != span.count:
-                taken = vector.ExtractStridedSliceOp(part, [0, 0], [span.count, LANES])
-                part = c.emit.insert(taken)
-            parts.append(part)
-    return parts
+            at = c.emit.plus(tile.row, group * LANES), column
+            type_ = i32 if factor > 1 else None
+            block = _transposed(c, surface, at, words, hints, type_)
+            if factor > 1:
+                block = _rows_of_pairs(c, block, surface.element)
+            for number, span in enumerate(new.spans):
+                if top <= span.first < top + 8 * factor:
+                    rows = _rows(c, block, span.first - top, span.count)
+                    parts[new.fragment(number, group)] = rows
+    return [parts[number] for number in range(new.count)]
+
+
+def _rows(c: Converter, block: SSAValue, first: int, count: int) -> SSAValue:
+    if vector_type(block).get_shape()[0] == count:
+        return block
+    taken = vector.ExtractStridedSliceOp(block, [first, 0], [count, LANES])
+    return c.emit.insert(taken)
+
+
+def _rows_of_pairs(c: Converter, words: SSAValue, element: Attribute) -> SSAValue:
+    """Words of 32 bits as pairs of elements, which come to stand in two rows."""
+    rows = vector_type(words).get_shape()[0]
+    packed = _as_packed(c, words, element, 2)
+    pairs = c.emit.insert(vector.TransposeOp(packed, [0, 2, 1]))
+    return c.emit.insert(vector.ShapeCastOp(pairs, vector_of(element, 2 * rows, LANES)))
 
 
 # Stores and prefetches --------------------------------------------------------------

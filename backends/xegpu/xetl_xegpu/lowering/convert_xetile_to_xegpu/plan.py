@@ -262,7 +262,7 @@ class Plan:
         behind = [use for u, _ in readers for use in _readers(u.results[0])]
         if _wanted(behind) == Form.PACKED:
             self.forms[load] = Form.PACKED
-        elif bit_width(vector_type(load.result).element_type) != 32:
+        elif bit_width(vector_type(load.result).element_type) not in (16, 32):
             return
         self.transposed |= {load, *(u for u, _ in readers)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.dialects.builtin import IndexType, IntegerType, i16, i32, i64
 from xdsl.ir import SSAValue
@@ -354,9 +355,11 @@ def _reshaped(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> None
 
 
 def _stays_in_its_lane(source: tuple[int, ...], result: tuple[int, ...]) -> bool:
-    """Whether rows stay rows: ones come and go, or columns are grouped."""
+    """Whether rows stay rows: ones come and go, or rows or columns are grouped."""
     left, right = ([n for n in shape if n != 1] for shape in (source, result))
-    if left == right:
+    if left == right or (
+        left[-1:] == right[-1:] == [LANES] and prod(left) == prod(right)
+    ):
         return True
     by_length = sorted((left, right), key=len)
     short, long = by_length
@@ -411,13 +414,17 @@ def step(lanes: Lanes, op: vector.StepOp) -> None:
 
 
 def transpose(lanes: Lanes, op: vector.TransposeOp) -> None:
-    """16 x 16 over the lanes; one row or column as `shape_cast` does it."""
+    """16 x 16 over the lanes; pairs of rows, and one row or column, in each lane."""
     shape = shape_of(op.source.type)
     layout = lanes.layout(op.source)
     if op.dims == tuple(range(len(shape))):
         lanes.hold(op.result, *lanes.pieces(op.source))
     elif shape == (LANES, LANES) and layout.spread is Distribution.COLUMNS:
         lanes.hold(op.result, *transposed(lanes, lanes.pieces(op.source)))
+    elif op.dims == (0, 2, 1) and layout.spread is Distribution.PACKED:
+        result = lanes.layout(op.result)
+        items = [recast(lanes, p, result.element) for p in lanes.pieces(op.source)]
+        lanes.hold(op.result, *recut(lanes, items, result.lengths))
     elif len(shape) == 2 and 1 in shape:
         _reshaped(lanes, op)
     else:

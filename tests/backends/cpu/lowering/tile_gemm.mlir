@@ -1,0 +1,54 @@
+// RUN: xetl-opt %s -p 'tile-gemm{target=avx2}' | filecheck %s
+
+!mat = memref<?x?xf32, strided<[?, 1]>>
+
+// A task of up to two programs: its tile ends where the last of them ends.
+// CHECK-LABEL: @product
+// CHECK:       %[[ALL:.*]] = arith.muli %gx, %{{[0-9]+}} : index
+// CHECK:       %[[STRIDE:.*]] = arith.muli %{{[0-9]+}}, %{{[0-9]+}} : index
+// CHECK-NEXT:  scf.parallel (%x, %y)
+// CHECK-NEXT:    %[[M:.*]] = arith.muli %x, %[[STRIDE]]
+// CHECK-NEXT:    %[[NEXT:.*]] = arith.addi %[[M]], %[[STRIDE]]
+// CHECK-NEXT:    %[[END:.*]] = arith.minsi %[[NEXT]], %[[ALL]]
+// CHECK:         %a = xetile.init_tile %A[%[[M]], 0], {{.*}} !xetile.tile<256x32xf32>
+// CHECK:         %[[ROWS:.*]] = arith.minsi %size, %[[END]]
+// CHECK-NEXT:    %rows = arith.subi %[[ROWS]], %[[M]]
+// CHECK-NEXT:    xsmm.brgemm.tile {{.*}} rows %rows {{.*}} vector<256x128xf32>
+// CHECK-NEXT:    %[[ROWS:.*]] = arith.minsi %size, %[[END]]
+// CHECK-NEXT:    xetile.init_tile %C[%[[M]], %n], [%[[ROWS]], %size]
+func.func @product(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index, %gy: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
+    %m = arith.muli %x, %c128 : index
+    %n = arith.muli %y, %c128 : index
+    %a = xetile.init_tile %A[%m, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x32xf32>
+    %b = xetile.init_tile %B[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x128xf32>
+    %rows = arith.subi %size, %m : index
+    %p = xsmm.brgemm.tile %a, %b times %c1 rows %rows cols %size : !xetile.tile<128x32xf32>, !xetile.tile<32x128xf32> -> vector<128x128xf32>
+    %c = xetile.init_tile %C[%m, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x128xf32>
+    xetile.store_tile %p, %c : vector<128x128xf32>, !xetile.tile<128x128xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+// The number of the program says more than where its tile is.
+// CHECK-LABEL: @numbered
+// CHECK:       vector<128x128xf32>
+func.func @numbered(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  scf.parallel (%x) = (%c0) to (%gx) step (%c1) {
+    %m = arith.muli %x, %c128 : index
+    %a = xetile.init_tile %A[%m, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x32xf32>
+    %b = xetile.init_tile %B[0, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x128xf32>
+    %p = xsmm.brgemm.tile %a, %b times %x : !xetile.tile<128x32xf32>, !xetile.tile<32x128xf32> -> vector<128x128xf32>
+    %c = xetile.init_tile %C[%m, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x128xf32>
+    xetile.store_tile %p, %c : vector<128x128xf32>, !xetile.tile<128x128xf32>
+    scf.reduce
+  }
+  func.return
+}

@@ -1,0 +1,77 @@
+"""Neighbouring programs that become one task (`tile-gemm`)."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from launching import small_integers
+
+from xetl import xetile
+from xetl.xetile import constexpr
+
+BF16 = ml_dtypes.bfloat16
+
+
+@xetile.kernel
+def gemm(A, B, C, BM: constexpr, BN: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), xetile.f32)
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+ROWS = [(64, 128), (96, 512), (48, 256)]
+STREAMED = [(1, 128), (2, 64), (4, 256), (3, 16)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, BF16, np.float16])
+@pytest.mark.parametrize("tile", [*ROWS, *STREAMED])
+@pytest.mark.parametrize("size", [(700, 70, 520), (3, 33, 1000)])
+def test_products_of_tasks(size: Any, tile: Any, dtype: Any) -> None:
+    (m, k, n), (rows, columns) = size, tile
+    rng = np.random.default_rng(m + n)
+    a, b = (small_integers(rng, *s, dtype=dtype) for s in ((m, k), (k, n)))
+    c = np.full((m, n), 7, dtype)
+    gemm[-(-m // rows), -(-n // columns)](a, b, c, BM=rows, BN=columns)
+    assert np.array_equal(c, (a.astype("f4") @ b.astype("f4")).astype(dtype))
+    is_wide = rows < 5 or columns * a.itemsize >= 512
+    report = str(gemm.explain(a, b, c, BM=rows, BN=columns))
+    assert ("programs run as one" in report) == is_wide
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (3, 2), (5, 3), (9, 9)])
+@pytest.mark.parametrize("tile", [(64, 128), (2, 64)])
+def test_only_the_programs_of_the_grid_store(grid: Any, tile: Any) -> None:
+    rng, (rows, columns) = np.random.default_rng(1), tile
+    a, b = (small_integers(rng, *s) for s in ((600, 40), (40, 500)))
+    c = np.full((600, 500), 7, np.float32)
+    gemm[grid](a, b, c, BM=rows, BN=columns)
+    nothing = np.full((600, 500), 7, np.float32)
+    gemm[grid](a[:, :0], b[:0], nothing, BM=rows, BN=columns)
+    expected = np.full_like(c, 7)
+    part = (slice(grid[0] * rows), slice(grid[1] * columns))
+    expected[part] = (a @ b)[part]
+    assert np.array_equal(c, expected)
+    expected[part] = 0
+    assert np.array_equal(nothing, expected)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("tile", [(64, 128), (1, 128)])
+def test_operands_of_any_layout(order: Any, tile: Any) -> None:
+    rng, (rows, columns) = np.random.default_rng(2), tile
+    a, b = (small_integers(rng, 300, 300) for _ in range(2))
+    given = [np.asarray(x, order=order) for x in (a, b, np.zeros_like(a))]
+    gemm[-(-300 // rows), -(-300 // columns)](*given, BM=rows, BN=columns)
+    assert np.array_equal(given[2], a @ b)
+
+
+@pytest.mark.parametrize("tile", [(32, 128), (64, 64), (256, 256), (1, 4096)])
+def test_tiles_that_stay_as_they_are(tile: Any) -> None:
+    arrays = [np.zeros((64, 64), np.float32) for _ in range(3)]
+    report = str(gemm.explain(*arrays, BM=tile[0], BN=tile[1]))
+    assert "programs run as one" not in report

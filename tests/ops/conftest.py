@@ -1,0 +1,8 @@
+"""Functions are operators of torch from the start, whichever test comes first."""
+
+from contextlib import suppress
+
+with suppress(ImportError):
+    from xetl.ops import torch_library
+
+    torch_library.register()
