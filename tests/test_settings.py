@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from xetl.errors import LaunchError
-from xetl.settings import config
+from xetl.settings import Config, config
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,3 +48,12 @@ def test_a_text_is_read_as_the_variable_s(monkeypatch: pytest.MonkeyPatch) -> No
     assert (config.cache_dir, config.prefetch) == (Path("/tmp/kernels"), 3)
     with pytest.raises(LaunchError, match=r"`xetl.config.strict` is 'maybe': it must"):
         settings.strict = "maybe"
+
+
+def test_settings_that_held_before_are_the_same_object_again() -> None:
+    own = Config()
+    before = own.assigned
+    for count in range(50):
+        own.max_unrolled = 1 + count
+        del own.max_unrolled
+        assert own.assigned is before  # native calls compare no more than that

@@ -184,12 +184,11 @@ class Config:
 
         The same values are the same object again: native code looks at that only.
         """
-        for known in self._before:
-            if known == values:
-                self.assigned = known
-                return
-        self._before = [*self._before[-_MOST_BEFORE:], values]
-        self.assigned = values
+        known = next((each for each in self._before if each == values), values)
+        # The present one comes last, so it is never the one forgotten.
+        rest = [each for each in self._before if each is not known]
+        self._before = [*rest[-_MOST_BEFORE:], known]
+        self.assigned = known
 
     @property
     def of_code(self) -> tuple[object, ...]:
