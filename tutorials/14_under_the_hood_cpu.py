@@ -11,7 +11,7 @@ read here, though not run.
 #          |  raise-to-brgemm     the loop becomes one operation
 #     xsmm.brgemm
 #          |  a plan               block sizes and instruction, for the target
-#     xsmm.pack_b  +  xsmm.brgemm.tile
+#     xsmm.pack  +  xsmm.brgemm.tile
 #          |  loops                blocks that fit the caches
 #     xsmm.block_gemm
 #          |  micro-kernel         mr x nr sums in registers

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from xdsl.dialects.builtin import IndexType, LocationAttr, UnknownLoc
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
@@ -208,6 +208,17 @@ class Builder:
         lower, upper, step = map(self.index, (lower, upper, step))
         block = Block(arg_types=[IndexType(), *(value.type for value in inits)])
         return self.add(scf.ForOp(lower, upper, step, list(inits), Region(block)))
+
+    def parallel(
+        self, extents: Sequence[Index]
+    ) -> tuple[Self, Sequence[BlockArgument]]:
+        """Insert ``scf.parallel`` from 0 on; a builder for its inside, the counters."""
+        end = scf.ReduceOp()
+        body = Block([end], arg_types=[IndexType()] * len(extents))
+        uppers = [self.index(extent) for extent in extents]
+        zeros, ones = ([self.index(v)] * len(uppers) for v in (0, 1))
+        self.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
+        return type(self)(InsertPoint.before(end), self.location), body.args
 
     def when(self, condition: SSAValue) -> Self:
         """Insert ``scf.if`` without results; returns a builder for its inside."""

@@ -3,19 +3,21 @@
 The dialect ``cpu`` is that of `cpu_ops.py`; its operations can be had here, too.
 
 ``xsmm.brgemm.tile`` is what a K loop (or a single ``tile_mma``) is raised to. It still
-speaks of tiles and vectors; ``pack_a``, ``pack_b`` and ``block_gemm`` are what is
-left of it once buffers exist, and each becomes a call of one micro-kernel function.
+speaks of tiles and vectors; ``pack`` and ``block_gemm`` are what is left of it once
+buffers exist, and each becomes a call of one micro-kernel function.
 
 Source: seed 003 (Intel AMX tile configuration, tpp-mlir), libxsmm's BRGEMM.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
+    StringAttr,
     UnitAttr,
     VectorType,
     bf16,
@@ -40,11 +42,13 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
 from xetl.dialects.xsmm import BrgemmDispatchOp, Xsmm
 from xetl.errors import InternalError
+from xetl.ir.builder import Builder
 from xetl_cpu.cpu_ops import CPU as CPU
 from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
 from xetl_cpu.cpu_ops import CompareAndSwapOp as CompareAndSwapOp
@@ -247,38 +251,45 @@ class BlockOp(XetlOp):
         return self.plan.data
 
 
-class PackBOp(BlockOp, name="xsmm.pack_b"):
-    """Pack a k x n block of ``source`` (k, n) at (k0, n0) into panels.
+class PackOp(BlockOp, name="xsmm.pack"):
+    """Copy a block of ``source``, at (row, col), to where products read it.
 
-    Elements outside ``k_valid`` x ``n_valid`` are zero. ``dest`` is one-dimensional;
-    panel p starts at ``dest_offset + p * panel_stride`` elements.
+    Where this stands says who does it: the launch, a thread or a program. The block is
+    ``rows x cols`` elements of ``operand`` a, stored (m, k), or b, stored (k, n); those
+    outside ``rows_valid`` x ``cols_valid`` are zero. From element ``offset`` of
+    ``dest`` on stand, ``stride`` elements apart, rows of a, or panels of b.
     """
 
     source = operand_def(MemRefType)
-    k0 = operand_def(IndexType)
-    n0 = operand_def(IndexType)
-    k_valid = operand_def(IndexType)
-    k = operand_def(IndexType)
-    n_valid = operand_def(IndexType)
-    dest = operand_def(MemRefType)
-    dest_offset = operand_def(IndexType)
-    panel_stride = operand_def(IndexType)
-
-
-class PackAOp(BlockOp, name="xsmm.pack_a"):
-    """Copy rows x k of ``source`` (m, k) at (m0, k0) to ``dest``, row-major.
-
-    Elements outside ``rows_valid`` x ``k_valid`` are zero.
-    """
-
-    source = operand_def(MemRefType)
-    m0 = operand_def(IndexType)
-    k0 = operand_def(IndexType)
+    row = operand_def(IndexType)
+    col = operand_def(IndexType)
     rows_valid = operand_def(IndexType)
-    k_valid = operand_def(IndexType)
+    cols_valid = operand_def(IndexType)
     rows = operand_def(IndexType)
-    k = operand_def(IndexType)
+    cols = operand_def(IndexType)
     dest = operand_def(MemRefType)
+    offset = operand_def(IndexType)
+    stride = operand_def(IndexType)
+    operand = prop_def(StringAttr)
+
+    @property
+    def is_b(self) -> bool:
+        """Whether it packs panels of b."""
+        return self.operand.data == "b"
+
+
+def pack(
+    build: Builder,
+    operand: Literal["a", "b"],
+    plan: Blocking,
+    source: SSAValue,
+    numbers: Sequence[Index],
+    dest: SSAValue,
+    *at: Index,
+) -> None:
+    """Insert `PackOp`: ``numbers`` are row to cols, ``at`` are offset and stride."""
+    values = [source, *map(build.index, numbers), dest, *map(build.index, at)]
+    build.add(PackOp(*values, operand=operand, plan=plan))
 
 
 class Output(NamedTuple):

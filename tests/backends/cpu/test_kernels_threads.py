@@ -112,7 +112,7 @@ def test_narrow_tiles_are_packed_by_groups_of_four() -> None:
     b = np.ones((512, 512), ml_dtypes.bfloat16)
     c = np.ones((128, 512), np.float32)
     text = gemm.ir("xsmm", a, b, c, target="avx512_bf16", BM=64, BN=64, BK=32)
-    packers = [line for line in text.splitlines() if '"xsmm.pack_b"' in line]
+    packers = [line for line in text.splitlines() if '"xsmm.pack"' in line]
     assert [re.findall(r"block_n = (\d+)", line) for line in packers] == [
         ["64"],
         ["256"],

@@ -1,9 +1,12 @@
 """The AMX block GEMM, run by the emulator of tests/native."""
 
+import re
+from itertools import groupby
+
 import ml_dtypes
 import numpy as np
 import pytest
-from native_harness import compile_functions, fenced
+from native_harness import compile_functions, fenced, new_module
 from test_microkernels_gemm import NOTHING, panels_of
 
 from xetl_cpu.llvm import VOID, define, ir
@@ -105,8 +108,7 @@ def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
     blocking = choose_blocking(AMX, "bf16", 64, 64)
     m, n, k = 41, 50, 2 * blocking.kc + 32
     rng = np.random.default_rng(0)
-    a = np.zeros((64, k), BF16)
-    a[:m] = rng.integers(-2, 3, (m, k))
+    a = rng.integers(-2, 3, (m, k)).astype(BF16)  # the last strip overlaps
     b = rng.integers(-2, 3, (k, n)).astype(BF16)
     packed = panels_of(blocking, b, 2)
     emit = [lambda module: emit_block_gemm(module, AMX, blocking, out)]
@@ -120,9 +122,20 @@ def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
         stop()
     assert not amx.errors()
     rows = np.append(to, [dtype(7)] * 3).reshape(m, n + 3)
-    want = a[:m].astype("f4") @ b.astype("f4")
+    want = a.astype("f4") @ b.astype("f4")
     assert np.array_equal(rows[:, :n].astype("f4"), want.astype(dtype).astype("f4"))
     assert (rows[:, n:] == 7).all()
+
+
+def test_sums_are_finished_behind_the_next_products():
+    """What vectors do needs no tile, so it runs beside them; the last one follows."""
+    blocking = choose_blocking(AMX, "bf16", 64, 64)
+    function = emit_block_gemm(new_module(), AMX, blocking, "bf16")
+    found = [re.findall("tdpbf16ps|finish|tilestored", str(b)) for b in function.blocks]
+    steps = [[name for name, _ in groupby(each)] for each in found if each]
+    # The end of the function, what follows the loop over k, that loop.
+    expected = [["finish"], ["finish", "tilestored"], ["tdpbf16ps"]]
+    assert sorted(steps) == expected
 
 
 def test_there_are_no_tiles_of_floats():

@@ -18,8 +18,7 @@ from native_harness import (
 from xetl_cpu.microkernels import (
     choose_blocking,
     emit_block_gemm,
-    emit_pack_a,
-    emit_pack_b,
+    emit_pack,
 )
 from xetl_cpu.targets import find_target
 
@@ -252,9 +251,7 @@ def test_the_object_needs_no_other(target_name, dtype):
     blocking = choose_blocking(target, dtype, 64, 64)
     module = new_module()
     emitted = [emit_block_gemm(module, target, blocking)]
-    emitted += [
-        emit(module, target, blocking, dtype) for emit in (emit_pack_a, emit_pack_b)
-    ]
+    emitted += [emit_pack(module, target, blocking, name, dtype) for name in ("a", "b")]
     assert emit_block_gemm(module, target, blocking) is emitted[0]
     for function in emitted:
         assert function.linkage == "internal"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_harness import compile_functions, fenced
 
-from xetl_cpu.microkernels import Blocking, choose_blocking, emit_pack_a, emit_pack_b
+from xetl_cpu.microkernels import Blocking, choose_blocking, emit_pack
 from xetl_cpu.targets import find_target
 
 NUMPY = {
@@ -17,7 +17,7 @@ NUMPY = {
     **{"f64": np.float64, "i8": np.int8, "u8": np.uint8, "i16": np.int16},
 }
 CANARY = 77
-UNITS = {"rows": ("n", "k"), "columns": ("k", "m")}
+UNITS = {"rows": "minor", "columns": "major"}
 CASES = [
     (target, dtype)
     for target in ("avx2", "avx512", "avx512_bf16")
@@ -40,12 +40,12 @@ def packers(target_name: str, dtype: str, layout: str = "any"):
     unsigned = (dtype == "u8", dtype == "u8")
     name = "i8" if dtype == "u8" else dtype
     blocking = choose_blocking(target, name, 64, 64, unsigned)
-    unit_b, unit_a = UNITS.get(layout, (None, None))
+    unit = UNITS.get(layout)
     pack_b, pack_a = compile_functions(
         target,
         [
-            lambda module: emit_pack_b(module, target, blocking, dtype, unit_b),
-            lambda module: emit_pack_a(module, target, blocking, dtype, unit_a),
+            lambda module: emit_pack(module, target, blocking, "b", dtype, unit),
+            lambda module: emit_pack(module, target, blocking, "a", dtype, unit),
         ],
     )
     return blocking, pack_b, pack_a
@@ -96,8 +96,9 @@ def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, known, seed)
     held = np.full((panels, used + 5), CANARY, NUMPY[blocking.compute])
     result = fenced(held.ravel()[:-5] if panels else held.ravel())
     stride_k, stride_n = element_strides(source)
+    width = panels * blocking.nr
     pack_b(
-        source, stride_k, stride_n, k, k + extra_k, n, panels, result, used + 5
+        source, stride_k, stride_n, k, n, k + extra_k, width, result, used + 5
     )  # fmt: skip
     got = np.append(result.astype("f4"), [CANARY] * 5 if panels else []).reshape(
         held.shape
@@ -146,7 +147,7 @@ def test_pack_b_in_chunks_of_k(target_name, dtype):
     for start in range(0, 37, 12):
         part, to = source[start : start + 12], result[start * blocking.nr :]
         k = len(part)
-        pack_b(part, *element_strides(part), k, k, 64, panels, to, used)
+        pack_b(part, *element_strides(part), k, 64, k, 64, to, used)
     assert np.array_equal(result.astype(np.float32), want.ravel())
 
 
@@ -156,7 +157,7 @@ def test_all_bytes_widen_by_their_sign(source_dtype):
     blocking = choose_blocking(target, "i8", 64, 64)
     assert blocking.compute == "i16"
     [pack_a] = compile_functions(
-        target, [lambda module: emit_pack_a(module, target, blocking, source_dtype)]
+        target, [lambda module: emit_pack(module, target, blocking, "a", source_dtype)]
     )
     source = np.arange(256, dtype=np.uint8).view(NUMPY[source_dtype])
     result = np.zeros(256, np.int16)
@@ -169,7 +170,7 @@ def test_pack_rounds_to_bf16(source_dtype):
     target = need("avx512_bf16")
     blocking = choose_blocking(target, "bf16", 64, 64)
     [pack_a] = compile_functions(
-        target, [lambda module: emit_pack_a(module, target, blocking, source_dtype)]
+        target, [lambda module: emit_pack(module, target, blocking, "a", source_dtype)]
     )
     rng = np.random.default_rng(0)
     source = rng.standard_normal((5, 37)).astype(NUMPY[source_dtype])
@@ -184,7 +185,7 @@ def test_all_values_of_16_bits_widen_exactly(dtype):
     target = need("avx2")
     blocking = choose_blocking(target, dtype, 64, 64)
     [pack_a] = compile_functions(
-        target, [lambda module: emit_pack_a(module, target, blocking, dtype)]
+        target, [lambda module: emit_pack(module, target, blocking, "a", dtype)]
     )
     source = np.arange(65536, dtype=np.uint16).view(NUMPY[dtype])
     result = np.zeros(65536, np.float32)

@@ -91,6 +91,17 @@ def test_what_silicon_showed() -> None:
     assert choose_blocking(called, "bf16", 64, 64).arithmetic.instruction == "dpbf16"
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "i8"])
+def test_blocks_of_c_stay_in_the_second_cache(dtype: str) -> None:
+    """Sums of a task, A's block and B's part of what AMX multiplies, all of them."""
+    rapids = described("sapphire_rapids")
+    plan = choose_blocking(rapids, dtype, 256, 256)
+    sums = plan.rows_padded * plan.ldc * plan.arithmetic.accumulator_bytes
+    a = plan.mc * plan.run * plan.compute_bytes
+    b = plan.panel_elements(plan.chunk) * plan.panels * plan.compute_bytes
+    assert sums + a + b <= rapids.machine.l2.size
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_copied_rows_are_an_odd_number_of_lines_apart(dtype: str) -> None:
     for target in TARGETS.values():

@@ -63,19 +63,18 @@ def brgemm(op):
 def meanings():
     """The table for `run_module`."""
 
-    def pack_b(op):
-        return _pack_b(op.blocking(), op.blocking().arithmetic.unsigned[1])
-
-    def pack_a(op):
-        return _pack_a(op.blocking().arithmetic.unsigned[0])
+    def pack(op):
+        is_unsigned = op.blocking().arithmetic.unsigned[op.is_b]
+        if op.is_b:
+            return _pack_b(op.blocking(), is_unsigned)
+        return _pack_a(is_unsigned)
 
     def block_gemm(op):
         return _block_gemm(op, op.blocking())
 
     return {
         "xsmm.brgemm.tile": brgemm,
-        "xsmm.pack_b": pack_b,
-        "xsmm.pack_a": pack_a,
+        "xsmm.pack": pack,
         "xsmm.block_gemm": block_gemm,
         "xsmm.skinny_gemm": skinny_gemm,
         "cpu.packed_memory": packed_memory,
@@ -148,14 +147,14 @@ def skinny_gemm(op):
 def _pack_b(blocking, is_unsigned):
     nr, group = blocking.nr, blocking.k_pack
 
-    def run(source, k0, n0, k_valid, k, n_valid, dest, offset, stride):
-        groups = -(-k // group)
-        block = np.zeros((groups * group, blocking.panels * nr), dest.dtype)
+    def run(source, k0, n0, k_valid, n_valid, k, n, dest, offset, stride):
+        groups, panels = -(-k // group), -(-n // nr)
+        block = np.zeros((groups * group, panels * nr), dest.dtype)
         rows, columns = min(k_valid, k), min(n_valid, block.shape[1])
         if rows > 0 and columns > 0:
             part = _part(source, k0, n0, rows, columns)
             block[:rows, :columns] = _widened(part, dest, is_unsigned)
-        for number in range(blocking.panels):
+        for number in range(panels):
             panel = block[:, number * nr : (number + 1) * nr]
             order = panel.reshape(groups, group, nr).transpose(0, 2, 1)
             to = _line(dest, offset + number * stride, panel.size)
@@ -170,8 +169,10 @@ def _widened(values, dest, is_unsigned):
 
 
 def _pack_a(is_unsigned):
-    def run(source, m0, k0, rows_valid, k_valid, rows, k, dest):
-        to = _part(dest, 0, 0, rows, k)
+    def run(source, m0, k0, rows_valid, k_valid, rows, k, dest, offset, stride):
+        to = dest.memory.window(
+            dest.dtype, dest.offset + offset, (rows, k), (stride, 1)
+        )
         to[...] = 0
         rows, columns = min(rows_valid, rows), min(k_valid, k)
         if rows > 0 and columns > 0:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
-
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
@@ -16,20 +14,18 @@ from xetl_cpu.dialect import (
     BlockGemmOp,
     BlockOp,
     Output,
-    PackAOp,
-    PackBOp,
+    PackOp,
     SkinnyGemmOp,
     ThreadTilesOp,
     element_name,
 )
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.microkernels import Blocking, emit_block_gemm, emit_pack_a, emit_pack_b
+from xetl_cpu.microkernels import Blocking, emit_block_gemm, emit_pack
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.microkernels.copy_block import Unit
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
-
-_Dim = TypeVar("_Dim", bound=Literal["m", "n", "k"])
 
 
 def _source_name(value: SSAValue, is_unsigned: bool) -> str:
@@ -49,9 +45,10 @@ def _from(em: KernelEmitter, panels: SSAValue, offset: SSAValue) -> Value:
     return em.builder.gep(address, [em.get(offset)], source_etype=element)
 
 
-def _unit(source: Strided, rows: _Dim, cols: _Dim) -> _Dim | None:
+def _unit(source: Strided) -> Unit | None:
     """The contiguous dimension, if the type tells; only its code is compiled."""
-    for name, stride in ((cols, source.strides[1]), (rows, source.strides[0])):
+    units: tuple[Unit, Unit] = ("minor", "major")
+    for name, stride in zip(units, reversed(source.strides)):
         if is_constant(stride, 1):
             return name
     return None
@@ -76,40 +73,19 @@ def _plan(em: KernelEmitter, op: BlockOp) -> Blocking:
     return plan
 
 
-def _pack_b(em: KernelEmitter, op: PackBOp) -> None:
-    blocking = _plan(em, op)
-    source = em.strided(op.source)
-    unit = _unit(source, "k", "n")
-    name = _source_name(op.source, blocking.arithmetic.unsigned[1])
-    function = emit_pack_b(em.module, em.target, blocking, name, unit)
-    to = _from(em, op.dest, op.dest_offset)
+def _pack(em: KernelEmitter, op: PackOp) -> None:
+    blocking, source = _plan(em, op), em.strided(op.source)
+    name = _source_name(op.source, blocking.arithmetic.unsigned[op.is_b])
+    how = (blocking, op.operand.data, name, _unit(source))
+    numbers = [op.rows_valid, op.cols_valid, op.rows, op.cols]
     em.builder.call(
-        function,
+        emit_pack(em.module, em.target, *how),
         [
-            _at(em, op.source, op.k0, op.n0),
+            _at(em, op.source, op.row, op.col),
             *source.strides,
-            *em.all([op.k_valid, op.k, op.n_valid]),
-            constant(blocking.panels),
-            to,
-            em.get(op.panel_stride),
-        ],
-    )
-
-
-def _pack_a(em: KernelEmitter, op: PackAOp) -> None:
-    blocking = _plan(em, op)
-    source, dest = em.strided(op.source), em.strided(op.dest)
-    unit = _unit(source, "m", "k")
-    name = _source_name(op.source, blocking.arithmetic.unsigned[0])
-    function = emit_pack_a(em.module, em.target, blocking, name, unit)
-    em.builder.call(
-        function,
-        [
-            _at(em, op.source, op.m0, op.k0),
-            *source.strides,
-            *em.all([op.rows_valid, op.k_valid, op.rows, op.k]),
-            dest.address,
-            dest.strides[0],
+            *em.all(numbers),
+            _from(em, op.dest, op.offset),
+            em.get(op.stride),
         ],
     )
 
@@ -141,7 +117,7 @@ def _later(em: KernelEmitter, op: BlockGemmOp, blocking: Blocking) -> list[Value
     if later is None:
         return [ll.Constant(PTR, None), constant(0), constant(0)]
     b = em.strided(later.matrix)
-    is_row = _unit(b, "k", "n") != "k"
+    is_row = _unit(b) != "major"
     pieces = blocking.chunk if is_row else blocking.block_n
     stride = b.strides[0 if is_row else 1]
     size = bits_of(element_name(later.matrix)).width // 8
@@ -162,7 +138,7 @@ def _output(em: KernelEmitter, output: Output | None) -> list[Value]:
 def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
     blocking = _plan(em, op)
     a, b = em.strided(op.a), em.strided(op.b)
-    unit = _unit(b, "k", "n")
+    unit = _unit(b)
     if is_skinny(blocking):
         assert unit is not None, "`plan-gemm` streams only B with a unit stride"
         function = emit_skinny_gemm(em.module, em.target, blocking, unit)
@@ -175,7 +151,7 @@ def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
             a.strides[0],
             *em.all([op.rows, op.k]),
             _at(em, op.b, op.bk0, op.bn0),
-            b.strides[0 if unit == "n" else 1],
+            b.strides[unit == "major"],
             em.get(op.n),
             em.strided(op.c).address,
         ],
@@ -205,8 +181,7 @@ def _thread_tiles(em: KernelEmitter, op: ThreadTilesOp) -> None:
 
 
 TABLE: EmitTable = {
-    PackBOp: _pack_b,
-    PackAOp: _pack_a,
+    PackOp: _pack,
     BlockGemmOp: _block_gemm,
     SkinnyGemmOp: _skinny_gemm,
     TileConfigDispatchOp: _dispatch_tiles,

@@ -33,8 +33,7 @@ from xetl_cpu.dialect import (
     BlockOp,
     FibersOp,
     IsNewOp,
-    PackAOp,
-    PackBOp,
+    PackOp,
     ThreadCountOp,
     ThreadNumberOp,
     ThreadTilesOp,
@@ -408,9 +407,9 @@ def _cost(op: Operation) -> int:
         return 2 * plan.block_m * plan.block_n * _UNKNOWN_DEPTH // _GEMM_PER_NS
     if isinstance(op, func.CallOp):
         return _CALL
-    if isinstance(op, PackAOp | PackBOp):
+    if isinstance(op, PackOp):
         plan = op.blocking()
-        rows = plan.block_m if isinstance(op, PackAOp) else plan.block_n
+        rows = plan.block_n if op.is_b else plan.block_m
         return rows * _UNKNOWN_DEPTH // _PACK_PER_NS
     inside = [nanoseconds(b) for region in op.regions for b in region.blocks]
     return max(inside, default=0 if isinstance(op, arith.ConstantOp) else 1)

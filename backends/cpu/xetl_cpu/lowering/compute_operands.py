@@ -23,9 +23,11 @@ what the kernel writes or the loop carries, and those that few rows or columns (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, StridedLayoutAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.analysis.affine import is_defined_outside
@@ -234,13 +236,7 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
     )
     build.add(matrix)
     where = _Memory(operand, matrix.results[0], rows, columns, axis)
-    body = Block(arg_types=[counter.type, counter.type])
-    _fill(where, programs, body)
-    zero, one = build.index(0), build.index(1)
-    uppers = [build.index(count), build.index(steps)]
-    ahead = scf.ParallelOp([zero] * 2, uppers, [one] * 2, Region(body))
-    ahead.location = mma.location
-    build.add(ahead)
+    _fill(where, programs, *build.parallel([count, steps]))
     load = LoadTileOp(
         where.tile(Builder.before(mma), axis, counter), location=mma.location
     )
@@ -281,10 +277,14 @@ class _Memory:
         return build.insert(init)
 
 
-def _fill(where: _Memory, programs: scf.ParallelOp, body: Block) -> None:
+def _fill(
+    where: _Memory,
+    programs: scf.ParallelOp,
+    build: Builder,
+    numbers: Sequence[BlockArgument],
+) -> None:
     """Compute one part for one number along the axis."""
-    operand, build = where.operand, Builder.at_end(body)
-    number, step = body.args
+    operand, (number, step) = where.operand, numbers
     first = build.index(build.times(step, operand.shape[operand.k_dim]))
     known: dict[SSAValue, SSAValue] = {operand.loop.body.block.args[0]: first}
     if where.axis is not None:
@@ -293,4 +293,3 @@ def _fill(where: _Memory, programs: scf.ParallelOp, body: Block) -> None:
     across = None if where.axis is None else number
     tile = where.tile(build, across, first)
     build.add(StoreTileOp(value, tile, location=operand.mma.location))
-    build.add(scf.ReduceOp())

@@ -8,7 +8,7 @@ Before: ``scf.parallel (%x, %y) { xsmm.brgemm(%a, %b at [0, %y * 256], ...) }``
 After::
 
     %packed, %is_missing = cpu.packed_memory(...)
-    scf.parallel (%tile, %chunk) { xsmm.pack_b ... }
+    scf.parallel (%tile, %chunk) { xsmm.pack ... }
     scf.parallel (%x, %y) { xsmm.brgemm(...) packed (%packed, tile %y) }
 
 A launch may bring that memory with the operand in it; then there are no tiles to pack.

@@ -6,7 +6,7 @@
 
 from xetl_cpu.microkernels.blocking import CALLED_K, DTYPES, Blocking, choose_blocking
 from xetl_cpu.microkernels.gemm import emit_block_gemm
-from xetl_cpu.microkernels.packing import emit_pack_a, emit_pack_b
+from xetl_cpu.microkernels.packing import emit_pack
 
 __all__ = [
     "CALLED_K",
@@ -14,6 +14,5 @@ __all__ = [
     "Blocking",
     "choose_blocking",
     "emit_block_gemm",
-    "emit_pack_a",
-    "emit_pack_b",
+    "emit_pack",
 ]

@@ -4,10 +4,12 @@ A strip is up to 32 x 32 of C: four tiles of C (0 to 3), two of A (4, 5) and two
 (6, 7); each step of k is 64 bytes of a row of A.  All eight tiles always have their
 full size, so there is one configuration for all kernels, and every thread sets it once
 for a whole launch: `emit_configure` and `emit_release` are called by whoever runs the
-thread, never here.  Edges are zero-padded copies instead of smaller tiles.
+thread, never here.  The last strip overlaps the one before; k ends with zeros.
 
 C leaves the tiles through 4 KB in L1; vectors add what earlier pieces of k gave,
-convert and store.  Loading C into tiles costs a quarter of the time on silicon.
+convert and store.  Loading C into tiles costs a quarter of the time on silicon.  The
+vectors of a strip come behind the products of the next one, before its sums leave the
+tiles: they need no tile, so they run while the products do.
 
 The plain intrinsics are used: with the others LLVM chooses tiles itself and configures
 them again behind every call (measured: 54 ldtilecfg for 4 steps).
@@ -18,9 +20,10 @@ Source: Intel SDM, volume 1, chapter 18; the panel of B is the tile of `tdpbf16p
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
-from xetl.records import record
 from xetl_cpu.llvm import (
+    I1,
     I8,
     I32,
     I64,
@@ -45,13 +48,15 @@ from xetl_cpu.llvm import (
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.epilogue import Output, StripRows, finish, store_sums, with_c
-from xetl_cpu.microkernels.parameters import block_gemm_parameters
+from xetl_cpu.microkernels.parameters import OUTPUT, block_gemm_parameters
 
 __all__ = ["CONFIG", "emit_amx_block_gemm", "emit_configure", "emit_release"]
 
 _ROWS, _ROW_BYTES = 16, 64
 CONFIG = bytes([1] + [0] * 15 + [_ROW_BYTES, 0] * 8 + [0] * 16 + [_ROWS] * 8 + [0] * 8)
 """The 64 bytes of ldtilecfg: palette 1, then bytes of a row and rows of each tile."""
+
+_NULL = ir.Constant(PTR, None)
 
 _A, _B = 4, 6
 """The first tiles of A and of B; those of C come before, row by row."""
@@ -85,9 +90,9 @@ def emit_release(builder: Builder) -> None:
 def emit_amx_block_gemm(
     module: Module, blocking: Blocking, out: str | None = None
 ) -> Function:
-    """As `emit_block_gemm`, for whole strips and steps.
+    """As `emit_block_gemm`, for whole steps and at least one whole strip.
 
-    A and ``c`` have rows up to a multiple of ``blocking.row_step``, and ``k`` is one of
+    A and ``c`` have ``blocking.least_rows`` rows at least, and ``k`` is a multiple of
     ``blocking.k_step``, with zeros where there is nothing; the thread holds `CONFIG`.
     """
     arithmetic = blocking.arithmetic
@@ -98,29 +103,55 @@ def emit_amx_block_gemm(
     known = module.globals.get(name)
     if known is not None:
         return known
+    finish_strip = _emit_finish(module, blocking, out, name + "_finish")
     function = define(module, name, VOID, block_gemm_parameters(out))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     turn = stack_array(builder, I32, blocking.mr * blocking.nr)
     turn.align = LINE
-    _emit_loops(builder, blocking, function, (turn, out))
+    before = _Before(builder, finish_strip, [turn, function.args[7]])
+    _emit_loops(builder, blocking, function, before)
+    before.finish()
     builder.ret_void()
     return function
 
 
+class _Before:
+    """The strip whose sums lie in the turn, not finished yet; none at first."""
+
+    def __init__(
+        self, builder: Builder, function: Function, fixed: list[Value]
+    ) -> None:
+        self.builder, self.function, self.fixed = builder, function, fixed
+        types = [each.type for each in function.args[len(fixed) :]]
+        self.slots = [stack_array(builder, type_, 1) for type_ in types]
+        self.keep([const(type_, 0) if type_ != PTR else _NULL for type_ in types])
+
+    def keep(self, values: list[Value]) -> None:
+        """Another one: the arguments of `_emit_finish`, but for turn and C."""
+        for slot, value in zip(self.slots, values, strict=True):
+            self.builder.store(value, slot)
+
+    def finish(self) -> None:
+        """Add, convert and store it."""
+        kept = [
+            self.builder.load(slot, typ=argument.type)
+            for slot, argument in zip(self.slots, self.function.args[len(self.fixed) :])
+        ]
+        self.builder.call(self.function, [*self.fixed, *kept])
+
+
 def _emit_loops(
-    builder: Builder,
-    blocking: Blocking,
-    function: Function,
-    to: tuple[Value, str | None],
+    builder: Builder, blocking: Blocking, function: Function, before: _Before
 ) -> None:
     """Blocks of rows, panels, pieces of k and strips, outermost first.
 
     A piece of a panel, ``kc`` steps, stays in L1 while all strips of the block meet it.
     """
-    a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
-    turn, out = to
+    a, lda, rows, k, b, panel_stride, panels, _, accumulate, *rest = function.args
     size, one = blocking.compute_bytes, const(I64, 1)
+    mr = const(I64, blocking.mr)
     row_bytes = builder.mul(lda, const(I64, size))
+    last_whole = maximum(builder, builder.sub(rows, mr), const(I64, 0))
     # Zeros have to be written, too: one piece of nothing where there is no k.
     pieces = maximum(builder, k, one)
     with (
@@ -138,76 +169,69 @@ def _emit_loops(
         at = builder.add(at, builder.mul(piece.index, const(I64, blocking.nr)))
         b_piece = offset(builder, b, I8, builder.mul(at, const(I64, size)))
         column = builder.mul(panel.index, const(I64, blocking.nr))
-        where = _Where(turn, c, column, rows, add, None)
-        if out is not None:
-            base, stride, cols = rest[-3:]
+        output: list[Value] = [*rest[3:]]
+        if output:
             is_last = builder.icmp_signed("<=", left, const(I64, blocking.kc))
-            base = builder.select(is_last, base, ir.Constant(PTR, None))
-            where.output = (out, base, stride, cols)
+            output[0] = builder.select(is_last, output[0], _NULL)
         with counted_loop(
             builder, end, start=block.index, step=blocking.mr, name="strip"
         ) as strip:
-            at = builder.mul(strip.index, row_bytes)
-            a_strip = offset(builder, a_piece, I8, at)
+            # The last strip may overlap the one before: A needs no rows of zeros.
+            first = minimum(builder, strip.index, last_whole)
+            a_strip = offset(builder, a_piece, I8, builder.mul(first, row_bytes))
             kernel = _MicroKernel(builder, blocking, a_strip, row_bytes)
-            kernel.emit(b_piece, turn, length)
-            _finish(builder, blocking, strip.index, where)
+            kernel.multiply(b_piece, length)
+            before.finish()
+            kernel.store(before.fixed[0])
+            count = minimum(builder, builder.sub(rows, strip.index), mr)
+            before.keep([first, strip.index, count, column, add, *output])
 
 
-@record()
-class _Where:
-    """Where the sums of strips go.
+def _emit_finish(
+    module: Module, blocking: Blocking, out: str | None, name: str
+) -> Function:
+    """The sums of a strip go on, row by row: to C in scratch, or to the user.
 
-    Attributes:
-        turn: has them, as tiles have left them.
-        c: the scratch C.
-        column: their first column.
-        rows: of the whole product.
-        add: whether what is in C is added.
-        output: the user's matrix: its dtype, the pointer (null: to C), the distance of
-            its rows, how many columns it has.
+    ``void(turn, c, top, first, count, column, add)``: row ``top`` of the product is the
+    first in ``turn``; of them ``count`` rows from ``first`` on, and the columns from
+    ``column`` on, are stored, and if ``add`` (i1), what is in ``c`` is added before.
+    What follows is as for `emit_block_gemm`.
     """
-
-    turn: Value
-    c: Value
-    column: Value
-    rows: Value
-    add: Value
-    output: tuple[str, Value, Value, Value] | None
-
-
-def _finish(builder: Builder, blocking: Blocking, first: Value, to: _Where) -> None:
-    """Row by row by vectors, those that exist: to C in scratch, or to the user."""
+    numbers = ((each, I64) for each in ("top", "first", "count", "column"))
+    parameters = (("turn", PTR), ("c", PTR), *numbers, ("add", I1))
+    function = define(module, name, VOID, parameters + OUTPUT if out else parameters)
+    function.attributes.add("noinline")
+    turn, c, top, first, count, column, add, *to = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
     row_of_tile = replace(blocking, mr=1)
     total = blocking.arithmetic.accumulator_type
-    last = builder.sub(to.rows, const(I64, 1))
-    left = minimum(builder, builder.sub(to.rows, first), const(I64, blocking.mr))
-    with counted_loop(builder, left, name="row") as row:
-        at = builder.mul(row.index, const(I64, blocking.nr))
+    with counted_loop(builder, count, name="row") as row:
+        number = builder.add(first, row.index)
+        at = builder.mul(builder.sub(number, top), const(I64, blocking.nr))
         sums = [
             load(
                 builder,
-                offset(builder, to.turn, total, builder.add(at, const(I64, lane))),
+                offset(builder, turn, total, builder.add(at, const(I64, lane))),
                 vector(total, blocking.lanes),
                 LINE,
             )
             for lane in range(0, blocking.nr, blocking.lanes)
         ]
-        number = builder.add(first, row.index)
         at = builder.mul(number, const(I64, blocking.ldc))
-        c_row = offset(builder, to.c, total, builder.add(at, to.column))
-        sums = with_c(builder, row_of_tile, sums, c_row, to.add)
-        if to.output is None:
+        c_row = offset(builder, c, total, builder.add(at, column))
+        sums = with_c(builder, row_of_tile, sums, c_row, add)
+        if out is None:
             store_sums(builder, row_of_tile, sums, c_row)
         else:
-            dtype, base, stride, cols = to.output
-            rows = StripRows(builder, number, last, 1)
-            output = Output(dtype, rows, to.column, base, stride, cols)
+            rows = StripRows(builder, number, number, 1)
+            output = Output(out, rows, column, *to)
             finish(builder, row_of_tile, sums, c_row, output)
+    builder.ret_void()
+    return function
 
 
 class _MicroKernel:
-    """One strip: tiles of C begin as zeros, are added to, and stored one by one.
+    """One strip: tiles of C begin as zeros and are added to.
 
     A streams and is loaded as such (``tileloaddt1``), so that it does not throw B out
     of L1: measured on silicon, 96 % of the peak against 67.
@@ -221,15 +245,13 @@ class _MicroKernel:
         self.down = range(blocking.mr // _ROWS)
         self.across = range(blocking.nr // 16)
 
-    def emit(self, b: Value, turn: Value, k: Value) -> None:
-        """A panel times ``k`` elements of A's rows; the sums go to ``turn``."""
+    def multiply(self, b: Value, k: Value) -> None:
+        """A panel times ``k`` elements of A's rows; the sums stay in tiles."""
         builder, blocking = self.builder, self.blocking
-        tiles = [(row, column) for row in self.down for column in self.across]
-        for tile in tiles:
+        for tile in product(self.down, self.across):
             number = const(I8, self._tile_of_c(*tile))
             call_intrinsic(builder, "llvm.x86.tilezero", VOID, [number])
-        # A word of a panel is 4 bytes, of each of its nr columns one to a row.
-        b_row = const(I64, 4 * blocking.nr)
+        b_row = self._row_of_panel()
         with counted_loop(builder, k, step=blocking.k_step, name="k") as loop:
             at = builder.mul(loop.index, const(I64, blocking.compute_bytes))
             a_step = offset(builder, self.a, I8, at)
@@ -246,10 +268,18 @@ class _MicroKernel:
                         at = offset(builder, a_step, I8, skip)
                         self._move("tileloaddt164", _A + row, at, self.row_bytes)
                     self._multiply(row, column)
-        for row, column in tiles:
-            skip = (row * _ROWS * blocking.nr + column * 16) * 4
-            at = offset(builder, turn, I8, skip)
-            self._move("tilestored64", self._tile_of_c(row, column), at, b_row)
+
+    def store(self, turn: Value) -> None:
+        """The sums go to ``turn``, row by row."""
+        for row, column in product(self.down, self.across):
+            skip = (row * _ROWS * self.blocking.nr + column * 16) * 4
+            at = offset(self.builder, turn, I8, skip)
+            number = self._tile_of_c(row, column)
+            self._move("tilestored64", number, at, self._row_of_panel())
+
+    def _row_of_panel(self) -> Value:
+        """Bytes of a word of each of its columns, and of as many sums."""
+        return const(I64, 4 * self.blocking.nr)
 
     def _tile_of_c(self, row: int, column: int) -> int:
         return 2 * row + column

@@ -166,8 +166,8 @@ class Blocking:
         return _AMX_STEP_BYTES // self.compute_bytes
 
     @property
-    def row_step(self) -> int:
-        """What rows must be a multiple of, by padding with zeros; 1 for vectors."""
+    def least_rows(self) -> int:
+        """How many rows A must have, by padding with zeros; 1 for vectors."""
         if self.is_called:
             return self.rows_padded
         return self.mr if self.uses_tiles else 1

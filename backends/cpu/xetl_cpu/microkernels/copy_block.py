@@ -46,6 +46,8 @@ from xetl_cpu.llvm import (
 from xetl_cpu.microkernels.elements import bits_of, convert
 from xetl_cpu.targets import Target
 
+Unit = Literal["major", "minor"]
+
 PARAMS = (
     ("src", PTR),
     ("stride_major", I64),
@@ -75,7 +77,7 @@ class CopyKind:
     result: str
     group: int
     minor: int
-    unit: Literal["major", "minor"] | None = None
+    unit: Unit | None = None
 
     @property
     def name(self) -> str:
@@ -133,7 +135,7 @@ class Block:
     dst: Value
     ldd: Value
 
-    def with_unit_stride(self, unit: Literal["major", "minor"]) -> Block:
+    def with_unit_stride(self, unit: Unit) -> Block:
         """The same with one stride a constant 1."""
         return replace(self, **{f"stride_{unit}": const(I64, 1)})
 

@@ -19,7 +19,7 @@ _BLOCK_GEMM: tuple[tuple[str, Type], ...] = (
     ("pieces", I64),
 )
 
-_OUTPUT: tuple[tuple[str, Type], ...] = (
+OUTPUT: tuple[tuple[str, Type], ...] = (
     ("out", PTR),
     ("out_stride", I64),
     ("cols", I64),
@@ -28,7 +28,7 @@ _OUTPUT: tuple[tuple[str, Type], ...] = (
 
 def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
     """Of `emit_block_gemm`, which explains them; ``out``: C may go elsewhere."""
-    return _BLOCK_GEMM if out is None else _BLOCK_GEMM + _OUTPUT
+    return _BLOCK_GEMM if out is None else _BLOCK_GEMM + OUTPUT
 
 
 STREAMING_PARAMETERS: tuple[tuple[str, Type], ...] = (

@@ -198,7 +198,7 @@ func.func @stored_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?x
 // CHECK:       scf.if %{{.*}} {
 // CHECK:         "xsmm.skinny_gemm"
 // CHECK:       } else {
-// CHECK:         "xsmm.pack_b"
+// CHECK:         "xsmm.pack"
 // CHECK:         "xsmm.block_gemm"
 // CHECK:       func.return
 func.func @low_product(%A: memref<?x?xbf16, strided<[?, 1]>>, %B: memref<?x?xbf16, strided<[?, 1]>>, %C: memref<?x?xbf16, strided<[?, 1]>>, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {

@@ -18,7 +18,7 @@
 // CHECK:       %[[MISSING:.*]] = arith.select %is_missing, %[[TILES:.*]],
 // CHECK:       %[[AHEAD:.*]] = arith.select %by_thread, %{{.*}}, %[[MISSING]]
 // CHECK:       scf.parallel {{.*}} to (%[[AHEAD]],
-// CHECK:       "xsmm.pack_b"(%[[B]]
+// CHECK:       "xsmm.pack"(%[[B]]
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
 // CHECK:       %[[THREAD:.*]] = "cpu.thread_number"
@@ -30,7 +30,7 @@
 // CHECK:       scf.if %by_thread
 // CHECK:       %[[NEW:.*]] = "cpu.is_new"(%[[GROUP]])
 // CHECK:       scf.if %[[NEW]]
-// CHECK:       "xsmm.pack_b"(%[[B]]{{.*}}block_n = 256
+// CHECK:       "xsmm.pack"(%[[B]]{{.*}}block_n = 256
 // CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed : {{.*}}, tile %[[MINE]], {{.*}} if %is_there
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
@@ -57,9 +57,9 @@ func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>
 // CHECK:       %[[ROWS:.*]] = memref.reinterpret_cast %rows
 // CHECK:       "cpu.packed_memory"
 // CHECK:       scf.parallel
-// CHECK:       "xsmm.pack_a"
+// CHECK:       "xsmm.pack"
 // CHECK:       scf.parallel
-// CHECK:       "xsmm.pack_b"
+// CHECK:       "xsmm.pack"
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = xetile.init_tile %[[ROWS]][%{{.*}}, 0]
 // CHECK:       xsmm.brgemm.tile(kernel = %{{.*}}) %[[TILE]]
@@ -87,7 +87,7 @@ func.func @rows(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, 
 // CHECK-LABEL: @written
 // CHECK-NOT:   cpu.packed_memory
 // CHECK-NOT:   memref.alloc
-// CHECK-NOT:   pack_b
+// CHECK-NOT:   xsmm.pack
 // CHECK:       xsmm.brgemm.tile
 // CHECK:       func.return
 func.func @written(%A: !matrix, %B: !matrix, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: 0, 0, -1, -1>} {
@@ -169,7 +169,7 @@ func.func @two_operands(%A: !matrix, %B: !matrix, %D: !matrix, %C: memref<?x?xf3
 // CHECK:       %[[Z:.*]] = arith.addi %first_of_group, %[[OWN]]
 // CHECK:       %[[AT:.*]] = arith.muli %[[Z]], %n
 // CHECK:       %[[VIEW:.*]] = memref.reinterpret_cast %B to offset: [%[[AT]]]
-// CHECK:       "xsmm.pack_b"(%{{[^,]*}},
+// CHECK:       "xsmm.pack"(%{{[^,]*}},
 // CHECK:       scf.parallel {{.*}} {
 // CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed :
 func.func @batched(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index, %gz: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
@@ -195,7 +195,7 @@ func.func @batched(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<
 // The axis that chooses the matrix is the only one: no two programs share what is packed.
 // CHECK-LABEL: @alone
 // CHECK-NOT:   memref.alloc
-// CHECK-NOT:   pack_b
+// CHECK-NOT:   xsmm.pack
 // CHECK:       xsmm.brgemm.tile
 // CHECK:       func.return
 func.func @alone(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gz: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
@@ -220,7 +220,7 @@ func.func @alone(%A: !matrix, %B: memref<?xbf16>, %C: memref<?x?xf32, strided<[?
 // its part, which is where the counter says, but never past the last.
 // CHECK-LABEL: @steps_of_k
 // CHECK:       %packed = memref.alloc
-// CHECK:       "xsmm.pack_b"
+// CHECK:       "xsmm.pack"
 // CHECK:       scf.parallel
 // CHECK:       scf.for %[[K:.*]] = %c0 to
 // CHECK:       %[[FIRST:.*]] = arith.minsi %[[K]],
@@ -252,8 +252,8 @@ func.func @steps_of_k(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 
 // CHECK-LABEL: @shared
 // CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"
 // CHECK-NOT:   memref.alloc
-// CHECK:       "xsmm.pack_b"
-// CHECK-NOT:   "xsmm.pack_b"
+// CHECK:       "xsmm.pack"
+// CHECK-NOT:   "xsmm.pack"
 // CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed :
 // CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed :
 func.func @shared(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {

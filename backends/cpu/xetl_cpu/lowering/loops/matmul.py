@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
@@ -17,9 +17,8 @@ from xetl_cpu.dialect import (
     BrgemmTileOp,
     Later,
     Output,
-    PackAOp,
-    PackBOp,
     element_attribute,
+    pack,
 )
 from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.loops.materialization import materialize, snapshot_loads_before
@@ -286,8 +285,9 @@ class _Chunk:
         to = self._scratch(blocking.panels * stride)
         k_valid = self._valid(self._rest(b.rows))
         first = build.plus(b.row, self.at)
-        operands = [first, b.col, k_valid, self.padded_length(build), b.cols]
-        self._emit(PackBOp, b.matrix.memref, operands, to, [0, stride])
+        extents = (self.padded_length(build), blocking.block_n)
+        numbers = (first, b.col, k_valid, b.cols, *extents)
+        pack(build, "b", blocking, b.matrix.memref, numbers, to, 0, stride)
         return to, 0, stride
 
     def packed_b(self) -> tuple[SSAValue, Index, Index]:
@@ -328,13 +328,12 @@ class _Chunk:
         """Whether all that is read of A exists, in whole steps, and lies well."""
         build, blocking = self.build, self.blocking
         facts = [
-            build.compare("sge", a.rows, rows),
+            build.compare("sge", a.rows, _padded_rows(build, blocking, rows)),
             build.compare("sge", k_valid, self.length),
         ]
-        for extent, step in ((rows, blocking.row_step), (self.length, blocking.k_step)):
-            if step > 1:
-                rest = build.minus(build.rounded_up(extent, step), extent)
-                facts.append(build.compare("eq", rest, 0))
+        if blocking.k_step > 1:
+            rest = build.remainder(self.length, blocking.k_step)
+            facts.append(build.compare("eq", rest, 0))
         if blocking.uses_tiles:
             facts += self._suits_tiles(a)
         enough, *others = facts
@@ -366,12 +365,11 @@ class _Chunk:
         k0, k_valid = chunk
         blocking = self.blocking
         most = self.most if isinstance(self.most, int) else blocking.all_at_once
-        shape = [blocking.rows_padded, blocking.copied_row(most)]
-        to = self.state.scratch_memref(shape, self._compute_type())
-        rows = build.rounded_up(rows, blocking.row_step)
-        operands = [a.row, k0, a.rows, k_valid, rows, self.padded_length(build)]
-        values = [a.matrix.memref, *(build.index(v) for v in operands), to]
-        build.add(PackAOp(*values, plan=blocking))
+        stride = blocking.copied_row(most)
+        to = self._scratch(blocking.rows_padded, stride)
+        rows, k = _padded_rows(build, blocking, rows), self.padded_length(build)
+        numbers = (a.row, k0, a.rows, k_valid, rows, k)
+        pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, stride)
         return to
 
     def _gemm(
@@ -406,28 +404,15 @@ class _Chunk:
             return there  # only the chunk is packed anyway
         return self.build.minimum(there, self.length)
 
-    def _emit(
-        self,
-        cls: type[PackBOp],
-        base: SSAValue,
-        operands: list[Index],
-        to: SSAValue,
-        tail: list[Index],
-    ) -> None:
-        build = self.build
-        values = [build.index(v) for v in operands]
-        self.build.add(
-            cls(
-                *(base, *values, to, *(build.index(v) for v in tail)),
-                plan=self.blocking,
-            )
-        )
+    def _scratch(self, *shape: int) -> SSAValue:
+        element = element_attribute(self.blocking.compute)
+        return self.state.scratch_memref([*shape], element)
 
-    def _compute_type(self) -> Attribute:
-        return element_attribute(self.blocking.compute)
 
-    def _scratch(self, elements: int) -> SSAValue:
-        return self.state.scratch_memref([elements], self._compute_type())
+def _padded_rows(build: Builder, blocking: Blocking, rows: Index) -> Index:
+    """Of A: a micro-kernel may ask for more than there are."""
+    least = blocking.least_rows
+    return rows if least == 1 else build.maximum(rows, least)
 
 
 def _branches(build: Builder, condition: SSAValue) -> tuple[Builder, Builder]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.analysis.affine import multiple_of
 from xetl.dialects.base import Index
@@ -25,11 +25,11 @@ from xetl_cpu.dialect import (
     BrgemmTileOp,
     FibersOp,
     IsNewOp,
-    PackBOp,
     PackedMemoryOp,
     ThreadCountOp,
     ThreadNumberOp,
     element_attribute,
+    pack,
 )
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
@@ -272,23 +272,15 @@ def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> No
     """A parallel loop over (tile of n, chunk of k), and matrices if there are many."""
     if packing.shared is not None:
         return
-    blocking = packing.blocking
-    chunk = blocking.chunk
-    index = build.index(0).type
-    body = Block(arg_types=[index] * (2 if matrices is None else 3))
-    inner = Builder.at_end(body)
-    _emit_pack(packing, chunk, body.args, inner)
-    inner.add(scf.ReduceOp())
-    tiles = packing.tiles
+    tiles, chunk = packing.tiles, packing.blocking.chunk
     if packing.is_missing is not None:
         tiles = build.select(packing.is_missing, tiles, 0)
     if packing.by_thread is not None:
         tiles = build.select(packing.by_thread, 0, tiles)
     extents = [tiles, build.ceil_divided(packing.total, chunk)]
     extents += [] if matrices is None else [matrices]
-    uppers = [build.index(extent) for extent in extents]
-    zeros, ones = ([build.index(v)] * len(uppers) for v in (0, 1))
-    build.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
+    inner, numbers = build.parallel(extents)
+    _emit_pack(packing, chunk, numbers, inner)
 
 
 def _emit_pack(
@@ -358,10 +350,10 @@ def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None
         k_valid = inner.minimum(k_valid, length)
         length = inner.rounded_up(length, blocking.k_step)
     n_valid = inner.maximum(inner.minus(source.cols, column), 0)
-    scalars = [inner.index(v) for v in (first, column, k_valid, length, n_valid)]
+    numbers = (first, column, k_valid, n_valid, length, blocking.block_n)
     assert packing.buffer is not None
-    tail = [inner.index(start), inner.index(packing.per_panel)]
-    inner.add(PackBOp(source.memref, *scalars, packing.buffer, *tail, plan=blocking))
+    to = (packing.buffer, start, packing.per_panel)
+    pack(inner, "b", blocking, source.memref, numbers, *to)
 
 
 def _copier_of(

@@ -12,7 +12,7 @@ that are widened for the product.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import Index
@@ -21,7 +21,7 @@ from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp, PackAOp, element_attribute
+from xetl_cpu.dialect import BrgemmTileOp, element_attribute, pack
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret
 from xetl_cpu.lowering.packing.plans import is_written
 from xetl_cpu.lowering.tiles import tile_sizes
@@ -102,25 +102,18 @@ def _may_copy(
 def emit_rows(copy: RowCopy, build: Builder) -> None:
     """A parallel loop over (rows, chunk of k)."""
     source, stride = copy.source, copy.row_stride
-    index = build.index(0).type
-    body = Block(arg_types=[index, index])
-    inner = Builder.at_end(body)
-    row = inner.times(body.args[0], _ROWS)
-    first = inner.times(body.args[1], _CHUNK)
-    rows = inner.minimum(inner.minus(source.rows, row), _ROWS)
-    k = inner.minimum(inner.minus(source.cols, first), _CHUNK)
-    at = inner.plus(inner.times(row, stride), first)
-    to = reinterpret(inner, copy.buffer, at, (rows, k), (stride, 1))
-    scalars = [inner.index(v) for v in (row, first, rows, k, rows, k)]
-    inner.add(PackAOp(source.memref, *scalars, to, plan=copy.op.blocking()))
-    inner.add(scf.ReduceOp())
     extents = (
         build.ceil_divided(source.rows, _ROWS),
         build.ceil_divided(source.cols, _CHUNK),
     )
-    uppers = [build.index(extent) for extent in extents]
-    zeros, ones = ([build.index(v)] * 2 for v in (0, 1))
-    build.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
+    inner, (task, part) = build.parallel(extents)
+    row, first = inner.times(task, _ROWS), inner.times(part, _CHUNK)
+    rows = inner.minimum(inner.minus(source.rows, row), _ROWS)
+    k = inner.minimum(inner.minus(source.cols, first), _CHUNK)
+    at = inner.plus(inner.times(row, stride), first)
+    numbers = (row, first, rows, k, rows, k)
+    blocking = copy.op.blocking()
+    pack(inner, "a", blocking, source.memref, numbers, copy.buffer, at, stride)
 
 
 def _on_copy(
