@@ -33,6 +33,7 @@ ALONG = (
     "argmax",
     "argmin",
     "cumsum",
+    "var",
     "sort",
     "argsort",
 )
@@ -45,7 +46,7 @@ WHAT = (
     *GATED,
     *NORMS,
     *(f"{name} dim=1" for name in ALONG),
-    *(f"{name} dim=0" for name in ("softmax", "sum", "max", "cumsum")),
+    *(f"{name} dim=0" for name in ("softmax", "sum", "max", "cumsum", "var")),
     "topk",
     *COMPOSED,
     "flash_attn_varlen_func training",

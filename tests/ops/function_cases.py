@@ -86,6 +86,10 @@ X, Y = normal(4, 6, 18), normal(4, 6, 18, seed=1)
 ROW, SHIFT = normal(18), normal(18, seed=1)
 
 
+def _var(x: Any, dim: Any = None, correction: float = 1, keepdim: bool = False) -> Any:
+    return torch.var(x, dim, correction=correction, keepdim=keepdim)
+
+
 def _layer_norm(x: Any, w: Any, b: Any, *rest: Any) -> Any:
     return F.layer_norm(x, (18,), w, b, *rest)
 
@@ -173,6 +177,12 @@ CASES = [
     Case("mean", tensors(normal(2, 768, 5)), (1,)),
     Case("amax", tensors(normal(512, 140)), (0,)),
     Case("amin", tensors(X), (2, True)),
+    *(
+        Case("var", tensors(X), options, _var)
+        for options in ((), (1,), (-1, 0), ((0, -1), 1, True), (None, 2.0))
+    ),
+    Case("var", tensors(normal(3, 70000)), (1,), _var),
+    Case("var", tensors(normal(2, 768, 5)), (1, 1, True), _var),
     Case("max", tensors(X), (1,)),
     Case("min", tensors(X), (-1, True)),
     *(Case("argmax", tensors(X), each, smooth=0) for each in ((), (1,), (2, True))),

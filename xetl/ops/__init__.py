@@ -38,6 +38,7 @@ from xetl.ops.rope import rope
 from xetl.ops.scaled_products import grouped_mm, scaled_mm
 from xetl.ops.softmaxes import log_softmax, softmax
 from xetl.ops.tables import embedding
+from xetl.ops.variances import var
 
 __all__ = [
     "adamw",
@@ -92,6 +93,7 @@ __all__ = [
     "swiglu",
     "tanh",
     "topk",
+    "var",
 ]
 
 if "torch" in sys.modules:  # else with the first call once it is

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,18 @@ from xetl.ops.declarations import (
 from xetl.ops.declare import function
 from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
+from xetl.ops.reduced import (
+    ENOUGH,
+    TILE,
+    WIDEST,
+    Dims,
+    Reduced,
+    are_lines,
+    reduced,
+    rows_of_tile,
+    spread,
+    views_of,
+)
 from xetl.ops.reduction_kernels import (
     cumsum_columns,
     cumsum_rows,
@@ -40,7 +52,6 @@ from xetl.ops.reduction_kernels import (
     reduce_short_rows,
 )
 from xetl.ops.views import (
-    array_of,
     as_dtype,
     columns,
     columns_of,
@@ -53,66 +64,14 @@ from xetl.ops.views import (
     width_of,
 )
 
-Dims: TypeAlias = "int | Sequence[int]"
-
-_WIDEST = 4096
 _LONG = 1 << 16
-_ENOUGH = 16
 _PIECE = 1024
-_TILE = 16384
-"""Elements of a tile of rows: 64 KB of f32."""
 _STRIPE, _COLUMN_ROWS = 128, 16
 """Of a tile where columns are reduced, at least."""
 _PART = 256
 """Rows of a part of long columns."""
 _PROGRAM = 1 << 20
 """Elements that a program reads where columns are reduced, if rows are wide enough."""
-
-
-class _Reduced(NamedTuple):
-    """What is reduced: sorted dimensions, shapes of the result and of what is kept."""
-
-    dims: tuple[int, ...]
-    shape: tuple[int, ...]
-    kept: tuple[int, ...]
-    columns: int
-
-
-def _reduced(name: str, x: Operand, dim: Any, keepdim: bool) -> _Reduced:
-    given: Any = dim
-    if dim is None or dim == () or dim == []:
-        given = tuple(range(x.ndim))
-    given = (given,) if isinstance(given, int) else tuple(given)
-    dims = tuple(sorted(find_dim(name, x, each) for each in given)) if x.ndim else ()
-    if len(set(dims)) != len(dims):
-        raise wrong_shape(name, f"`dim` is {dim}", "name each dimension once")
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in dims)
-    whole = tuple(1 if i in dims else n for i, n in enumerate(x.shape))
-    columns = prod(x.shape[i] for i in dims)
-    return _Reduced(dims, whole if keepdim else kept, kept, columns)
-
-
-def _views(x: Operand, dims: tuple[int, ...], keepdim: bool) -> tuple[View, View]:
-    """Views: of x as (..., m, n), n what is reduced, of the result as (..., m, 1)."""
-    if not x.ndim:
-        return (lambda a: a.reshape(1, 1), lambda a: a.reshape(1, 1))
-    kept = [i for i in range(x.ndim) if i not in dims]
-    lead = [x.shape[i] for i in kept] or [1]
-
-    def source(a: Numbers) -> Numbers:
-        moved = a.transpose([*kept, *dims])
-        return moved.reshape([*lead, prod(x.shape[i] for i in dims)])
-
-    def target(a: Numbers) -> Numbers:
-        without = a.reshape(lead) if keepdim or not kept else a
-        return without[..., None]
-
-    return source, target
-
-
-def _are_lines(made: Sequence[Operand]) -> bool:
-    """Whether results can be seen with fewer dimensions."""
-    return all(array_of(x).flags.c_contiguous for x in made)
 
 
 def limit_of(kind: str, dtype: DType) -> Any:
@@ -133,21 +92,21 @@ def _nothing(name: str, x: Operand) -> LaunchError:
 def _reduce(
     name: str, kind: str, x: Operand, dim: Any, keepdim: bool, dtype: DType, acc: DType
 ) -> Call:
-    what = _reduced(name, x, dim, keepdim)
+    what = reduced(name, x, dim, keepdim)
     if kind != "add" and what.columns == 0:
         raise _nothing(name, x)
     factor = 1.0 if name != "mean" else 1 / what.columns if what.columns else np.nan
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
-        source, target = _views(x, what.dims, keepdim)
-        width = min(width_of(max(1, what.columns)), _WIDEST)
+        source, target = views_of(x, what.dims, keepdim)
+        width = min(width_of(max(1, what.columns)), WIDEST)
         count = prod(what.shape)
         first = limit_of(kind, acc)
         is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
-        if is_down and _are_lines(made):
+        if is_down and are_lines(made):
             return _by_columns(x, made[0], what, (kind, first, acc), factor)
-        if what.columns <= width and count >= _ENOUGH:
-            some = max(1, min(_TILE // width, count // _ENOUGH))
+        if what.columns <= width and count >= ENOUGH:
+            some = rows_of_tile(what, width)
             step = rows(
                 reduce_short_rows,
                 (x, *made),
@@ -158,12 +117,12 @@ def _reduce(
             )
             return [step]
         parts, pieces = 1, 0
-        if count < _ENOUGH and what.columns >= _LONG and what.columns % _PIECE == 0:
+        if count < ENOUGH and what.columns >= _LONG and what.columns % _PIECE == 0:
             return _by_pieces(
                 x, made[0], what, (source, target), (kind, first, acc), factor
             )
-        if count < _ENOUGH and what.columns >= _LONG:
-            pieces = max(1, cdiv(what.columns, width * _ENOUGH))
+        if count < ENOUGH and what.columns >= _LONG:
+            pieces = max(1, cdiv(what.columns, width * ENOUGH))
             parts = cdiv(what.columns, width * pieces)
         if parts == 1:
             constants = (kind, first, 0, acc, width)
@@ -189,7 +148,7 @@ def _reduce(
 def _by_pieces(
     x: Operand,
     to: Operand,
-    what: _Reduced,
+    what: Reduced,
     views: tuple[View, View],
     how: tuple[Any, ...],
     factor: float,
@@ -199,7 +158,7 @@ def _by_pieces(
     kind, first, acc = how
     count = what.columns // _PIECE
     between = temporary((*what.kept, count), acc)
-    some = _TILE // _PIECE
+    some = TILE // _PIECE
     one = rows(
         reduce_short_rows,
         (x, between),
@@ -209,7 +168,7 @@ def _by_pieces(
         rows_of_program=some,
     )
     lead: View = lambda a: a.reshape(*([1] if a.ndim == 1 else []), *a.shape)  # noqa: E731
-    constants = (kind, first, 0, acc, min(width_of(count), _WIDEST))
+    constants = (kind, first, 0, acc, min(width_of(count), WIDEST))
     last = rows(reduce_rows, (between, to), (lead, target), constants, (factor,))
     return [one, last]
 
@@ -221,7 +180,7 @@ def _cut(x: Numbers, count: int) -> Numbers:
 
 
 def _by_columns(
-    x: Operand, to: Operand, what: _Reduced, how: tuple[Any, ...], factor: float
+    x: Operand, to: Operand, what: Reduced, how: tuple[Any, ...], factor: float
 ) -> list[Step | None]:
     """The reduction of a dimension before the last: rows are read as they lie.
 
@@ -259,7 +218,7 @@ def _down(
         return a.reshape(outer, 1, inner)
 
     wide = _STRIPE
-    while wide < min(inner, _WIDEST) and wide * n < _PROGRAM:
+    while wide < min(inner, WIDEST) and wide * n < _PROGRAM:
         wide *= 2
     constants = (kind, first, _COLUMN_ROWS, acc, wide)
     grid = (cdiv(inner, wide), outer, 1)
@@ -267,22 +226,12 @@ def _down(
     return Step(launch, (x, to), (factor,))
 
 
-def _spread(context: Context, grad: Any) -> Any:
-    """The gradient of a sum: the same for all that was added."""
-    shape, dim = context.shapes["input"], context.options["dim"]
-    if not context.options["keepdim"] and dim not in (None, (), []):
-        dims = [dim] if isinstance(dim, int) else dim
-        for each in sorted(i % len(shape) for i in dims):
-            grad = grad.unsqueeze(each)
-    return grad.expand(shape).to(context.dtypes["input"])
-
-
 def _sum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    return {"input": _spread(context, grad)}
+    return {"input": spread(context, grad)}
 
 
 def _mean_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    found = _spread(context, grad)
+    found = spread(context, grad)
     return {"input": found * (grad.numel() / max(1, found.numel()))}
 
 
@@ -384,7 +333,7 @@ def _found(
     name: str, x: Operand, dim: int | None, keepdim: bool, *, largest: bool, both: bool
 ) -> Call:
     is_all = dim is None
-    what = _reduced(name, x, dim, keepdim)
+    what = reduced(name, x, dim, keepdim)
     if what.columns == 0:
         raise _nothing(name, x)
     acc = SUMS.get(x.dtype, i64 if x.dtype.bits > 32 else i32)
@@ -394,10 +343,10 @@ def _found(
     assert is_all or what.dims
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
-        source, target = _views(x, what.dims, keepdim)
+        source, target = views_of(x, what.dims, keepdim)
         padding = limit_of("max" if largest else "min", x.dtype)
         is_down = not is_all and what.dims[0] < x.ndim - 1
-        if is_down and _are_lines(made):
+        if is_down and are_lines(made):
             return [_find_down(x, made, what.dims[0], (largest, padding, acc))]
         constants = (largest, padding, acc, piece_width(x, what.columns))
         values = made[0] if both else None

@@ -16,7 +16,7 @@ torch: Any = import_whole("torch")
 
 _ELEMENTS = ("relu", "gelu", "silu", "sigmoid", "tanh", "swiglu", "geglu")
 _ALONG = ("softmax", "log_softmax", "cumsum", "argmax", "argmin")
-_OVER = ("sum", "mean", "amax", "amin")
+_OVER = ("sum", "mean", "amax", "amin", "var")
 _ROWS = ("layer_norm", "rms_norm", "rope", "linear_int4")
 _ATTENTION = "scaled_dot_product_attention"
 

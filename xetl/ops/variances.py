@@ -1,0 +1,146 @@
+"""``xetl.ops.var``: the variance over dimensions, in two passes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xetl import xetile
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
+from xetl.ops.declare import function
+from xetl.ops.functions import SUMS
+from xetl.ops.product import matrix
+from xetl.ops.reduced import (
+    WIDEST,
+    Dims,
+    are_lines,
+    reduced,
+    rows_of_tile,
+    spread,
+    views_of,
+)
+from xetl.ops.views import columns, floats, rows, width_of
+from xetl.xetile import Array, constexpr
+
+
+@xetile.kernel
+def var_rows(
+    x: Array,
+    out: Array,
+    CORRECTION: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    ROWS: constexpr = 1,
+) -> None:
+    """``out = sum((x - mean) ** 2) / max(n - CORRECTION, 0)`` of each row.
+
+    Args:
+        x: (..., m, n).
+        out: (..., m, 1).
+        CORRECTION: what the rows' length is lowered by.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a piece.
+        ROWS: of a program.
+    """
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    source = matrix(x, number)
+    n = source.shape[1]
+    total = xetile.zeros((ROWS, WIDTH), ACC)
+    for column in range(0, n, WIDTH):
+        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
+        total = total + xetile.load_tile(tile).to(ACC)
+    mean = total.sum(1, keepdims=True) / n
+    squares = xetile.zeros((ROWS, WIDTH), ACC)
+    for column in range(0, n, WIDTH):
+        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
+        v = xetile.load_tile(tile).to(ACC) - mean
+        # What is loaded besides the row is 0, not the mean.
+        v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
+        squares = squares + v * v
+    found = squares.sum(1, keepdims=True) / max(n - CORRECTION, 0)
+    to = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, 1))
+    xetile.store_tile(found.to(out.dtype), to)
+
+
+@xetile.kernel
+def var_columns(
+    x: Array,
+    out: Array,
+    CORRECTION: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    ROWS: constexpr = 16,
+) -> None:
+    """The same of each column: x is (..., n, m), out (..., 1, m)."""
+    column, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source = matrix(x, number)
+    n = source.shape[0]
+    total = xetile.zeros((1, WIDTH), ACC)
+    for row in range(0, n, ROWS):
+        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
+        total = total + xetile.load_tile(tile).to(ACC).sum(0, keepdims=True)
+    mean = total / n
+    squares = xetile.zeros((1, WIDTH), ACC)
+    for row in range(0, n, ROWS):
+        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
+        v = xetile.load_tile(tile).to(ACC) - mean
+        v = xetile.where(xetile.arange(ROWS)[:, None] < n - row, v, 0.0)
+        squares = squares + (v * v).sum(0, keepdims=True)
+    found = squares / max(n - CORRECTION, 0)
+    to = xetile.init_tile(matrix(out, number), [0, column], (1, WIDTH))
+    xetile.store_tile(found.to(out.dtype), to)
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    """``2 * (x - mean) / (n - correction)`` times the gradient."""
+    (x,), options = context.saved, context.options
+    count = x.numel() // max(1, grad.numel())
+    divisor = max(0, count - options["correction"])
+    dim = None if options["dim"] == () else options["dim"]
+    slope = (x - x.mean(dim, keepdim=True)) * (2 / divisor if divisor else np.nan)
+    return {"input": spread(context, grad) * slope}
+
+
+@function(backward=_backward, saves=["input"])
+def var(
+    input: ArrayLike,
+    dim: Dims | None = None,
+    correction: float = 1,
+    keepdim: bool = False,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """The variance over dimensions: ``sum((x - mean) ** 2) / (n - correction)``.
+
+    Args:
+        input: any shape, floats, from any library as for `softmax`.
+        dim: one or more dimensions; None: all.
+        correction: what the number of elements is lowered by; 1: an estimate without
+            bias (Bessel), 0: the mean square.
+        keepdim: whether the dimensions stay, with extent 1.
+        out: where the result goes.
+
+    Returns:
+        ``out``, or a new array of the library of ``input``; NaN of nothing, and of one
+        element if ``correction`` is 1.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    acc = SUMS[floats("var", input)]
+    what = reduced("var", input, dim, keepdim)
+    width = min(width_of(max(1, what.columns)), WIDEST)
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        constants = correction, acc
+        is_down = len(what.dims) == 1 and what.dims[0] < input.ndim - 1
+        if is_down and are_lines((input, *made)):
+            return [columns(var_columns, (input, *made), what.dims[0], constants)]
+        seen = views_of(input, what.dims, keepdim)
+        some = rows_of_tile(what, width)
+        how = (*constants, width, some)
+        return [rows(var_rows, (input, *made), seen, how, rows_of_program=some)]
+
+    return Call((result(what.shape, input.dtype),), steps)
