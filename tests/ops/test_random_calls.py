@@ -167,11 +167,148 @@ class Draw(random.Random):
             lambda x: theirs(x, dim, numbers),
         )
 
+    def loss(self) -> Drawn:
+        """A loss, of classes or of numbers."""
+        name = self.choice(("cross_entropy", "nll_loss", "mse_loss", "kl_div"))
+        ours, theirs = getattr(ops, name), getattr(F, name)
+        shape, dtype = self.shape(1, 4), self.choice(DTYPES)
+        how: dict[str, Any] = {"reduction": self.choice(("mean", "sum", "none"))}
+        if name == "kl_div":
+            how["log_target"] = True
+        if name in ("mse_loss", "kl_div"):
+            tensors = self.tensor(shape, dtype), self.tensor(shape, dtype)
+            return Drawn(f"{name} {how}", tensors, *_with(ours, theirs, how))
+        shape = shape if len(shape) > 1 else [*shape, 7]
+        x = self.tensor(shape, dtype)
+        target = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+        if self.random() < 0.5:
+            target[torch.rand(target.shape) < 0.3] = how["ignore_index"] = -100
+            target.view(-1)[0] = 0  # else the mean is of nothing
+        if name == "cross_entropy" and self.random() < 0.5:
+            how["label_smoothing"] = 0.2
+        pair = _with(
+            lambda x, **most: ours(x, target, **most),
+            lambda x, **most: theirs(x, target, **most),
+            how,
+        )
+        return Drawn(f"{name} {how}", (x,), *pair)
+
+    def channels(self) -> Drawn:
+        """A norm over channels."""
+        dtype, groups = self.choice((F32, BF16, F64)), self.choice((1, 2, 3))
+        shape = [self.choice((1, 2, 5)), groups * self.choice((1, 2, 8)), *self.shape()]
+        x = self.tensor(shape, dtype)
+        row, shift = (self.tensor(shape[1:2], dtype) for _ in "ab")
+        if self.random() < 0.5:
+            affine = self.choice(((), (row,), (row, shift)))
+            return Drawn(
+                f"group_norm {groups}",
+                (x, *affine),
+                lambda x, *most, **out: ops.group_norm(x, groups, *most, **out),
+                lambda x, *most: F.group_norm(x, groups, *most),
+            )
+        mean, variance = torch.randn(shape[1]), torch.rand(shape[1]) + 0.1
+        seen = mean.to(dtype), variance.to(dtype)
+        return Drawn(
+            "batch_norm",
+            (x, row, shift),
+            lambda x, *most, **out: ops.batch_norm(x, *seen, *most, **out),
+            lambda x, *most: F.batch_norm(x, *seen, *most),
+        )
+
+    def gated(self) -> Drawn:
+        """Two tensors, one through an activation; or a norm by mean squares."""
+        shape, dtype = self.shape(1, 4), self.choice(DTYPES)
+        name = self.choice(("swiglu", "geglu", "rms_norm"))
+        if name == "rms_norm":
+            tensors = [self.tensor(s, dtype) for s in (shape, shape[-1:])]
+            return Drawn(
+                name,
+                tensors[: self.randint(1, 2)],
+                lambda x, w=None, **out: ops.rms_norm(x, shape[-1:], w, 1e-3, **out),
+                lambda x, w=None: F.rms_norm(x, shape[-1:], w, 1e-3),
+            )
+        by = F.silu if name == "swiglu" else F.gelu
+        tensors = self.tensor(shape, dtype), self.tensor(shape, dtype)
+        return Drawn(name, tensors, getattr(ops, name), lambda x, y: by(x) * y)
+
+    def variance(self) -> Drawn:
+        """The variance of dimensions."""
+        x = self.tensor(self.shape(1, 4), self.choice((F32, F32, F64, BF16)))
+        dims = self.sample(range(x.ndim), self.randint(1, x.ndim)), self.choice((0, 1))
+        if prod(x.shape[i] for i in dims[0]) <= 1:
+            dims = dims[0], 0
+        return Drawn(
+            f"var {dims}",
+            (x,),
+            lambda x, **out: ops.var(x, *dims, **out),
+            lambda x: torch.var(x, dims[0], correction=dims[1]),
+        )
+
+    def picked(self) -> Drawn:
+        """Rows of a table, or the largest numbers."""
+        x = self.tensor(self.shape(2, 2), self.choice((F32, BF16, F16)))
+        name = self.choice(("embedding", "topk", "sort", "scatter_add"))
+        dim = self.randrange(x.ndim)
+        if name == "embedding":
+            numbers = torch.randint(0, len(x), self.shape(1, 2))
+            ours, theirs = (
+                lambda w, f=f, **o: f(numbers, w, **o)
+                for f in (ops.embedding, F.embedding)
+            )
+            return Drawn(name, (x,), ours, theirs)
+        if name == "scatter_add":
+            source = self.tensor(list(x.shape), x.dtype)
+            numbers = torch.randint(0, x.shape[dim], x.shape)
+            ours, theirs = (
+                lambda x, s, f=f, **o: f(x, dim, numbers, s, **o)
+                for f in (ops.scatter_add, torch.scatter_add)
+            )
+            return Drawn(name, (x, source), ours, theirs)
+        count = self.randint(1, x.shape[dim])
+        options = (count, dim) if name == "topk" else (dim, self.random() < 0.5)
+        ours, theirs = (
+            lambda x, f=f: f(x, *options)[0]
+            for f in (getattr(ops, name), getattr(torch, name))
+        )
+        return Drawn(f"{name} {options}", (x,), ours, theirs)
+
+    def masked_attention(self) -> Drawn:
+        """Attention with masks, groups of heads, or a causal one."""
+        (s, t), dtype = self.shape(2, 2), self.choice((F32, F32, BF16, F16))
+        heads, d = self.choice((1, 2)), self.choice((8, 40, 64))
+        grouped = self.choice((1, 3))
+        how: dict[str, Any] = {"enable_gqa": grouped > 1}
+        kind = self.choice(("causal", "bool", "floats", "none"))
+        how["is_causal"] = kind == "causal"
+        if kind == "bool":
+            how["attn_mask"] = torch.rand(s, t) < 0.7
+            how["attn_mask"][:, 0] = True
+        elif kind == "floats":
+            how["attn_mask"] = torch.randn(2, 1, s, t).to(dtype)
+        if self.random() < 0.3:
+            how["scale"] = 0.3
+        shapes = [2, heads * grouped, s, d], [2, heads, t, d], [2, heads, t, d]
+        name = "scaled_dot_product_attention"
+        pair = _with(getattr(ops, name), getattr(F, name), how)
+        return Drawn(
+            f"{name} {kind} {grouped}", [self.tensor(x, dtype) for x in shapes], *pair
+        )
+
     def call(self) -> Drawn:
         """Any of them."""
         often = self.elementwise, self.along, self.reduction, self.norm, self.product
-        seldom = self.attention, self.convolution, self.indexed
-        return self.choice((*often, *often, *seldom))()
+        seldom = self.attention, self.convolution, self.indexed, self.masked_attention
+        later = self.loss, self.channels, self.gated, self.variance, self.picked
+        return self.choice((*often, *seldom, *later))()
+
+
+def _with(ours: Any, theirs: Any, how: dict[str, Any]) -> tuple[Any, Any]:
+    """Both with the same further arguments."""
+    return (
+        lambda *tensors, **out: ours(*tensors, **how, **out),
+        lambda *tensors: theirs(*tensors, **how),
+    )
 
 
 def check(found: Any, wanted: Any) -> None:
@@ -189,7 +326,8 @@ def run(draw: Draw, drawn: Drawn, form: str) -> None:
         for each in tensors:
             if 0 not in each.stride():
                 each.mul_(0.5)
-    if form == "recorded" and not drawn.name.startswith("am"):  # equal ones share
+    # Equal ones share, or the first of them has all.
+    if form == "recorded" and not drawn.name.startswith(("am", "topk", "sort")):
         leaves = [[x.detach().clone().requires_grad_() for x in tensors] for _ in "ab"]
         found, wanted = ours(*leaves[0]), theirs(*leaves[1])
         slopes = torch.randn(wanted.shape, dtype=F64).to(wanted.dtype)
@@ -200,7 +338,7 @@ def run(draw: Draw, drawn: Drawn, form: str) -> None:
     elif form == "NumPy" and all(x.dtype is not BF16 for x in tensors):
         found = ours(*[x.numpy() for x in tensors])
         check(torch.from_numpy(np.array(found)), theirs(*tensors))
-    elif form == "out":
+    elif form == "out" and not drawn.name.startswith(("topk", "sort")):  # two results
         wanted = theirs(*tensors)
         turned = tuple(reversed(range(wanted.ndim))) if draw.random() < 0.5 else None
         place = torch.full_like(wanted, torch.nan)

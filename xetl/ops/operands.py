@@ -47,9 +47,9 @@ def as_numpy(obj: object, name: str) -> Numbers:
         return seen[0]
     if isinstance(obj, bool | int | float | complex):
         raise LaunchError(
-            f"`{name}` is a number, but a product needs arrays",
+            f"`{name}` is the number {obj}, but must be an array",
             code="X0805",
-            help=f"write `{name} * other`, or pass an array of rank 1 or more",
+            help="pass an array of rank 1 or more; a product by a number is `x * y`",
         )
     view = locate(obj, name)
     found = np.asarray(_Memory(view)).view(view.dtype.numpy)
