@@ -96,18 +96,11 @@ def operand_shape(value: SSAValue) -> tuple[int, int]:
     return rows, cols
 
 
-class UserTile(NamedTuple):
-    """A program's tile of C: m, n, and which of A and B hold unsigned bytes.
-
-    Together with an element type it decides the plan.
-    """
-
-    m: int
-    n: int
-    unsigned: tuple[bool, bool] = (False, False)
-
-
-_SIGNS = ("a_unsigned", "b_unsigned")
+_FIELDS = (
+    *("a", "b", "acc", "count", "rows", "cols", "kernel", "plan", "is_packed"),
+    *("packed", "packed_tile", "panel_stride", "packed_k"),
+    *("trans_a", "trans_b", "a_unsigned", "b_unsigned"),
+)
 
 
 class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
@@ -153,42 +146,11 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
         "attr-dict `:` type($a) `,` type($b) `->` type($result)"
     )
 
-    def with_packed(
-        self,
-        buffer: SSAValue,
-        tile: SSAValue,
-        panel_stride: SSAValue,
-        first: SSAValue,
-        is_packed: SSAValue | None = None,
-    ) -> BrgemmTileOp:
-        """The same product on a b that was packed for many programs, if it was."""
-        return self._with(
-            packed=buffer,
-            packed_tile=tile,
-            panel_stride=panel_stride,
-            packed_k=first,
-            is_packed=is_packed,
-        )
-
-    def with_plan(self, plan: Blocking, kernel: SSAValue) -> BrgemmTileOp:
-        """The same product, computed as planned by a dispatched micro-kernel."""
-        new = self._with(kernel=kernel)
-        new.plan = PlanAttr(plan)
-        return new
-
-    def with_rows(self, a: SSAValue) -> BrgemmTileOp:
-        """The same product on another a, that is stored (m, k)."""
-        assert self.packed is None, "a is exchanged before b is packed"
-        return self._with(a=a, trans_a=None)
-
-    def _with(self, **changed: SSAValue | None) -> BrgemmTileOp:
-        names = ("a", "b", "acc", "count", "rows", "cols", "kernel")
-        flags = ("trans_a", "trans_b", *_SIGNS)
-        given: dict[str, Any] = {n: getattr(self, n) for n in (*names, *flags)}
+    def changed(self, **changed: SSAValue | Blocking | None) -> BrgemmTileOp:
+        """The same product but for some operands or properties."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
         given |= {**changed, "location": self.location}
-        new = BrgemmTileOp(self.result.type, **given)
-        new.plan = self.plan
-        return new
+        return BrgemmTileOp(self.result.type, **given)
 
     def blocking(self) -> Blocking:
         """The plan.
@@ -206,12 +168,10 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
         _, n = operand_shape(self.result)
         return (k, n, m) if self.trans_a is not None else (m, n, k)
 
-    def user_tile(self) -> UserTile:
-        """What decides the plan, but for the element type."""
-        m, n, _ = self.shape()
-        return UserTile(
-            m, n, (self.a_unsigned is not None, self.b_unsigned is not None)
-        )
+    @property
+    def unsigned(self) -> tuple[bool, bool]:
+        """Which of A and B hold unsigned bytes."""
+        return self.a_unsigned is not None, self.b_unsigned is not None
 
     def verify_(self) -> None:
         """Check that a and b are of one element type and agree in k."""

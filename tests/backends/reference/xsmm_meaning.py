@@ -35,7 +35,7 @@ def _exact(values, is_unsigned):
 def brgemm(op):
     trans_a, trans_b = op.trans_a is not None, op.trans_b is not None
     m, n, depth = op.shape()
-    a_unsigned, b_unsigned = op.user_tile().unsigned
+    a_unsigned, b_unsigned = op.unsigned
     dtype = dtype_of(op.result.type)
     is_integer = np.dtype(dtype).kind == "i"
     nobody = -(10**9) if is_integer else np.nan
@@ -132,7 +132,7 @@ def packed_memory(op):
 
 
 def skinny_gemm(op):
-    a_unsigned, b_unsigned = op.user_tile().unsigned
+    a_unsigned, b_unsigned = op.blocking().arithmetic.unsigned
 
     def run(a, m0, k0, rows, k, b, bk0, bn0, n, c):
         if rows > 0 and k > 0 and n > 0:

@@ -18,6 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, multiple_of
 from xetl.dialects.base import Index
@@ -32,7 +33,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.tiles import is_non_negative, tile_sizes
+from xetl_cpu.lowering.tiles import is_non_negative, tile_like, tile_sizes
 
 
 class ClampTileOffsetsPass(ModulePass):
@@ -58,19 +59,7 @@ def _clamp(init: InitTileOp) -> None:
         return
     for dim in set(unknown) & fixed:
         offsets[dim] = _clamped(offsets[dim], sizes[dim], shape[dim], init)
-    new = InitTileOp(
-        init.source,
-        offsets,
-        init.result.type,
-        sizes=init.mixed_sizes,
-        strides=init.mixed_strides,
-        location=init.location,
-    )
-    Builder.before(init).add(new)
-    new.result.name_hint = init.result.name_hint
-    init.result.replace_all_uses_with(new.result)
-    init.detach()
-    init.erase()
+    Rewriter.replace_op(init, tile_like(init, offsets=offsets))
 
 
 def _clamped(offset: Index, size: Index, extent: int, init: InitTileOp) -> Index:

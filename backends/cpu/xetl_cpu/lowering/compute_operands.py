@@ -51,6 +51,7 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.packing.bounds import copier, sources_of
 from xetl_cpu.lowering.packing.plans import is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
+from xetl_cpu.lowering.tiles import tile_like
 
 _LEAST = 16
 """Rows or columns that must multiply an operand."""
@@ -113,15 +114,7 @@ def _count_tiles(loop: scf.ForOp) -> None:
         k_dim = moves.index(step)
         is_zero = constant_index(offsets[k_dim]) == 0
         offsets[k_dim] = counter if is_zero else build.plus(offsets[k_dim], counter)
-        made = InitTileOp(
-            init.source,
-            offsets,
-            init.result.type,
-            sizes=init.mixed_sizes,
-            strides=init.mixed_strides,
-            location=init.location,
-        )
-        tile.replace_all_uses_with(build.insert(made))
+        tile.replace_all_uses_with(build.insert(tile_like(init, offsets=offsets)))
 
 
 @record()

@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.memref_layout import constant_index
@@ -117,7 +118,7 @@ def _has_kernel(op: BlockGemmOp, dispatch: BrgemmDispatchOp, target: Target) -> 
 
 
 def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) -> None:
-    build, previous = Builder.before(op), op.prev_op
+    build = Builder.before(op)
     count = build.insert(arith.DivuiOp(op.k, build.index(CALLED_K)))
     batch = build.insert(arith.IndexCastOp(count, i64))
     lda, _ = _strides(op.a)
@@ -126,7 +127,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     start = build.plus(build.times(m0, lda), k0)
     a = _view(build, op.a, start, (count, rows, CALLED_K), (CALLED_K, lda, 1))
     loop = build.for_loop(0, op.panels, 1)
-    inner = Builder.at_end(loop.body.block)
+    inner = Builder.at_end(loop.body.block, op.location)
     panel = loop.body.block.args[0]
     at = inner.plus(op.b_offset, inner.times(panel, op.panel_stride))
     b = _panel(inner, op.b, at, count, blocking)
@@ -136,13 +137,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     kernel, data_type = dispatch.kernel, dispatch.data_type
     inner.add(BrgemmOp(kernel, a, b, c, batch, data_type=data_type))
     inner.add(scf.YieldOp())
-    new = op.prev_op
-    while new is not None and new is not previous:
-        for one in new.walk():
-            one.location = op.location
-        new = new.prev_op
-    op.detach()
-    op.erase()
+    Rewriter.erase_op(op)
 
 
 def _known(value: SSAValue) -> Index:

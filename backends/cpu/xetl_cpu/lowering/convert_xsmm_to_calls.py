@@ -19,6 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
@@ -50,7 +51,7 @@ class ConvertXsmmToCallsPass(ModulePass):
                 if one.kernel.uses:
                     calls.dispatch(one)
                 else:  # of a product that is one of the library's now
-                    _erase(one)
+                    Rewriter.erase_op(one)
             elif isinstance(one, BrgemmOp):
                 calls.invoke(one)
             elif isinstance(one, TileConfigOp):
@@ -92,7 +93,7 @@ class _Calls:
         call = self._call(op, build, _DISPATCHES[type(op)], arguments, [i64])
         call.results[0].name_hint = op.kernel.name_hint
         op.kernel.replace_all_uses_with(call.results[0])
-        _erase(op)
+        Rewriter.erase_op(op)
 
     def invoke(self, op: BrgemmOp) -> None:
         build = Builder.before(op)
@@ -101,7 +102,7 @@ class _Calls:
             arguments += _pointer(build, value)
         arguments.append(op.batch)
         self._call(op, build, "xsmm_brgemm_invoke", arguments, [])
-        _erase(op)
+        Rewriter.erase_op(op)
 
     def configure(self, op: TileConfigOp) -> None:
         build = Builder.before(op)
@@ -110,7 +111,7 @@ class _Calls:
         arguments = [type_, op.kernel, pointer, build.index(0)]
         name = "xsmm_intel_amx_tile_config_invoke"
         self._call(op, build, name, arguments, [])
-        _erase(op)
+        Rewriter.erase_op(op)
 
     def _call(
         self,
@@ -140,8 +141,3 @@ def _pointer(build: Builder, value: SSAValue) -> list[SSAValue]:
     address = build.insert(memref.ExtractAlignedPointerAsIndexOp(value))
     number_ = build.insert(arith.IndexCastOp(address, i64))
     return [build.insert(IntToPtrOp(number_)), metadata.results[1]]
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()

@@ -22,6 +22,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import constant_index
@@ -153,8 +154,7 @@ def _append(first: scf.ForOp, second: scf.ForOp) -> None:
         moved = _guarded(block.args[0], second.upper_bound, moved)
     for op in moved:
         block.insert_op_before(op, end)
-    second.detach()
-    second.erase()
+    Rewriter.erase_op(second)
 
 
 def _keep_one_row(buffer: memref.AllocaOp) -> None:
@@ -171,17 +171,11 @@ def _keep_one_row(buffer: memref.AllocaOp) -> None:
     if len(loops) != 1 or None in loops:
         return
     new = memref.AllocaOp(MemRefType(old.element_type, [1, *shape[1:]]))
-    block = buffer.parent
-    assert block is not None
     zero = arith.ConstantOp.index(0)
-    for each in (zero, new):
-        block.insert_op_before(each, buffer)
     for op in uses:
         position = 2 if isinstance(op, vector.StoreOp | memref.StoreOp) else 1
         op.operands[position] = zero.result
-    value.replace_all_uses_with(new.results[0])
-    buffer.detach()
-    buffer.erase()
+    Rewriter.replace_op(buffer, [zero, new])
 
 
 def _row_loop(op: Operation) -> Operation | None:

@@ -23,6 +23,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
@@ -106,12 +107,7 @@ def _to_task(body: Block, pairs: Sequence[_Pair]) -> None:
     """The first configuration moves to the ends of the task, the others go."""
     kept, *others = pairs
     for pair in others:
-        for op in (pair.setup, pair.reset, pair.state):
-            op.detach()
-            op.erase()
-    first, last = body.first_op, body.last_op
-    assert first is not None
-    assert last is not None
+        _drop(pair)
     at_head = [kept.state, *_own_kernel(kept.setup, body), kept.setup]
     at_end = [*_own_kernel(kept.reset, body), kept.reset]
     for op in (*at_head, *at_end):
@@ -121,6 +117,11 @@ def _to_task(body: Block, pairs: Sequence[_Pair]) -> None:
     assert last is not None
     body.insert_ops_before(at_head, first)
     body.insert_ops_before(at_end, last)
+
+
+def _drop(pair: _Pair) -> None:
+    for op in (pair.setup, pair.reset, pair.state):
+        Rewriter.erase_op(op)
 
 
 def _own_kernel(op: TileConfigOp, body: Block) -> list[Operation]:
@@ -135,9 +136,7 @@ def _to_thread(body: Block, pair: _Pair) -> None:
     assert loop is not None
     block = loop.parent_block()
     assert block is not None
-    for op in (pair.setup, pair.reset, pair.state):
-        op.detach()
-        op.erase()
+    _drop(pair)
     for kernel in kernels:
         dispatch = kernel.owner
         if isinstance(dispatch, Operation) and _task_of(dispatch) is body:

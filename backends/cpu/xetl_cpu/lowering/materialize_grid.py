@@ -40,8 +40,7 @@ class MaterializeGridPass(ModulePass):
             ]:
                 kernel.detach()
                 Rewriter.insert_op(_as_function(kernel), InsertPoint.before(container))
-            container.detach()
-            container.erase()
+            Rewriter.erase_op(container)
 
 
 def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
@@ -96,9 +95,7 @@ def _replace_ids(body: Block, grid: Sequence[SSAValue]) -> None:
     for op in list(body.walk()):
         source = _source(op, body, grid)
         if source is not None:
-            op.results[0].replace_all_uses_with(source)
-            op.detach()
-            op.erase()
+            Rewriter.replace_op(op, [], [source])
 
 
 def _source(op: Operation, body: Block, grid: Sequence[SSAValue]) -> SSAValue | None:

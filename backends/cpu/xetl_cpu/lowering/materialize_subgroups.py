@@ -98,8 +98,7 @@ def lower_named_barriers(
     end.add(memref.StoreOp(all_of_them, reached, [subgroup]))
     _add(end, progress, end.index(0))
     for op in operations_in(body, InitNbarrierOp):
-        op.detach()
-        op.erase()
+        Rewriter.erase_op(op)
 
 
 def _zeros(build: Builder, count: int) -> SSAValue:
@@ -276,14 +275,10 @@ def _replace_thread_ids(
         if isinstance(op, gpu.ThreadIdOp | gpu.BlockDimOp):
             source = sizes if isinstance(op, gpu.BlockDimOp) else (x, y, z)
             axis = "xyz".index(op.dimension.letter.data)
-            op.results[0].replace_all_uses_with(source[axis].result)
-            op.detach()
-            op.erase()
+            Rewriter.replace_op(op, [], [source[axis].result])
     Rewriter.insert_op([*sizes, x, rest, y, z], InsertPoint.at_start(block))
 
 
 def _replace(block: Block, cls: type[Operation], value: SSAValue) -> None:
     for op in [o for o in block.walk() if isinstance(o, cls)]:
-        op.results[0].replace_all_uses_with(value)
-        op.detach()
-        op.erase()
+        Rewriter.replace_op(op, [], [value])

@@ -37,12 +37,12 @@ class PlanGemmPass(ModulePass):
         machine = find_target(self.target)
         for product in operations_in(op, BrgemmTileOp):
             if product.plan is None:
-                tile, dtype = product.user_tile(), element_name(product.a)
-                plan = choose_blocking(machine, dtype, *tile)
+                (m, n, _), dtype = product.shape(), element_name(product.a)
+                plan = choose_blocking(machine, dtype, m, n, product.unsigned)
             else:
                 plan, problem = product.plan.data, product.plan.data.problem()
                 if problem is not None:
                     raise VerifyException(f"a plan cannot be followed: {problem}")
             kernel = Builder.before(product).insert(dispatch_of(plan))
             kernel.name_hint = "kernel"
-            Rewriter.replace_op(product, product.with_plan(plan, kernel))
+            Rewriter.replace_op(product, product.changed(plan=plan, kernel=kernel))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.memory import acts
 from xetl.dialects.upstream import scf
@@ -20,11 +21,9 @@ def prune_loop(loop: scf.ForOp) -> None:
     needed = _needed(loop, last)
     for op in reversed(list(body.ops)):
         if op is not last and op not in needed.operations:
-            op.detach()
-            op.erase(safe_erase=False)
+            Rewriter.erase_op(op, safe_erase=False)
     if not needed.operations:
-        loop.detach()
-        loop.erase()
+        Rewriter.erase_op(loop)
     elif len(needed.indices) < len(loop.init_args):
         _rebuild(loop, last, sorted(needed.indices))
 
@@ -96,11 +95,8 @@ def _rebuild(loop: scf.ForOp, last: Operation, kept: list[int]) -> None:
         loop.lower_bound, loop.upper_bound, loop.step, inits, Region(block)
     )
     new_loop.location = loop.location
-    parent = loop.parent_block()
-    assert parent is not None
-    parent.insert_op_before(new_loop, loop)
+    results: list[SSAValue | None] = [None] * len(loop.results)
     for index, result in zip(kept, new_loop.results):
-        loop.results[index].replace_all_uses_with(result)
+        results[index] = result
         result.name_hint = loop.results[index].name_hint
-    loop.detach()
-    loop.erase()
+    Rewriter.replace_op(loop, new_loop, results)

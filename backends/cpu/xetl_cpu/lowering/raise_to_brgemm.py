@@ -31,8 +31,9 @@ from math import copysign
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, is_defined_outside
 from xetl.dialects.base import vector_type
@@ -48,6 +49,7 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
+from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
@@ -59,6 +61,7 @@ from xetl_cpu.lowering.tiles import (
     loads_zero_padded,
     may_alias,
     may_write,
+    tile_like,
     tile_root,
     writes_between,
     written_root,
@@ -219,18 +222,7 @@ def _rebuilt_start(
     if not all(is_defined_outside(other, loop) for other in others):
         return None
     offsets[k_dim] = loop.lower_bound
-    start = InitTileOp(
-        init.source,
-        offsets,
-        init.result.type,
-        sizes=init.mixed_sizes,
-        strides=init.mixed_strides,
-        location=init.location,
-    )
-    parent = loop.parent_block()
-    assert parent is not None
-    parent.insert_op_before(start, loop)
-    return start.result
+    return Builder.before(loop).insert(tile_like(init, offsets=offsets))
 
 
 _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": "i32"}
@@ -294,17 +286,13 @@ def _raise_loop(loop: scf.ForOp) -> None:
 
 def _take_out(loop: scf.ForOp, accumulation: Accumulation) -> None:
     """Put the products of all trips before the loop; nobody uses its own any more."""
-    parent = loop.parent_block()
-    assert parent is not None
     result = loop.results[accumulation.index]
     total = loop.init_args[accumulation.index]
-    count, demand = _trip_count(loop), demanded_extent(result, loop)
-    for op in (*count, *demand.ops):
-        op.location = accumulation.products[0].location
-        parent.insert_op_before(op, loop)
+    build = Builder.before(loop)
+    build.location = accumulation.products[0].location
+    count, demand = _trip_count(loop, build), demanded_extent(result, loop, build)
     for mma, operands in zip(accumulation.products, accumulation.operands):
-        brgemm = _brgemm(mma, operands, total, count[-1].results[0], demand)
-        parent.insert_op_before(brgemm, loop)
+        brgemm = build.add(_brgemm(mma, operands, total, count, demand))
         remark(brgemm, "brgemm", "the loop over k is one batch-reduce GEMM")
         total = brgemm.result
     result.replace_all_uses_with(total)
@@ -347,16 +335,13 @@ def _is_zero(value: SSAValue) -> bool:
     return number == 0 and copysign(1, number) > 0
 
 
-def _trip_count(loop: scf.ForOp) -> list[Operation]:
-    """max(0, ceil((upper - lower) / step)); the last operation holds it."""
-    span, ops = _known_span(loop), list[Operation]()
+def _trip_count(loop: scf.ForOp, build: Builder) -> SSAValue:
+    """max(0, ceil((upper - lower) / step))."""
+    span = _known_span(loop)
     if span is None:
-        difference = arith.SubiOp(loop.upper_bound, loop.lower_bound)
-        span = difference.result
-        ops.append(difference)
-    steps = arith.CeildivsiOp(span, loop.step)
-    zero = arith.ConstantOp.index(0)
-    return [*ops, steps, zero, arith.MaxsiOp(steps.result, zero.result)]
+        span = build.pure(arith.SubiOp, loop.upper_bound, loop.lower_bound)
+    steps = build.pure(arith.CeildivsiOp, span, loop.step)
+    return build.pure(arith.MaxsiOp, steps, 0)
 
 
 def _known_span(loop: scf.ForOp) -> SSAValue | None:
@@ -369,19 +354,11 @@ def _known_span(loop: scf.ForOp) -> SSAValue | None:
 
 def _replace_single(mma: TileMmaOp) -> None:
     """A product outside a K loop: one step, straight from memory where possible."""
-    parent = mma.parent_block()
-    assert parent is not None
-    operands = (_single(mma.a, mma), _single(mma.b, mma))
-    one = arith.ConstantOp.index(1)
-    demand = demanded_extent(mma.result, mma)
-    brgemm = _brgemm(mma, operands, mma.c, one.result, demand)
+    operands, build = (_single(mma.a, mma), _single(mma.b, mma)), Builder.before(mma)
+    one, demand = build.index(1), demanded_extent(mma.result, mma, build)
+    brgemm = _brgemm(mma, operands, mma.c, one, demand)
     remark(mma, "brgemm", _what_a_single_is(mma, operands))
-    for op in (one, *demand.ops, brgemm):
-        op.location = mma.location
-        parent.insert_op_before(op, mma)
-    mma.result.replace_all_uses_with(brgemm.result)
-    mma.detach()
-    mma.erase()
+    Rewriter.replace_op(mma, brgemm)
 
 
 def _what_a_single_is(mma: TileMmaOp, operands: tuple[Operand, Operand]) -> str:

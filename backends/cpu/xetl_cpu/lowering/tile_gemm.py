@@ -54,6 +54,7 @@ from xetl_cpu.dialect import (
     element_name,
 )
 from xetl_cpu.lowering.demand import way_to_store
+from xetl_cpu.lowering.tiles import tile_like
 from xetl_cpu.microkernels.gemv import MOST_ROWS
 from xetl_cpu.microkernels.small_m_gemm import MOST_ROWS as LOW_ROWS
 from xetl_cpu.targets import Target, find_target
@@ -227,15 +228,7 @@ def _widen(
     sizes = list(to.mixed_sizes)
     sizes[how.dims[1]] = Builder.before(to).minimum(sizes[how.dims[1]], end)
     _retype(to.result, how.dims[1], how.most)
-    clamped = InitTileOp(
-        to.source,
-        to.mixed_offsets,
-        to.result.type,
-        sizes=sizes,
-        strides=to.mixed_strides,
-        location=to.location,
-    )
-    Rewriter.replace_op(to, clamped)
+    Rewriter.replace_op(to, tile_like(to, sizes=sizes))
 
 
 def _share(loop: scf.ParallelOp, how: _Widening, extent: int) -> tuple[SSAValue, Index]:

@@ -61,6 +61,23 @@ def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
     return None
 
 
+def tile_like(
+    init: InitTileOp,
+    *,
+    offsets: Sequence[Index] | None = None,
+    sizes: Sequence[Index] | None = None,
+) -> InitTileOp:
+    """The tile of ``init`` at other offsets, or of a matrix of other sizes."""
+    return InitTileOp(
+        init.source,
+        init.mixed_offsets if offsets is None else offsets,
+        init.result.type,
+        sizes=init.mixed_sizes if sizes is None else sizes,
+        strides=init.mixed_strides,
+        location=init.location,
+    )
+
+
 def origin(tile: SSAValue) -> InitTileOp | None:
     """The ``init_tile`` that made a tile, through updates of its offset."""
     owner = tile.owner

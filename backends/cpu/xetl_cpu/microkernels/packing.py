@@ -143,22 +143,14 @@ def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
 def _choose(builder: Builder, block: Block) -> None:
     """Take the fastest road the strides allow."""
     module, target, kind = builder.module, block.target, block.kind
-    arguments: list[Value] = list(builder.function.args)
-    is_rows = builder.icmp_signed("==", block.stride_minor, const(I64, 1))
-    with builder.if_then(is_rows):
-        builder.call(emit_copy_rows(module, target, kind), arguments)
-        builder.ret_void()
+    roads = [(block.stride_minor, emit_copy_rows)]
     if transposes(target, kind):
-        _try_columns(block, arguments)
+        roads.append((block.stride_major, emit_copy_columns))
+    for stride, emit in roads:
+        is_unit = builder.icmp_signed("==", stride, const(I64, 1))
+        with builder.if_then(is_unit):
+            builder.call(emit(module, target, kind), [*builder.function.args])
+            builder.ret_void()
     zero = const(I64, 0)
     block.copy_elements(emit_copy_elements, zero, block.groups, zero, block.minor)
     builder.ret_void()
-
-
-def _try_columns(block: Block, arguments: list[Value]) -> None:
-    builder = block.builder
-    is_columns = builder.icmp_signed("==", block.stride_major, const(I64, 1))
-    with builder.if_then(is_columns):
-        columns = emit_copy_columns(builder.module, block.target, block.kind)
-        builder.call(columns, arguments)
-        builder.ret_void()

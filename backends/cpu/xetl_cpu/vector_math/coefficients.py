@@ -4,7 +4,6 @@ Made with mpmath's ``chebyfit`` at 40 digits; beside each: what is approximated,
 and the largest error of the fit itself (before rounding).
 """
 
-LN2 = 0.6931471805599453
 LOG2E = 1.4426950408889634
 LOG2E_LOW = 2.0355273740931033e-17
 """log2(e) less ``LOG2E``."""

@@ -147,9 +147,7 @@ def shared_memory(block: Block) -> None:
         if memory_space_of(type_) != SHARED or op.operands:
             continue
         new = memref.AllocOp(type_, location=op.location)
-        op.results[0].replace_all_uses_with(new.results[0])
-        op.detach()
-        op.erase()
+        Rewriter.replace_op(op, [], new.results)
         Rewriter.insert_op(new, InsertPoint.at_start(block))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import BlockArgument, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import multiple_of
 from xetl.dialects.base import Index
@@ -186,9 +187,9 @@ def reserve(
         each = build.times(packing.tile_elements(build), packing.together)
         most = most_by_thread // packing.blocking.compute_bytes
         is_small = build.compare("sle", each, most)
-        is_better = pays_by_thread(packing, is_small, build)
-        own_size = own_elements(is_better, each, size, build)
-        packing.by_thread = is_better
+        packing.by_thread = is_better = pays_by_thread(packing, is_small, build)
+        of_threads = build.times(build.insert(ThreadCountOp()), each)
+        own_size = build.select(is_better, of_threads, size)
     own_count = build.index(own_size)
     argument = plan.argument() if may_bring and plan.may_be_brought() else None
     if argument is None:
@@ -250,14 +251,14 @@ def read_packed(packing: Packing) -> None:
     if plan.step is not None:
         last = build.minus(packing.total, packing.depth)
         first = build.minimum(offsets[1 - plan.n_dim], last)
-    assert packing.buffer is not None
-    place = [build.index(v) for v in (number, packing.per_panel, first)]
-    buffer, tile, stride, first_k = packing.buffer, *place
-    new = op.with_packed(buffer, tile, stride, first_k, packing.is_there)
-    build.add(new)
-    op.result.replace_all_uses_with(new.result)
-    op.detach()
-    op.erase()
+    new = op.changed(
+        packed=packing.buffer,
+        packed_tile=build.index(number),
+        panel_stride=build.index(packing.per_panel),
+        packed_k=build.index(first),
+        is_packed=packing.is_there,
+    )
+    Rewriter.replace_op(op, new)
 
 
 def _number(counter: SSAValue, offset: Index, extent: int, build: Builder) -> Index:
@@ -293,7 +294,9 @@ def _emit_pack(
     number: Index = tile
     source = packing.source
     if source is None:
-        copy = _copier_of(packing, matrix[0], inner)
+        assert plan.batch is not None
+        own = packing.loop.body.block.args[plan.batch]
+        copy = copier(packing.loop, inner, {own: matrix[0]})
         (k_start,) = copied([k_start], copy)
         source = _source_of_one(plan, copy, inner)
         number = inner.plus(inner.times(matrix[0], packing.tiles), tile)
@@ -356,19 +359,10 @@ def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None
     pack(inner, "b", blocking, source.memref, numbers, *to)
 
 
-def _copier_of(
-    packing: Packing, matrix: BlockArgument, inner: Builder
-) -> Callable[[SSAValue], SSAValue]:
-    """Computes what a program knows about its operand for a matrix of the batch."""
-    assert packing.plan.batch is not None
-    number = packing.loop.body.block.args[packing.plan.batch]
-    return copier(packing.loop, inner, {number: matrix})
-
-
 def _source_of_one(
     plan: Plan, copy: Callable[[SSAValue], SSAValue], inner: Builder
 ) -> Matrix:
-    """The operand of the batch that ``copy`` computes."""
+    """The operand of the batch that ``copy`` computes, as a (k, n) matrix."""
     init = plan.init
     clone = InitTileOp(
         copy(init.source),
@@ -377,12 +371,7 @@ def _source_of_one(
         sizes=copied(init.mixed_sizes, copy),
         strides=copied(init.mixed_strides, copy),
     )
-    return _source(clone, plan, inner)
-
-
-def _source(init: InitTileOp, plan: Plan, build: Builder) -> Matrix:
-    """The operand as a (k, n) matrix."""
-    matrix = matrix_of(init, build)
+    matrix = matrix_of(clone, inner)
     return matrix.transposed() if plan.n_dim == 0 else matrix
 
 
@@ -412,11 +401,3 @@ def pays_by_thread(packing: Packing, is_small: SSAValue, build: Builder) -> SSAV
     is_cheap = build.insert(arith.OriOp(enough, is_small))
     in_order = build.compare("eq", slower, 1)
     return build.insert(arith.AndiOp(in_order, is_cheap))
-
-
-def own_elements(
-    by_thread: SSAValue, tile_elements: Index, otherwise: Index, build: Builder
-) -> Index:
-    """Of the memory: a tile for each thread, or what all programs share."""
-    threads = build.insert(ThreadCountOp())
-    return build.select(by_thread, build.times(threads, tile_elements), otherwise)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import Index
@@ -139,11 +140,6 @@ def _on_copy(
         strides=[stride, 1],
         location=init.location,
     )
-    build = Builder.before(op)
-    build.add(tile)
-    new = op.with_rows(tile.result)
-    build.add(new)
-    op.result.replace_all_uses_with(new.result)
-    op.detach()
-    op.erase()
+    new = op.changed(a=tile.result, trans_a=None)
+    Rewriter.replace_op(op, [tile, new])
     return new
