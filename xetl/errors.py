@@ -125,6 +125,10 @@ class ControlFlowError(CompileError):
     family = "X06"
 
 
+COMPILE_ERRORS = {each.family: each for each in CompileError.__subclasses__()}
+"""By the first digits of a code."""
+
+
 class IRError(XetlError):
     """X07xx: a text module is wrong."""
 

@@ -6,13 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import field
 
-from xetl.errors import (
-    CompileError,
-    NameLookupError,
-    TileShapeError,
-    TileTypeError,
-    did_you_mean,
-)
+from xetl.errors import CompileError, did_you_mean
 from xetl.frontend.context import Context
 from xetl.frontend.scope import MISSING
 from xetl.frontend.types import (
@@ -75,7 +69,6 @@ class Call:
 
     def error(
         self,
-        kind: type[CompileError],
         code: str,
         message: str,
         at: str | None = None,
@@ -86,9 +79,7 @@ class Call:
     ) -> CompileError:
         """An error with the caret on argument ``at``, else on the call."""
         node = self.args[at].node if at else self.node
-        return self.ctx.error(
-            kind, code, message, node, label=label, notes=notes, help=help
-        )
+        return self.ctx.error(code, message, node, label=label, notes=notes, help=help)
 
     def vector(self, name: str, *, blocked: bool = False) -> Vector:
         """A parameter that must be a vector, of rank 1 or 2 unless ``blocked``."""
@@ -115,7 +106,6 @@ class Call:
                 else "use load_gather and store_scatter for scatter tiles"
             )
             raise self.error(
-                TileTypeError,
                 "X0306",
                 f"{what} must be {wanted}",
                 name,
@@ -129,7 +119,6 @@ class Call:
         value = self.value(name)
         if not isinstance(value, DType):
             raise self.error(
-                TileTypeError,
                 "X0301",
                 f"`{name}` of `{self.name}` must be a dtype",
                 name,
@@ -143,7 +132,6 @@ class Call:
         dtype = self.dtype(name)
         if dtype.name == "tf32":
             raise self.error(
-                TileTypeError,
                 "X0313",
                 "tf32 is not a dtype of vectors",
                 name,
@@ -156,7 +144,6 @@ class Call:
         value = self.value(name)
         if not is_constant(value):
             raise self.error(
-                TileShapeError,
                 "X0203",
                 f"`{name}` of `{self.name}` must be {wanted} known when compiling",
                 name,
@@ -170,7 +157,6 @@ class Call:
         value = self.constant(name, "an int")
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.error(
-                TileTypeError,
                 "X0305",
                 f"`{name}` of `{self.name}` must be an int",
                 name,
@@ -203,7 +189,6 @@ class Call:
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool):
                 raise self.error(
-                    TileTypeError,
                     "X0305",
                     f"`{name}` of `{self.name}` must hold ints",
                     name,
@@ -216,7 +201,6 @@ class Call:
         shape = tuple(self.int_list(name))
         if len(shape) not in (1, 2) or any(extent <= 0 for extent in shape):
             raise self.error(
-                TileShapeError,
                 "X0204",
                 f"`{name}` of `{self.name}` must be one or two positive extents",
                 name,
@@ -232,7 +216,6 @@ class Call:
         """``axis`` counted from the front."""
         if not -rank <= axis < rank:
             raise self.error(
-                TileShapeError,
                 "X0205",
                 f"dimension {axis} does not exist: the operand of `{self.name}`"
                 f" has rank {rank}",
@@ -250,7 +233,6 @@ def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
     """
     if isinstance(arg.value, Vector) and len(arg.value.shape) > 2:
         raise ctx.error(
-            TileShapeError,
             "X0210",
             f"`{name}` does not take a blocked vector",
             arg.node,
@@ -280,7 +262,6 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
         advice = "pass it to the kernel as an argument, and load a tile of it"
     origin = getattr(arg.value, "origin", None)
     return ctx.error(
-        TileTypeError,
         "X0303",
         f"{what} must be {wanted}, not {describe(arg.value)}",
         arg.node,
@@ -311,7 +292,6 @@ def bind_arguments(
     rest = given.positional[len(places) :]
     if rest and not variadic:
         raise ctx.error(
-            NameLookupError,
             "X0105",
             f"`{name}` takes {_count(len(places))}, but"
             f" {len(given.positional)} are given",
@@ -330,7 +310,6 @@ def bind_arguments(
             continue
         if parameter.default is MISSING:
             raise ctx.error(
-                NameLookupError,
                 "X0105",
                 f"`{name}` misses its argument `{parameter.name}`",
                 node,
@@ -350,7 +329,6 @@ def _check_keyword(
 ) -> None:
     if keyword not in known:
         raise ctx.error(
-            NameLookupError,
             "X0104",
             f"`{name}` has no parameter `{keyword}`",
             arg.node,
@@ -359,7 +337,6 @@ def _check_keyword(
         )
     if keyword in bound:
         raise ctx.error(
-            NameLookupError,
             "X0105",
             f"`{name}` is given `{keyword}` twice",
             arg.node,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import arith, math
-from xetl.errors import CompileError, TileShapeError, TileTypeError
+from xetl.errors import CompileError, TileTypeError
 from xetl.frontend.arguments import Arg, refuse_blocked, wrong_kind
 from xetl.frontend.casts import (
     broadcast,
@@ -95,7 +95,6 @@ def _fold(ctx: Context, op: Binary | Comparison, left: Arg, right: Arg) -> Value
         return op.python(left.value, right.value)
     except Exception as problem:
         raise ctx.error(
-            TileTypeError,
             "X0307",
             f"`{op.symbol}` of constants failed: {problem}",
             label=f"{describe(left.value)} {op.symbol} {describe(right.value)}",
@@ -141,9 +140,7 @@ def no_such_operator(ctx: Context, symbol: str, dtype: DType) -> CompileError:
         advice = "convert the mask first: `.to(xetile.i32)`, or use xetile.where"
     else:
         advice = "convert first: `.to(xetile.i32)`"
-    return ctx.error(
-        TileTypeError, "X0304", f"`{symbol}` is not defined on {dtype}", help=advice
-    )
+    return ctx.error("X0304", f"`{symbol}` is not defined on {dtype}", help=advice)
 
 
 def unify(
@@ -183,7 +180,6 @@ def _common_dtype(ctx: Context, symbol: str, args: Sequence[Arg]) -> DType:
     for kind, arg in kinds.items():
         if (kind == "bool") != dtype.is_bool:
             raise ctx.error(
-                TileTypeError,
                 "X0302",
                 f"`{symbol}` cannot join {dtype} and {describe(arg.value)}",
                 arg.node,
@@ -214,7 +210,6 @@ def shape_error(ctx: Context, symbol: str, other: Shape, arg: Arg) -> CompileErr
     """The error for an operand that does not broadcast with ``other``."""
     origin = arg.value.origin
     return ctx.error(
-        TileShapeError,
         "X0202",
         f"`{symbol}` cannot broadcast {show_shape(other)} with"
         f" {show_shape(arg.value.shape)}",
@@ -258,9 +253,7 @@ def _binary_floats(ctx: Context, op: Binary, left: Value, right: Value) -> Scala
     if op in (FLOORDIV, MOD):
         return divide_scalars(ctx, op, left, right)
     if op.floats is None:
-        raise ctx.error(
-            TileTypeError, "X0304", f"`{op.symbol}` is not defined on floats"
-        )
+        raise ctx.error("X0304", f"`{op.symbol}` is not defined on floats")
     return Scalar(
         ctx.emit(op.floats(to_float(ctx, left), to_float(ctx, right))), "float"
     )
@@ -311,7 +304,6 @@ def truth(ctx: Context, arg: Arg) -> bool | Scalar:
         return bool(value)
     if isinstance(value, Vector):
         raise ctx.error(
-            TileTypeError,
             "X0308",
             f"a vector has no truth value: {describe(value)}",
             arg.node,

@@ -17,7 +17,6 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
 from xetl.frontend.casts import (
@@ -101,7 +100,6 @@ def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
     for arg in indices:
         if not is_scalar(arg.value) or scalar_kind(arg.value) != "int":
             raise ctx.error(
-                TileTypeError,
                 "X0305",
                 f"an index of `{array.name}` must be an int",
                 arg.node,
@@ -115,7 +113,6 @@ def check_count(ctx: Context, array: Array, count: int) -> None:
     """Refuse more indices than an array has dims."""
     if count > array.rank:
         raise ctx.error(
-            TileShapeError,
             "X0206",
             f"`{array.name}` has rank {array.rank}, but {count} indices are given",
         )
@@ -133,7 +130,6 @@ def store_scalar(
     _check_indices(ctx, array, indices)
     if len(indices) < array.rank:
         raise ctx.error(
-            TileShapeError,
             "X0206",
             f"`{array.name}` has rank {array.rank}, but {len(indices)} indices are"
             " given",
@@ -160,7 +156,6 @@ def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
     """
     if not is_scalar(value.value):
         raise ctx.error(
-            TileTypeError,
             "X0303",
             f"an element must be a number, not {describe(value.value)}",
             value.node,
@@ -168,7 +163,6 @@ def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
         )
     if scalar_kind(value.value) == "float" and not dtype.is_float:
         raise ctx.error(
-            TileTypeError,
             "X0311",
             f"a float does not fit into an element of {dtype}",
             value.node,

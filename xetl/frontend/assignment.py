@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from xetl.errors import CompileError, SyntaxNotSupportedError, TileTypeError
+from xetl.errors import CompileError
 from xetl.frontend.arguments import Arg
 from xetl.frontend.arrays import store_scalar
 from xetl.frontend.context import Context
@@ -36,7 +36,6 @@ def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
 
 def _no_target(ctx: Context, target: ast.expr) -> CompileError:
     return ctx.error(
-        SyntaxNotSupportedError,
         "X0404",
         "only names and elements of arrays can be assigned to in a kernel",
         target,
@@ -71,10 +70,7 @@ def _unpack(
         items[star : star + rest] = [tuple(items[star : star + rest])]
     if items is None or len(items) != count:
         raise ctx.error(
-            TileTypeError,
-            "X0309",
-            f"{describe(value)} cannot be unpacked into {count} names",
-            target,
+            "X0309", f"{describe(value)} cannot be unpacked into {count} names", target
         )
     for item, part in zip(target.elts, items, strict=True):
         name = item.value if isinstance(item, ast.Starred) else item

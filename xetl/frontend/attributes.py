@@ -6,13 +6,7 @@ import ast
 from collections.abc import Callable
 from types import ModuleType
 
-from xetl.errors import (
-    NameLookupError,
-    SyntaxNotSupportedError,
-    TileShapeError,
-    TileTypeError,
-    did_you_mean,
-)
+from xetl.errors import did_you_mean
 from xetl.frontend.arguments import Arg
 from xetl.frontend.arrays import index_array, size_of, transpose
 from xetl.frontend.calls import inline_operation
@@ -125,12 +119,7 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
         advice = "load the tile first: xetile.load_tile(...)"
     if isinstance(owner, Vector) and node.attr in ("astype", "type"):
         advice = "convert with `.to(dtype)`"
-    return ctx.error(
-        NameLookupError,
-        "X0102",
-        f"{what} has no attribute `{node.attr}`",
-        help=advice,
-    )
+    return ctx.error("X0102", f"{what} has no attribute `{node.attr}`", help=advice)
 
 
 # Subscripts -------------------------------------------------------------------------
@@ -143,7 +132,6 @@ def _subscript(ctx: Context, node: ast.Subscript) -> Value:
         return _index_vector(ctx, owner, node)
     if isinstance(owner, Tile):
         raise ctx.error(
-            TileTypeError,
             "X0303",
             "a tile has no elements: it says where they are",
             help="load it first: xetile.load_tile(...)",
@@ -179,16 +167,13 @@ def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
         )
     except (IndexError, KeyError):
         raise ctx.error(
-            TileShapeError,
             "X0205",
             f"`{ctx.frame.text(node.value)}` has no element {index!r}",
             label=f"it is {describe(owner)}",
         ) from None
     except TypeError:
         raise ctx.error(
-            TileTypeError,
-            "X0303",
-            f"{describe(owner)} cannot be indexed like this",
+            "X0303", f"{describe(owner)} cannot be indexed like this"
         ) from None
 
 
@@ -199,7 +184,6 @@ def _constant_index(ctx: Context, node: ast.expr) -> Value:
     value = ctx.evaluate(node)
     if not is_constant(value):
         raise ctx.error(
-            TileTypeError,
             "X0305",
             "an index of a tuple must be known when compiling",
             node,
@@ -294,7 +278,6 @@ def _element(ctx: Context, owner: Vector, item: ast.expr, node: ast.Subscript) -
 
 def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Exception:
     return ctx.error(
-        SyntaxNotSupportedError,
         "X0407",
         f"a vector cannot be indexed with `[{ctx.frame.text(node.slice)}]`",
         label=f"is {describe(owner)}",

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from xdsl.ir import Block, Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.errors import CompileError, ControlFlowError
+from xetl.errors import CompileError
 from xetl.frontend.carrying import (
     can_cross,
     describe_kind,
@@ -367,7 +367,6 @@ def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
 def _cannot_return(ctx: Context, returned: Binding) -> CompileError:
     what = describe_kind(returned.value)
     return ctx.error(
-        ControlFlowError,
         "X0609",
         f"`return` of {what} inside a branch or loop of the run",
         returned.node,
@@ -415,7 +414,6 @@ def join_values(
             raise _cannot_choose(ctx, first, second)
         if not same_kind(first, second) or not can_cross(first):
             raise ctx.error(
-                ControlFlowError,
                 "X0602",
                 f"this is {describe_kind(first)} or {describe_kind(second)}, as the"
                 " run decides",
@@ -430,7 +428,6 @@ def join_values(
 
 def _cannot_choose(ctx: Context, one: Array, other: Array) -> CompileError:
     return ctx.error(
-        ControlFlowError,
         "X0602",
         f"the run cannot choose between the arrays `{one.name}` and `{other.name}`",
         help="choose the tiles, or what is loaded from them",

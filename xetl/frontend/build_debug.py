@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import vector
-from xetl.errors import ControlFlowError, NameLookupError, TileShapeError, TileTypeError
+from xetl.errors import ControlFlowError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call, Given, wrong_kind
 from xetl.frontend.arrays import as_memref
@@ -41,10 +41,7 @@ def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
     arguments = [*given.positional, *given.keywords.values()]
     if arguments:
         raise ctx.error(
-            NameLookupError,
-            "X0105",
-            "`breakpoint` takes no arguments in a kernel",
-            arguments[0].node,
+            "X0105", "`breakpoint` takes no arguments in a kernel", arguments[0].node
         )
     add_stop(ctx)
 
@@ -102,7 +99,6 @@ def _print(ctx: Context, given: Given, node: ast.Call) -> None:
     """``print(...)`` is `device_print` with its values beside each other."""
     for keyword, arg in given.keywords.items():
         raise ctx.error(
-            NameLookupError,
             "X0104",
             f"`print` has no parameter `{keyword}` in a kernel",
             arg.node,
@@ -145,7 +141,6 @@ def _device_print(call: Call) -> None:
         text, wanted = " ".join([text, *["{}"] * len(values)]), len(values)
     if wanted is None:
         raise call.error(
-            TileTypeError,
             "X0315",
             "this text has a field that is not `{}`",
             "fmt",
@@ -153,7 +148,6 @@ def _device_print(call: Call) -> None:
         )
     if wanted != len(values):
         raise call.error(
-            TileTypeError,
             "X0315",
             f"the text has {_plural(wanted, 'field')} `{{}}`, but"
             f" {_plural(len(values), 'value')} {'is' if len(values) == 1 else 'are'}"
@@ -190,9 +184,7 @@ def _device_assert(call: Call) -> None:
 def _assume(call: Call) -> None:
     if is_constant(call.value("cond")):
         if not arithmetic.truth(call.ctx, call.args["cond"]):
-            raise call.error(
-                ControlFlowError, "X0607", "what is assumed never holds", "cond"
-            )
+            raise call.error("X0607", "what is assumed never holds", "cond")
         return
     _promise(call, _condition(call), f"assume({_source(call)})")
 
@@ -206,9 +198,7 @@ def _promise(call: Call, holds: SSAValue, text: str) -> None:
 def _multiple_of(call: Call) -> Value:
     factor, arg = call.constant_int("n"), call.args["v"]
     if factor < 1:
-        raise call.error(
-            TileShapeError, "X0204", f"nothing is a multiple of {factor}", "n"
-        )
+        raise call.error("X0204", f"nothing is a multiple of {factor}", "n")
     is_vector = isinstance(arg.value, Vector) and arg.value.dtype.is_integer
     if not is_vector and scalar_kind(call.scalar("v")) != "int":
         raise wrong_kind(call.ctx, "`v` of `multiple_of`", "an int", arg)
@@ -217,9 +207,7 @@ def _multiple_of(call: Call) -> Value:
     zero = arithmetic.compare(call.ctx, COMPARISONS[ast.Eq], rest, Arg(0, call.node))
     if is_constant(zero):
         if not zero:
-            raise call.error(
-                TileShapeError, "X0204", f"{arg.value} is no multiple of {factor}", "v"
-            )
+            raise call.error("X0204", f"{arg.value} is no multiple of {factor}", "v")
         return arg.value
     text = f"multiple_of({call.ctx.frame.text(arg.node)}, {factor})"
     _promise(call, _all(call.ctx, Arg(zero, call.node)), text)
@@ -234,9 +222,7 @@ def _fails_always(call: Call) -> ControlFlowError:
     shown = "" if message is None else describe(message)
     if isinstance(message, str):
         shown = message
-    error = call.error(
-        ControlFlowError, "X0607", f"assertion failed: {shown}".rstrip(": "), "cond"
-    )
+    error = call.error("X0607", f"assertion failed: {shown}".rstrip(": "), "cond")
     assert isinstance(error, ControlFlowError)
     return error
 

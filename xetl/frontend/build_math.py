@@ -11,7 +11,6 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math
-from xetl.errors import TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.casts import (
@@ -170,7 +169,6 @@ def _integers(call: Call, name: str) -> Vector:
     value = call.vector(name)
     if not value.dtype.is_integer:
         raise call.error(
-            TileTypeError,
             "X0304",
             f"`{call.name}` is defined on integers, not on {value.dtype}",
             name,
@@ -257,7 +255,6 @@ def _where(call: Call) -> Value:
     arithmetic.check_operands(ctx, "where", [call.args["cond"], a, b])
     if isinstance(condition, Vector) and not condition.dtype.is_bool:
         raise call.error(
-            TileTypeError,
             "X0304",
             f"the condition of `where` must be a mask, not {describe(condition)}",
             "cond",

@@ -10,7 +10,7 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import gpu, xegpu
 from xetl.dialects.xetile import tile_type
 from xetl.dialects.xetile.types import SHARED
-from xetl.errors import NameLookupError, TileShapeError, TileTypeError, did_you_mean
+from xetl.errors import did_you_mean
 from xetl.frontend.arguments import Call, wrong_kind
 from xetl.frontend.arrays import check_element
 from xetl.frontend.build_vectors import combining_kind
@@ -34,7 +34,6 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
         return None
     if isinstance(value, float) and not dtype.is_float:
         raise call.error(
-            TileTypeError,
             "X0305",
             f"the padding of {dtype} must be an int",
             "padding",
@@ -91,7 +90,6 @@ def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
     origin = tile.origin.note() if tile.origin else None
     if value.shape != tile.value_shape:
         raise call.error(
-            TileShapeError,
             "X0208",
             f"`{call.name}` cannot store {show_shape(value.shape)} to a tile of"
             f" {show_shape(tile.value_shape)}",
@@ -103,7 +101,6 @@ def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
         )
     if value.dtype != tile.dtype:
         raise call.error(
-            TileTypeError,
             "X0311",
             f"`{call.name}` cannot store {value.dtype} to a tile of {tile.dtype}",
             name,
@@ -119,10 +116,7 @@ def _prefetch_tile(call: Call) -> None:
     tile, locality = call.tile("tile", scattered=False), call.constant_int("locality")
     if not 0 <= locality <= 3:
         raise call.error(
-            TileShapeError,
-            "X0205",
-            f"`locality` is 0, 1, 2 or 3, not {locality}",
-            "locality",
+            "X0205", f"`locality` is 0, 1, 2 or 3, not {locality}", "locality"
         )
     call.ctx.add(xetile.PrefetchTileOp(tile.ssa, locality=locality))
 
@@ -137,7 +131,6 @@ def _mask(call: Call, tile: Tile) -> Vector:
     mask = call.vector("mask")
     if not mask.dtype.is_bool:
         raise call.error(
-            TileTypeError,
             "X0304",
             f"a mask must be i1, not {mask.dtype}",
             "mask",
@@ -145,7 +138,6 @@ def _mask(call: Call, tile: Tile) -> Vector:
         )
     if broadcast_shapes(mask.shape, tile.shape) != tile.shape:
         raise call.error(
-            TileShapeError,
             "X0208",
             f"the mask has shape {show_shape(mask.shape)}, the tile"
             f" {show_shape(tile.shape)}",
@@ -184,7 +176,6 @@ def _word(call: Call, name: str, known: Collection[str]) -> str:
     if not isinstance(value, str) or value not in known:
         meant = did_you_mean(value, known) if isinstance(value, str) else None
         raise call.error(
-            NameLookupError,
             "X0107",
             f"{describe(value)} is not a `{name}` of `{call.name}`",
             name,
@@ -231,7 +222,6 @@ def _atomic_rmw_tile(call: Call) -> Vector:
     half = kind == "add" and tile.dtype.name in ("f16", "bf16")
     if tile.dtype.name not in _ATOMIC and not half:
         raise call.error(
-            TileTypeError,
             "X0312",
             f"there is no atomic `{kind}` of {tile.dtype}",
             "tile",
@@ -249,7 +239,6 @@ def _atomic_cas(call: Call) -> Vector:
     tile = call.tile("tile")
     if tile.dtype.name not in _ATOMIC:
         raise call.error(
-            TileTypeError,
             "X0312",
             f"there is no atomic compare and swap of {tile.dtype}",
             "tile",

@@ -6,13 +6,7 @@
 from __future__ import annotations
 
 from xetl.dialects import xetile
-from xetl.errors import (
-    CompileError,
-    NameLookupError,
-    TileShapeError,
-    TileTypeError,
-    did_you_mean,
-)
+from xetl.errors import CompileError, did_you_mean
 from xetl.frontend.arguments import Call
 from xetl.frontend.calls import inline_operation
 from xetl.frontend.context import builds
@@ -85,7 +79,6 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
     for name, operand in (("a", a), ("b", b)):
         if len(operand.shape) == 1:
             raise call.error(
-                TileShapeError,
                 "X0210",
                 f"`{call.name}` multiplies matrices, not {show_shape(operand.shape)}",
                 name,
@@ -100,7 +93,6 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
     mixed = any({a.dtype, b.dtype} <= each for each in _MIXED)
     if accumulator is None or (a.dtype != b.dtype and not mixed):
         raise call.error(
-            TileTypeError,
             "X0314",
             f"`{call.name}` cannot multiply {a.dtype} by {b.dtype}",
             "b" if accumulator else "a",
@@ -114,7 +106,6 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
 
 def _one_blocked(call: Call, a: Vector, b: Vector) -> CompileError:
     return call.error(
-        TileShapeError,
         "X0210",
         f"`{call.name}` cannot multiply a blocked vector by one that is not",
         "b",
@@ -126,7 +117,6 @@ def _one_blocked(call: Call, a: Vector, b: Vector) -> CompileError:
 def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:
     first, second = (call.ctx.frame.text(call.args[n].node) for n in "ab")
     return call.error(
-        TileShapeError,
         "X0201",
         f"`{call.name}` cannot multiply {show_shape(a.shape)} by {show_shape(b.shape)}",
         "b",
@@ -165,7 +155,6 @@ def check_addend(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
     if c.shape != shape:
         blocked = "" if len(shape) == 2 else ", packed alike"
         raise call.error(
-            TileShapeError,
             "X0201",
             f"`{call.name}` gives {show_shape(shape)}, but adds to"
             f" {show_shape(c.shape)}",
@@ -176,7 +165,6 @@ def check_addend(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
         )
     if c.dtype != dtype:
         raise call.error(
-            TileTypeError,
             "X0314",
             f"`{call.name}` accumulates in {dtype}, but adds to {c.dtype}",
             "c",
@@ -197,7 +185,6 @@ def _precision(call: Call, dtype: DType) -> str | None:
         return None
     if value not in _PRECISIONS:
         raise call.error(
-            NameLookupError,
             "X0107",
             f"`{value}` is not a precision of `tile_mma`",
             "precision",
@@ -205,7 +192,6 @@ def _precision(call: Call, dtype: DType) -> str | None:
         )
     if value is not None and dtype != f32:
         raise call.error(
-            TileTypeError,
             "X0314",
             f'`precision="{value}"` is for f32 operands, not {dtype}',
             "precision",
@@ -227,7 +213,6 @@ def _dot_scaled(call: Call) -> Value:
     (rows, depth), (columns, other) = _extents(call, "a"), _extents(call, "b")
     if depth != other:
         raise call.error(
-            TileShapeError,
             "X0201",
             f"`dot_scaled` cannot multiply {depth} numbers along K by {other}",
             "b",
@@ -250,7 +235,6 @@ def _extents(call: Call, name: str) -> Shape:
     value, format_ = call.vector(name), _format(call, f"{name}_format")
     if len(value.shape) != 2:
         raise call.error(
-            TileShapeError,
             "X0210",
             f"`dot_scaled` multiplies matrices, not {show_shape(value.shape)}",
             name,
@@ -260,7 +244,6 @@ def _extents(call: Call, name: str) -> Shape:
     if value.dtype not in _DTYPES[format_]:
         names = " or ".join(map(str, _DTYPES[format_]))
         raise call.error(
-            TileTypeError,
             "X0314",
             f"`dot_scaled` takes {format_} as {names}, not as {value.dtype}",
             name,
@@ -276,7 +259,6 @@ def _format(call: Call, name: str) -> str:
     if not isinstance(value, str) or value not in _DTYPES:
         meant = did_you_mean(value, _DTYPES) if isinstance(value, str) else None
         raise call.error(
-            NameLookupError,
             "X0107",
             f"{describe(value)} is not a format of `dot_scaled`",
             name,
@@ -291,7 +273,6 @@ def _check_scale(call: Call, name: str, outer: int, depth: int) -> None:
     scale: Vector = call.vector(name)
     if scale.dtype not in (u8, i8):
         raise call.error(
-            TileTypeError,
             "X0314",
             f"`{name}` of `dot_scaled` must be u8, not {scale.dtype}",
             name,
@@ -300,7 +281,6 @@ def _check_scale(call: Call, name: str, outer: int, depth: int) -> None:
         )
     if depth % SCALED_BLOCK:
         raise call.error(
-            TileShapeError,
             "X0201",
             f"`dot_scaled` scales blocks of {SCALED_BLOCK} along K, and K is {depth}",
             name,
@@ -310,7 +290,6 @@ def _check_scale(call: Call, name: str, outer: int, depth: int) -> None:
     if scale.shape != wanted:
         side = "row of a" if name == "a_scale" else "column of b"
         raise call.error(
-            TileShapeError,
             "X0201",
             f"`{name}` of `dot_scaled` must be {show_shape(wanted)}, not"
             f" {show_shape(scale.shape)}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xetl.dialects.upstream import gpu
-from xetl.errors import ControlFlowError, TileShapeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.context import builds
@@ -15,12 +14,7 @@ from xetl.language import ops
 def _grid_axis(call: Call) -> str:
     axis = call.constant_int("axis")
     if axis not in (0, 1, 2):
-        raise call.error(
-            TileShapeError,
-            "X0205",
-            f"a grid has the axes 0, 1 and 2, not {axis}",
-            "axis",
-        )
+        raise call.error("X0205", f"a grid has the axes 0, 1 and 2, not {axis}", "axis")
     return "xyz"[axis]
 
 
@@ -43,7 +37,6 @@ def _barrier(call: Call) -> None:
 def _subgroup_id(call: Call) -> Value:
     if call.ctx.level != "subgroup":
         raise call.error(
-            ControlFlowError,
             "X0608",
             "`subgroup_id` has a meaning in subgroup-level kernels only",
             help="declare the kernel with @xetile.kernel(subgroups=[rows, columns])",
@@ -77,7 +70,6 @@ def _static_assert(call: Call) -> None:
     condition = call.value("cond")
     if not is_constant(condition):
         raise call.error(
-            ControlFlowError,
             "X0606",
             "the condition of `static_assert` is known at run time only",
             "cond",
@@ -89,7 +81,7 @@ def _static_assert(call: Call) -> None:
         shown = text if isinstance(text, str) else describe(text)
         # An operation made of others says what is wrong with the user's call.
         message = shown if call.ctx.frame.hidden else f"assertion failed: {shown}"
-        raise call.error(ControlFlowError, "X0607", message.rstrip(": "), "cond")
+        raise call.error("X0607", message.rstrip(": "), "cond")
 
 
 @builds("static_print")
@@ -104,7 +96,5 @@ def _static_range(call: Call) -> Value:
     if call.value("stop") is None:
         return range(start)
     if step == 0:
-        raise call.error(
-            ControlFlowError, "X0604", "the step of `static_range` is 0", "step"
-        )
+        raise call.error("X0604", "the step of `static_range` is 0", "step")
     return range(start, call.constant_int("stop"), step)

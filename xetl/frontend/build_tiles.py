@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, memref
-from xetl.errors import CompileError, TileMapError, TileShapeError, TileTypeError
+from xetl.errors import CompileError
 from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import count, to_int
@@ -56,7 +56,6 @@ def inner_blocks(call: Call, shape: Shape) -> Shape:
     blocks = tuple(call.int_list("inner_blocks"))
     if len(shape) != 2 or len(blocks) != 2 or min(blocks) <= 0:
         raise call.error(
-            TileShapeError,
             "X0204",
             f"`inner_blocks` of `{call.name}` must be two positive extents, of a"
             " matrix",
@@ -65,7 +64,6 @@ def inner_blocks(call: Call, shape: Shape) -> Shape:
         )
     if any(extent % block for extent, block in zip(shape, blocks, strict=True)):
         raise call.error(
-            TileShapeError,
             "X0204",
             f"blocks of {show_shape(blocks)} do not divide {show_shape(shape)}",
             "inner_blocks",
@@ -86,7 +84,6 @@ def _tile_unpack(call: Call) -> Vector:
     value = call.vector("v", blocked=True)
     if len(value.shape) != 4:
         raise call.error(
-            TileShapeError,
             "X0210",
             f"`tile_unpack` takes a blocked vector, not {describe(value)}",
             "v",
@@ -105,7 +102,6 @@ def _init_tile(call: Call) -> Tile:
         return _scatter_tile(call, indices)
     if call.value("shape") is None:
         raise call.error(
-            TileShapeError,
             "X0204",
             "`init_tile` misses its argument `shape`",
             help="only a scatter tile, made with a vector of indices, needs none",
@@ -149,7 +145,6 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
         )
     if value.rank not in (1, 2):
         raise call.error(
-            TileShapeError,
             "X0206",
             f"`{value.name}` has rank {value.rank}: a tile lies in a matrix",
             "base",
@@ -177,7 +172,6 @@ def _extents(call: Call, name: str) -> tuple[Extent, ...]:
     values = _listed(call.value(name))
     if len(values) != 2:
         raise call.error(
-            TileShapeError,
             "X0204",
             f"a tile at an address needs `{name}` of two ints",
             name if call.value(name) is not None else None,
@@ -197,7 +191,6 @@ def _extent(call: Call, value: Value, name: str, number: int) -> Extent:
     if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
         node = node.elts[number]
     raise call.ctx.error(
-        TileTypeError,
         "X0305",
         f"`{name}` of `{call.name}` must hold ints",
         node,
@@ -212,7 +205,6 @@ _WHOLE = "round it: `//` divides to an int"
 def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileError:
     plural = "" if wanted == 1 else "s"
     return call.error(
-        TileShapeError,
         "X0207",
         f"{what} needs {wanted} offset{plural}, but {found} are given",
         "offsets",
@@ -243,7 +235,6 @@ def _order(call: Call, base: Base) -> tuple[int, int]:
     order = tuple(call.int_list("order"))
     if order not in ((1, 0), (0, 1), (0,)):
         raise call.error(
-            TileMapError,
             "X0503",
             f"`order` must be [1, 0] or [0, 1], not {list(order)}",
             "order",
@@ -251,7 +242,6 @@ def _order(call: Call, base: Base) -> tuple[int, int]:
         )
     if len(order) == 2 and order != found and base.unit_dim is not None:
         raise call.error(
-            TileMapError,
             "X0503",
             f"`order` is {list(order)}, but the strides say {list(found)}",
             "order",
@@ -310,7 +300,6 @@ def _move_scattered(call: Call, tile: Tile) -> SSAValue:
     step = call.vector("offsets")
     if step.shape != tile.shape:
         raise call.error(
-            TileShapeError,
             "X0208",
             f"a scatter tile of {show_shape(tile.shape)} moves by a vector of that"
             " shape",
@@ -346,7 +335,6 @@ def _check_size(call: Call, shape: Shape, dtype: DType) -> None:
         return
     earlier = f" beside {before} bytes of other arrays" if before else ""
     raise call.error(
-        TileShapeError,
         "X0211",
         f"`slm` asks for {size} bytes{earlier}, but {ctx.slm_limit} are allowed",
         "shape",

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
-from xetl.errors import NameLookupError, TileShapeError, TileTypeError, did_you_mean
+from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import stride_of
@@ -74,7 +74,6 @@ def _arange(call: Call) -> Vector:
         start, stop = stop, call.constant_int("stop")
     if stop <= start:
         raise call.error(
-            TileShapeError,
             "X0204",
             f"`arange` from {start} to {stop} is empty",
             help="a vector has one element at least",
@@ -116,7 +115,6 @@ def _bitcast(call: Call, dtype: DType) -> Vector:
     kinds = {value.dtype.is_bool, dtype.is_bool, index in (value.dtype, dtype)}
     if value.dtype.bits != dtype.bits or True in kinds:
         raise call.error(
-            TileTypeError,
             "X0304",
             f"the bits of {value.dtype} are not those of a {dtype}",
             "dtype",
@@ -144,7 +142,6 @@ def _reshape(call: Call) -> Vector | Array:
     shape = _new_shape(call)
     if len(shape) not in (1, 2) or count(shape) != count(value.shape):
         raise call.error(
-            TileShapeError,
             "X0209",
             f"{show_shape(value.shape)} cannot be reshaped to {show_shape(shape)}",
             label=f"{count(value.shape)} elements",
@@ -168,7 +165,6 @@ def _new_shape(call: Call) -> Shape:
     for value in values:
         if not is_constant(value) or not isinstance(value, int):
             raise call.error(
-                TileShapeError,
                 "X0203",
                 "a shape must be made of ints known when compiling",
                 label=f"holds {describe(value)}",
@@ -183,7 +179,6 @@ def _tile_transpose(call: Call) -> Vector:
     permutation = call.int_list("permutation")
     if len(value.shape) != 2 or permutation != [1, 0]:
         raise call.error(
-            TileShapeError,
             "X0210",
             "`tile_transpose` swaps the two axes of a matrix: [1, 0]",
             "permutation" if len(value.shape) == 2 else "v",
@@ -204,7 +199,6 @@ def _tile_broadcast(call: Call) -> Vector:
     )
     if len(shape) != rank or expected != shape or not dims:
         raise call.error(
-            TileShapeError,
             "X0202",
             f"`tile_broadcast` cannot repeat {show_shape(value.shape)} along {dims}"
             f" to {show_shape(shape)}",
@@ -247,7 +241,6 @@ def combining_kind(call: Call, dtype: DType) -> str:
     kind = call.constant("kind", "a string")
     if kind not in KINDS:
         raise call.error(
-            NameLookupError,
             "X0107",
             f"`{kind}` is not a kind of `{call.name}`",
             "kind",
@@ -266,12 +259,7 @@ def kind_of(call: Call, kind: str, dtype: DType, *, nan_wins: bool = True) -> st
         kind not in _BITWISE and dtype.is_bool
     ):
         advice = "convert it first: `.to(xetile.i32)`"
-        raise call.error(
-            TileTypeError,
-            "X0304",
-            f"`{kind}` of {dtype} has no meaning",
-            help=advice,
-        )
+        raise call.error("X0304", f"`{kind}` of {dtype} has no meaning", help=advice)
     if kind not in ("max", "min"):
         return kind
     if dtype.is_float:
@@ -289,9 +277,7 @@ def _tile_reduce(call: Call) -> Vector:
     rank = len(value.shape)
     dims = [call.checked_axis("dims", dim, rank) for dim in call.int_list("dims")]
     if not dims or len(set(dims)) != len(dims):
-        raise call.error(
-            TileShapeError, "X0205", "`dims` must name each dim once", "dims"
-        )
+        raise call.error("X0205", "`dims` must name each dim once", "dims")
     return _reduce(call, kind, value, dims)
 
 
@@ -398,7 +384,6 @@ def _sort(call: Call) -> Vector:
     value = call.vector("v")
     if value.dtype not in (i32, i64):
         raise call.error(
-            TileTypeError,
             "X0304",
             f"`tile_sort` of {value.dtype} has no meaning",
             "v",

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from xetl.dialects.upstream import math
-from xetl.errors import ControlFlowError, NameLookupError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Given, wrong_kind
 from xetl.frontend.casts import absolute, to_float, to_int
@@ -33,9 +32,7 @@ BuiltinHandler = Callable[[Context, Given, ast.Call], Value]
 
 def _no_keywords(ctx: Context, name: str, given: Given) -> None:
     for keyword, arg in given.keywords.items():
-        raise ctx.error(
-            NameLookupError, "X0104", f"`{name}` has no parameter `{keyword}`", arg.node
-        )
+        raise ctx.error("X0104", f"`{name}` has no parameter `{keyword}`", arg.node)
 
 
 def _check_count(
@@ -46,9 +43,7 @@ def _check_count(
     if count < low or (high is not None and count > high):
         wanted = str(low) if low == high else f"{low} to {high}" if high else f"{low}+"
         raise ctx.error(
-            NameLookupError,
-            "X0105",
-            f"`{name}` takes {wanted} arguments, but {count} are given",
+            "X0105", f"`{name}` takes {wanted} arguments, but {count} are given"
         )
 
 
@@ -57,7 +52,6 @@ def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
     for arg in given.positional:
         if not is_scalar(arg.value) or scalar_kind(arg.value) == "float":
             raise ctx.error(
-                TileTypeError,
                 "X0305",
                 "bounds of `range` must be ints",
                 arg.node,
@@ -68,7 +62,6 @@ def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
     step = values[2] if len(values) == 3 else 1
     if not isinstance(step, Scalar) and step == 0:
         raise ctx.error(
-            ControlFlowError,
             "X0604",
             "the step of `range` is 0",
             given.positional[2].node,
@@ -86,7 +79,6 @@ def _extremum(op: Binary, name: str) -> BuiltinHandler:
             args = [Arg(item, args[0].node) for item in items]
         if len(args) == 1 and isinstance(args[0].value, Vector):
             raise ctx.error(
-                TileTypeError,
                 "X0303",
                 f"`{name}` of Python takes numbers, not {describe(args[0].value)}",
                 args[0].node,
@@ -106,7 +98,6 @@ def _pairwise(ctx: Context, op: Binary, name: str, one: Arg, other: Arg) -> Valu
         if not is_scalar(arg.value):
             if isinstance(arg.value, Vector):
                 raise ctx.error(
-                    TileTypeError,
                     "X0303",
                     f"`{name}` of Python takes numbers, not {describe(arg.value)}",
                     arg.node,
@@ -193,7 +184,6 @@ def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
         arg = given.positional[0]
         if isinstance(arg.value, Vector):
             raise ctx.error(
-                TileTypeError,
                 "X0303",
                 f"`{name}` of Python takes a tuple, not {describe(arg.value)}",
                 arg.node,
@@ -218,7 +208,6 @@ def _round(ctx: Context, given: Given, node: ast.Call) -> Value:
     arg = given.positional[0]
     if not isinstance(arg.value, Scalar):
         raise ctx.error(
-            TileTypeError,
             "X0303",
             f"`round` of Python takes numbers, not {describe(arg.value)}",
             arg.node,
@@ -251,9 +240,7 @@ def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
         try:
             return function(*(arg.value for arg in given.positional))
         except Exception as problem:
-            raise ctx.error(
-                TileTypeError, "X0307", f"`{name}` failed: {problem}"
-            ) from None
+            raise ctx.error("X0307", f"`{name}` failed: {problem}") from None
 
     return handler
 

@@ -13,14 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from xetl.errors import (
-    CompileError,
-    ControlFlowError,
-    NameLookupError,
-    SyntaxNotSupportedError,
-    TileTypeError,
-    XetlError,
-)
+from xetl.errors import CompileError, XetlError
 from xetl.frontend.arguments import (
     Arg,
     Call,
@@ -90,7 +83,6 @@ def inline_operation(
     is_users = not ctx.frame.hidden
     if is_users and ctx.level == "subgroup" and ctx.slm_bytes > shared:
         raise ctx.error(
-            ControlFlowError,
             "X0608",
             f"`{body.__name__}` has a meaning in workgroup-level kernels only",
             node,
@@ -166,7 +158,6 @@ def _endless(ctx: Context, name: str, node: ast.Call) -> CompileError:
             break
         frame = frame.parent
     error = ctx.error(
-        SyntaxNotSupportedError,
         "X0406",
         f"`{name}` calls itself without end: calls are inlined",
         node,
@@ -195,7 +186,6 @@ def parameters_of_node(
     arguments = function.args
     if arguments.kwarg is not None:
         raise ctx.error(
-            SyntaxNotSupportedError,
             "X0402",
             f"`**{arguments.kwarg.arg}` parameters are not part of the kernel language",
             help="write the parameters one by one",
@@ -231,7 +221,6 @@ def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
     for keyword in node.keywords:
         if keyword.arg is None:
             raise ctx.error(
-                SyntaxNotSupportedError,
                 "X0402",
                 "`**` arguments are not part of the kernel language",
                 keyword.value,
@@ -337,9 +326,7 @@ def _call_method(
 def _builder(ctx: Context, name: str, node: ast.Call) -> OperationHandler:
     if name in OPERATIONS:
         return OPERATIONS[name]
-    raise ctx.error(
-        SyntaxNotSupportedError, "X0405", f"`{name}` is not supported yet", node
-    )
+    raise ctx.error("X0405", f"`{name}` is not supported yet", node)
 
 
 # Functions of the host --------------------------------------------------------------
@@ -375,14 +362,13 @@ def _call_pure(
         raise
     except Exception as problem:
         raise ctx.error(
-            TileTypeError, "X0307", f"`{callee.__name__}` failed: {problem}", node
+            "X0307", f"`{callee.__name__}` failed: {problem}", node
         ) from None
 
 
 def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
     if isinstance(callee, FunctionType):
         return ctx.error(
-            NameLookupError,
             "X0103",
             f"`{callee.__name__}` is a plain Python function",
             node.func,
@@ -396,7 +382,6 @@ def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
     if isinstance(getattr(callee, "fn", None), FunctionType):
         name = ctx.frame.text(node.func)
         return ctx.error(
-            NameLookupError,
             "X0103",
             f"`{name}` is a kernel: only the host launches it",
             node.func,
@@ -405,12 +390,7 @@ def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
         )
     if callable(callee):
         return _host_function(ctx, callee, node)
-    return ctx.error(
-        TileTypeError,
-        "X0310",
-        f"{describe(callee)} cannot be called",
-        node.func,
-    )
+    return ctx.error("X0310", f"{describe(callee)} cannot be called", node.func)
 
 
 def _host_function(
@@ -422,7 +402,6 @@ def _host_function(
     if name in ("print", "pprint"):
         advice = "use xetile.device_print, or xetile.static_print when compiling"
     return ctx.error(
-        NameLookupError,
         "X0106",
         f"`{ctx.frame.text(node.func)}` is a function of the host",
         node.func,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from xetl.errors import CompileError, ControlFlowError
+from xetl.errors import CompileError
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
 from xetl.frontend.scope import Binding, Unset
@@ -241,7 +241,6 @@ class Carried:
 def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileError:
     if isinstance(last.value, Unset):
         return ctx.error(
-            ControlFlowError,
             "X0601",
             f"`{name}` may have no usable value in the next iteration",
             last.node,
@@ -254,7 +253,6 @@ def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileEr
     if (before, now) == ("an int", "a float"):
         advice = f"start with a float: `{name} = 0.0`"
     return ctx.error(
-        ControlFlowError,
         "X0602",
         f"the loop changes `{name}` from {before} to {now}",
         last.node,

@@ -11,7 +11,6 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math, vector
-from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
     F64,
@@ -38,7 +37,6 @@ def transpose_vector(ctx: Context, value: Vector) -> Vector:
     """The vector with its axes swapped; a rank-1 vector is its own transpose."""
     if len(value.shape) > 2:
         raise ctx.error(
-            TileShapeError,
             "X0210",
             f"`.T` swaps the axes of a matrix, not of {show_shape(value.shape)}",
             help="unpack it first: xetile.tile_unpack(v)",
@@ -305,7 +303,6 @@ def invert(ctx: Context, value: Value) -> Value:
         flipped = ctx.emit(arith.XoriOp(value.ssa, ones))
         return Vector(flipped, value.shape, value.dtype)
     raise ctx.error(
-        TileTypeError,
         "X0304",
         f"`~` is not defined on {describe(value)}",
         help="it takes integers and masks",
@@ -337,7 +334,6 @@ def _absolute_scalar(ctx: Context, value: Scalar) -> Scalar:
 def _refuse_mask(ctx: Context, symbol: str, value: Value, is_mask: bool) -> None:
     if is_mask:
         raise ctx.error(
-            TileTypeError,
             "X0304",
             f"`{symbol}` is not defined on {describe(value)}",
             help="convert the mask first: `.to(xetile.i32)`",

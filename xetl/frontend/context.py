@@ -19,13 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xetl.dialects.base import shape_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.xetile import TileType
-from xetl.errors import (
-    CallFrame,
-    CompileError,
-    SyntaxNotSupportedError,
-    TileShapeError,
-    XetlError,
-)
+from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, XetlError
 from xetl.frontend.scope import Scope
 from xetl.frontend.source import SourceFile
 from xetl.frontend.types import Value
@@ -174,7 +168,6 @@ class Context:
         if prod(shape) <= config.max_tile_elements:
             return
         raise self.error(
-            TileShapeError,
             "X0212",
             f"{' x '.join(map(str, shape))} elements are too many for a tile",
             notes=[f"at most {config.max_tile_elements} are allowed"],
@@ -258,7 +251,6 @@ class Context:
 
     def error(
         self,
-        kind: type[CompileError],
         code: str,
         message: str,
         node: ast.AST | None = None,
@@ -268,7 +260,7 @@ class Context:
         help: str | None = None,
     ) -> CompileError:
         """An error at ``node`` (else at the current line), ready to raise."""
-        error = kind(
+        error = COMPILE_ERRORS[code[:3]](
             message,
             code=code,
             label=label,
@@ -359,7 +351,6 @@ def _unsupported(ctx: Context, node: ast.AST) -> CompileError:
     what = _ADVICE.get(name, f"`{name}` syntax")
     verb = "is" if what.startswith("`") and what.endswith("`") else "are"
     return ctx.error(
-        SyntaxNotSupportedError,
         "X0402",
         f"{what} {verb} not part of the kernel language",
         node,

@@ -143,7 +143,6 @@ def disagreement(
             f"{line_of(other.node)}"
         )
     error = ctx.error(
-        ControlFlowError,
         "X0609",
         message,
         one.node,

@@ -9,13 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from xetl.errors import (
-    ControlFlowError,
-    NameLookupError,
-    SyntaxNotSupportedError,
-    TileTypeError,
-    did_you_mean,
-)
+from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.branches import (
@@ -77,7 +71,6 @@ def argument(ctx: Context, node: ast.expr) -> Arg:
 def _constant(ctx: Context, node: ast.Constant) -> Value:
     if isinstance(node.value, bytes | complex):
         raise ctx.error(
-            SyntaxNotSupportedError,
             "X0402",
             f"{type(node.value).__name__} constants are not part of the kernel"
             " language",
@@ -91,7 +84,6 @@ def _name(ctx: Context, node: ast.Name) -> Value:
     if binding is None:
         candidates = {*ctx.scope.names(), *dir(builtins)}
         raise ctx.error(
-            NameLookupError,
             "X0101",
             f"`{node.id}` is not defined",
             label="not found here, around the kernel, or in its module",
@@ -102,7 +94,6 @@ def _name(ctx: Context, node: ast.Name) -> Value:
     binding.used = True
     if isinstance(binding.value, Unset):
         raise binding.value.error or ctx.error(
-            ControlFlowError,
             "X0601",
             f"`{node.id}` may have no usable value here",
             notes=[binding.value.why],
@@ -277,7 +268,6 @@ def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> Value:
     items = items_of(right.value)
     if items is None or not all(is_scalar(item) for item in [left.value, *items]):
         raise ctx.error(
-            TileTypeError,
             "X0305",
             "`in` looks for a number in a tuple of numbers",
             help="compare with `==` and combine with `or`",
@@ -352,7 +342,6 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
     spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
     if isinstance(value, Vector) and spec:
         raise ctx.error(
-            TileTypeError,
             "X0315",
             f"{describe(value)} is printed as it is: a vector takes no format",
             help="write `{}` without a format",
@@ -367,9 +356,7 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
     try:
         return format(_CONVERSIONS[node.conversion](value), spec)
     except (TypeError, ValueError) as problem:
-        raise ctx.error(
-            TileTypeError, "X0307", f"formatting failed: {problem}"
-        ) from None
+        raise ctx.error("X0307", f"formatting failed: {problem}") from None
 
 
 def _as_it_is(value: Value) -> Value:

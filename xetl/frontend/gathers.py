@@ -22,7 +22,6 @@ from xetl.dialects.base import element_type as element_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
-from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
 from xetl.frontend.arrays import check_element, mark_bounds, row_base
@@ -71,7 +70,6 @@ def scatter_tile(
     if len(indices) != array.rank:
         count = "1 index is" if len(indices) == 1 else f"{len(indices)} indices are"
         raise ctx.error(
-            TileShapeError,
             "X0206",
             f"`{array.name}` has rank {array.rank}, but {count} given",
             indices[0].node,
@@ -119,7 +117,6 @@ def store_elements(
         vector = splat(ctx, vector, tile.shape, array.dtype)
     if vector.shape != tile.shape:
         raise ctx.error(
-            TileShapeError,
             "X0208",
             f"{show_shape(vector.shape)} values cannot be stored at"
             f" {show_shape(tile.shape)} indices",
@@ -129,7 +126,6 @@ def store_elements(
         )
     if vector.dtype != array.dtype:
         raise ctx.error(
-            TileTypeError,
             "X0311",
             f"{vector.dtype} cannot be stored in an array of {array.dtype}",
             value.node,
@@ -148,7 +144,6 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
         if not whole and not (isinstance(value, Vector) and value.dtype.is_integer):
             found = value.dtype if isinstance(value, Vector) else describe(value)
             raise ctx.error(
-                TileTypeError,
                 "X0305",
                 f"indices must be integers, not {found}",
                 arg.node,

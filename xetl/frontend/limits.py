@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sized
 from typing import Any, cast
 
-from xetl.errors import ControlFlowError, TileTypeError
 from xetl.frontend.context import Context
 from xetl.settings import config
 
@@ -24,7 +23,6 @@ def check_count(ctx: Context, count: int, what: str, advice: str) -> None:
     if count <= config.max_unrolled:
         return
     raise ctx.error(
-        ControlFlowError,
         "X0605",
         f"{what} {count} times",
         notes=[f"at most {config.max_unrolled} times are allowed in a kernel"],
@@ -80,7 +78,6 @@ def _check_size(ctx: Context, size: int, what: str) -> None:
     if size <= config.max_constant_size:
         return
     raise ctx.error(
-        TileTypeError,
         "X0316",
         f"the result of {what} is too large to compute when compiling",
         notes=[f"at most {config.max_constant_size} bits or items are allowed"],

@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
-from xetl.errors import SyntaxNotSupportedError, TileTypeError
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import guard, splice
 from xetl.frontend.carrying import Carried
@@ -30,7 +29,6 @@ def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
     """
     if node.orelse:
         raise ctx.error(
-            SyntaxNotSupportedError,
             "X0402",
             "`else` of a loop is not part of the kernel language",
             node.orelse[0],
@@ -48,7 +46,6 @@ def run_loop(ctx: Context, node: ast.For) -> None:
     items = iterated if isinstance(iterated, range) else items_of(iterated)
     if items is None:
         raise ctx.error(
-            TileTypeError,
             "X0305",
             f"a loop cannot run over {describe(iterated)}",
             node.iter,

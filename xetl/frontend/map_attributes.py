@@ -29,7 +29,6 @@ def maps_of(
         return None, None
     if not isinstance(value, WgMap | SgMap | XeMap):
         raise call.error(
-            TileMapError,
             "X0504",
             f"`{name}` of `{call.name}` must be a map",
             name,
@@ -68,7 +67,6 @@ def _check_subgroups(call: Call, name: str, wg: WgMap) -> None:
         ctx.first_map = FirstMap(found, line, repr(wg))
     elif first.subgroups != found:
         raise call.error(
-            TileMapError,
             "X0505",
             f"this map has {found} subgroups, another one of the kernel"
             f" {first.subgroups}",

@@ -14,13 +14,7 @@ from xdsl.dialects.builtin import i64 as mlir_i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.upstream import arith, gpu, memref
-from xetl.errors import (
-    ControlFlowError,
-    InternalError,
-    NameLookupError,
-    SyntaxNotSupportedError,
-    XetlError,
-)
+from xetl.errors import InternalError, XetlError
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.calls import parameters_of_node
 from xetl.frontend.context import Context, Frame
@@ -174,7 +168,6 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
         raise
     except RecursionError:
         raise ctx.error(
-            SyntaxNotSupportedError,
             "X0408",
             "this is nested too deeply",
             help="compute parts of it in lines of their own",
@@ -200,7 +193,6 @@ def _check_returns(ctx: Context) -> None:
     returned = ctx.scope.returned
     if returned is not None and returned.value is not None:
         raise ctx.error(
-            ControlFlowError,
             "X0611",
             f"a kernel returns nothing, but this is {describe(returned.value)}",
             returned.node,
@@ -214,9 +206,7 @@ def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
     for parameter in parameters_of_node(ctx, source.node, {}):
         if parameter.name not in ctx.scope.bindings:
             raise ctx.error(
-                NameLookupError,
-                "X0105",
-                f"`{function.__name__}` misses its argument `{parameter.name}`",
+                "X0105", f"`{function.__name__}` misses its argument `{parameter.name}`"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from xetl.errors import CompileError, NameLookupError, TileTypeError
+from xetl.errors import CompileError
 from xetl.frontend.arguments import Arg
 from xetl.frontend.context import Context
 from xetl.frontend.types import Value
@@ -35,7 +35,7 @@ def read(
         raise _unreadable(ctx, node, str(reason)) from None
     except Exception as problem:
         text = f"reading `{ctx.frame.text(node)}` failed: {problem}"
-        raise ctx.error(TileTypeError, "X0307", text, node) from None
+        raise ctx.error("X0307", text, node) from None
 
 
 def check_readable(ctx: Context, *args: Arg) -> None:
@@ -53,7 +53,6 @@ def check_readable(ctx: Context, *args: Arg) -> None:
 
 def _unreadable(ctx: Context, node: ast.AST, reason: str) -> CompileError:
     return ctx.error(
-        NameLookupError,
         "X0108",
         f"`{ctx.frame.text(node)}` cannot be read in a kernel",
         node,

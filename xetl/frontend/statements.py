@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from xetl.errors import ControlFlowError, SyntaxNotSupportedError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.assignment import assign
@@ -119,10 +118,7 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> None:
     value = ctx.evaluate(node.value)
     if isinstance(value, Scalar) and ctx.evaluate(node.annotation) is constexpr:
         raise ctx.error(
-            ControlFlowError,
-            "X0606",
-            "this `constexpr` is known at run time only",
-            node.value,
+            "X0606", "this `constexpr` is known at run time only", node.value
         )
     assign(ctx, node.target, value, node)
 
@@ -174,7 +170,6 @@ def _function(ctx: Context, node: ast.FunctionDef) -> None:
     for decorator in node.decorator_list:
         if ctx.evaluate(decorator) is not function:
             raise ctx.error(
-                SyntaxNotSupportedError,
                 "X0402",
                 "decorators of nested functions are not part of the kernel language",
                 decorator,

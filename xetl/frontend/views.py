@@ -13,7 +13,6 @@ from xdsl.rewriter import InsertPoint
 from xetl.dialects import xetile
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith
-from xetl.errors import TileShapeError, TileTypeError
 from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import check_count, index_array
 from xetl.frontend.casts import to_int
@@ -40,7 +39,6 @@ def slice_array(ctx: Context, array: Array, items: Sequence[ast.expr]) -> Value:
         step = _step(ctx, item)
         if step != 1 and dim == array.unit_dim:
             raise ctx.error(
-                TileTypeError,
                 "X0305",
                 f"`{array.name}` is contiguous along this dim: it takes no step",
                 item,
@@ -69,7 +67,6 @@ def _step(ctx: Context, item: ast.Slice) -> int:
     if isinstance(step, int) and step != 0:
         return step
     raise ctx.error(
-        TileTypeError,
         "X0305",
         "the step of a slice is a number known when compiling, and not 0",
         item.step,
@@ -83,7 +80,6 @@ def _bound(ctx: Context, node: ast.expr | None) -> Index | None:
     value = ctx.evaluate(node)
     if not is_scalar(value) or scalar_kind(value) != "int":
         raise ctx.error(
-            TileTypeError,
             "X0305",
             "a bound of a slice must be an int",
             node,
@@ -139,10 +135,9 @@ def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
     ctx = call.ctx
     sizes = [_size(call, arg) for arg in given]
     if sum(isinstance(each, int) and each == -1 for each in sizes) > 1:
-        raise call.error(TileShapeError, "X0203", "one extent at most can be -1")
+        raise call.error("X0203", "one extent at most can be -1")
     if not sizes or array.rank == 0 or (array.rank == 2 and array.unit_dim == 0):
         raise call.error(
-            TileShapeError,
             "X0209",
             f"`{array.name}` of rank {array.rank} cannot be reshaped to rank"
             f" {len(sizes)}",
@@ -173,12 +168,7 @@ def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
 def _size(call: Call, arg: Arg) -> Index:
     size = arg.value
     if isinstance(size, int) and size < -1:
-        raise call.error(
-            TileShapeError,
-            "X0203",
-            f"an extent cannot be {size}",
-            help="-1 is the rest",
-        )
+        raise call.error("X0203", f"an extent cannot be {size}", help="-1 is the rest")
     if not is_scalar(size) or scalar_kind(size) != "int":
         raise wrong_kind(call.ctx, "an extent", "an int", arg)
     return size if isinstance(size, int) else to_int(call.ctx, size)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.errors import CompileError, ControlFlowError
+from xetl.errors import CompileError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
 from xetl.frontend.assignment import assigned_names
@@ -180,7 +180,6 @@ class _WhileLoop:
 
     def _never_ends(self) -> CompileError:
         return self.ctx.error(
-            ControlFlowError,
             "X0610",
             "this loop never ends",
             _test_of(self.node),
