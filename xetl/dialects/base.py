@@ -83,6 +83,8 @@ def check(condition: bool, message: str, *values: object) -> None:
         message: what does not; with ``values``, its ``{}`` in their order: where a
             check is frequent, text of types that are right costs more than all else.
         values: to print.
+
+    What does not fit a line is an ``if`` that raises.
     """
     if not condition:
         raise VerifyException(message.format(*values) if values else message)
@@ -128,13 +130,10 @@ def dense_i64(values: Iterable[int]) -> DenseArrayBase:
 def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> None:
     """Check that a mixed list has a value for each of its gaps."""
     gaps = ints_of(static).count(DYNAMIC_INDEX)
-    check(
-        gaps == len(values),
-        "{}: {} values are given for {} dynamic positions",
-        name,
-        len(values),
-        gaps,
-    )
+    if gaps != len(values):
+        raise VerifyException(
+            f"{name}: {len(values)} values are given for {gaps} dynamic positions"
+        )
 
 
 class MixedList(property):

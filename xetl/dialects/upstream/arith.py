@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     check,
@@ -241,10 +242,8 @@ class ExtendedProductOp(XetlOp):
     def verify_(self) -> None:
         """Check that there is one type of integers."""
         types = {*(o.type for o in self.operands), *self.result_types}
-        check(
-            len(types) == 1 and all(is_integer(each) for each in types),
-            "operands and results have one type of integers",
-        )
+        if not (len(types) == 1 and all(is_integer(each) for each in types)):
+            raise VerifyException("operands and results have one type of integers")
 
 
 MulsiExtendedOp = row(
@@ -413,18 +412,16 @@ class SelectOp(XetlOp, name="arith.select"):
     def verify_(self) -> None:
         """Check that values agree and the condition is i1 or of their shape."""
         type_, condition = self.result.type, self.condition.type
-        check(
-            self.true_value.type == type_ == self.false_value.type,
-            "select needs one type, found {} and {}",
-            self.true_value.type,
-            self.false_value.type,
-        )
-        check(
-            condition in (i1, boolean_like(type_)),
-            "the condition must be i1 or i1 of shape {}, found {}",
-            shape_of(type_),
-            condition,
-        )
+        if not (self.true_value.type == type_ == self.false_value.type):
+            raise VerifyException(
+                f"select needs one type, found {self.true_value.type} and"
+                f" {self.false_value.type}"
+            )
+        if condition not in (i1, boolean_like(type_)):
+            raise VerifyException(
+                f"the condition must be i1 or i1 of shape {shape_of(type_)}, found"
+                f" {condition}"
+            )
 
 
 Arith = Dialect(

@@ -221,12 +221,8 @@ class CastOp(ElementwiseOp):
     def verify_(self) -> None:
         """Check the shapes, the kinds of elements and the widths."""
         source, result = self.source.type, self.result.type
-        check(
-            shape_of(source) == shape_of(result),
-            "a cast keeps the shape, found {} to {}",
-            source,
-            result,
-        )
+        if shape_of(source) != shape_of(result):
+            raise VerifyException(f"a cast keeps the shape, found {source} to {result}")
         _check_elements(self.SOURCE, source)
         _check_elements(self.RESULT, result)
         self.verify_widths(element_type(source), element_type(result))
@@ -251,12 +247,10 @@ class WideningOp(CastOp):
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
         """Check that the result is wider."""
-        check(
-            bit_width(source) < bit_width(result),
-            "the result must be wider than the source, found {} to {}",
-            source,
-            result,
-        )
+        if bit_width(source) >= bit_width(result):
+            raise VerifyException(
+                f"the result must be wider than the source, found {source} to {result}"
+            )
 
 
 class NarrowingOp(CastOp):
@@ -264,12 +258,11 @@ class NarrowingOp(CastOp):
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
         """Check that the result is narrower."""
-        check(
-            bit_width(source) > bit_width(result),
-            "the result must be narrower than the source, found {} to {}",
-            source,
-            result,
-        )
+        if bit_width(source) <= bit_width(result):
+            raise VerifyException(
+                f"the result must be narrower than the source, found {source} to"
+                f" {result}"
+            )
 
 
 class IndexConversionOp(CastOp):
@@ -277,12 +270,11 @@ class IndexConversionOp(CastOp):
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
         """Check that exactly one side is `index`."""
-        check(
-            isinstance(source, IndexType) != isinstance(result, IndexType),
-            "one side must be index, the other an integer, found {} to {}",
-            source,
-            result,
-        )
+        if isinstance(source, IndexType) == isinstance(result, IndexType):
+            raise VerifyException(
+                f"one side must be index, the other an integer, found {source} to"
+                f" {result}"
+            )
 
 
 def boolean_like(type_: Attribute) -> Attribute:
@@ -317,10 +309,7 @@ class CompareOp(ElementwiseOp):
         left, right, result = self.lhs.type, self.rhs.type, self.result.type
         check(left == right, "compared types differ: {} and {}", left, right)
         _check_elements(self.KIND, left)
-        check(
-            result == boolean_like(left),
-            "comparing {} gives {}, found {}",
-            left,
-            boolean_like(left),
-            result,
-        )
+        if result != boolean_like(left):
+            raise VerifyException(
+                f"comparing {left} gives {boolean_like(left)}, found {result}"
+            )

@@ -38,6 +38,7 @@ from xdsl.traits import (
     SymbolOpInterface,
     SymbolTable,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import WordAttr
 from ..base import Value, check
@@ -197,17 +198,11 @@ class FuncOp(XetlOp, name="gpu.func"):
         check(bool(self.body.blocks), "gpu.func needs a body")
         expected = list(self.function_type.inputs.data)
         found = [argument.type for argument in self.body.blocks[0].args]
-        check(
-            found[: len(expected)] == expected,
-            "the body takes {}, expected {}",
-            found,
-            expected,
-        )
+        if found[: len(expected)] != expected:
+            raise VerifyException(f"the body takes {found}, expected {expected}")
         check_returns(self.body, self.function_type)
-        check(
-            not (self.is_kernel and self.function_type.outputs.data),
-            "a kernel has no results",
-        )
+        if self.is_kernel and self.function_type.outputs.data:
+            raise VerifyException("a kernel has no results")
 
 
 class ReturnOp(XetlOp, name="gpu.return"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import check, shape_of
 from ..operation import XetlOp, operations_of, row
@@ -130,12 +131,12 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
     def verify_(self) -> None:
         """Check kinds and shapes."""
         left, right = self.lhs.type, self.rhs.type
-        check(
-            is_float(left) and is_integer(right) and shape_of(left) == shape_of(right),
-            "expected floats and integers of one shape, found {} and {}",
-            left,
-            right,
-        )
+        if not (
+            is_float(left) and is_integer(right) and shape_of(left) == shape_of(right)
+        ):
+            raise VerifyException(
+                f"expected floats and integers of one shape, found {left} and {right}"
+            )
         check(self.result.type == left, "the result has the type of the left side")
 
 

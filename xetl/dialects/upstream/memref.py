@@ -38,6 +38,7 @@ from xdsl.traits import (
     Pure,
     SymbolOpInterface,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import check, element_of, memref_type, parse_attributes, print_attributes
 from ..kinds_of_types import is_dense, is_memref
@@ -86,12 +87,10 @@ class LoadOp(XetlOp, name="memref.load"):
         """Check indices and the result."""
         check_access(self.memref, self.indices)
         element = memref_type(self.memref).element_type
-        check(
-            self.result.type == element,
-            "the memref holds {}, the result is {}",
-            element,
-            self.result.type,
-        )
+        if self.result.type != element:
+            raise VerifyException(
+                f"the memref holds {element}, the result is {self.result.type}"
+            )
 
 
 class StoreOp(XetlOp, name="memref.store"):
@@ -112,12 +111,10 @@ class StoreOp(XetlOp, name="memref.store"):
         """Check indices and the value."""
         check_access(self.memref, self.indices)
         element = memref_type(self.memref).element_type
-        check(
-            self.value.type == element,
-            "the memref holds {}, the value is {}",
-            element,
-            self.value.type,
-        )
+        if self.value.type != element:
+            raise VerifyException(
+                f"the memref holds {element}, the value is {self.value.type}"
+            )
 
 
 class _AllocLike(XetlOp):
@@ -139,11 +136,8 @@ class _AllocLike(XetlOp):
         found = len(self.dynamic_sizes)
         check(needed == found, "expected {} dynamic sizes, found {}", needed, found)
         bytes_ = 1 if self.alignment is None else self.alignment.value.data
-        check(
-            bytes_ > 0 and bytes_ & (bytes_ - 1) == 0,
-            "an alignment is a power of 2, found {}",
-            bytes_,
-        )
+        if not (bytes_ > 0 and bytes_ & (bytes_ - 1) == 0):
+            raise VerifyException(f"an alignment is a power of 2, found {bytes_}")
 
 
 class AllocOp(_AllocLike, name="memref.alloc"):
@@ -228,12 +222,10 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind
         """Check indices and the value."""
         check_access(self.memref, self.indices)
         element = memref_type(self.memref).element_type
-        check(
-            self.value.type == element == self.result.type,
-            "the memref holds {}, the value is {}",
-            element,
-            self.value.type,
-        )
+        if not (self.value.type == element == self.result.type):
+            raise VerifyException(
+                f"the memref holds {element}, the value is {self.value.type}"
+            )
 
 
 _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_value")
@@ -296,12 +288,8 @@ class GlobalOp(XetlOp, name="memref.global"):
         check(fits, "a global has a memref type of static shape, found {}", type_)
         if is_memref(type_) and is_dense(value):
             expected = _filled(type_)
-            check(
-                value.type == expected,
-                "the value is {}, expected {}",
-                value.type,
-                expected,
-            )
+            if value.type != expected:
+                raise VerifyException(f"the value is {value.type}, expected {expected}")
 
 
 def _parse_value(parser: Parser, type_: Attribute) -> Attribute:

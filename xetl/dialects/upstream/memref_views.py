@@ -33,6 +33,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import MixedList, check, memref_type
 from ..kinds_of_types import is_array, is_integer_attr, is_memref
@@ -58,22 +59,18 @@ class CastOp(XetlOp, name="memref.cast"):
         """Check that what both types say agrees."""
         source: Attribute = self.source.type
         result: Attribute = self.result.type
-        check(
-            _elements_of(source) == _elements_of(result),
-            "a cast keeps the element type, found {} to {}",
-            source,
-            result,
-        )
+        if _elements_of(source) != _elements_of(result):
+            raise VerifyException(
+                f"a cast keeps the element type, found {source} to {result}"
+            )
         if not is_memref(source) or not is_memref(result):
             return
         pairs = list(zip(source.get_shape(), result.get_shape()))
-        check(
+        if not (
             source.get_num_dims() == result.get_num_dims()
-            and all(DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs),
-            "shapes do not agree: {} to {}",
-            source,
-            result,
-        )
+            and all(DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs)
+        ):
+            raise VerifyException(f"shapes do not agree: {source} to {result}")
 
 
 class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast"):
@@ -181,17 +178,15 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
         """Check the lengths of the lists and the element type."""
         self.verify_lists()
         rank = self.result.type.get_num_dims()
-        check(
+        if not (
             len(self.mixed_offsets) == 1
-            and len(self.mixed_sizes) == rank == len(self.mixed_strides),
-            "expected one offset, {} sizes and {} strides",
-            rank,
-            rank,
-        )
-        check(
-            memref_type(self.source).element_type == self.result.type.element_type,
-            "a view keeps the element type",
-        )
+            and len(self.mixed_sizes) == rank == len(self.mixed_strides)
+        ):
+            raise VerifyException(
+                f"expected one offset, {rank} sizes and {rank} strides"
+            )
+        if memref_type(self.source).element_type != self.result.type.element_type:
+            raise VerifyException("a view keeps the element type")
 
 
 class SubviewOp(_StridedView, name="memref.subview"):
@@ -209,15 +204,10 @@ class SubviewOp(_StridedView, name="memref.subview"):
         self.verify_lists()
         rank = memref_type(self.source).get_num_dims()
         lists = (self.mixed_offsets, self.mixed_sizes, self.mixed_strides)
-        check(
-            all(len(part) == rank for part in lists),
-            "expected {} offsets, sizes and strides",
-            rank,
-        )
-        check(
-            memref_type(self.source).element_type == self.result.type.element_type,
-            "a view keeps the element type",
-        )
+        if not all(len(part) == rank for part in lists):
+            raise VerifyException(f"expected {rank} offsets, sizes and strides")
+        if memref_type(self.source).element_type != self.result.type.element_type:
+            raise VerifyException("a view keeps the element type")
 
 
 class ViewOp(XetlOp, name="memref.view"):
@@ -264,12 +254,10 @@ class TransposeOp(
     def verify_(self) -> None:
         """Check that the map is a permutation of the dimensions."""
         rank = memref_type(self.source).get_num_dims()
-        check(
-            sorted(self.dims) == list(range(rank)),
-            "expected a permutation of {} dimensions, found {}",
-            rank,
-            self.permutation,
-        )
+        if sorted(self.dims) != list(range(rank)):
+            raise VerifyException(
+                f"expected a permutation of {rank} dimensions, found {self.permutation}"
+            )
 
 
 _Lists = Sequence[Sequence[int]]
@@ -296,23 +284,18 @@ def _check_groups(
     groups: _Lists, long: MemRefType[Attribute], short: MemRefType[Attribute]
 ) -> None:
     flat = [dim for group in groups for dim in group]
-    check(
-        flat == list(range(long.get_num_dims()))
-        and len(groups) == short.get_num_dims(),
-        "{} does not group the dimensions of {} to those of {}",
-        [list(group) for group in groups],
-        long,
-        short,
-    )
+    if not (
+        flat == list(range(long.get_num_dims())) and len(groups) == short.get_num_dims()
+    ):
+        raise VerifyException(
+            f"{[list(group) for group in groups]} does not group the dimensions of"
+            f" {long} to those of {short}"
+        )
     for group, extent in zip(groups, short.get_shape()):
         parts = [long.get_shape()[dim] for dim in group]
         known = DYNAMIC_INDEX not in (*parts, extent)
-        check(
-            not known or prod(parts) == extent,
-            "extents {} do not make {}",
-            parts,
-            extent,
-        )
+        if known and prod(parts) != extent:
+            raise VerifyException(f"extents {parts} do not make {extent}")
     check(long.element_type == short.element_type, "the element type is kept")
 
 
@@ -365,11 +348,10 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
         """Check the groups and the shape."""
         self.verify_lists()
         _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
-        check(
-            len(self.sizes) == memref_type(self.result).get_num_dims(),
-            "expected an extent for each dimension of {}",
-            self.result.type,
-        )
+        if len(self.sizes) != memref_type(self.result).get_num_dims():
+            raise VerifyException(
+                f"expected an extent for each dimension of {self.result.type}"
+            )
 
 
 class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment"):

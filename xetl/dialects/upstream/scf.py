@@ -26,6 +26,7 @@ from xdsl.traits import (
     RecursivelySpeculatable,
     RecursiveMemoryEffect,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import Value, check, dense_i64, ints_of, parse_attributes, print_attributes
 from ..operation import Common, XetlOp, operations_of
@@ -74,13 +75,8 @@ def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> No
     last = region.blocks[-1].last_op if region.blocks else None
     check(isinstance(last, YieldOp), "{} must end in scf.yield", what)
     found = [operand.type for operand in last.operands] if last else []
-    check(
-        found == list(expected),
-        "{} yields {}, expected {}",
-        what,
-        found,
-        list(expected),
-    )
+    if found != list(expected):
+        raise VerifyException(f"{what} yields {found}, expected {list(expected)}")
 
 
 class ForOp(XetlOp, name="scf.for"):
@@ -160,16 +156,14 @@ class ForOp(XetlOp, name="scf.for"):
         check(len(bounds) == 1, "the bounds and the step must have one type")
         carried = [value.type for value in self.init_args]
         found = [argument.type for argument in self.body.block.args]
-        check(
-            found == [counter, *carried],
-            "the body takes {}, expected {}",
-            found,
-            [counter, *carried],
-        )
-        check(
-            [result.type for result in self.res] == carried,
-            "the results must have the types of the carried values",
-        )
+        if found != [counter, *carried]:
+            raise VerifyException(
+                f"the body takes {found}, expected {[counter, *carried]}"
+            )
+        if [result.type for result in self.res] != carried:
+            raise VerifyException(
+                "the results must have the types of the carried values"
+            )
         _check_yield(self.body, carried, "the body")
 
 
@@ -281,20 +275,18 @@ class WhileOp(XetlOp, name="scf.while"):
         """Check the arguments and terminators of both regions."""
         carried = [value.type for value in self.inits]
         types = [result.type for result in self.res]
-        check(
-            [argument.type for argument in self.before.block.args] == carried,
-            "the before region must take the initial values",
-        )
-        check(
-            [argument.type for argument in self.after.block.args] == types,
-            "the after region must take the results",
-        )
+        if [argument.type for argument in self.before.block.args] != carried:
+            raise VerifyException("the before region must take the initial values")
+        if [argument.type for argument in self.after.block.args] != types:
+            raise VerifyException("the after region must take the results")
         last = self.before.block.last_op
-        check(
+        if not (
             isinstance(last, ConditionOp)
-            and [value.type for value in last.arguments] == types,
-            "the before region must end in scf.condition with the results",
-        )
+            and [value.type for value in last.arguments] == types
+        ):
+            raise VerifyException(
+                "the before region must end in scf.condition with the results"
+            )
         _check_yield(self.after, carried, "the after region")
 
 
@@ -383,16 +375,12 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch"):
         for region in (self.default_region, *self.case_regions):
             last = region.block.last_op
             found = None if last is None else [each.type for each in last.operands]
-            check(
-                last is not None and last.name == "scf.yield",
-                "each region must end in scf.yield",
-            )
-            check(
-                found == list(self.result_types),
-                "a region yields {}, expected {}",
-                found,
-                list(self.result_types),
-            )
+            if not (last is not None and last.name == "scf.yield"):
+                raise VerifyException("each region must end in scf.yield")
+            if found != list(self.result_types):
+                raise VerifyException(
+                    f"a region yields {found}, expected {list(self.result_types)}"
+                )
 
 
 Scf = Dialect("scf", operations_of(__name__, parallel))

@@ -31,6 +31,7 @@ from xdsl.traits import (
     RecursivelySpeculatable,
     RecursiveMemoryEffect,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     Index,
@@ -279,24 +280,24 @@ class ParallelOp(XetlOp, name="scf.parallel"):
     def verify_(self) -> None:
         """Check that bounds, steps and counters agree, and the terminator."""
         rank = len(self.lower_bounds)
-        check(
-            rank == len(self.upper_bounds) == len(self.steps) > 0,
-            "a parallel loop needs as many lower bounds as upper bounds and steps",
-        )
+        if not (rank == len(self.upper_bounds) == len(self.steps) > 0):
+            raise VerifyException(
+                "a parallel loop needs as many lower bounds as upper bounds and steps"
+            )
         found = [argument.type for argument in self.body.block.args]
-        check(
-            found == [IndexType()] * rank,
-            "the body takes {}, expected {} index counters",
-            found,
-            rank,
-        )
+        if found != [IndexType()] * rank:
+            raise VerifyException(
+                f"the body takes {found}, expected {rank} index counters"
+            )
         last = self.body.block.last_op
-        check(
+        if not (
             isinstance(last, ReduceOp)
             and [value.type for value in last.arguments]
-            == [value.type for value in self.init_vals],
-            "the body must end in scf.reduce with a value for each init value",
-        )
+            == [value.type for value in self.init_vals]
+        ):
+            raise VerifyException(
+                "the body must end in scf.reduce with a value for each init value"
+            )
 
 
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")
@@ -420,15 +421,12 @@ class ForallOp(XetlOp, name="scf.forall"):
         self.verify_lists()
         ranks = {len(ints_of(self.properties[name])) for name in _BOUNDS}
         found = [argument.type for argument in self.region.block.args]
-        check(
-            ranks == {len(found)} and found == [IndexType()] * len(found),
-            "the body takes {}; one index for each of the bounds is needed",
-            found,
-        )
-        check(
-            isinstance(self.region.block.last_op, ForallInParallelOp),
-            "the body must end in scf.forall.in_parallel",
-        )
+        if not (ranks == {len(found)} and found == [IndexType()] * len(found)):
+            raise VerifyException(
+                f"the body takes {found}; one index for each of the bounds is needed"
+            )
+        if not isinstance(self.region.block.last_op, ForallInParallelOp):
+            raise VerifyException("the body must end in scf.forall.in_parallel")
 
 
 def _print_index(printer: Printer, index: Index) -> None:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
 from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import Index, MixedList, check, ints_of, shape_of, vector_type
 from ..kinds_of_types import is_vector
@@ -69,12 +70,10 @@ class BroadcastOp(_ConversionOp, name="vector.broadcast"):
     def verify_(self) -> None:
         """Check element types and trailing dimensions."""
         source, result = self.source.type, self.result.type
-        check(
-            _element_type(source) == result.element_type,
-            "a broadcast keeps the element type, found {} to {}",
-            source,
-            result,
-        )
+        if _element_type(source) != result.element_type:
+            raise VerifyException(
+                f"a broadcast keeps the element type, found {source} to {result}"
+            )
         old, new = shape_of(source), result.get_shape()
         fits = len(old) <= len(new) and all(
             a in (1, b) for a, b in zip(reversed(old), reversed(new))
@@ -88,13 +87,14 @@ class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
     def verify_(self) -> None:
         """Check element types and counts."""
         source, result = vector_type(self.source), self.result.type
-        check(
+        if not (
             source.element_type == result.element_type
-            and source.element_count() == result.element_count(),
-            "a shape_cast keeps elements and their number, found {} to {}",
-            source,
-            result,
-        )
+            and source.element_count() == result.element_count()
+        ):
+            raise VerifyException(
+                f"a shape_cast keeps elements and their number, found {source} to"
+                f" {result}"
+            )
 
 
 class BitcastOp(_ConversionOp, name="vector.bitcast"):
@@ -104,12 +104,12 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
         """Check the number of bits."""
         source, result = vector_type(self.source), self.result.type
         bits = [v.element_count() * bit_width(v.element_type) for v in (source, result)]
-        check(
-            bits[0] == bits[1] and source.get_shape()[:-1] == result.get_shape()[:-1],
-            "a bitcast keeps the bits of each row, found {} to {}",
-            source,
-            result,
-        )
+        if not (
+            bits[0] == bits[1] and source.get_shape()[:-1] == result.get_shape()[:-1]
+        ):
+            raise VerifyException(
+                f"a bitcast keeps the bits of each row, found {source} to {result}"
+            )
 
 
 class StepOp(XetlOp, name="vector.step"):
@@ -124,11 +124,12 @@ class StepOp(XetlOp, name="vector.step"):
     def verify_(self) -> None:
         """Check that the result is a vector of index, rank 1."""
         found = self.result.type
-        check(
-            found.get_num_dims() == 1 and isinstance(found.element_type, IndexType),
-            "vector.step gives a vector of index of rank 1, found {}",
-            found,
-        )
+        if not (
+            found.get_num_dims() == 1 and isinstance(found.element_type, IndexType)
+        ):
+            raise VerifyException(
+                f"vector.step gives a vector of index of rank 1, found {found}"
+            )
 
 
 def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
@@ -159,19 +160,16 @@ class TransposeOp(XetlOp, name="vector.transpose"):
     def verify_(self) -> None:
         """Check the permutation and the result."""
         source, dims = vector_type(self.source), self.dims
-        check(
-            sorted(dims) == list(range(source.get_num_dims())),
-            "expected a permutation of {} dimensions, found {}",
-            source.get_num_dims(),
-            list(dims),
-        )
+        if sorted(dims) != list(range(source.get_num_dims())):
+            raise VerifyException(
+                f"expected a permutation of {source.get_num_dims()} dimensions, found"
+                f" {list(dims)}"
+            )
         expected = _permuted(source, self.permutation)
-        check(
-            self.result.type == expected,
-            "the transposed vector is {}, found {}",
-            expected,
-            self.result.type,
-        )
+        if self.result.type != expected:
+            raise VerifyException(
+                f"the transposed vector is {expected}, found {self.result.type}"
+            )
 
 
 def _part_type(source: VectorType[Attribute], count: int) -> Attribute:
@@ -212,27 +210,21 @@ def _check_position(
     source: VectorType[Attribute], position: Sequence[Index], part: Attribute
 ) -> None:
     shape = source.get_shape()
-    check(
+    if not (
         len(position) <= len(shape)
         and all(
             not isinstance(i, int) or 0 <= i < extent
             for i, extent in zip(position, shape)
-        ),
-        "position {} does not lie in {}",
-        list(position),
-        source,
-    )
+        )
+    ):
+        raise VerifyException(f"position {list(position)} does not lie in {source}")
     expected = _part_type(source, len(position))
     # MLIR also allows a vector of one element where a scalar would do.
     one = VectorType(source.element_type, [1])
-    check(
-        part in (expected, one),
-        "at {} indices of {} is {}, found {}",
-        len(position),
-        source,
-        expected,
-        part,
-    )
+    if part not in (expected, one):
+        raise VerifyException(
+            f"at {len(position)} indices of {source} is {expected}, found {part}"
+        )
 
 
 class InsertOp(XetlOp, name="vector.insert"):

@@ -30,6 +30,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import Value, check, element_type, ints_of, vector_type
 from ..kinds_of_types import is_vector
@@ -39,12 +40,10 @@ from ..type_rules import like
 
 
 def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
-    check(
-        type_.element_type == i1 and type_.get_num_dims() == bounds,
-        "expected a vector of i1 of rank {}, found {}",
-        bounds,
-        type_,
-    )
+    if not (type_.element_type == i1 and type_.get_num_dims() == bounds):
+        raise VerifyException(
+            f"expected a vector of i1 of rank {bounds}, found {type_}"
+        )
 
 
 class CreateMaskOp(XetlOp, name="vector.create_mask"):
@@ -95,13 +94,10 @@ def _check_inside(
         offset >= 0 and offset + size <= extent
         for offset, size, extent in zip(offsets, sizes, whole.get_shape())
     )
-    check(
-        fits and len(offsets) <= whole.get_num_dims(),
-        "offsets {} with sizes {} leave {}",
-        list(offsets),
-        list(sizes),
-        whole,
-    )
+    if not (fits and len(offsets) <= whole.get_num_dims()):
+        raise VerifyException(
+            f"offsets {list(offsets)} with sizes {list(sizes)} leave {whole}"
+        )
 
 
 class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
@@ -150,12 +146,8 @@ class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
         check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
         shape = [*self.sizes, *type_.get_shape()[len(self.sizes) :]]
         expected = VectorType(type_.element_type, shape)
-        check(
-            self.result.type == expected,
-            "the slice is {}, found {}",
-            expected,
-            self.result.type,
-        )
+        if self.result.type != expected:
+            raise VerifyException(f"the slice is {expected}, found {self.result.type}")
 
 
 class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
@@ -190,12 +182,10 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
         """Check that the value lies inside the result."""
         part, whole = vector_type(self.value), vector_type(self.dest)
         lead = whole.get_num_dims() - part.get_num_dims()
-        check(
-            len(self.offsets) == whole.get_num_dims() and lead >= 0,
-            "expected {} offsets, found {}",
-            whole.get_num_dims(),
-            len(self.offsets),
-        )
+        if not (len(self.offsets) == whole.get_num_dims() and lead >= 0):
+            raise VerifyException(
+                f"expected {whole.get_num_dims()} offsets, found {len(self.offsets)}"
+            )
         _check_inside(whole, self.offsets, [*[1] * lead, *part.get_shape()])
         check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
         check(self.result.type == whole, "the result has the type of dest")
@@ -224,11 +214,8 @@ class ShuffleOp(XetlOp, name="vector.shuffle"):
     def verify_(self) -> None:
         """Check that the mask names rows that exist."""
         rows = sum(vector_type(v).get_shape()[0] for v in (self.v1, self.v2))
-        check(
-            all(-1 <= row < rows for row in ints_of(self.mask)),
-            "the mask names rows outside 0..{}",
-            rows - 1,
-        )
+        if not all(-1 <= row < rows for row in ints_of(self.mask)):
+            raise VerifyException(f"the mask names rows outside 0..{rows - 1}")
 
 
 class FromElementsOp(XetlOp, name="vector.from_elements"):
@@ -289,12 +276,8 @@ class InterleaveOp(XetlOp, name="vector.interleave"):
         """Check that the result has twice the elements."""
         expected = _doubled(self.lhs.type)
         check(self.rhs.type == self.lhs.type, "both sides must have one type")
-        check(
-            self.result.type == expected,
-            "the result is {}, found {}",
-            expected,
-            self.result.type,
-        )
+        if self.result.type != expected:
+            raise VerifyException(f"the result is {expected}, found {self.result.type}")
 
 
 class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
@@ -313,12 +296,10 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
         type_ = vector_type(self.source)
         check(type_.get_shape()[-1] % 2 == 0, "{} has an odd number of elements", type_)
         expected = _with_last(type_, 1, 2)
-        check(
-            list(self.result_types) == [expected, expected],
-            "the results are {}, found {}",
-            expected,
-            list(self.result_types),
-        )
+        if list(self.result_types) != [expected, expected]:
+            raise VerifyException(
+                f"the results are {expected}, found {list(self.result_types)}"
+            )
 
 
 class OuterproductOp(XetlOp, name="vector.outerproduct"):

@@ -30,6 +30,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import check, element_of, memref_type, shape_of, vector_type
 from ..kinds_of_types import is_array, is_vector
@@ -43,13 +44,9 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
     type_ = memref_type(base)
     rank = type_.get_num_dims()
     check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
-    if is_vector(vector):
-        check(
-            type_.element_type in (vector, vector.element_type),
-            "the memref holds {}, the vector is {}",
-            type_.element_type,
-            vector,
-        )
+    element = type_.element_type
+    if is_vector(vector) and element not in (vector, vector.element_type):
+        raise VerifyException(f"the memref holds {element}, the vector is {vector}")
 
 
 def check_mask(mask: SSAValue, vector: Attribute) -> None:
@@ -164,12 +161,10 @@ class GatherOp(XetlOp, name="vector.gather"):
         check_base(self.base, self.indices, self.result.type)
         check_mask(self.mask, self.result.type)
         shape = self.result.type.get_shape()
-        check(
-            vector_type(self.index_vec).get_shape() == shape,
-            "the indices must have shape {}, found {}",
-            shape,
-            self.index_vec.type,
-        )
+        if vector_type(self.index_vec).get_shape() != shape:
+            raise VerifyException(
+                f"the indices must have shape {shape}, found {self.index_vec.type}"
+            )
 
 
 class ScatterOp(XetlOp, name="vector.scatter"):
@@ -237,23 +232,18 @@ class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
         memory = memref_type(base)
         rank = memory.get_num_dims()
         check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
-        check(
-            memory.element_type == vector.element_type,
-            "the memref holds {}, the vector is {}",
-            memory.element_type,
-            vector,
-        )
+        if memory.element_type != vector.element_type:
+            raise VerifyException(
+                f"the memref holds {memory.element_type}, the vector is {vector}"
+            )
         flags = self.properties["in_bounds"]
-        check(
-            is_array(flags) and len(flags.data) == vector.get_num_dims(),
-            "in_bounds needs one entry for each dimension of the vector",
-        )
+        if not (is_array(flags) and len(flags.data) == vector.get_num_dims()):
+            raise VerifyException(
+                "in_bounds needs one entry for each dimension of the vector"
+            )
         expected = VectorType(i1, vector.shape)
-        check(
-            mask is None or mask.type == expected,
-            "the mask must be {}",
-            expected,
-        )
+        if mask is not None and mask.type != expected:
+            raise VerifyException(f"the mask must be {expected}")
 
 
 class TransferReadOp(_TransferOp, name="vector.transfer_read"):
@@ -276,10 +266,8 @@ class TransferReadOp(_TransferOp, name="vector.transfer_read"):
     def verify_(self) -> None:
         """Check indices, types and mask."""
         self.check_transfer(self.base, self.indices, self.result.type, self.mask)
-        check(
-            self.padding.type == self.result.type.element_type,
-            "the padding is one element",
-        )
+        if self.padding.type != self.result.type.element_type:
+            raise VerifyException("the padding is one element")
 
 
 class TransferWriteOp(_TransferOp, name="vector.transfer_write"):

@@ -26,6 +26,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import WordAttr
 from ..base import (
@@ -50,12 +51,10 @@ if TYPE_CHECKING:
 
 
 def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
-    check(
-        kind_fits(kind.kind, element),
-        "`{}` does not combine elements of type {}",
-        kind.kind,
-        element,
-    )
+    if not kind_fits(kind.kind, element):
+        raise VerifyException(
+            f"`{kind.kind}` does not combine elements of type {element}"
+        )
 
 
 def _kind_attr(kind: str | CombiningKindAttr) -> CombiningKindAttr:
@@ -110,24 +109,18 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
         type_, dims = vector_type(self.source), self.dims
         _check_kind(self.kind, type_.element_type)
         rank = type_.get_num_dims()
-        check(
-            len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims),
-            "dimensions must be different and below {}, found {}",
-            rank,
-            list(dims),
-        )
+        if not (len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims)):
+            raise VerifyException(
+                f"dimensions must be different and below {rank}, found {list(dims)}"
+            )
         shape = [n for dim, n in enumerate(type_.get_shape()) if dim not in dims]
         element = type_.element_type
         expected = VectorType(element, shape) if shape else element
-        check(
-            self.acc.type == expected == self.result.type,
-            "reducing {} of {} gives {}, found {} to {}",
-            list(dims),
-            type_,
-            expected,
-            self.acc.type,
-            self.result.type,
-        )
+        if not (self.acc.type == expected == self.result.type):
+            raise VerifyException(
+                f"reducing {list(dims)} of {type_} gives {expected}, found"
+                f" {self.acc.type} to {self.result.type}"
+            )
 
 
 class FmaOp(XetlOp, name="vector.fma"):
@@ -267,11 +260,8 @@ class ContractOp(XetlOp, name="vector.contract"):
             check(len(dims) == len(shape), "map {} does not index {}", dims, type_)
             for dim, extent in zip(dims, shape):
                 known = extents.setdefault(dim, extent)
-                check(
-                    known == extent,
-                    "iterator d{} has extent {} and {}",
-                    dim,
-                    known,
-                    extent,
-                )
+                if known != extent:
+                    raise VerifyException(
+                        f"iterator d{dim} has extent {known} and {extent}"
+                    )
         check(self.acc.type == self.result.type, "acc and result must have one type")

@@ -10,6 +10,7 @@ import string
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i1
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import check, ints_of
 from ..operation import XetlOp
@@ -48,11 +49,10 @@ class _TextOp(XetlOp):
         check(wanted is not None, "{} is no text with fields {{}}", text)
         check(wanted == found, "{} has {} fields for {} values", text, wanted, found)
         positions = ints_of(self.unsigned)
-        check(
-            all(0 <= position < found for position in positions),
-            "`unsigned` names values that are not there: {}",
-            list(positions),
-        )
+        if not all(0 <= position < found for position in positions):
+            raise VerifyException(
+                f"`unsigned` names values that are not there: {list(positions)}"
+            )
 
 
 _TEXT = "$template (`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"

@@ -34,6 +34,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import MixedList, Value, check, element_type, ints_of, type_of
 from ..kinds_of_types import is_integer_attr
@@ -107,10 +108,10 @@ class InitTileOp(XetlOp, name="xetile.init_tile"):
         self.verify_lists()
         tile, base = self.result.type, self.source.type
         if self.indices is not None:
-            check(
-                not self.mixed_offsets,
-                "a scattered tile takes an index vector, not offsets as well",
-            )
+            if self.mixed_offsets:
+                raise VerifyException(
+                    "a scattered tile takes an index vector, not offsets as well"
+                )
             verify_scattered(base, self.indices.type, tile)
             return
         verify_block(
@@ -137,10 +138,10 @@ def _check_transposing(
     """Check a load that transposes: of one plain vector."""
     dims, vector = list(ints_of(permutation)), tile.vector_type()
     check(dims == [1, 0], "`transpose` must be [1, 0], found {}", dims)
-    check(
-        tile.array_length == 1 and vector.get_num_dims() == 2,
-        "a load transposes one vector of rank 2, not several or a blocked one",
-    )
+    if not (tile.array_length == 1 and vector.get_num_dims() == 2):
+        raise VerifyException(
+            "a load transposes one vector of rank 2, not several or a blocked one"
+        )
     expected = VectorType(tile.element_type, vector.get_shape()[::-1])
     check(found == expected, "the transposed tile is {}, found {}", expected, found)
 
@@ -164,12 +165,10 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
         fits = isinstance(padding, IntegerAttr | FloatAttr)
     else:
         fits = isinstance(padding, IntegerAttr)
-    check(
-        fits,
-        "padding {} does not fit elements of type {}",
-        padding,
-        tile.element_type,
-    )
+    if not fits:
+        raise VerifyException(
+            f"padding {padding} does not fit elements of type {tile.element_type}"
+        )
 
 
 class TileOp(XetlOp):
@@ -240,12 +239,11 @@ class LoadTileOp(TileAccess, name="xetile.load_tile"):
         """Check results, padding and hints."""
         tile = self.tile_type
         check(not tile.scattered, "a scattered tile is loaded by load_gather")
-        check(
-            len(self.values) == tile.array_length,
-            "array_length {} gives as many vectors, found {}",
-            tile.array_length,
-            len(self.values),
-        )
+        if len(self.values) != tile.array_length:
+            raise VerifyException(
+                f"array_length {tile.array_length} gives as many vectors, found"
+                f" {len(self.values)}"
+            )
         if self.permutation is not None:
             _check_transposing(self.permutation, tile, self.result.type)
         else:
@@ -322,28 +320,22 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
         """Check that offsets or indices fit the tile."""
         self.verify_lists()
         tile = tile_type(self.tile)
-        check(
-            self.result.type == tile,
-            "the moved tile has the type of the tile {}, found {}",
-            tile,
-            self.result.type,
-        )
+        if self.result.type != tile:
+            raise VerifyException(
+                f"the moved tile has the type of the tile {tile}, found"
+                f" {self.result.type}"
+            )
         if not tile.scattered:
             found = len(self.mixed_offsets)
-            check(
-                found == 2 and self.indices is None,
-                "a tile moves by two offsets, found {}",
-                found,
-            )
+            if not (found == 2 and self.indices is None):
+                raise VerifyException(f"a tile moves by two offsets, found {found}")
             return
         expected = VectorType(IndexType(), tile.shape)
         found = None if self.indices is None else self.indices.type
-        check(
-            found == expected and not self.mixed_offsets,
-            "a scattered tile moves by one {}, found {}",
-            expected,
-            found,
-        )
+        if not (found == expected and not self.mixed_offsets):
+            raise VerifyException(
+                f"a scattered tile moves by one {expected}, found {found}"
+            )
 
 
 class LoadGatherOp(TileAccess, name="xetile.load_gather"):
@@ -433,12 +425,10 @@ class AtomicRmwTileOp(
     def verify_(self) -> None:
         """Check kind, value, mask and result."""
         tile, kind = self.tile_type, self.kind.data
-        check(
-            kind_fits(normalize_kind(kind), tile.element_type),
-            "`{}` does not combine elements of type {}",
-            kind,
-            tile.element_type,
-        )
+        if not kind_fits(normalize_kind(kind), tile.element_type):
+            raise VerifyException(
+                f"`{kind}` does not combine elements of type {tile.element_type}"
+            )
         check_vector("the value", self.value.type, tile)
         check_vector("the result", self.result.type, tile)
         if self.mask is not None:

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import (
     Field,
@@ -152,31 +153,26 @@ class TileAttr(StructAttr):
 
     def verify(self) -> None:
         """Check each parameter alone, and scattered against array_length."""
-        check(
-            self.order in ((0, 1), (1, 0)),
-            "`order` must be [1, 0] or [0, 1], found {}",
-            list(self.order),
-        )
-        check(
-            self.array_length in (1, 2, 4),
-            "`array_length` must be 1, 2 or 4, found {}",
-            self.array_length,
-        )
-        check(
-            self.memory_space in (GLOBAL, SHARED),
-            "`memory_space` must be 0 (global) or 3 (shared), found {}",
-            self.memory_space,
-        )
-        check(
-            not (self.scattered and self.array_length > 1),
-            "a scattered tile cannot have an `array_length`",
-        )
+        if self.order not in ((0, 1), (1, 0)):
+            raise VerifyException(
+                f"`order` must be [1, 0] or [0, 1], found {list(self.order)}"
+            )
+        if self.array_length not in (1, 2, 4):
+            raise VerifyException(
+                f"`array_length` must be 1, 2 or 4, found {self.array_length}"
+            )
+        if self.memory_space not in (GLOBAL, SHARED):
+            raise VerifyException(
+                "`memory_space` must be 0 (global) or 3 (shared), found"
+                f" {self.memory_space}"
+            )
+        if self.scattered and self.array_length > 1:
+            raise VerifyException("a scattered tile cannot have an `array_length`")
         blocks = int_tuple(self.blocks)
-        check(
-            not blocks or (len(blocks) == 2 and min(blocks) > 0),
-            "`inner_blocks` must be two positive numbers, found {}",
-            list(blocks),
-        )
+        if blocks and not (len(blocks) == 2 and min(blocks) > 0):
+            raise VerifyException(
+                f"`inner_blocks` must be two positive numbers, found {list(blocks)}"
+            )
 
 
 @irdl_attr_definition
@@ -288,27 +284,23 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         if len(shape) == 1:
             check(self.scattered, "a tile of rank 1 must be scattered")
         check(len(shape) in (1, 2), "a tile has rank 2, found shape {}", list(shape))
-        check(
-            all(extent > 0 for extent in shape),
-            "a tile has a static shape of positive extents, found {}",
-            list(shape),
-        )
-        check(
-            isinstance(self.element_type, IntegerType | IndexType | AnyFloat),
-            "elements of a tile are integers, floats or index, found {}",
-            self.element_type,
-        )
+        if not all(extent > 0 for extent in shape):
+            raise VerifyException(
+                f"a tile has a static shape of positive extents, found {list(shape)}"
+            )
+        if not isinstance(self.element_type, IntegerType | IndexType | AnyFloat):
+            raise VerifyException(
+                "elements of a tile are integers, floats or index, found"
+                f" {self.element_type}"
+            )
         blocks = self.inner_blocks
-        check(
-            blocks is None
-            or (
-                len(shape) == 2
-                and all(extent % block == 0 for extent, block in zip(shape, blocks))
-            ),
-            "inner_blocks {} do not divide the shape {}",
-            blocks,
-            list(shape),
-        )
+        if blocks is not None and not (
+            len(shape) == 2
+            and all(extent % block == 0 for extent, block in zip(shape, blocks))
+        ):
+            raise VerifyException(
+                f"inner_blocks {blocks} do not divide the shape {list(shape)}"
+            )
         problem = self.wg_map.problem_with(shape) if self.wg_map else None
         check(problem is None, problem or "")
 

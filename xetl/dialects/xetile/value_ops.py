@@ -33,6 +33,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import Value, check, ints_of, type_of, vector_type
 from ..operation import Common, XetlOp
@@ -244,19 +245,14 @@ class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribut
     def verify_(self) -> None:
         """Check kind, dimension and result."""
         source = self.source_type
-        check(
-            len(source.get_shape()) == 2,
-            "tile_scan takes a vector of rank 2, found {}",
-            source,
-        )
+        if len(source.get_shape()) != 2:
+            raise VerifyException(f"tile_scan takes a vector of rank 2, found {source}")
         dims = ints_of(self.scan_dims)
         check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
-        check(
-            kind_fits(self.kind.data, source.element_type),
-            "`{}` does not combine elements of {}",
-            self.kind.data,
-            source.element_type,
-        )
+        if not kind_fits(self.kind.data, source.element_type):
+            raise VerifyException(
+                f"`{self.kind.data}` does not combine elements of {source.element_type}"
+            )
         check(source == self.result.type, "tile_scan keeps the type")
         self.verify_maps()
 
@@ -284,11 +280,10 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
     def verify_(self) -> None:
         """Check rank, elements, dimension and result."""
         source = self.source_type
-        check(
-            len(source.get_shape()) == 2 and source.element_type in (i32, i64),
-            "tile_sort takes a vector of rank 2 of i32 or i64, found {}",
-            source,
-        )
+        if not (len(source.get_shape()) == 2 and source.element_type in (i32, i64)):
+            raise VerifyException(
+                f"tile_sort takes a vector of rank 2 of i32 or i64, found {source}"
+            )
         dims = ints_of(self.sort_dims)
         check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
         check(source == self.result.type, "tile_sort keeps the type")

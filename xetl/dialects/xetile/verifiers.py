@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
 
 from ..base import Index, check
 from ..kinds_of_types import integer_width, is_memref, is_vector
@@ -39,19 +40,16 @@ def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:
 def mma_result(a: Vector, b: Vector) -> Vector:
     """The shape of ``a @ b``, with the element type of ``a``; rank 2 or 4."""
     left, right = a.get_shape(), b.get_shape()
-    check(
-        len(left) == len(right) and len(left) in (2, 4),
-        "tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {} and {}",
-        a,
-        b,
-    )
+    if not (len(left) == len(right) and len(left) in (2, 4)):
+        raise VerifyException(
+            f"tile_mma takes vectors of rank 2, or blocked ones of rank 4, found {a}"
+            f" and {b}"
+        )
     pairs = zip(left[1::2], right[0::2])
-    check(
-        all(columns == rows for columns, rows in pairs),
-        "the left side has {} columns, the right side {} rows",
-        left[1::2],
-        right[0::2],
-    )
+    if not all(columns == rows for columns, rows in pairs):
+        raise VerifyException(
+            f"the left side has {left[1::2]} columns, the right side {right[0::2]} rows"
+        )
     shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
     return VectorType(a.element_type, shape)
 
@@ -59,27 +57,23 @@ def mma_result(a: Vector, b: Vector) -> Vector:
 def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
     """Check shapes and element types of ``a @ b + c``."""
     shape = mma_result(a, b).get_shape()
-    check(
-        result.get_shape() == shape,
-        "the product has shape {}, the result {}",
-        shape,
-        result.get_shape(),
-    )
+    if result.get_shape() != shape:
+        raise VerifyException(
+            f"the product has shape {shape}, the result {result.get_shape()}"
+        )
     small = (Float8E4M3FNType, Float8E5M2Type)
-    check(
-        a.element_type == b.element_type
-        or (isinstance(a.element_type, small) and isinstance(b.element_type, small)),
-        "both sides need one element type, found {} and {}",
-        a.element_type,
-        b.element_type,
-    )
+    if a.element_type != b.element_type and not (
+        isinstance(a.element_type, small) and isinstance(b.element_type, small)
+    ):
+        raise VerifyException(
+            f"both sides need one element type, found {a.element_type} and"
+            f" {b.element_type}"
+        )
     check(c in (None, result), "the addend is {}, but the result is {}", c, result)
-    check(
-        is_float(a) == is_float(result),
-        "{} cannot be accumulated in {}",
-        a.element_type,
-        result.element_type,
-    )
+    if is_float(a) != is_float(result):
+        raise VerifyException(
+            f"{a.element_type} cannot be accumulated in {result.element_type}"
+        )
 
 
 def transposed_axes(rank: int) -> tuple[int, ...]:
@@ -99,31 +93,29 @@ def transposed(type_: Attribute) -> Attribute:
 def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
     """Check a transpose of rank 2, or of rank 4 in blocks."""
     shape = source.get_shape()
-    check(
-        len(shape) in (2, 4),
-        "tile_transpose takes a vector of rank 2, or a blocked one of rank 4, found {}",
-        source,
-    )
+    if len(shape) not in (2, 4):
+        raise VerifyException(
+            "tile_transpose takes a vector of rank 2, or a blocked one of rank 4,"
+            f" found {source}"
+        )
     axes = transposed_axes(len(shape))
-    check(
-        tuple(permutation) == axes,
-        "the permutation must be {}, found {}",
-        list(axes),
-        list(permutation),
-    )
+    if tuple(permutation) != axes:
+        raise VerifyException(
+            f"the permutation must be {list(axes)}, found {list(permutation)}"
+        )
     expected = transposed(source)
     check(result == expected, "{} transposes to {}, found {}", source, expected, result)
 
 
 def _check_dims(dims: Sequence[int], rank: int) -> None:
-    check(
+    if not (
         bool(dims)
         and len(set(dims)) == len(dims)
-        and all(0 <= dim < rank for dim in dims),
-        "dimensions must be different and below {}, found {}",
-        rank,
-        list(dims),
-    )
+        and all(0 <= dim < rank for dim in dims)
+    ):
+        raise VerifyException(
+            f"dimensions must be different and below {rank}, found {list(dims)}"
+        )
 
 
 def reduced_shape(
@@ -139,24 +131,21 @@ def reduce(
 ) -> None:
     """Check a reduction."""
     shape = source.get_shape()
-    check(
-        len(shape) in (2, 4),
-        "tile_reduce takes a vector of rank 2 or 4, found {}",
-        source,
-    )
+    if len(shape) not in (2, 4):
+        raise VerifyException(
+            f"tile_reduce takes a vector of rank 2 or 4, found {source}"
+        )
     _check_dims(dims, len(shape))
-    check(
-        kind_fits(normalize_kind(kind), source.element_type) and kind != "assign",
-        "`{}` does not reduce elements of type {}",
-        kind,
-        source.element_type,
-    )
-    check(
-        size is None or (size > 0 and all(shape[dim] % size == 0 for dim in dims)),
-        "reduction_size {} does not divide the reduced extent of {}",
-        size,
-        source,
-    )
+    if not (kind_fits(normalize_kind(kind), source.element_type) and kind != "assign"):
+        raise VerifyException(
+            f"`{kind}` does not reduce elements of type {source.element_type}"
+        )
+    if size is not None and not (
+        size > 0 and all(shape[dim] % size == 0 for dim in dims)
+    ):
+        raise VerifyException(
+            f"reduction_size {size} does not divide the reduced extent of {source}"
+        )
     expected = VectorType(source.element_type, reduced_shape(shape, dims, size))
     check(
         result == expected,
@@ -173,36 +162,28 @@ def reduce(
 def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
     """Check a broadcast."""
     before, after = source.get_shape(), result.get_shape()
-    check(
-        len(before) in (2, 4) and len(before) == len(after),
-        "tile_broadcast keeps the rank, which is 2 or 4, found {} and {}",
-        source,
-        result,
-    )
+    if not (len(before) in (2, 4) and len(before) == len(after)):
+        raise VerifyException(
+            f"tile_broadcast keeps the rank, which is 2 or 4, found {source} and"
+            f" {result}"
+        )
     _check_dims(dims, len(before))
-    check(
-        source.element_type == result.element_type,
-        "tile_broadcast keeps the element type, found {} and {}",
-        source,
-        result,
-    )
+    if source.element_type != result.element_type:
+        raise VerifyException(
+            f"tile_broadcast keeps the element type, found {source} and {result}"
+        )
     for dim, (old, new) in enumerate(zip(before, after)):
         if dim in dims:
-            check(
-                old == 1,
-                "the source must have size 1 in dimension {}, found {}",
-                dim,
-                source,
-            )
+            if old != 1:
+                raise VerifyException(
+                    f"the source must have size 1 in dimension {dim}, found {source}"
+                )
         else:
-            check(
-                old == new,
-                "dimension {} is not in {} and must stay {}, found {}",
-                dim,
-                list(dims),
-                old,
-                new,
-            )
+            if old != new:
+                raise VerifyException(
+                    f"dimension {dim} is not in {list(dims)} and must stay {old},"
+                    f" found {new}"
+                )
 
 
 def conv_layout(wg_map: WorkgroupMap | None, source: Vector, result: Vector) -> None:
@@ -219,39 +200,35 @@ def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
 def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
     """Check that ``blocked`` is ``flat`` in blocks."""
     shape = flat.get_shape()
-    check(
-        len(shape) == 2 and len(blocks) == 2,
-        "a vector of rank 2 is packed in blocks of two extents, found {} and {}",
-        flat,
-        list(blocks),
-    )
-    check(
-        all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks)),
-        "inner_blocks {} do not divide {}",
-        list(blocks),
-        list(shape),
-    )
+    if not (len(shape) == 2 and len(blocks) == 2):
+        raise VerifyException(
+            f"a vector of rank 2 is packed in blocks of two extents, found {flat} and"
+            f" {list(blocks)}"
+        )
+    if not all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks)):
+        raise VerifyException(
+            f"inner_blocks {list(blocks)} do not divide {list(shape)}"
+        )
     expected = VectorType(flat.element_type, packed_shape(shape, blocks))
     check(blocked == expected, "{} in blocks is {}, found {}", flat, expected, blocked)
 
 
 def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> None:
     """Check the form with an index vector."""
-    check(
-        tile.scattered,
-        "an index vector describes a scattered tile: "
-        "its type needs #xetile.tile_attr<scattered = true>",
-    )
+    if not tile.scattered:
+        raise VerifyException(
+            "an index vector describes a scattered tile: its type needs"
+            " #xetile.tile_attr<scattered = true>"
+        )
     expected = VectorType(IndexType(), tile.shape)
     check(indices == expected, "the indices are {}, expected {}", indices, expected)
     if is_memref(base):
         _verify_memref(base, tile)
         rank = base.get_num_dims()
-        check(
-            rank <= 1,
-            "the base of a scattered tile has rank 0 or 1, found rank {}",
-            rank,
-        )
+        if rank > 1:
+            raise VerifyException(
+                f"the base of a scattered tile has rank 0 or 1, found rank {rank}"
+            )
     else:
         _verify_address(base)
 
@@ -271,24 +248,20 @@ def verify_block(
         rank = base.get_num_dims()
         check(rank >= 2, "the base of a tile has rank 2 or more, found rank {}", rank)
         static = has_static_layout(base)
-        check(
-            not static or not (sizes or strides),
-            "sizes and strides are given, but {} states them itself",
-            base,
-        )
+        if static and (sizes or strides):
+            raise VerifyException(
+                f"sizes and strides are given, but {base} states them itself"
+            )
         needed = static is False and -1 in _sign(base.get_shape())
     else:
         _verify_address(base)
         rank, needed = 2, True
     check(len(offsets) == rank, "expected {} offsets, found {}", rank, len(offsets))
     for name, found in (("sizes", sizes), ("strides", strides)):
-        check(
-            len(found) == rank or not (found or needed),
-            "a base of unknown shape needs {} {}, found {}",
-            rank,
-            name,
-            len(found),
-        )
+        if len(found) != rank and (found or needed):
+            raise VerifyException(
+                f"a base of unknown shape needs {rank} {name}, found {len(found)}"
+            )
     _verify_order(base, tile, sizes, strides)
 
 
@@ -297,27 +270,22 @@ def _sign(shape: Sequence[int]) -> list[int]:
 
 
 def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
-    check(
-        base.element_type == tile.element_type,
-        "the base holds {}, the tile {}",
-        base.element_type,
-        tile.element_type,
-    )
+    if base.element_type != tile.element_type:
+        raise VerifyException(
+            f"the base holds {base.element_type}, the tile {tile.element_type}"
+        )
     space = memory_space_of(base)
-    check(
-        space == tile.memory_space,
-        "the base is in memory space {}, the tile in {}",
-        space,
-        tile.memory_space,
-    )
+    if space != tile.memory_space:
+        raise VerifyException(
+            f"the base is in memory space {space}, the tile in {tile.memory_space}"
+        )
 
 
 def _verify_address(base: Attribute) -> None:
-    check(
-        integer_width(base) == 64 or isinstance(base, IndexType),
-        "the base of a tile is a memref or a 64-bit address, found {}",
-        base,
-    )
+    if integer_width(base) != 64 and not isinstance(base, IndexType):
+        raise VerifyException(
+            f"the base of a tile is a memref or a 64-bit address, found {base}"
+        )
 
 
 def _verify_order(
@@ -335,10 +303,8 @@ def _verify_order(
     if sizes and (given := constant_index(sizes[fastest])) is not None:
         extent = given
     # The stride of a dimension of one element is never used.
-    check(
-        stride in (None, 1) or extent == 1,
-        "order {} needs stride 1 in dimension {}, but the base has stride {} there",
-        list(tile.order),
-        tile.order[0],
-        stride,
-    )
+    if stride not in (None, 1) and extent != 1:
+        raise VerifyException(
+            f"order {list(tile.order)} needs stride 1 in dimension {tile.order[0]},"
+            f" but the base has stride {stride} there"
+        )

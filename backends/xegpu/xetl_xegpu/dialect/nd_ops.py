@@ -26,6 +26,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Index, MixedList, Value, check, ints_of, type_of
 from xetl.dialects.kinds_of_types import is_memref
@@ -58,36 +59,34 @@ def verify_descriptor(
     """Check the base of a block, and that shape and strides of it are known."""
     check(not tdesc.scattered, "create_nd_tdesc describes a block")
     if is_memref(base):
-        check(
-            base.element_type == tdesc.element_type,
-            f"the memref holds {base.element_type}, the block {tdesc.element_type}",
-        )
+        if base.element_type != tdesc.element_type:
+            raise VerifyException(
+                f"the memref holds {base.element_type}, the block {tdesc.element_type}"
+            )
         rank = base.get_num_dims()
-        check(
-            rank >= len(tdesc.shape),
-            f"a block of rank {len(tdesc.shape)} of a memref of rank {rank}",
-        )
+        if rank < len(tdesc.shape):
+            raise VerifyException(
+                f"a block of rank {len(tdesc.shape)} of a memref of rank {rank}"
+            )
     else:
-        check(
-            isinstance(base, IntegerType) and base.bitwidth in (32, 64),
-            f"a block is one of a memref or of an address, found {base}",
-        )
-        check(
-            bool(shape) and bool(strides),
-            "of an address the shape and the strides must be given",
-        )
-    check(
-        len(shape) == len(strides) or not shape or not strides,
-        f"{len(shape)} sizes, but {len(strides)} strides",
-    )
+        if not (isinstance(base, IntegerType) and base.bitwidth in (32, 64)):
+            raise VerifyException(
+                f"a block is one of a memref or of an address, found {base}"
+            )
+        if not (shape and strides):
+            raise VerifyException(
+                "of an address the shape and the strides must be given"
+            )
+    if len(shape) != len(strides) and shape and strides:
+        raise VerifyException(f"{len(shape)} sizes, but {len(strides)} strides")
 
 
 def verify_offsets(tdesc: TensorDescType, offsets: Sequence[Index]) -> None:
     """Check that there are no offsets, or one a dimension of the block at least."""
-    check(
-        not offsets or len(offsets) >= len(tdesc.shape),
-        f"{len(offsets)} offsets for a block of rank {len(tdesc.shape)}",
-    )
+    if offsets and len(offsets) < len(tdesc.shape):
+        raise VerifyException(
+            f"{len(offsets)} offsets for a block of rank {len(tdesc.shape)}"
+        )
 
 
 def verify_loaded(
@@ -96,30 +95,24 @@ def verify_loaded(
     """What is loaded; checks that it is ``found``, unless that is None."""
     check(not tdesc.scattered, "load_nd takes a block")
     shape = list(tdesc.shape)
-    check(
-        len(shape) == 2 or not (packed or transposed),
-        "only a block of rank 2 can be packed or transposed",
-    )
+    if len(shape) != 2 and (packed or transposed):
+        raise VerifyException("only a block of rank 2 can be packed or transposed")
     check(not (packed and transposed), "a load is packed or transposed, not both")
     if transposed:
         shape.reverse()
     if packed:
         factor = elements_per_word(tdesc.element_type)
-        check(
-            factor > 1 and shape[0] % factor == 0,
-            f"a packed block has rows in groups of {factor} of less than 32 bits each,"
-            f" found {tdesc}",
-        )
+        if not (factor > 1 and shape[0] % factor == 0):
+            raise VerifyException(
+                f"a packed block has rows in groups of {factor} of less than 32 bits"
+                f" each, found {tdesc}"
+            )
         shape = [shape[0] // factor, shape[1], factor]
     if tdesc.array_length > 1:
         shape.insert(0, tdesc.array_length)
     expected = VectorType(tdesc.element_type, shape)
-    check(
-        found is None or found == expected,
-        "the load brings {}, found {}",
-        expected,
-        found,
-    )
+    if found is not None and found != expected:
+        raise VerifyException(f"the load brings {expected}, found {found}")
     return expected
 
 
@@ -259,10 +252,10 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd"):
     def verify_(self) -> None:
         """Check offsets, result and hints."""
         self.verify_offsets()
-        check(
-            ints_of(self.transpose) in ((), (0, 1), (1, 0)),
-            f"`transpose` is [1, 0], found {list(ints_of(self.transpose))}",
-        )
+        if ints_of(self.transpose) not in ((), (0, 1), (1, 0)):
+            raise VerifyException(
+                f"`transpose` is [1, 0], found {list(ints_of(self.transpose))}"
+            )
         verify_loaded(
             self.descriptor, self.value.type, self.is_packed, self.is_transposed
         )

@@ -18,6 +18,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import check, element_type, shape_of
 from xetl.dialects.kinds_of_types import is_memref
@@ -41,10 +42,10 @@ def _verify_base(base: Attribute) -> None:
         rank = base.get_num_dims()
         check(rank == 1, f"scattered places are of a memref of rank 1, found {rank}")
         return
-    check(
-        isinstance(base, IntegerType) and base.bitwidth in (32, 64),
-        f"scattered places are of a memref or of an address, found {base}",
-    )
+    if not (isinstance(base, IntegerType) and base.bitwidth in (32, 64)):
+        raise VerifyException(
+            f"scattered places are of a memref or of an address, found {base}"
+        )
 
 
 def _space_of(base: Attribute) -> str | None:
@@ -60,26 +61,22 @@ def verify_scattered(
 ) -> None:
     """Check the offsets of a descriptor, and its base where there is one."""
     check(tdesc.scattered, "scattered places need #xegpu.scatter_tdesc_attr<...>")
-    check(
-        isinstance(element_type(offsets), IndexType),
-        f"offsets are of type index, found {offsets}",
-    )
-    check(
-        shape_of(offsets) == tdesc.shape[:1],
-        f"{tdesc} has {tdesc.shape[0]} places, found {offsets}",
-    )
+    if not isinstance(element_type(offsets), IndexType):
+        raise VerifyException(f"offsets are of type index, found {offsets}")
+    if shape_of(offsets) != tdesc.shape[:1]:
+        raise VerifyException(f"{tdesc} has {tdesc.shape[0]} places, found {offsets}")
     if base is None:
         return
     _verify_base(base)
     if is_memref(base):
-        check(
-            base.element_type == tdesc.element_type,
-            f"the memref holds {base.element_type}, the places {tdesc.element_type}",
-        )
-        check(
-            _space_of(base) == tdesc.memory_space,
-            f"the memref lies in {_space_of(base)} memory, found {tdesc}",
-        )
+        if base.element_type != tdesc.element_type:
+            raise VerifyException(
+                f"the memref holds {base.element_type}, the places {tdesc.element_type}"
+            )
+        if _space_of(base) != tdesc.memory_space:
+            raise VerifyException(
+                f"the memref lies in {_space_of(base)} memory, found {tdesc}"
+            )
 
 
 def verify_access(
@@ -104,27 +101,21 @@ def verify_access(
         places, element = base.shape[:1], base.element_type
     else:
         _verify_base(base)
-        check(
-            offsets is not None and isinstance(element_type(offsets), IndexType),
-            f"offsets are of type index, found {offsets}",
-        )
-        places = () if offsets is None else shape_of(offsets)
+        if offsets is None or not isinstance(element_type(offsets), IndexType):
+            raise VerifyException(f"offsets are of type index, found {offsets}")
+        places = shape_of(offsets)
         element = base.element_type if is_memref(base) else None
     if mask is None or value is None:
         return
     fits = shape_of(mask) == places and element_type(mask) == i1
     check(fits, "the mask has one bit a place, found {}", mask)
     expected = places if chunk == 1 else (*places, chunk)
-    check(
-        shape_of(value) == expected,
-        "{} elements at each of {} places, found {}",
-        *(chunk, list(places), value),
-    )
-    check(
-        element is None or element_type(value) == element,
-        "the memory holds {}, found {}",
-        *(element, value),
-    )
+    if shape_of(value) != expected:
+        raise VerifyException(
+            f"{chunk} elements at each of {list(places)} places, found {value}"
+        )
+    if element is not None and element_type(value) != element:
+        raise VerifyException(f"the memory holds {element}, found {value}")
 
 
 class CreateTdescOp(XetlOp, name="xegpu.create_tdesc"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import AnyFloat, IntegerType, NoneAttr, VectorType
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.attributes import IntList, build_at, int_list, int_tuple
 from xetl.dialects.base import check
@@ -39,14 +40,14 @@ def _print_shaped(
 
 
 def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
-    check(
-        bool(shape) and all(extent > 0 for extent in shape),
-        f"a descriptor has a static shape of positive extents, found {list(shape)}",
-    )
-    check(
-        isinstance(element, IntegerType | AnyFloat),
-        f"elements of a descriptor are integers or floats, found {element}",
-    )
+    if not (shape and all(extent > 0 for extent in shape)):
+        raise VerifyException(
+            f"a descriptor has a static shape of positive extents, found {list(shape)}"
+        )
+    if not isinstance(element, IntegerType | AnyFloat):
+        raise VerifyException(
+            f"elements of a descriptor are integers or floats, found {element}"
+        )
 
 
 @irdl_attr_definition
@@ -225,7 +226,7 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         """Check shape, element type and the lengths of the lists."""
         _check_shaped(self.shape, self.element)
         for name, values in self._lists().items():
-            check(
-                len(values) == len(self.shape),
-                f"`{name}` has one number a dimension, found {list(values)}",
-            )
+            if len(values) != len(self.shape):
+                raise VerifyException(
+                    f"`{name}` has one number a dimension, found {list(values)}"
+                )

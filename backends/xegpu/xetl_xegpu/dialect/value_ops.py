@@ -28,6 +28,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import (
     MixedList,
@@ -107,22 +108,18 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
         a, b = vector_type(self.lhs), vector_type(self.rhs)
         check(a.element_type == b.element_type, f"a is {a}, but b is {b}")
         result = vector_type(self.result)
-        check(
-            self.acc is None or self.acc.type == result,
-            f"the accumulator is not of the type of the result, {result}",
-        )
+        if self.acc is not None and self.acc.type != result:
+            raise VerifyException(
+                f"the accumulator is not of the type of the result, {result}"
+            )
         rows, columns = _result_shape(a, b)
         fits = result.get_shape() == (rows, columns)
         check(fits, f"{a} by {b} gives {rows}x{columns}, found {result}")
         wanted = elements_per_word(a.element_type)
-        check(
-            not self.packed or (wanted > 1 and b.get_shape()[2] == wanted),
-            f"rows come in groups of {wanted}, found {b}",
-        )
-        check(
-            not any(self.unsigned) or result.element_type == i32,
-            "only integers can be unsigned",
-        )
+        if self.packed and not (wanted > 1 and b.get_shape()[2] == wanted):
+            raise VerifyException(f"rows come in groups of {wanted}, found {b}")
+        if any(self.unsigned) and result.element_type != i32:
+            raise VerifyException("only integers can be unsigned")
 
 
 def _result_shape(
@@ -193,10 +190,10 @@ class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc"):
     def verify_(self) -> None:
         """Check the memref, and that the matrix is as large."""
         source, matrix = self.source.type, mem_desc_type(self.mem_desc)
-        check(
-            is_memref(source) and source.has_static_shape(),
-            f"a matrix in shared memory is a static memref, found {source}",
-        )
+        if not (is_memref(source) and source.has_static_shape()):
+            raise VerifyException(
+                f"a matrix in shared memory is a static memref, found {source}"
+            )
         assert is_memref(source)
         have = _count(source.get_shape()) * bits_of(source.element_type)
         wanted = _count(matrix.shape) * bits_of(matrix.element_type)
@@ -231,21 +228,20 @@ class _MatrixOp(XetlOp):
         """Check offsets, and that the block fits the matrix."""
         self.verify_lists()
         matrix = self.matrix
-        check(
-            len(self.mixed_offsets) == len(matrix.shape),
-            f"{len(self.mixed_offsets)} offsets for a matrix {matrix}",
-        )
-        check(
-            element_type(block) == matrix.element_type,
-            f"the matrix holds {matrix.element_type}, found {block}",
-        )
+        if len(self.mixed_offsets) != len(matrix.shape):
+            raise VerifyException(
+                f"{len(self.mixed_offsets)} offsets for a matrix {matrix}"
+            )
+        if element_type(block) != matrix.element_type:
+            raise VerifyException(
+                f"the matrix holds {matrix.element_type}, found {block}"
+            )
         shape = shape_of(block)
         room = matrix.shape[-len(shape) :] if shape else ()
-        check(
-            len(shape) <= len(matrix.shape)
-            and all(h <= r for h, r in zip(shape, room)),
-            f"{block} is no block of {matrix}",
-        )
+        if not (
+            len(shape) <= len(matrix.shape) and all(h <= r for h, r in zip(shape, room))
+        ):
+            raise VerifyException(f"{block} is no block of {matrix}")
 
 
 _MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"

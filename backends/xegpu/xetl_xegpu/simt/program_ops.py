@@ -42,6 +42,7 @@ from xdsl.traits import (
     Pure,
     SymbolOpInterface,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import check, dense_i64, element_type, ints_of
 from xetl.dialects.operation import XetlOp
@@ -107,16 +108,12 @@ class FuncOp(XetlOp, name="simt.func"):
         """Check that whole subgroups lie along x."""
         lanes, size = self.lanes, self.subgroup_size.value.data
         check(size == SUBGROUP_SIZE, "a subgroup has 16 lanes, found {}", size)
-        check(
-            len(lanes) == len(DIMENSIONS) and all(n > 0 for n in lanes),
-            "`work_group` has three sizes, found {}",
-            lanes,
-        )
-        check(
-            lanes[0] % size == 0 and lanes[1:] == (1, 1),
-            "a workgroup is whole subgroups along x, found {}",
-            lanes,
-        )
+        if not (len(lanes) == len(DIMENSIONS) and all(n > 0 for n in lanes)):
+            raise VerifyException(f"`work_group` has three sizes, found {lanes}")
+        if not (lanes[0] % size == 0 and lanes[1:] == (1, 1)):
+            raise VerifyException(
+                f"a workgroup is whole subgroups along x, found {lanes}"
+            )
         check(self.slm_bytes.value.data >= 0, "`slm_bytes` is negative")
         last = self.body.block.last_op
         check(isinstance(last, ReturnOp), "a kernel ends with `simt.return`")
