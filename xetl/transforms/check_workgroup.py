@@ -20,19 +20,12 @@ from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    StoreTileOp,
-    TileMmaOp,
-    WorkgroupMap,
-    layout_of,
-    tile_type,
-)
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import TileMapError, TileShapeError
@@ -125,8 +118,8 @@ def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
 
 def report_shared_work(kernel: Operation) -> None:
     """A remark and a warning, if all of what counts is shared."""
-    products = operations_in(kernel, TileMmaOp)
-    stores = operations_in(kernel, StoreTileOp, AtomicRmwTileOp)
+    products = operations_in(kernel, xetile.TileMmaOp)
+    stores = operations_in(kernel, xetile.StoreTileOp, xetile.AtomicRmwTileOp)
     spread = [_spread(op) for op in products or stores]
     repeats = [1 if each is None else _repeats(*each) for each in spread]
     if min(repeats, default=1) == 1:
@@ -138,18 +131,18 @@ def report_shared_work(kernel: Operation) -> None:
 
 
 def _spread(
-    op: TileMmaOp | StoreTileOp | AtomicRmwTileOp,
+    op: xetile.TileMmaOp | xetile.StoreTileOp | xetile.AtomicRmwTileOp,
 ) -> tuple[Sequence[int], Layout] | None:
     """The shape that an operation gives or stores, and its map; None without one."""
-    map_: WorkgroupMap | None
-    if isinstance(op, TileMmaOp):
+    map_: xetile.WorkgroupMap | None
+    if isinstance(op, xetile.TileMmaOp):
         shape, map_ = vector_type(op.result).get_shape(), op.wg_map
     else:
-        type_ = tile_type(op.tile)
+        type_ = xetile.tile_type(op.tile)
         shape, map_ = type_.shape, type_.wg_map
-    if map_ is None or len(shape) != 2 or problem_with(shape, layout_of(map_)):
+    if map_ is None or len(shape) != 2 or problem_with(shape, xetile.layout_of(map_)):
         return None
-    return shape, layout_of(map_)
+    return shape, xetile.layout_of(map_)
 
 
 def _repeats(shape: Sequence[int], layout: Layout) -> int:

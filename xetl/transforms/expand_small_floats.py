@@ -33,16 +33,10 @@ from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects import xetile
 from xetl.dialects.base import with_element
 from xetl.dialects.literals import wrap
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    PrintOp,
-    TileMmaOp,
-    TileReduceOp,
-    TileScanOp,
-)
 from xetl.ir.builder import Builder
 from xetl.ir.small_floats import (
     CODE,
@@ -58,11 +52,11 @@ from xetl.transforms.diagnostics import refusal
 _MOVES = (arith.ConstantOp, arith.SelectOp, arith.BitcastOp)
 _CONVERSIONS = (arith.ExtfOp, arith.TruncfOp)
 _COMPUTES = (
-    *(TileMmaOp, TileReduceOp, TileScanOp, PrintOp),
+    *(xetile.TileMmaOp, xetile.TileReduceOp, xetile.TileScanOp, xetile.PrintOp),
     *(vector.ReductionOp, vector.MultiReductionOp, vector.FmaOp),
     *(vector.ContractOp, vector.OuterproductOp),
 )
-_ATOMIC = (AtomicRmwTileOp, memref.AtomicRmwOp)
+_ATOMIC = (xetile.AtomicRmwTileOp, memref.AtomicRmwOp)
 
 
 class ExpandSmallFloatsPass(ModulePass):
@@ -115,7 +109,7 @@ def _widen(op: Operation, wide: dict[tuple[SSAValue, Attribute], SSAValue]) -> N
         return
     for index, value in enumerate(op.operands):
         if is_small(value.type):
-            to = bf16 if isinstance(op, TileMmaOp) and index < 2 else f32
+            to = bf16 if isinstance(op, xetile.TileMmaOp) and index < 2 else f32
             key = (value, to)
             if key not in wide:
                 extend = arith.ExtfOp(value, with_element(value.type, to))
@@ -138,7 +132,7 @@ def _computes(op: Operation) -> bool:
     return isinstance(op, _COMPUTES)
 
 
-def _check_atomic(op: AtomicRmwTileOp | memref.AtomicRmwOp) -> None:
+def _check_atomic(op: xetile.AtomicRmwTileOp | memref.AtomicRmwOp) -> None:
     for value in op.operands:
         if is_small(value.type):
             raise refusal(

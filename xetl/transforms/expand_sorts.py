@@ -35,20 +35,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axes
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileAttr,
-    TileBroadcastOp,
-    TileSortOp,
-    TileType,
-)
 from xetl.ir.builder import Builder
 
 _SHARED = 3
@@ -62,7 +53,7 @@ class ExpandSortsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        for each in operations_in(op, TileSortOp):
+        for each in operations_in(op, xetile.TileSortOp):
             alone = each.source_type.get_shape()[each.dim] == 1
             found = each.source if alone else _Network(each).sorted()
             each.result.replace_all_uses_with(found)
@@ -78,7 +69,7 @@ class _Network:
         memory: shared memory of this shape, for each subgroup that runs by itself.
     """
 
-    def __init__(self, op: TileSortOp) -> None:
+    def __init__(self, op: xetile.TileSortOp) -> None:
         self.source, self.dim = op.source, op.dim
         self.element = element = op.source_type.element_type
         self.shape = tuple(op.source_type.get_shape())
@@ -173,21 +164,21 @@ class _Network:
         whole = VectorType(vector_type(value).element_type, self.whole)
         if value.type == whole:
             return value
-        return build.insert(TileBroadcastOp(value, whole, broadcast_dims=(dim,)))
+        return build.insert(xetile.TileBroadcastOp(value, whole, broadcast_dims=(dim,)))
 
     # Shared memory --------------------------------------------------------------------
 
     def _tile(self, build: Builder, shape: tuple[int, ...]) -> SSAValue:
-        encoding = TileAttr(memory_space=_SHARED)
-        type_ = TileType(shape, self.element, encoding)
-        return build.insert(InitTileOp(self.memory, [self._first_row, 0], type_))
+        encoding = xetile.TileAttr(memory_space=_SHARED)
+        type_ = xetile.TileType(shape, self.element, encoding)
+        return build.insert(xetile.InitTileOp(self.memory, [self._first_row, 0], type_))
 
     def _store(self, build: Builder, value: SSAValue, shape: tuple[int, ...]) -> None:
-        build.add(StoreTileOp(value, self._tile(build, shape)))
+        build.add(xetile.StoreTileOp(value, self._tile(build, shape)))
         build.add(gpu.BarrierOp())
 
     def _load(self, build: Builder, shape: tuple[int, ...]) -> SSAValue:
-        found = build.insert(LoadTileOp(self._tile(build, shape)))
+        found = build.insert(xetile.LoadTileOp(self._tile(build, shape)))
         build.add(gpu.BarrierOp())
         return found
 
@@ -200,17 +191,19 @@ class _Network:
         pitch = build.constant(self.whole[1], VectorType(IndexType(), _shape(row)))
         row = build.insert(arith.MuliOp(row, pitch))
         ends = [self._spread(build, row, 1), self._spread(build, column, 0)]
-        type_ = TileType(
-            self.whole, self.element, TileAttr(memory_space=_SHARED, scattered=True)
+        type_ = xetile.TileType(
+            self.whole,
+            self.element,
+            xetile.TileAttr(memory_space=_SHARED, scattered=True),
         )
         indices = build.insert(arith.AddiOp(*ends))
         first = build.times(self._first_row, self.whole[1])
         if isinstance(first, SSAValue):
             wide = vector.BroadcastOp(first, vector_type(indices))
             indices = build.insert(arith.AddiOp(indices, build.insert(wide)))
-        tile = build.insert(InitTileOp(self._flat, [], type_, indices=indices))
+        tile = build.insert(xetile.InitTileOp(self._flat, [], type_, indices=indices))
         everything = build.constant(1, VectorType(i1, self.whole))
-        found = build.insert(LoadGatherOp(tile, everything))
+        found = build.insert(xetile.LoadGatherOp(tile, everything))
         build.add(gpu.BarrierOp())
         return found
 

@@ -29,25 +29,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    InitTileOp,
-    LoadTileOp,
-    SgMapAttr,
-    StoreTileOp,
-    TileTransposeOp,
-    TileType,
-    UpdateTileOffsetOp,
-    attribute_of,
-    layout_of,
-    tile_type,
-)
 from xetl.language.distribution import Layout
 from xetl.transforms.propagate_wg_maps.rules import values_of
 from xetl.transforms.unblock_values import unblock, unblocked_tile
@@ -59,10 +47,10 @@ def turn_column_major_tiles(operations: Sequence[Operation]) -> None:
     """Make all tiles of ``operations`` row-major ones, in place."""
     turned = [(op, _RULES[type(op)]) for op in operations if _has_rule(op)]
     for op in operations:
-        if not isinstance(op, InitTileOp | UpdateTileOffsetOp):
+        if not isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
             for value in list(values_of(op)):
                 if _is_column_major(value):
-                    type_ = _turned_type(tile_type(value))
+                    type_ = _turned_type(xetile.tile_type(value))
                     Rewriter.replace_value_with_new_type(value, type_)
     for op, rule in turned:
         rule(op)
@@ -76,7 +64,7 @@ def _has_rule(op: Operation) -> bool:
 def _is_column_major(value: SSAValue) -> bool:
     type_ = value.type
     return (
-        isinstance(type_, TileType)
+        isinstance(type_, xetile.TileType)
         and type_.order == COLUMN_MAJOR
         and not type_.scattered
     )
@@ -85,13 +73,15 @@ def _is_column_major(value: SSAValue) -> bool:
 # Types and maps -----------------------------------------------------------------------
 
 
-def _turned_type(type_: TileType) -> TileType:
+def _turned_type(type_: xetile.TileType) -> xetile.TileType:
     """The tile of the transposed matrix: each subgroup owns what it did."""
     wg_map = type_.wg_map
     return type_.replace(
         type_.shape[::-1],
         sg_map=_turned_sg_map(type_.sg_map),
-        wg_map=None if wg_map is None else attribute_of(turned(layout_of(wg_map))),
+        wg_map=None
+        if wg_map is None
+        else xetile.attribute_of(turned(xetile.layout_of(wg_map))),
         order=(1, 0),
         inner_blocks=(type_.inner_blocks or ())[::-1],
     )
@@ -107,14 +97,14 @@ def turned(layout: Layout) -> Layout:
     return Layout(*swapped, order=tuple(1 - dim for dim in layout.order))
 
 
-def _turned_sg_map(found: SgMapAttr | None) -> SgMapAttr | None:
-    return found and SgMapAttr(found.wi_layout[::-1], found.wi_data[::-1])
+def _turned_sg_map(found: xetile.SgMapAttr | None) -> xetile.SgMapAttr | None:
+    return found and xetile.SgMapAttr(found.wi_layout[::-1], found.wi_data[::-1])
 
 
 # Operations ---------------------------------------------------------------------------
 
 
-def _init_tile(op: InitTileOp) -> None:
+def _init_tile(op: xetile.InitTileOp) -> None:
     new: list[Operation] = []
     source: SSAValue = op.source
     if is_memref(source.type):
@@ -123,7 +113,7 @@ def _init_tile(op: InitTileOp) -> None:
     parts = (op.mixed_offsets, op.mixed_sizes, op.mixed_strides)
     offsets, sizes, strides = map(_swapped, parts)
     type_ = _turned_type(op.result.type)
-    new.append(InitTileOp(source, offsets, type_, sizes, strides))
+    new.append(xetile.InitTileOp(source, offsets, type_, sizes, strides))
     new[-1].attributes.update(op.attributes)
     _replace(op, new)
 
@@ -149,44 +139,44 @@ def _swapped(values: Sequence[Any]) -> list[Any]:
     return [*values[:-2], *reversed(values[-2:])]
 
 
-def _update(op: UpdateTileOffsetOp) -> None:
+def _update(op: xetile.UpdateTileOffsetOp) -> None:
     offsets: list[Index] = _swapped(op.mixed_offsets)
-    _replace(op, [UpdateTileOffsetOp(op.tile, offsets)])
+    _replace(op, [xetile.UpdateTileOffsetOp(op.tile, offsets)])
 
 
-def _load(op: LoadTileOp) -> None:
-    load = LoadTileOp.create(
+def _load(op: xetile.LoadTileOp) -> None:
+    load = xetile.LoadTileOp.create(
         operands=[op.tile],
-        result_types=[tile_type(op.tile).vector_type()],
+        result_types=[xetile.tile_type(op.tile).vector_type()],
         properties=dict(op.properties),
         attributes=dict(op.attributes),
     )
     _replace(op, [load, _as_before(load.results[0], op.tile)])
 
 
-def _store(op: StoreTileOp) -> None:
-    transpose = TileTransposeOp(op.value)
+def _store(op: xetile.StoreTileOp) -> None:
+    transpose = xetile.TileTransposeOp(op.value)
     _before(op, transpose)
     op.operands[0] = transpose.result
 
 
-def _atomic(op: AtomicRmwTileOp) -> None:
+def _atomic(op: xetile.AtomicRmwTileOp) -> None:
     for index, operand in enumerate(op.operands):
         if operand is not op.tile:
-            transpose = TileTransposeOp(operand)
+            transpose = xetile.TileTransposeOp(operand)
             _before(op, transpose)
             op.operands[index] = transpose.result
-    new = AtomicRmwTileOp(op.value, op.tile, op.condition, kind=op.kind)
+    new = xetile.AtomicRmwTileOp(op.value, op.tile, op.condition, kind=op.kind)
     new.attributes.update(op.attributes)
     _replace(op, [new, _as_before(new.result, op.tile)])
 
 
-def _as_before(value: SSAValue, tile: SSAValue) -> TileTransposeOp:
+def _as_before(value: SSAValue, tile: SSAValue) -> xetile.TileTransposeOp:
     """What the value was; a map that the user gave of it is kept."""
-    back = TileTransposeOp(value)
-    found = tile_type(tile).wg_map
+    back = xetile.TileTransposeOp(value)
+    found = xetile.tile_type(tile).wg_map
     if found is not None:
-        back.attributes["map"] = attribute_of(turned(layout_of(found)))
+        back.attributes["map"] = xetile.attribute_of(turned(xetile.layout_of(found)))
     return back
 
 
@@ -202,11 +192,11 @@ def _replace(op: Operation, new: Sequence[Operation]) -> None:
 
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
-    InitTileOp: _init_tile,
-    UpdateTileOffsetOp: _update,
-    LoadTileOp: _load,
-    StoreTileOp: _store,
-    AtomicRmwTileOp: _atomic,
+    xetile.InitTileOp: _init_tile,
+    xetile.UpdateTileOffsetOp: _update,
+    xetile.LoadTileOp: _load,
+    xetile.StoreTileOp: _store,
+    xetile.AtomicRmwTileOp: _atomic,
 }
 
 
@@ -231,37 +221,39 @@ def _normalize(kernel: Operation) -> None:
 
 
 def _cancel_transposes(kernel: Operation) -> None:
-    for op in operations_in(kernel, TileTransposeOp):
+    for op in operations_in(kernel, xetile.TileTransposeOp):
         inner = op.source.owner
-        if isinstance(inner, TileTransposeOp) and _may_cancel(op, inner):
+        if isinstance(inner, xetile.TileTransposeOp) and _may_cancel(op, inner):
             Rewriter.replace_op(op, [], [inner.source])
             if not inner.result.uses:
                 Rewriter.erase_op(inner)
 
 
-def _may_cancel(outer: TileTransposeOp, inner: TileTransposeOp) -> bool:
+def _may_cancel(outer: xetile.TileTransposeOp, inner: xetile.TileTransposeOp) -> bool:
     """A map that the user gave for the result must not be lost."""
     found, between = outer.wg_map, inner.wg_map
     if found is None:
         return True
-    return between is not None and layout_of(found) == turned(layout_of(between))
+    return between is not None and xetile.layout_of(found) == turned(
+        xetile.layout_of(between)
+    )
 
 
 def split_tile_arrays(operations: Sequence[Operation]) -> None:
     """Make every load of ``operations`` one of a single vector, in place."""
     for op in operations:
-        if isinstance(op, LoadTileOp) and len(op.results) > 1:
+        if isinstance(op, xetile.LoadTileOp) and len(op.results) > 1:
             _split(op)
     for op in operations:
         for value in list(values_of(op)):
             type_ = value.type
-            if isinstance(type_, TileType) and type_.array_length > 1:
+            if isinstance(type_, xetile.TileType) and type_.array_length > 1:
                 Rewriter.replace_value_with_new_type(
                     value, type_.replace(array_length=1)
                 )
 
 
-def _split(op: LoadTileOp) -> None:
+def _split(op: xetile.LoadTileOp) -> None:
     """The vectors lie side by side: the tile moves on by its columns."""
     columns = op.tile_type.shape[1]
     new: list[Operation] = []
@@ -269,10 +261,10 @@ def _split(op: LoadTileOp) -> None:
     for number, result in enumerate(op.results):
         tile = op.tile
         if number:
-            moved = UpdateTileOffsetOp(tile, [0, number * columns])
+            moved = xetile.UpdateTileOffsetOp(tile, [0, number * columns])
             new.append(moved)
             tile = moved.result
-        load = LoadTileOp.create(
+        load = xetile.LoadTileOp.create(
             operands=[tile],
             result_types=[result.type],
             properties=dict(op.properties),
@@ -284,7 +276,7 @@ def _split(op: LoadTileOp) -> None:
         each.location = op.location
         # The tiles between are retyped with all others.
         for value in each.results:
-            if isinstance(value.type, TileType):
+            if isinstance(value.type, xetile.TileType):
                 one = value.type.replace(array_length=1)
                 Rewriter.replace_value_with_new_type(value, one)
     Rewriter.insert_op(new, InsertPoint.before(op))

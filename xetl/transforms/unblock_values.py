@@ -26,26 +26,12 @@ from xdsl.rewriter import Rewriter
 from xetl.analysis.axes import Classes, arguments_of
 from xetl.analysis.control_flow import carried_together
 from xetl.analysis.slicing import Slice, count_elements, takes_inner_dimensions_whole
+from xetl.dialects import xetile
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileBroadcastOp,
-    TileMmaOp,
-    TilePackOp,
-    TileReduceOp,
-    TileTransposeOp,
-    TileType,
-    TileUnpackOp,
-    UpdateTileOffsetOp,
-)
 
 
 class UnblockValuesPass(ModulePass):
@@ -58,7 +44,9 @@ class UnblockValuesPass(ModulePass):
         unblock(op, unblocked_tile)
 
 
-def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
+def unblock(
+    op: Operation, of_tile: Callable[[xetile.TileType], xetile.TileType]
+) -> None:
     """Make all vectors plain that ``op`` holds, and of each tile type ``of_tile``.
 
     What looks at the dimensions of blocks keeps its values in blocks.
@@ -72,7 +60,7 @@ def unblock(op: Operation, of_tile: Callable[[TileType], TileType]) -> None:
             _rewrite(each, of_tile, stuck)
 
 
-def unblocked_tile(type_: TileType) -> TileType:
+def unblocked_tile(type_: xetile.TileType) -> xetile.TileType:
     """The same tile without ``inner_blocks``."""
     return type_.replace(inner_blocks=())
 
@@ -90,18 +78,20 @@ def _unblocked_vector(type_: Attribute) -> Attribute:
 
 
 def _rewrite(
-    op: Operation, of_tile: Callable[[TileType], TileType], stuck: Set[SSAValue]
+    op: Operation,
+    of_tile: Callable[[xetile.TileType], xetile.TileType],
+    stuck: Set[SSAValue],
 ) -> None:
-    if isinstance(op, TilePackOp | TileUnpackOp):
+    if isinstance(op, xetile.TilePackOp | xetile.TileUnpackOp):
         op.result.replace_all_uses_with(op.source)
         op.detach()
         op.erase()
         return
-    if isinstance(op, TileReduceOp):
+    if isinstance(op, xetile.TileReduceOp):
         op.reduction_dims = dense_i64(_dims(op, op.dims))
-    if isinstance(op, TileBroadcastOp):
+    if isinstance(op, xetile.TileBroadcastOp):
         op.broadcast_dims = dense_i64(_dims(op, op.dims))
-    if isinstance(op, TileTransposeOp):
+    if isinstance(op, xetile.TileTransposeOp):
         op.permutation = dense_i64((1, 0))
     if isinstance(op, Slice) and is_blocked(op.result.type):
         rows, columns = vector_type(op.result).get_shape()[2:]
@@ -110,7 +100,7 @@ def _rewrite(
         type_ = value.type
         if value in stuck or not is_blocked(type_):
             continue
-        if isinstance(type_, TileType):
+        if isinstance(type_, xetile.TileType):
             new = of_tile(type_)
         else:
             new = _unblocked_vector(type_)
@@ -119,7 +109,9 @@ def _rewrite(
         Rewriter.replace_value_with_new_type(value, new)
 
 
-def _dims(op: TileReduceOp | TileBroadcastOp, dims: tuple[int, ...]) -> tuple[int, ...]:
+def _dims(
+    op: xetile.TileReduceOp | xetile.TileBroadcastOp, dims: tuple[int, ...]
+) -> tuple[int, ...]:
     """Dimensions of a blocked value as those of the value: d and d + 2 are one."""
     if not is_blocked(op.result.type):
         return dims
@@ -133,8 +125,20 @@ def _retype_constant(op: arith.ConstantOp, type_: Attribute) -> None:
 
 
 _ALWAYS = (
-    *(InitTileOp, UpdateTileOffsetOp, LoadTileOp, StoreTileOp, PrefetchTileOp),
-    *(AtomicRmwTileOp, TileMmaOp, TilePackOp, TileUnpackOp, TileTransposeOp),
+    *(
+        xetile.InitTileOp,
+        xetile.UpdateTileOffsetOp,
+        xetile.LoadTileOp,
+        xetile.StoreTileOp,
+        xetile.PrefetchTileOp,
+    ),
+    *(
+        xetile.AtomicRmwTileOp,
+        xetile.TileMmaOp,
+        xetile.TilePackOp,
+        xetile.TileUnpackOp,
+        xetile.TileTransposeOp,
+    ),
 )
 _CARRYING = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _ENDS = (scf.YieldOp, scf.ConditionOp)
@@ -142,7 +146,7 @@ _ENDS = (scf.YieldOp, scf.ConditionOp)
 
 def is_blocked(type_: Attribute) -> bool:
     """Whether this may be the type of something in blocks."""
-    if isinstance(type_, TileType):
+    if isinstance(type_, xetile.TileType):
         return type_.inner_blocks is not None
     return is_vector(type_) and type_.get_num_dims() == 4
 
@@ -175,7 +179,7 @@ def _met_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
 def _commutes(op: Operation) -> bool:
     if isinstance(op, _ENDS):
         return isinstance(op.parent_op(), _CARRYING)
-    if isinstance(op, TileReduceOp | TileBroadcastOp):
+    if isinstance(op, xetile.TileReduceOp | xetile.TileBroadcastOp):
         # A dimension and the inner one of its blocks are one dimension of the value.
         outer = {dim for dim in (0, 1) if dim in op.dims and dim + 2 in op.dims}
         return len(op.dims) == 2 * len(outer)

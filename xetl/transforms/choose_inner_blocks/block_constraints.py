@@ -26,31 +26,19 @@ from xetl.analysis.slicing import (
     whole_and_part,
 )
 from xetl.devices import Access, Block, Device, Messages
-from xetl.dialects import traits
+from xetl.dialects import traits, xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileBroadcastOp,
-    TileMmaOp,
-    TileReduceOp,
-    TileTransposeOp,
-    TileType,
-    tile_type,
-)
 from xetl.dialects.xetile.types import SHARED
 from xetl.records import record
 
 ACCESSES: dict[type[Operation], Access] = {
-    LoadTileOp: "load",
-    StoreTileOp: "store",
-    PrefetchTileOp: "prefetch",
+    xetile.LoadTileOp: "load",
+    xetile.StoreTileOp: "store",
+    xetile.PrefetchTileOp: "prefetch",
 }
 _PER_LOOP = 8
 """What is in a loop counts as if the loop ran so often."""
@@ -104,7 +92,7 @@ def element_bits(element: Attribute) -> int:
 # Products ---------------------------------------------------------------------------
 
 
-def product_of(op: TileMmaOp, device: Device) -> Product | str:
+def product_of(op: xetile.TileMmaOp, device: Device) -> Product | str:
     """The blocks of a product on a device, or why it has none.
 
     Types the matrix unit does not multiply (f32, f64) are left to the lanes: a row of
@@ -126,7 +114,7 @@ def product_of(op: TileMmaOp, device: Device) -> Product | str:
     return Product(max(r for r in unit.rows if m % r == 0), depth, columns)
 
 
-def _factor_name(op: TileMmaOp, factor: Attribute) -> str:
+def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
     """What the matrix unit would multiply: a precision says so for f32."""
     precision = None if op.precision is None else op.precision.data
     if precision is not None:
@@ -137,7 +125,7 @@ def _factor_name(op: TileMmaOp, factor: Attribute) -> str:
 # Memory -----------------------------------------------------------------------------
 
 
-def legal_blocks(type_: TileType, access: Access, device: Device) -> list[Block]:
+def legal_blocks(type_: xetile.TileType, access: Access, device: Device) -> list[Block]:
     """All blocks in which a tile may be accessed: they divide it."""
     messages = _messages(type_, access, device)
     # Of a column-major tile the rows in memory are its columns.
@@ -151,7 +139,7 @@ def legal_blocks(type_: TileType, access: Access, device: Device) -> list[Block]
     ]
 
 
-def _messages(type_: TileType, access: Access, device: Device) -> Messages:
+def _messages(type_: xetile.TileType, access: Access, device: Device) -> Messages:
     bits = element_bits(type_.element_type)
     return device.blocks_of(access, bits, shared=type_.memory_space == SHARED)
 
@@ -165,20 +153,26 @@ def is_block_access(op: Operation) -> bool:
     """Whether this accesses a tile that may be cut: of rank 2, not scattered."""
     if type(op) not in ACCESSES:
         return False
-    type_ = tile_type(tile_of(op))
+    type_ = xetile.tile_type(tile_of(op))
     return len(type_.shape) == 2 and not type_.scattered
 
 
 def moved_by(op: Operation) -> Sequence[SSAValue]:
     """The values that an access brings from memory or takes there."""
-    if isinstance(op, LoadTileOp):
+    if isinstance(op, xetile.LoadTileOp):
         return op.results
-    return (op.value,) if isinstance(op, StoreTileOp | AtomicRmwTileOp) else ()
+    return (
+        (op.value,)
+        if isinstance(op, xetile.StoreTileOp | xetile.AtomicRmwTileOp)
+        else ()
+    )
 
 
 def tile_of(op: Operation) -> SSAValue:
     """The tile that is accessed."""
-    assert isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp)
+    assert isinstance(
+        op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
+    )
     return op.tile
 
 
@@ -189,12 +183,12 @@ def demands_of(op: Operation, device: Device) -> list[Demand]:
     """What ``op`` asks of its values."""
     if not all(map(_is_plain, (*op.operands, *op.results))):
         return []
-    if isinstance(op, TileMmaOp):
+    if isinstance(op, xetile.TileMmaOp):
         product = product_of(op, device)
         return [] if isinstance(product, str) else _of_product(op, product)
     if not is_block_access(op):
         return []
-    type_ = tile_type(tile_of(op))
+    type_ = xetile.tile_type(tile_of(op))
     given = type_.inner_blocks
     blocks = legal_blocks(type_, ACCESSES[type(op)], device)
     if given is not None:
@@ -210,7 +204,7 @@ def _is_plain(value: SSAValue) -> bool:
     return not is_vector(value.type) or is_matrix(value.type)
 
 
-def _of_product(op: TileMmaOp, product: Product) -> list[Demand]:
+def _of_product(op: xetile.TileMmaOp, product: Product) -> list[Demand]:
     asked = [(op.a, product.a), (op.b, product.b), (op.result, product.c)]
     if op.c is not None:
         asked.append((op.c, product.c))
@@ -282,10 +276,10 @@ def relations(op: Operation) -> Iterator[tuple[Axis, Axis]]:
         yield from _same(tuple(matrices(op)))
     elif not matrices(op):
         return
-    elif isinstance(op, TileTransposeOp):
+    elif isinstance(op, xetile.TileTransposeOp):
         yield (op.source, 0), (op.result, 1)
         yield (op.source, 1), (op.result, 0)
-    elif isinstance(op, TileReduceOp | TileBroadcastOp) and _is_whole(op):
+    elif isinstance(op, xetile.TileReduceOp | xetile.TileBroadcastOp) and _is_whole(op):
         for dim in (0, 1):
             if dim not in op.dims:
                 yield (op.source, dim), (op.result, dim)
@@ -306,9 +300,9 @@ def _same(values: tuple[SSAValue, ...]) -> Iterator[tuple[Axis, Axis]]:
         yield (values[0], 1), (other, 1)
 
 
-def _is_whole(op: TileReduceOp | TileBroadcastOp) -> bool:
+def _is_whole(op: xetile.TileReduceOp | xetile.TileBroadcastOp) -> bool:
     """Groups of a reduction may be cut by blocks: these stay plain."""
-    return isinstance(op, TileBroadcastOp) or op.reduction_size is None
+    return isinstance(op, xetile.TileBroadcastOp) or op.reduction_size is None
 
 
 def form_of(op: Operation, chosen: Chosen) -> Form:
@@ -322,13 +316,13 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
         return plain(op)
     if isinstance(op, Slice) and is_of_matrices(op):
         return _form_of_slice(op, chosen)
-    if isinstance(op, TileTransposeOp):
+    if isinstance(op, xetile.TileTransposeOp):
         source = chosen(op.source)
         return Form((source,), (transposed(source),))
-    if isinstance(op, TileReduceOp) and _is_whole(op):
+    if isinstance(op, xetile.TileReduceOp) and _is_whole(op):
         source = chosen(op.source)
         return Form((source,), (with_ones(source, op.dims),))
-    if isinstance(op, TileBroadcastOp):
+    if isinstance(op, xetile.TileBroadcastOp):
         result = chosen(op.result)
         return Form((with_ones(result, op.dims),), (result,))
     return plain(op)

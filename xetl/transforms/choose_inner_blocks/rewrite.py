@@ -11,25 +11,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.analysis.axes import is_matrix
 from xetl.analysis.slicing import Slice, count_blocks
 from xetl.devices import DEVICES, Block, Device
+from xetl.dialects import xetile
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import Vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileBroadcastOp,
-    TileMmaOp,
-    TilePackOp,
-    TileReduceOp,
-    TileTransposeOp,
-    TileType,
-    TileUnpackOp,
-    UpdateTileOffsetOp,
-    tile_type,
-)
 from xetl.dialects.xetile.verifiers import packed_shape, transposed_axes
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
@@ -101,13 +87,13 @@ def _converted(
     ops: list[Operation] = []
     if have is not None:
         properties = {"inner_blocks": dense_i64(have)}
-        unpack = TileUnpackOp.create(
+        unpack = xetile.TileUnpackOp.create(
             operands=[value], result_types=[flat], properties=properties
         )
         ops.append(unpack)
         value = unpack.result
     if want is not None:
-        ops.append(TilePackOp(value, want))
+        ops.append(xetile.TilePackOp(value, want))
     for op in ops:
         op.location = at.location
     Rewriter.insert_op(ops, point)
@@ -130,11 +116,11 @@ def _adapt(op: Operation, form: Form) -> None:
     block = form.results[0] if form.results else None
     if block is None:
         return
-    if isinstance(op, TileReduceOp):
+    if isinstance(op, xetile.TileReduceOp):
         op.reduction_dims = _of_blocks(op.dims)
-    elif isinstance(op, TileBroadcastOp):
+    elif isinstance(op, xetile.TileBroadcastOp):
         op.broadcast_dims = _of_blocks(op.dims)
-    elif isinstance(op, TileTransposeOp):
+    elif isinstance(op, xetile.TileTransposeOp):
         op.permutation = dense_i64(transposed_axes(4))
     elif isinstance(op, Slice):
         count_blocks(op, block)
@@ -160,7 +146,7 @@ def give_each_access_its_tile(plan: TilePlan) -> None:
     copies: _Copies = {}
     for op, block in plan.of_access.items():
         for index, value in enumerate(op.operands):
-            if isinstance(value.type, TileType) and plan.of_tile[value] != block:
+            if isinstance(value.type, xetile.TileType) and plan.of_tile[value] != block:
                 op.operands[index] = _copy(value, block, copies)
 
 
@@ -170,10 +156,12 @@ def _copy(tile: SSAValue, block: Block | None, copies: _Copies) -> SSAValue:
     if known is not None:
         return known
     op = tile.owner
-    assert isinstance(op, InitTileOp | UpdateTileOffsetOp)
+    assert isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp)
     new = op.clone()
     new.location = op.location
-    if isinstance(new, UpdateTileOffsetOp) and isinstance(op, UpdateTileOffsetOp):
+    if isinstance(new, xetile.UpdateTileOffsetOp) and isinstance(
+        op, xetile.UpdateTileOffsetOp
+    ):
         new.operands[0] = _copy(op.tile, block, copies)
     Rewriter.insert_op(new, InsertPoint.after(op))
     copies[tile, block] = _retype_tile(new.result, block)
@@ -187,7 +175,7 @@ def retype_tiles(plan: TilePlan) -> None:
 
 
 def _retype_tile(tile: SSAValue, block: Block | None) -> SSAValue:
-    old = tile_type(tile)
+    old = xetile.tile_type(tile)
     new = old.replace(inner_blocks=block or ())
     return tile if new == old else Rewriter.replace_value_with_new_type(tile, new)
 
@@ -202,17 +190,19 @@ def works_in_legal_blocks(op: Operation) -> str | None:
     """Memory is accessed, and matrices are multiplied, in blocks of the device."""
     if UNBLOCKED in op.attributes:
         return None
-    if isinstance(op, TileMmaOp):
+    if isinstance(op, xetile.TileMmaOp):
         rank = vector_type(op.a).get_num_dims()
         return None if rank == 4 else "`xetile.tile_mma` works on plain values"
-    if not isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp):
+    if not isinstance(
+        op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
+    ):
         return None
     if not is_block_access(op):
         return None
-    return _problem_with(op, tile_type(op.tile))
+    return _problem_with(op, xetile.tile_type(op.tile))
 
 
-def _problem_with(op: Operation, type_: TileType) -> str | None:
+def _problem_with(op: Operation, type_: xetile.TileType) -> str | None:
     blocks, device = type_.inner_blocks, _device_of(op)
     if blocks is None:
         return f"`{op.name}` has a tile without inner_blocks"

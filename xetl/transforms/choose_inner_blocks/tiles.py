@@ -14,17 +14,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.axes import arguments_of, tile_classes
 from xetl.devices import Block, Device
+from xetl.dialects import xetile
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileType,
-    UpdateTileOffsetOp,
-    tile_type,
-)
 from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
@@ -37,7 +28,12 @@ from xetl.transforms.choose_inner_blocks.block_constraints import (
 )
 from xetl.transforms.diagnostics import remark
 
-AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | AtomicRmwTileOp
+AnyAccess = (
+    xetile.LoadTileOp
+    | xetile.StoreTileOp
+    | xetile.PrefetchTileOp
+    | xetile.AtomicRmwTileOp
+)
 
 
 @record()
@@ -48,9 +44,9 @@ class Family:
     accesses: list[AnyAccess] = field(default_factory=list[AnyAccess])
 
     @property
-    def type(self) -> TileType:
+    def type(self) -> xetile.TileType:
         """The type of all of them."""
-        return tile_type(self.members[0])
+        return xetile.tile_type(self.members[0])
 
     @property
     def is_known(self) -> bool:
@@ -61,13 +57,20 @@ class Family:
     def is_carried(self) -> bool:
         """Whether a loop or an if hands them on."""
         owners = [member.owner for member in self.members]
-        return not all(isinstance(o, InitTileOp | UpdateTileOffsetOp) for o in owners)
+        return not all(
+            isinstance(o, xetile.InitTileOp | xetile.UpdateTileOffsetOp) for o in owners
+        )
 
 
 def _is_made_here(tile: SSAValue) -> bool:
     owner = tile.block.parent_op() if isinstance(tile, BlockArgument) else tile.owner
     return isinstance(
-        owner, InitTileOp | UpdateTileOffsetOp | scf.ForOp | scf.IfOp | scf.WhileOp
+        owner,
+        xetile.InitTileOp
+        | xetile.UpdateTileOffsetOp
+        | scf.ForOp
+        | scf.IfOp
+        | scf.WhileOp,
     )
 
 
@@ -101,18 +104,18 @@ def families(ops: Sequence[Operation]) -> list[Family]:
             family = found.setdefault(root, Family())
             if tile not in family.members:
                 family.members.append(tile)
-        if isinstance(op, AnyAccess) and _may_be_cut(tile_type(op.tile)):
+        if isinstance(op, AnyAccess) and _may_be_cut(xetile.tile_type(op.tile)):
             found[classes.find((op.tile, 0))[0]].accesses.append(op)
     return list(found.values())
 
 
 def _tiles_of(op: Operation) -> Iterator[SSAValue]:
     for value in (*op.operands, *op.results, *arguments_of(op)):
-        if isinstance(value.type, TileType) and _may_be_cut(value.type):
+        if isinstance(value.type, xetile.TileType) and _may_be_cut(value.type):
             yield value
 
 
-def _may_be_cut(type_: TileType) -> bool:
+def _may_be_cut(type_: xetile.TileType) -> bool:
     return len(type_.shape) == 2 and not type_.scattered
 
 
@@ -157,7 +160,7 @@ def _blocks_of_accesses(
     return found
 
 
-def _legal(op: AnyAccess, type_: TileType, device: Device) -> list[Block] | None:
+def _legal(op: AnyAccess, type_: xetile.TileType, device: Device) -> list[Block] | None:
     """None: in any blocks, as an atomic goes element by element."""
     access = ACCESSES.get(type(op))
     return None if access is None else legal_blocks(type_, access, device)
@@ -176,26 +179,26 @@ def _reason(family: Family, device: Device) -> str:
     return f"no block that {device.name} can move divides {what}"
 
 
-def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[TileType]:
+def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[xetile.TileType]:
     """The types of tiles that are accessed in blocks which the device cannot move."""
-    found: set[TileType] = set()
+    found: set[xetile.TileType] = set()
     for op in ops:
         if not is_block_access(op):
             continue
-        type_ = tile_type(tile_of(op))
+        type_ = xetile.tile_type(tile_of(op))
         if not given_is_legal(type_, op, device):
             remark(op, "blocks", _told(type_, op, device))
             found.add(type_)
     return found
 
 
-def given_is_legal(type_: TileType, op: Operation, device: Device) -> bool:
+def given_is_legal(type_: xetile.TileType, op: Operation, device: Device) -> bool:
     """Whether no blocks are given, or such as this access can be done in."""
     given = type_.inner_blocks
     return given is None or given in legal_blocks(type_, ACCESSES[type(op)], device)
 
 
-def _told(type_: TileType, op: Operation, device: Device) -> str:
+def _told(type_: xetile.TileType, op: Operation, device: Device) -> str:
     name = op.name.removeprefix("xetile.")
     rows, columns = type_.inner_blocks or (0, 0)
     blocks = f"({rows}, {columns}) of {type_.element_type}"

@@ -33,25 +33,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects import xetile
 from xetl.dialects.base import element_type, ints_of, vector_type, with_element
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.reduction_kinds import identity_of, sums_run_in
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    LoadGatherOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    TileBroadcastOp,
-    TileMmaOp,
-    TilePackOp,
-    TileReduceOp,
-    TileTransposeOp,
-    TileUnpackOp,
-)
 from xetl.ir.builder import Builder
 from xetl.transforms.convert_xetile_to_vector import descriptors
 from xetl.transforms.convert_xetile_to_vector.descriptors import (
@@ -65,7 +53,13 @@ from xetl.transforms.unblock_values import UnblockValuesPass
 # Accesses -----------------------------------------------------------------------------
 
 
-AnyAccess = LoadTileOp | StoreTileOp | PrefetchTileOp | LoadGatherOp | StoreScatterOp
+AnyAccess = (
+    xetile.LoadTileOp
+    | xetile.StoreTileOp
+    | xetile.PrefetchTileOp
+    | xetile.LoadGatherOp
+    | xetile.StoreScatterOp
+)
 
 
 def replace_access(op: Operation, tiles: Descriptors, build: Builder) -> bool:
@@ -76,13 +70,13 @@ def replace_access(op: Operation, tiles: Descriptors, build: Builder) -> bool:
     if not isinstance(op, AnyAccess) or not tiles.knows(op.tile):
         return False
     base, start = tiles.base(op.tile), tiles.starts[op.tile]
-    if isinstance(op, LoadTileOp):
+    if isinstance(op, xetile.LoadTileOp):
         _give(op.result, _read(op, base, start, build))
-    elif isinstance(op, StoreTileOp):
+    elif isinstance(op, xetile.StoreTileOp):
         build.add(vector.TransferWriteOp(op.value, base, start))
-    elif isinstance(op, LoadGatherOp):
+    elif isinstance(op, xetile.LoadGatherOp):
         _give(op.result, _gather(op, base, start[0], build))
-    elif isinstance(op, StoreScatterOp):
+    elif isinstance(op, xetile.StoreScatterOp):
         _scatter(op, base, start[0], build)
     return True
 
@@ -92,7 +86,9 @@ def _give(old: SSAValue, new: SSAValue) -> None:
     old.replace_all_uses_with(new)
 
 
-def _read(op: LoadTileOp, base: SSAValue, start: Parts, build: Builder) -> SSAValue:
+def _read(
+    op: xetile.LoadTileOp, base: SSAValue, start: Parts, build: Builder
+) -> SSAValue:
     type_ = op.result.type
     padding = _padding(op.padding, element_type(type_), build)
     return build.insert(vector.TransferReadOp(base, start, padding, type_))
@@ -108,7 +104,7 @@ def _padding(padding: Attribute | None, type_: Attribute, build: Builder) -> SSA
 
 
 def _gather(
-    op: LoadGatherOp, base: SSAValue, indices: SSAValue, build: Builder
+    op: xetile.LoadGatherOp, base: SSAValue, indices: SSAValue, build: Builder
 ) -> SSAValue:
     row = _row(vector_type(op.result))
     at, mask = _flat(build, indices), _inside(build, base, indices, op.mask)
@@ -120,7 +116,7 @@ def _gather(
 
 
 def _scatter(
-    op: StoreScatterOp, base: SSAValue, indices: SSAValue, build: Builder
+    op: xetile.StoreScatterOp, base: SSAValue, indices: SSAValue, build: Builder
 ) -> None:
     at, mask = _flat(build, indices), _inside(build, base, indices, op.mask)
     value = _flat(build, op.value)
@@ -160,16 +156,16 @@ _ITERATORS = ("parallel", "parallel", "reduction")
 
 def problem_with(op: Operation) -> str | None:
     """Why `vector` cannot say what ``op`` does; None if it can."""
-    if isinstance(op, TileMmaOp) and vector_type(op.a).get_num_dims() != 2:
+    if isinstance(op, xetile.TileMmaOp) and vector_type(op.a).get_num_dims() != 2:
         return "its operands are looked at in blocks"
-    if isinstance(op, TileMmaOp) and op.precision is not None:
+    if isinstance(op, xetile.TileMmaOp) and op.precision is not None:
         return f"`vector.contract` has no precision `{op.precision.data}`"
-    if isinstance(op, TileReduceOp) and op.reduction_size is not None:
+    if isinstance(op, xetile.TileReduceOp) and op.reduction_size is not None:
         return None if len(op.dims) == 1 else "it reduces groups in two dimensions"
     return None
 
 
-def multiply(op: TileMmaOp, build: Builder) -> SSAValue:
+def multiply(op: xetile.TileMmaOp, build: Builder) -> SSAValue:
     """A contraction in the type sums run in, rounded once."""
     result = op.result.type
     element = result.element_type
@@ -181,7 +177,9 @@ def multiply(op: TileMmaOp, build: Builder) -> SSAValue:
     return _truncated(build.insert(product), element, build)
 
 
-def _sides(op: TileMmaOp, wide: Attribute, build: Builder) -> tuple[SSAValue, SSAValue]:
+def _sides(
+    op: xetile.TileMmaOp, wide: Attribute, build: Builder
+) -> tuple[SSAValue, SSAValue]:
     """Both sides; integers without sign in the type of the result."""
     flags = op.a_unsigned is not None, op.b_unsigned is not None
     if not any(flags) or vector_type(op.a).element_type == wide:
@@ -193,12 +191,12 @@ def _sides(op: TileMmaOp, wide: Attribute, build: Builder) -> tuple[SSAValue, SS
     return sides[0], sides[1]
 
 
-def transpose(op: TileTransposeOp, build: Builder) -> SSAValue:
+def transpose(op: xetile.TileTransposeOp, build: Builder) -> SSAValue:
     """Rows become columns."""
     return build.insert(vector.TransposeOp(op.source, ints_of(op.permutation)))
 
 
-def pack(op: TilePackOp, build: Builder) -> SSAValue:
+def pack(op: xetile.TilePackOp, build: Builder) -> SSAValue:
     """Rows and columns are split in two; the inner halves come last."""
     rows, columns, *block = op.result.type.get_shape()
     split = VectorType(op.result.type.element_type, [rows, block[0], columns, block[1]])
@@ -206,18 +204,18 @@ def pack(op: TilePackOp, build: Builder) -> SSAValue:
     return build.insert(vector.TransposeOp(parts, (0, 2, 1, 3)))
 
 
-def unpack(op: TileUnpackOp, build: Builder) -> SSAValue:
+def unpack(op: xetile.TileUnpackOp, build: Builder) -> SSAValue:
     """Undo `pack`."""
     parts = build.insert(vector.TransposeOp(op.source, (0, 2, 1, 3)))
     return build.insert(vector.ShapeCastOp(parts, op.result.type))
 
 
-def broadcast(op: TileBroadcastOp, build: Builder) -> SSAValue:
+def broadcast(op: xetile.TileBroadcastOp, build: Builder) -> SSAValue:
     """A dimension of size 1 is repeated."""
     return build.insert(vector.BroadcastOp(op.source, op.result.type))
 
 
-def reduce(op: TileReduceOp, build: Builder) -> SSAValue:
+def reduce(op: xetile.TileReduceOp, build: Builder) -> SSAValue:
     """A reduction from the identity; its dimension comes back with size 1."""
     kind, element = op.kind.data, vector_type(op.source).element_type
     wide = sums_run_in(kind, element)
@@ -235,7 +233,7 @@ def reduce(op: TileReduceOp, build: Builder) -> SSAValue:
 
 
 def _in_groups(
-    op: TileReduceOp, value: SSAValue, build: Builder
+    op: xetile.TileReduceOp, value: SSAValue, build: Builder
 ) -> tuple[SSAValue, tuple[int, ...]]:
     """Neighbours that are combined get a dimension of their own."""
     assert op.reduction_size is not None
@@ -263,12 +261,12 @@ def _truncated(value: SSAValue, element: Attribute, build: Builder) -> SSAValue:
 
 
 _RULES: dict[type[Operation], Callable[[Any, Builder], SSAValue]] = {
-    TileMmaOp: multiply,
-    TileTransposeOp: transpose,
-    TileBroadcastOp: broadcast,
-    TileReduceOp: reduce,
-    TilePackOp: pack,
-    TileUnpackOp: unpack,
+    xetile.TileMmaOp: multiply,
+    xetile.TileTransposeOp: transpose,
+    xetile.TileBroadcastOp: broadcast,
+    xetile.TileReduceOp: reduce,
+    xetile.TilePackOp: pack,
+    xetile.TileUnpackOp: unpack,
 }
 
 

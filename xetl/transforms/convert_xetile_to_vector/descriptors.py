@@ -20,21 +20,11 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from xetl.analysis.affine import is_non_negative
 from xetl.analysis.axes import arguments_of, tile_classes
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    TileType,
-    UpdateTileOffsetOp,
-    tile_type,
-)
 from xetl.ir.builder import Builder
 from xetl.records import record
 
@@ -76,9 +66,9 @@ def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
     dead: list[Operation] = []
     for op in list(block.ops):
         build = Builder.before(op)
-        if isinstance(op, InitTileOp) and tiles.knows(op.result):
+        if isinstance(op, xetile.InitTileOp) and tiles.knows(op.result):
             _init(op, tiles, build)
-        elif isinstance(op, UpdateTileOffsetOp) and tiles.knows(op.result):
+        elif isinstance(op, xetile.UpdateTileOffsetOp) and tiles.knows(op.result):
             _move(op, tiles, build)
         elif isinstance(op, scf.YieldOp | scf.ConditionOp):
             _hand_on(op, tiles)
@@ -105,7 +95,7 @@ def _carries(op: Operation, tiles: Descriptors) -> bool:
 # Where a tile starts ----------------------------------------------------------------
 
 
-def _init(op: InitTileOp, tiles: Descriptors, build: Builder) -> None:
+def _init(op: xetile.InitTileOp, tiles: Descriptors, build: Builder) -> None:
     key = id(tiles.family_of[op.result])
     if key not in tiles.bases:
         tiles.bases[key] = _base(op, build)
@@ -115,7 +105,7 @@ def _init(op: InitTileOp, tiles: Descriptors, build: Builder) -> None:
         tiles.starts[op.result] = tuple(map(build.index, op.mixed_offsets))
 
 
-def _base(op: InitTileOp, build: Builder) -> SSAValue:
+def _base(op: xetile.InitTileOp, build: Builder) -> SSAValue:
     """The matrix; one of its own where sizes and strides are given."""
     sizes, strides = op.mixed_sizes, op.mixed_strides
     if not sizes:
@@ -133,7 +123,7 @@ def _known(index: Index) -> int | None:
     return index if isinstance(index, int) else None
 
 
-def _move(op: UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> None:
+def _move(op: xetile.UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> None:
     start = tiles.starts[op.tile]
     if op.indices is not None:
         moved = build.insert(arith.AddiOp(start[0], op.indices))
@@ -205,15 +195,21 @@ def _give_results(op: Operation, new: Operation, tiles: Descriptors) -> None:
 def _types(value: SSAValue, tiles: Descriptors) -> list[Attribute]:
     if not tiles.knows(value):
         return [value.type]
-    type_ = tile_type(value)
+    type_ = xetile.tile_type(value)
     if type_.scattered:
         return [VectorType(IndexType(), type_.shape)]
     return [IndexType(), IndexType()]
 
 
 _READERS = (
-    *(LoadTileOp, StoreTileOp, PrefetchTileOp, LoadGatherOp, StoreScatterOp),
-    *(UpdateTileOffsetOp, scf.ForOp, scf.IfOp, scf.WhileOp),
+    *(
+        xetile.LoadTileOp,
+        xetile.StoreTileOp,
+        xetile.PrefetchTileOp,
+        xetile.LoadGatherOp,
+        xetile.StoreScatterOp,
+    ),
+    *(xetile.UpdateTileOffsetOp, scf.ForOp, scf.IfOp, scf.WhileOp),
 )
 
 
@@ -224,9 +220,9 @@ class Family:
     members: list[SSAValue] = field(default_factory=list[SSAValue])
 
     @property
-    def type(self) -> TileType:
+    def type(self) -> xetile.TileType:
         """The type of all of them."""
-        return tile_type(self.members[0])
+        return xetile.tile_type(self.members[0])
 
     def uses(self) -> Iterator[Use]:
         """All that is done with them."""
@@ -251,7 +247,7 @@ def families(ops: Sequence[Operation]) -> list[Family]:
     found: dict[SSAValue, Family] = {}
     for op in ops:
         for tile in (*op.results, *arguments_of(op)):
-            if isinstance(tile.type, TileType):
+            if isinstance(tile.type, xetile.TileType):
                 root = classes.find((tile, 0))[0]
                 found.setdefault(root, Family()).members.append(tile)
     return list(found.values())
@@ -261,9 +257,9 @@ def problem_with(family: Family) -> str | None:
     """Why transfers cannot say what these tiles do; None if they can."""
     type_ = family.type
     for op in family.made_by():
-        if isinstance(op, InitTileOp):
+        if isinstance(op, xetile.InitTileOp):
             problem = _problem_with_base(op, type_)
-        elif isinstance(op, UpdateTileOffsetOp):
+        elif isinstance(op, xetile.UpdateTileOffsetOp):
             problem = _problem_with_offsets(op.mixed_offsets)
         elif isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
             problem = None
@@ -274,7 +270,7 @@ def problem_with(family: Family) -> str | None:
     return _problem_with_uses(family)
 
 
-def _problem_with_base(op: InitTileOp, type_: TileType) -> str | None:
+def _problem_with_base(op: xetile.InitTileOp, type_: xetile.TileType) -> str | None:
     base = op.source.type
     if not is_memref(base):
         return "its base is an address"
@@ -293,7 +289,7 @@ def _problem_with_offsets(offsets: Sequence[Index]) -> str | None:
 
 
 def _problem_with_uses(family: Family) -> str | None:
-    made = [op for op in family.made_by() if isinstance(op, InitTileOp)]
+    made = [op for op in family.made_by() if isinstance(op, xetile.InitTileOp)]
     bases = {op.source for op in made}
     if len(bases) != 1 or (len(made) > 1 and any(op.mixed_sizes for op in made)):
         return "it is one of several matrices"

@@ -28,6 +28,7 @@ from xdsl.ir import Operation, Region
 from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
+from xetl.dialects import xetile
 from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS, WORKGROUP
 from xetl.dialects.memref_layout import memory_space_of
@@ -43,16 +44,6 @@ from xetl.dialects.traits import (
 )
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    AssertOp,
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    TileConvLayoutOp,
-    TileMmaOp,
-    TileType,
-    UpdateTileOffsetOp,
-)
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.ir.conversion import convert_for, convert_if, convert_while
@@ -122,12 +113,12 @@ LEAST_SCRATCH = 1 << 10
 """Bytes that exchanges take even if the kernel has asked for all there is."""
 
 _RULES: dict[type[Operation], Rule] = {
-    InitTileOp: init_tile,
-    UpdateTileOffsetOp: update_tile_offset,
-    LoadTileOp: load_tile,
-    PrefetchTileOp: prefetch_tile,
-    TileMmaOp: distribute_mma,
-    TileConvLayoutOp: convert_layout,
+    xetile.InitTileOp: init_tile,
+    xetile.UpdateTileOffsetOp: update_tile_offset,
+    xetile.LoadTileOp: load_tile,
+    xetile.PrefetchTileOp: prefetch_tile,
+    xetile.TileMmaOp: distribute_mma,
+    xetile.TileConvLayoutOp: convert_layout,
     arith.ConstantOp: derive_or_compute_by_all,
     vector.BroadcastOp: distribute_broadcast,
     vector.ShapeCastOp: distribute_shape_cast,
@@ -135,7 +126,7 @@ _RULES: dict[type[Operation], Rule] = {
     vector.CreateMaskOp: derive_or_compute_by_all,
     vector.ConstantMaskOp: derive_or_compute_by_all,
     # The condition is the same in all subgroups: all of them stop.
-    AssertOp: compute_by_all,
+    xetile.AssertOp: compute_by_all,
 }
 _OF_TRAITS: dict[type[ElementTrait], Rule] = {
     Elementwise: distribute_elementwise,
@@ -177,7 +168,7 @@ def _rule_of_distributed(op: Operation) -> Rule | None:
 
 def _is_done_once(op: Operation) -> bool:
     """Whether an operation writes what all subgroups see."""
-    if op.name.startswith(_OF_ALL) or isinstance(op, AssertOp):
+    if op.name.startswith(_OF_ALL) or isinstance(op, xetile.AssertOp):
         return False
     effects = get_effects(op) or ()
     writes = any(effect.kind in _ONCE for effect in effects)
@@ -201,7 +192,7 @@ def subgroups_of(body: Region) -> tuple[int, ...]:
     """How the subgroups of a mapped kernel are laid out: as the first map says."""
     for op in body.walk():
         for value in op.results:
-            is_tile = isinstance(value.type, TileType)
+            is_tile = isinstance(value.type, xetile.TileType)
             layout = tile_map(value) if is_tile else map_of(value)
             if layout is not None:
                 return layout.sg_layout

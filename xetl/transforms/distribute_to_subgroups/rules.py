@@ -19,22 +19,10 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import MemoryEffectKind, get_effects
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, gpu, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileMmaOp,
-    TileReduceOp,
-    TileScanOp,
-    TileTransposeOp,
-    UpdateTileOffsetOp,
-    tile_type,
-)
 from xetl.dialects.xetile.verifiers import reduced_shape
 from xetl.language.distribution import Layout, rounds
 from xetl.transforms.diagnostics import remark
@@ -145,7 +133,7 @@ IDENTITY_RULES: dict[type[Operation], Rule] = {
 }
 
 
-def init_tile(d: Distributor, op: InitTileOp) -> None:
+def init_tile(d: Distributor, op: xetile.InitTileOp) -> None:
     """A tile for each part: where the part begins is added to the offsets."""
     refuse_private_tile(op)
     layout = d.layout(op.result)
@@ -159,7 +147,7 @@ def init_tile(d: Distributor, op: InitTileOp) -> None:
 
 
 def _moved_to(
-    d: Distributor, op: InitTileOp, layout: Layout, part: int
+    d: Distributor, op: xetile.InitTileOp, layout: Layout, part: int
 ) -> Sequence[Index]:
     """The offsets of a part; those ahead of the last two select the matrix."""
     *leading, row, column = op.mixed_offsets
@@ -169,11 +157,11 @@ def _moved_to(
 
 def _init_part(
     d: Distributor,
-    op: InitTileOp,
+    op: xetile.InitTileOp,
     offsets: Sequence[Index],
     indices: SSAValue | None,
 ) -> SSAValue:
-    new = InitTileOp(
+    new = xetile.InitTileOp(
         op.source,
         offsets,
         d.part_type(op.result),
@@ -185,33 +173,33 @@ def _init_part(
     return d.team.insert(new)
 
 
-def update_tile_offset(d: Distributor, op: UpdateTileOffsetOp) -> None:
+def update_tile_offset(d: Distributor, op: xetile.UpdateTileOffsetOp) -> None:
     """All parts move alike; scattered ones by their own indices."""
     tiles = d.parts(op.tile)
     steps: Sequence[SSAValue | None] = [None] * len(tiles)
     if op.indices is not None:
         steps = d.parts_for(op.indices, d.layout(op.tile), len(tiles))
     moved = [
-        d.team.insert(UpdateTileOffsetOp(tile, op.mixed_offsets, indices=step))
+        d.team.insert(xetile.UpdateTileOffsetOp(tile, op.mixed_offsets, indices=step))
         for tile, step in zip(tiles, steps)
     ]
     d.give(op.result, moved)
 
 
-def load_tile(d: Distributor, op: LoadTileOp) -> None:
+def load_tile(d: Distributor, op: xetile.LoadTileOp) -> None:
     """A load for each part; of several vectors, one after the other to the right."""
     layout = d.layout(op.tile)
     for number, value in enumerate(op.results):
         tiles = d.parts(op.tile)
         if number:
             right = [0, number * op.tile_type.shape[1]]
-            tiles = [d.team.insert(UpdateTileOffsetOp(t, right)) for t in tiles]
-        types = [[tile_type(tile).vector_type()] for tile in tiles]
+            tiles = [d.team.insert(xetile.UpdateTileOffsetOp(t, right)) for t in tiles]
+        types = [[xetile.tile_type(tile).vector_type()] for tile in tiles]
         loads = [rebuilt(op, [tile], type_) for tile, type_ in zip(tiles, types)]
         d.give_parts(value, [d.team.insert(each) for each in loads], layout)
 
 
-def prefetch_tile(d: Distributor, op: PrefetchTileOp) -> None:
+def prefetch_tile(d: Distributor, op: xetile.PrefetchTileOp) -> None:
     """A prefetch for each part: where parts are shared, all ask, which does no harm."""
     for tile in d.parts(op.tile):
         d.team.add(rebuilt(op, [tile], []))
@@ -228,7 +216,7 @@ def access_tile(d: Distributor, op: Any) -> None:
         tiles if operand is op.tile else d.parts_for(operand, layout, len(tiles))
         for operand in op.operands
     ]
-    types = [tile_type(tile).vector_type() for tile in tiles if op.results]
+    types = [xetile.tile_type(tile).vector_type() for tile in tiles if op.results]
     effects = get_effects(op) or ()
     writes = any(effect.kind is MemoryEffectKind.WRITE for effect in effects)
     used = bool(op.results) and (not writes or bool(op.result.uses))
@@ -250,7 +238,7 @@ def access_tile(d: Distributor, op: Any) -> None:
     d.give_parts(op.result, found, layout)
 
 
-def distribute_mma(d: Distributor, op: TileMmaOp) -> None:
+def distribute_mma(d: Distributor, op: xetile.TileMmaOp) -> None:
     """A product for each part of C; of both operands a subgroup needs all of K.
 
     So A is shared by those that stand side by side, and B by those below one another.
@@ -267,7 +255,7 @@ def distribute_mma(d: Distributor, op: TileMmaOp) -> None:
 
 
 def distribute_transpose(
-    d: Distributor, op: TileTransposeOp | vector.TransposeOp
+    d: Distributor, op: xetile.TileTransposeOp | vector.TransposeOp
 ) -> None:
     """Each part transposes alone, once its source is where the result is wanted."""
     if ints_of(op.permutation) == (1, 0):
@@ -298,7 +286,7 @@ def distribute_shape_cast(d: Distributor, op: vector.ShapeCastOp) -> None:
 
 
 def distribute_broadcast(
-    d: Distributor, op: TileBroadcastOp | vector.BroadcastOp
+    d: Distributor, op: xetile.TileBroadcastOp | vector.BroadcastOp
 ) -> None:
     """Each part repeats what it has of the source."""
     if not is_distributed(op.source):
@@ -321,7 +309,7 @@ def distribute_broadcast(
     d.give(op.result, new, layout)
 
 
-def distribute_reduce(d: Distributor, op: TileReduceOp) -> None:
+def distribute_reduce(d: Distributor, op: xetile.TileReduceOp) -> None:
     """Combine what a subgroup has, and then with what others have."""
     if op.reduction_size is not None:
         _reduce_groups(d, op, op.reduction_size.value.data)
@@ -329,7 +317,7 @@ def distribute_reduce(d: Distributor, op: TileReduceOp) -> None:
     # A layout wanted for the sake of the reduction would move all elements.
     owner = op.source.owner
     source = op.source
-    if isinstance(owner, TileConvLayoutOp) and is_combined_first(owner):
+    if isinstance(owner, xetile.TileConvLayoutOp) and is_combined_first(owner):
         source = owner.source
     layout, target = d.layout(source), d.layout(op.result)
     parts, shape = d.parts(source), matrix_shape(source)
@@ -338,7 +326,7 @@ def distribute_reduce(d: Distributor, op: TileReduceOp) -> None:
     d.give(op.result, new, target)
 
 
-def convert_layout(d: Distributor, op: TileConvLayoutOp) -> None:
+def convert_layout(d: Distributor, op: xetile.TileConvLayoutOp) -> None:
     """Other parts of the same value, unless all that is wanted of it is less."""
     if is_combined_first(op):
         remark(op, "subgroups", "what it is combined to moves, not the whole value")
@@ -346,21 +334,21 @@ def convert_layout(d: Distributor, op: TileConvLayoutOp) -> None:
         d.give(op.result, d.parts(op.source, d.layout(op.result)))
 
 
-def is_combined_first(op: TileConvLayoutOp) -> bool:
+def is_combined_first(op: xetile.TileConvLayoutOp) -> bool:
     """Whether only reductions use a conversion: these need not wait for it.
 
     They stand beside it: one in a loop would move something each time.
     """
     users = [use.operation for use in op.result.uses]
     return bool(users) and all(
-        isinstance(user, TileReduceOp)
+        isinstance(user, xetile.TileReduceOp)
         and user.reduction_size is None
         and user.parent is op.parent
         for user in users
     )
 
 
-def _reduce_groups(d: Distributor, op: TileReduceOp, size: int) -> None:
+def _reduce_groups(d: Distributor, op: xetile.TileReduceOp, size: int) -> None:
     """Neighbours in groups of ``size``: no part may cut a group."""
     source = d.layout(op.source)
     if any(source.sg_data[dim] % size for dim in op.dims):
@@ -373,7 +361,7 @@ def _reduce_groups(d: Distributor, op: TileReduceOp, size: int) -> None:
     d.give(op.result, [each.results[0] for each in new], layout)
 
 
-def distribute_scan(d: Distributor, op: TileScanOp) -> None:
+def distribute_scan(d: Distributor, op: xetile.TileScanOp) -> None:
     """Along lines that a subgroup has in one part; others need the whole value."""
     extent = matrix_shape(op.source)[op.dim]
     if d.layout(op.result).sg_data[op.dim] == extent:

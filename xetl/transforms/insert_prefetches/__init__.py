@@ -42,22 +42,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
 from xetl.devices import ROW_BYTES, Device, find_device
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    LoadTileOp,
-    PrefetchTileOp,
-    TileAttr,
-    TileMmaOp,
-    TileType,
-    attribute_of,
-    layout_of,
-    tile_type,
-)
 from xetl.dialects.xetile.types import GLOBAL
 from xetl.language.distribution import Layout
 from xetl.records import record
@@ -91,8 +82,8 @@ class Distance:
 
 def choose_distance(
     loop: scf.ForOp,
-    products: Sequence[TileMmaOp],
-    tiles: Sequence[TileType],
+    products: Sequence[xetile.TileMmaOp],
+    tiles: Sequence[xetile.TileType],
     subgroups: int,
     device: Device,
 ) -> Distance:
@@ -120,11 +111,11 @@ def choose_distance(
     return Distance(max(wanted, 0), why)
 
 
-def _cycles(op: TileMmaOp, device: Device) -> float:
+def _cycles(op: xetile.TileMmaOp, device: Device) -> float:
     shape = vector_type(op.result).get_shape()
     rows, columns = shape[0], shape[1]
     if op.wg_map_c is not None:
-        rows, columns = owned_shape((rows, columns), layout_of(op.wg_map_c))
+        rows, columns = owned_shape((rows, columns), xetile.layout_of(op.wg_map_c))
     depth = vector_type(op.a).get_shape()[1]
     on_unit = goes_to_matrix_unit(op, device)
     return product_cycles(
@@ -132,7 +123,7 @@ def _cycles(op: TileMmaOp, device: Device) -> float:
     )
 
 
-def _room(tiles: Sequence[TileType], subgroups: int, device: Device) -> int:
+def _room(tiles: Sequence[xetile.TileType], subgroups: int, device: Device) -> int:
     """Steps that a core's cache holds, of all workgroups that share it."""
     step = sum(prod(t.shape) * bit_width(t.element_type) // 8 for t in tiles)
     sharers = max(1, device.most_subgroups // subgroups)
@@ -148,15 +139,17 @@ def _constant_length(loop: scf.ForOp) -> int | None:
     return max(0, -(-(upper - lower) // step))
 
 
-def share_of(tile: SSAValue, device: Device) -> TileType:
+def share_of(tile: SSAValue, device: Device) -> xetile.TileType:
     """The type of a tile of which each subgroup asks for its share."""
-    type_, layout = tile_type(tile), tile_map(tile)
+    type_, layout = xetile.tile_type(tile), tile_map(tile)
     new = None
     if layout is not None:
         shape = type_.shape[0], type_.shape[1]
-        new = attribute_of(choose_share(shape, bits_of(tile), layout.subgroups, device))
-    encoding = TileAttr(order=type_.order, wg_map=new)
-    return TileType(type_.shape, type_.element_type, encoding)
+        new = xetile.attribute_of(
+            choose_share(shape, bits_of(tile), layout.subgroups, device)
+        )
+    encoding = xetile.TileAttr(order=type_.order, wg_map=new)
+    return xetile.TileType(type_.shape, type_.element_type, encoding)
 
 
 def choose_share(shape: Shape, bits: int, subgroups: int, device: Device) -> Layout:
@@ -198,7 +191,7 @@ class InsertPrefetchesPass(ModulePass):
 
 @record(frozen=True)
 class _Load:
-    op: LoadTileOp
+    op: xetile.LoadTileOp
     tile: MovingTile
 
 
@@ -228,18 +221,18 @@ class _Kernel:
         found = [(loop, _products(loop)) for loop in loops]
         found = [(loop, products) for loop, products in found if products]
         for op in self._kernel.walk():
-            if isinstance(op, PrefetchTileOp):
+            if isinstance(op, xetile.PrefetchTileOp):
                 if found:
                     remark(op, TOPIC, "the kernel's own prefetches stay as they are")
                 return
         for loop, products in found:
             self._rewrite(loop, products)
 
-    def _rewrite(self, loop: scf.ForOp, products: list[TileMmaOp]) -> None:
+    def _rewrite(self, loop: scf.ForOp, products: list[xetile.TileMmaOp]) -> None:
         loads = list(self._loads(loop, products))
         if not loads:
             return
-        types = [tile_type(each.op.tile) for each in loads]
+        types = [xetile.tile_type(each.op.tile) for each in loads]
         subgroups = max(map(_subgroups, loads))
         distance = self._distance(loop, products, types, subgroups)
         if distance.steps < 1:
@@ -258,15 +251,17 @@ class _Kernel:
     def _distance(
         self,
         loop: scf.ForOp,
-        products: list[TileMmaOp],
-        tiles: list[TileType],
+        products: list[xetile.TileMmaOp],
+        tiles: list[xetile.TileType],
         subgroups: int,
     ) -> Distance:
         if self._given is not None:
             return Distance(self._given, "XETL_PREFETCH says so")
         return choose_distance(loop, products, tiles, subgroups, self._device)
 
-    def _loads(self, loop: scf.ForOp, products: list[TileMmaOp]) -> Iterator[_Load]:
+    def _loads(
+        self, loop: scf.ForOp, products: list[xetile.TileMmaOp]
+    ) -> Iterator[_Load]:
         """Loads for products, of tiles that the loop moves; each tile once."""
         seen: set[SSAValue] = set()
         for load in _behind(products, loop):
@@ -279,24 +274,26 @@ class _Kernel:
                 yield _Load(load, moving)
 
     def _may_be_asked_for(self, tile: SSAValue) -> bool:
-        type_ = tile_type(tile)
+        type_ = xetile.tile_type(tile)
         if type_.memory_space != GLOBAL or type_.scattered or type_.array_length > 1:
             return False
         roots = roots_of(tile)
         return not any(may_alias(a, b) for a in roots for b in self._written)
 
 
-def _products(loop: scf.ForOp) -> list[TileMmaOp]:
+def _products(loop: scf.ForOp) -> list[xetile.TileMmaOp]:
     """Those that stand in the body itself, of plain vectors."""
     if not isinstance(loop.step.type, IndexType):
         return []
-    found = [op for op in loop.body.block.ops if isinstance(op, TileMmaOp)]
+    found = [op for op in loop.body.block.ops if isinstance(op, xetile.TileMmaOp)]
     return [op for op in found if len(op.result.type.get_shape()) == 2]
 
 
-def _behind(products: list[TileMmaOp], loop: scf.ForOp) -> list[LoadTileOp]:
+def _behind(
+    products: list[xetile.TileMmaOp], loop: scf.ForOp
+) -> list[xetile.LoadTileOp]:
     """The loads in the body whose values products take, as they are or changed."""
-    found: list[LoadTileOp] = []
+    found: list[xetile.LoadTileOp] = []
     seen: set[SSAValue] = set()
     waiting = [side for op in reversed(products) for side in (op.b, op.a)]
     while waiting:
@@ -307,9 +304,9 @@ def _behind(products: list[TileMmaOp], loop: scf.ForOp) -> list[LoadTileOp]:
         op = value.op
         if op.parent is not loop.body.block:
             continue
-        if isinstance(op, LoadTileOp):
+        if isinstance(op, xetile.LoadTileOp):
             found.append(op)
-        elif is_pure(op) and not isinstance(op, TileMmaOp):
+        elif is_pure(op) and not isinstance(op, xetile.TileMmaOp):
             waiting += op.operands
     return found
 
@@ -328,7 +325,7 @@ def _subgroups(load: _Load) -> int:
     return 1 if layout is None else layout.subgroups
 
 
-def _insert(load: _Load, distance: int, type_: TileType) -> None:
+def _insert(load: _Load, distance: int, type_: xetile.TileType) -> None:
     """Ask for the tile in the loop, and in front of it for its first steps."""
     loop = load.tile.loop
     for step in range(1, distance):
@@ -338,7 +335,11 @@ def _insert(load: _Load, distance: int, type_: TileType) -> None:
 
 
 def _ask(
-    load: _Load, counter: SSAValue, steps: int, type_: TileType, point: InsertPoint
+    load: _Load,
+    counter: SSAValue,
+    steps: int,
+    type_: xetile.TileType,
+    point: InsertPoint,
 ) -> None:
     """Ask for the tile of some steps behind a number that the loop counts."""
     loop = load.tile.loop
@@ -350,5 +351,5 @@ def _ask(
         op.location = loop.location
     Rewriter.insert_op(made, point)
     tile = load.tile.at(then.result, type_, point)
-    prefetch = PrefetchTileOp(tile, location=load.op.location)
+    prefetch = xetile.PrefetchTileOp(tile, location=load.op.location)
     Rewriter.insert_op(prefetch, point)

@@ -24,17 +24,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, ints_of, memref_type, vector_type
 from xetl.dialects.memref_layout import has_static_layout, strides_of
 from xetl.dialects.upstream import arith, linalg, memref, scf, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileMmaOp,
-    TileTransposeOp,
-    TileType,
-)
 from xetl.ir.builder import Builder
 from xetl.transforms.rewriting import Rule, Values
 
@@ -71,8 +64,8 @@ class Matrix:
         self, build: Builder, at: Sequence[SSAValue], shape: Sequence[int]
     ) -> SSAValue:
         """The tile of ``shape`` at ``at``."""
-        type_ = TileType(list(shape), self.element)
-        init = InitTileOp(self.source, at, type_, self.given, self.strides)
+        type_ = xetile.TileType(list(shape), self.element)
+        init = xetile.InitTileOp(self.source, at, type_, self.given, self.strides)
         return build.insert(init)
 
     def tile_shape(self, most: Sequence[int]) -> list[int]:
@@ -152,15 +145,15 @@ def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
     depth = left.tile_shape((ROWS, DEPTH))[1]
     build, (row, column) = loops(b, to.sizes, shape)
     place = to.tile(build, [row, column], shape)
-    start = converted(build, build.insert(LoadTileOp(place)), sums)
+    start = converted(build, build.insert(xetile.LoadTileOp(place)), sums)
     loop = build.for_loop(0, left.sizes[1], depth, [start])
     inner = Builder.at_end(loop.body.block)
     k, total = loop.body.block.args
     one = left.tile(inner, [row, k], [shape[0], depth])
     other = right.tile(inner, [k, column], [depth, shape[1]])
-    one, other = (inner.insert(LoadTileOp(each)) for each in (one, other))
-    inner.add(scf.YieldOp(inner.insert(TileMmaOp(one, other, total))))
-    build.add(StoreTileOp(converted(build, loop.results[0], to.element), place))
+    one, other = (inner.insert(xetile.LoadTileOp(each)) for each in (one, other))
+    inner.add(scf.YieldOp(inner.insert(xetile.TileMmaOp(one, other, total))))
+    build.add(xetile.StoreTileOp(converted(build, loop.results[0], to.element), place))
     return []
 
 
@@ -168,8 +161,8 @@ def _copy(b: Builder, op: linalg.CopyOp) -> Values:
     source, to = Matrix(b, op.source), Matrix(b, op.to)
     shape = to.tile_shape((DEPTH, COLUMNS))
     build, at = loops(b, to.sizes, shape)
-    value = build.insert(LoadTileOp(source.tile(build, at, shape)))
-    build.add(StoreTileOp(value, to.tile(build, at, shape)))
+    value = build.insert(xetile.LoadTileOp(source.tile(build, at, shape)))
+    build.add(xetile.StoreTileOp(value, to.tile(build, at, shape)))
     return []
 
 
@@ -180,7 +173,7 @@ def _fill(b: Builder, op: linalg.FillOp) -> Values:
     shape = to.tile_shape((DEPTH, COLUMNS))
     build, at = loops(b, to.sizes, shape)
     value = build.insert(vector.BroadcastOp(op.value, VectorType(to.element, shape)))
-    build.add(StoreTileOp(value, to.tile(build, at, shape)))
+    build.add(xetile.StoreTileOp(value, to.tile(build, at, shape)))
     return []
 
 
@@ -201,9 +194,9 @@ def _transpose(b: Builder, op: linalg.TransposeOp) -> Values:
 def _transpose_matrix(build: Builder, source: Matrix, to: Matrix) -> None:
     shape = to.tile_shape((DEPTH, DEPTH))
     inner, (row, column) = loops(build, to.sizes, shape)
-    value = LoadTileOp(source.tile(inner, [column, row], shape[::-1]))
-    turned = inner.insert(TileTransposeOp(inner.insert(value)))
-    inner.add(StoreTileOp(turned, to.tile(inner, [row, column], shape)))
+    value = xetile.LoadTileOp(source.tile(inner, [column, row], shape[::-1]))
+    turned = inner.insert(xetile.TileTransposeOp(inner.insert(value)))
+    inner.add(xetile.StoreTileOp(turned, to.tile(inner, [row, column], shape)))
 
 
 def _pack_pairs(build: Builder, source: SSAValue, to: Matrix) -> None:
@@ -215,9 +208,11 @@ def _pack_pairs(build: Builder, source: SSAValue, to: Matrix) -> None:
         for half in range(PAIR)
     ]
     tiles = [each.tile(build, [zero, zero], [pairs, columns]) for each in halves]
-    even, odd = (build.insert(LoadTileOp(tile)) for tile in tiles)
+    even, odd = (build.insert(xetile.LoadTileOp(tile)) for tile in tiles)
     woven = build.insert(vector.InterleaveOp(even, odd))
-    build.add(StoreTileOp(woven, to.tile(build, [zero, zero], [pairs, 2 * columns])))
+    build.add(
+        xetile.StoreTileOp(woven, to.tile(build, [zero, zero], [pairs, 2 * columns]))
+    )
 
 
 RULES: dict[type[Operation], Rule] = {

@@ -17,19 +17,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type, shape_of, vector_type
 from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    TileAttr,
-    TileType,
-)
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.legalize_vectors import transfers
@@ -127,9 +119,9 @@ def matrix_tile(
     """A tile of some rows and columns of a memref: see `strided_view`."""
     base = strided_view(b, memory, offset, shape, strides)
     type_ = memref_type(base)
-    where = TileAttr(memory_space=memory_space_of(type_) or 0)
-    tile = TileType(shape, type_.element_type, where)
-    return b.insert(InitTileOp(base, [0, 0], tile))
+    where = xetile.TileAttr(memory_space=memory_space_of(type_) or 0)
+    tile = xetile.TileType(shape, type_.element_type, where)
+    return b.insert(xetile.InitTileOp(base, [0, 0], tile))
 
 
 def _tile(b: Builder, window: Window) -> SSAValue:
@@ -142,9 +134,11 @@ def _scattered_tile(b: Builder, window: Window, offsets: SSAValue) -> SSAValue:
     """A tile of elements at offsets from the first one of a window."""
     base = strided_view(b, window.memory, window.offset, (EVERYTHING,), (1,))
     memory, shape = memref_type(base), shape_of(offsets.type)
-    where = TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
-    type_ = TileType(shape, memory.element_type, where)
-    tile = InitTileOp(base, [], type_, sizes=[EVERYTHING], strides=[1], indices=offsets)
+    where = xetile.TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
+    type_ = xetile.TileType(shape, memory.element_type, where)
+    tile = xetile.InitTileOp(
+        base, [], type_, sizes=[EVERYTHING], strides=[1], indices=offsets
+    )
     return b.insert(tile)
 
 
@@ -182,11 +176,11 @@ def _read(
         other: the matrix of what stands where the mask is not set.
     """
     if offsets is None and window.is_matrix:
-        return cast(b, b.insert(LoadTileOp(_tile(b, window))), window.shape)
+        return cast(b, b.insert(xetile.LoadTileOp(_tile(b, window))), window.shape)
     if offsets is None:
         offsets = _offsets(b, window)
     mask = all_of(b, window.mask, matrix_shape(window.shape))
-    found = b.insert(LoadGatherOp(_scattered_tile(b, window, offsets), mask))
+    found = b.insert(xetile.LoadGatherOp(_scattered_tile(b, window, offsets), mask))
     if other is not None and window.mask is not None:
         found = b.insert(arith.SelectOp(mask, found, other))
     return cast(b, found, window.shape)
@@ -198,12 +192,12 @@ def _write(
     """Store a vector to a window; the arguments are those of `_read`."""
     value = as_matrix(b, value)
     if offsets is None and window.is_matrix:
-        b.add(StoreTileOp(value, _tile(b, window)))
+        b.add(xetile.StoreTileOp(value, _tile(b, window)))
         return []
     if offsets is None:
         offsets = _offsets(b, window)
     mask = all_of(b, window.mask, matrix_shape(window.shape))
-    b.add(StoreScatterOp(value, mask, _scattered_tile(b, window, offsets)))
+    b.add(xetile.StoreScatterOp(value, mask, _scattered_tile(b, window, offsets)))
     return []
 
 

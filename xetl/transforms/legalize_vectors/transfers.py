@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_array
 from xetl.dialects.literals import splat_value
@@ -23,14 +24,6 @@ from xetl.dialects.memref_layout import (
     strides_of,
 )
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileAttr,
-    TileTransposeOp,
-    TileType,
-)
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.rewriting import Values
@@ -47,7 +40,7 @@ class Window:
 
     base: SSAValue
     offsets: tuple[Index, ...]
-    type: TileType
+    type: xetile.TileType
     is_turned: bool
 
 
@@ -57,9 +50,9 @@ def read(build: Builder, op: vector.TransferReadOp) -> Values | None:
     window = _window(op, vector_type(op.result).get_shape()) if padding else None
     if window is None or padding is None:
         return None
-    value = build.insert(LoadTileOp(_tile(window, build), padding.attribute))
+    value = build.insert(xetile.LoadTileOp(_tile(window, build), padding.attribute))
     if window.is_turned:
-        value = build.insert(TileTransposeOp(value))
+        value = build.insert(xetile.TileTransposeOp(value))
     return [value]
 
 
@@ -70,8 +63,8 @@ def write(build: Builder, op: vector.TransferWriteOp) -> Values | None:
         return None
     value = op.value
     if window.is_turned:
-        value = build.insert(TileTransposeOp(value))
-    build.add(StoreTileOp(value, _tile(window, build)))
+        value = build.insert(xetile.TileTransposeOp(value))
+    build.add(xetile.StoreTileOp(value, _tile(window, build)))
     return []
 
 
@@ -117,8 +110,8 @@ def _window(op: Transfer, shape: Sequence[int]) -> Window | None:
     if order is None or space not in (0, 3):
         return None
     element = memref_type(op.base).element_type
-    type_ = TileType(
-        (rows, columns), element, TileAttr(order=order, memory_space=space)
+    type_ = xetile.TileType(
+        (rows, columns), element, xetile.TileAttr(order=order, memory_space=space)
     )
     base, offsets = _in_the_matrix(op, (rows, columns))
     return Window(base, offsets, type_, turned)
@@ -185,7 +178,7 @@ def _is_plain(view: memref.SubviewOp) -> bool:
 
 def _tile(window: Window, build: Builder) -> SSAValue:
     sizes, strides = _extents(window.base, build)
-    op = InitTileOp(window.base, window.offsets, window.type, sizes, strides)
+    op = xetile.InitTileOp(window.base, window.offsets, window.type, sizes, strides)
     return build.insert(op)
 
 

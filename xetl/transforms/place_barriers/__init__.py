@@ -34,17 +34,9 @@ from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.analysis.memory import Root, may_alias, roots_of
+from xetl.dialects import xetile
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, gpu, memref, scf
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreScatterOp,
-    StoreTileOp,
-    tile_type,
-)
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import positions_of, remark
@@ -133,7 +125,7 @@ def _commute(left: Access, right: Access) -> bool:
     """Whether both update, in one way, and nobody looks at what was there."""
     ops = left.op, right.op
     return (
-        all(isinstance(op, AtomicRmwTileOp | memref.AtomicRmwOp) for op in ops)
+        all(isinstance(op, xetile.AtomicRmwTileOp | memref.AtomicRmwOp) for op in ops)
         and not any(op.results[0].uses for op in ops)
         and _kind_of(left.op) == _kind_of(right.op) != "assign"
     )
@@ -142,18 +134,18 @@ def _commute(left: Access, right: Access) -> bool:
 def _kind_of(op: Operation) -> str:
     if isinstance(op, memref.AtomicRmwOp):
         return op.kind_name
-    assert isinstance(op, AtomicRmwTileOp)
+    assert isinstance(op, xetile.AtomicRmwTileOp)
     return op.kind.data
 
 
 # What operations do -----------------------------------------------------------------
 
 _TILES: dict[type[Operation], str] = {
-    LoadTileOp: READ,
-    LoadGatherOp: READ,
-    StoreTileOp: WRITE,
-    StoreScatterOp: WRITE,
-    AtomicRmwTileOp: ATOMIC,
+    xetile.LoadTileOp: READ,
+    xetile.LoadGatherOp: READ,
+    xetile.StoreTileOp: WRITE,
+    xetile.StoreScatterOp: WRITE,
+    xetile.AtomicRmwTileOp: ATOMIC,
 }
 
 
@@ -163,17 +155,21 @@ def accesses_of(op: Operation) -> Iterator[Access]:
     if kind is not None:
         assert isinstance(
             op,
-            LoadTileOp | LoadGatherOp | StoreTileOp | StoreScatterOp | AtomicRmwTileOp,
+            xetile.LoadTileOp
+            | xetile.LoadGatherOp
+            | xetile.StoreTileOp
+            | xetile.StoreScatterOp
+            | xetile.AtomicRmwTileOp,
         )
         yield _tile_access(op, op.tile, kind)
     elif isinstance(op, func.CallOp):
         yield Access(op, WRITE, frozenset({None}))
-    elif not isinstance(op, PrefetchTileOp | memref.DeallocOp):
+    elif not isinstance(op, xetile.PrefetchTileOp | memref.DeallocOp):
         yield from _plain_accesses(op)
 
 
 def _tile_access(op: Operation, tile: SSAValue, kind: str) -> Access:
-    type_, layout = tile_type(tile), tile_map(tile)
+    type_, layout = xetile.tile_type(tile), tile_map(tile)
     owners = None
     if layout is not None and not type_.scattered:
         owners = Owners(type_.shape, layout, kind != READ)

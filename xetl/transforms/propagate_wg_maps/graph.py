@@ -14,21 +14,10 @@ from typing import Any
 from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Block, Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.traits import Reduces, Scans, element_trait
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileConvLayoutOp,
-    TileMmaOp,
-    TileType,
-    WorkgroupMap,
-    layout_of,
-    tile_type,
-    wg_map_of,
-)
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
@@ -126,7 +115,7 @@ class Graph:
     """
 
     def __init__(self, kernel: Operation) -> None:
-        self.products: list[tuple[TileMmaOp, float]] = []
+        self.products: list[tuple[xetile.TileMmaOp, float]] = []
         self.whole: list[Operation] = []
         self.frees: list[SSAValue] = []
         self.tiles: list[SSAValue] = []
@@ -163,9 +152,9 @@ class Graph:
         for value in values_of(op):
             self._define(value, runs)
         self._read_maps(op)
-        if isinstance(op, TileMmaOp) and is_matrix(op.result):
+        if isinstance(op, xetile.TileMmaOp) and is_matrix(op.result):
             self.products.append((op, runs))
-        if element_trait(type(op)) is Scans or isinstance(op, TileConvLayoutOp):
+        if element_trait(type(op)) is Scans or isinstance(op, xetile.TileConvLayoutOp):
             self._special.append(op)
         if needs_whole(op):
             self.whole.append(op)
@@ -185,7 +174,7 @@ class Graph:
             return
         self._parents[value] = value
         self._runs[value] = runs
-        if isinstance(value.type, TileType):
+        if isinstance(value.type, xetile.TileType):
             self.tiles.append(value)
 
     def _read_maps(self, op: Operation) -> None:
@@ -207,8 +196,8 @@ class Graph:
         pairs = list(self._ties)
         for each in self._relations:
             # A tile cannot change its map on the way, but a load may differ from it.
-            is_tile = isinstance(each.operand.type, TileType)
-            if is_tile and not isinstance(each.operation, LoadTileOp):
+            is_tile = isinstance(each.operand.type, xetile.TileType)
+            if is_tile and not isinstance(each.operation, xetile.LoadTileOp):
                 pairs.append((each.operand, each.anchor))
         for one, other in pairs:
             if self.has(one) and self.has(other):
@@ -240,7 +229,7 @@ class Graph:
 
     def _read_special(self) -> None:
         for op in self._special:
-            if not isinstance(op, TileConvLayoutOp):
+            if not isinstance(op, xetile.TileConvLayoutOp):
                 self.node(op.result).lines.add(op.dim)
             elif self.has(op.source):
                 self.node(op.source).becomes.append(self.node(op.result))
@@ -251,7 +240,7 @@ class Graph:
                 continue
             anchor, operand = self.node(each.anchor), self.node(each.operand)
             operand.together.update(_together(each))
-            if isinstance(each.operation, TileMmaOp) and each.index == 0:
+            if isinstance(each.operation, xetile.TileMmaOp) and each.index == 0:
                 operand.rows_of.append(anchor)
             if anchor is not operand:
                 edge = Edge(each, anchor, operand, self._cost(each, anchor))
@@ -264,7 +253,9 @@ class Graph:
         runs = self._runs[operand]
         if element_trait(type(op)) is Reduces:
             return runs * min(_bytes(operand), _PARTIAL_SUMS * anchor.bytes)
-        if isinstance(op, LoadTileOp | StoreTileOp) and can_retile(op.tile):
+        if isinstance(op, xetile.LoadTileOp | xetile.StoreTileOp) and can_retile(
+            op.tile
+        ):
             return 0.0
         return runs * _bytes(operand) * (_RELOADED if can_reload(operand) else 1.0)
 
@@ -272,7 +263,7 @@ class Graph:
 def _together(relation: Relation) -> tuple[int, ...]:
     """Dimensions of the operand of which a subgroup needs all."""
     op = relation.operation
-    if isinstance(op, TileMmaOp):
+    if isinstance(op, xetile.TileMmaOp):
         return ((1,), (0,), ())[relation.index]
     if element_trait(type(op)) is not Reduces:
         return ()
@@ -282,29 +273,29 @@ def _together(relation: Relation) -> tuple[int, ...]:
 
 def given_maps(op: Operation) -> Iterator[tuple[SSAValue, Layout]]:
     """What maps an operation carries, and of which values."""
-    if isinstance(op, InitTileOp):
+    if isinstance(op, xetile.InitTileOp):
         yield from _given((op.result, op.result.type.wg_map))
-    elif isinstance(op, TileMmaOp):
+    elif isinstance(op, xetile.TileMmaOp):
         yield from _given((op.result, op.wg_map), (op.a, op.wg_map_a))
         yield from _given((op.b, op.wg_map_b))
-    elif not isinstance(op, LoadTileOp):
+    elif not isinstance(op, xetile.LoadTileOp):
         maps = ((value, map_of(value)) for value in values_of(op))
         yield from ((value, found) for value, found in maps if found is not None)
         if op.operands:
-            yield from _given((op.operands[0], wg_map_of(op, "source_map")))
+            yield from _given((op.operands[0], xetile.wg_map_of(op, "source_map")))
 
 
 def _given(
-    *pairs: tuple[SSAValue, WorkgroupMap | None],
+    *pairs: tuple[SSAValue, xetile.WorkgroupMap | None],
 ) -> Iterator[tuple[SSAValue, Layout]]:
-    return ((value, layout_of(m)) for value, m in pairs if m is not None)
+    return ((value, xetile.layout_of(m)) for value, m in pairs if m is not None)
 
 
 def can_retile(tile: SSAValue) -> bool:
     """Whether a tile can be described again with another map, at the same place."""
     op = tile.owner
     while isinstance(op, Operation):
-        if isinstance(op, InitTileOp):
+        if isinstance(op, xetile.InitTileOp):
             return op.result.type.wg_map is None and op.indices is None
         if op.name != "xetile.update_tile_offset":
             return False
@@ -315,13 +306,19 @@ def can_retile(tile: SSAValue) -> bool:
 def can_reload(value: SSAValue) -> bool:
     """Whether a value comes from memory, by a tile that no map was given for."""
     op = value.owner
-    return isinstance(op, LoadTileOp) and len(op.results) == 1 and can_retile(op.tile)
+    return (
+        isinstance(op, xetile.LoadTileOp)
+        and len(op.results) == 1
+        and can_retile(op.tile)
+    )
 
 
 def bits_of(value: SSAValue) -> int:
     """Of an element of a vector or a tile; 64 for an index."""
     type_ = value.type
-    element = (tile_type if isinstance(type_, TileType) else vector_type)(value)
+    element = (xetile.tile_type if isinstance(type_, xetile.TileType) else vector_type)(
+        value
+    )
     found = element.element_type
     return found.bitwidth if isinstance(found, FixedBitwidthType) else 64
 

@@ -14,22 +14,9 @@ from xdsl.dialects.builtin import ArrayAttr, UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects import xetile
 from xetl.dialects.base import shape_of
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    LayoutAttr,
-    LoadGatherOp,
-    LoadTileOp,
-    TileMmaOp,
-    TileType,
-    WgMapAttr,
-    XeMapAttr,
-    attribute_of,
-    layout_of,
-    tile_type,
-    wg_map_of,
-)
 from xetl.language.distribution import Layout, origins, row_major
 
 RESULT_MAPS = "result_maps"
@@ -37,7 +24,7 @@ RESULT_MAPS = "result_maps"
 BEFORE_MAPS = "before_maps"
 """Of scf.while: the same for the arguments of its first region."""
 
-ReadsTile: TypeAlias = LoadTileOp | LoadGatherOp | AtomicRmwTileOp
+ReadsTile: TypeAlias = xetile.LoadTileOp | xetile.LoadGatherOp | xetile.AtomicRmwTileOp
 """What has its map in the type of its tile."""
 
 
@@ -48,7 +35,7 @@ BRANCHES = (scf.IfOp, scf.ExecuteRegionOp, scf.IndexSwitchOp)
 def matrix_shape(value: SSAValue) -> tuple[int, ...]:
     """The shape of a tile or of a vector."""
     type_ = value.type
-    return type_.shape if isinstance(type_, TileType) else shape_of(type_)
+    return type_.shape if isinstance(type_, xetile.TileType) else shape_of(type_)
 
 
 def is_matrix(value: SSAValue) -> bool:
@@ -65,7 +52,11 @@ def map_of(value: SSAValue) -> Layout | None:
     if not is_matrix(value):
         return None
     found = _written(value)
-    return layout_of(found) if isinstance(found, WgMapAttr | LayoutAttr) else None
+    return (
+        xetile.layout_of(found)
+        if isinstance(found, xetile.WgMapAttr | xetile.LayoutAttr)
+        else None
+    )
 
 
 def set_map(value: SSAValue, layout: Layout) -> None:
@@ -74,7 +65,7 @@ def set_map(value: SSAValue, layout: Layout) -> None:
     Of a load this changes the type of the tile that is loaded, and of that value only:
     the operation that makes the tile must be able to give the new type.
     """
-    new = attribute_of(layout)
+    new = xetile.attribute_of(layout)
     place = _place(value)
     if place is not None:
         _write_entry(place, new)
@@ -85,24 +76,26 @@ def set_map(value: SSAValue, layout: Layout) -> None:
 def is_map(name: str, value: Attribute) -> bool:
     """Whether an attribute of an operation says how values are spread."""
     listed = name in (RESULT_MAPS, BEFORE_MAPS)
-    return listed or isinstance(value, WgMapAttr | LayoutAttr | XeMapAttr)
+    return listed or isinstance(
+        value, xetile.WgMapAttr | xetile.LayoutAttr | xetile.XeMapAttr
+    )
 
 
 def tile_map(value: SSAValue) -> Layout | None:
     """The map in the type of a tile; None if it has none."""
-    found = tile_type(value).wg_map
-    return None if found is None else layout_of(found)
+    found = xetile.tile_type(value).wg_map
+    return None if found is None else xetile.layout_of(found)
 
 
-def with_map(type_: TileType, layout: Layout | None) -> TileType:
+def with_map(type_: xetile.TileType, layout: Layout | None) -> xetile.TileType:
     """The same type of a tile with another map."""
-    new = None if layout is None else attribute_of(layout)
+    new = None if layout is None else xetile.attribute_of(layout)
     return type_.replace(wg_map=new)
 
 
 def set_tile_map(tile: SSAValue, layout: Layout | None) -> SSAValue:
     """Give a tile another map, which is another type; returns the new value."""
-    new = with_map(tile_type(tile), layout)
+    new = with_map(xetile.tile_type(tile), layout)
     return Rewriter.replace_value_with_new_type(tile, new)
 
 
@@ -142,7 +135,7 @@ def _written(value: SSAValue) -> Attribute | None:
     op = value.op
     if isinstance(op, ReadsTile):
         return op.tile_type.wg_map
-    return op.wg_map if isinstance(op, TileMmaOp) else wg_map_of(op)
+    return op.wg_map if isinstance(op, xetile.TileMmaOp) else xetile.wg_map_of(op)
 
 
 def _write_entry(place: _Place, new: Attribute) -> None:
@@ -160,10 +153,10 @@ def _entries(place: _Place) -> list[Attribute]:
     return [*cast("ArrayAttr[Attribute]", found)]
 
 
-def _write_on_op(op: Operation, new: WgMapAttr | LayoutAttr) -> None:
+def _write_on_op(op: Operation, new: xetile.WgMapAttr | xetile.LayoutAttr) -> None:
     if isinstance(op, ReadsTile):
-        set_tile_map(op.tile, layout_of(new))
-    elif isinstance(op, TileMmaOp):
+        set_tile_map(op.tile, xetile.layout_of(new))
+    elif isinstance(op, xetile.TileMmaOp):
         op.wg_map_c = new
     else:
         op.attributes["map"] = new

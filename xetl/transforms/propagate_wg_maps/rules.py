@@ -13,7 +13,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.control_flow import targets
-from xetl.dialects import traits
+from xetl.dialects import traits, xetile
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.traits import (
@@ -26,14 +26,6 @@ from xetl.dialects.traits import (
     Transposes,
 )
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    TileConvLayoutOp,
-    TileMmaOp,
-    TileType,
-    UpdateTileOffsetOp,
-)
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
@@ -81,7 +73,7 @@ class Relation:
 def is_mapped(value: SSAValue) -> bool:
     """Whether there is a map of this value: a matrix, or a tile that holds one."""
     type_ = value.type
-    if isinstance(type_, TileType):
+    if isinstance(type_, xetile.TileType):
         return len(type_.shape) == 2
     return is_matrix(value)
 
@@ -138,10 +130,10 @@ def _is_elementwise(op: Operation) -> bool:
 
 def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
     """Values that have one map always: nothing can be put between them."""
-    if isinstance(op, UpdateTileOffsetOp) or _trait(op) is AccessesTile:
+    if isinstance(op, xetile.UpdateTileOffsetOp) or _trait(op) is AccessesTile:
         access: Any = op  # the tile need not be the first operand
         yield from ((each, access.tile) for each in op.results)
-    elif isinstance(op, LoadTileOp) and len(op.results) > 1:
+    elif isinstance(op, xetile.LoadTileOp) and len(op.results) > 1:
         yield from ((each, op.tile) for each in op.results)
     elif _is_elementwise(op):
         yield from ((each, op.results[0]) for each in op.results[1:])
@@ -213,17 +205,17 @@ def _of_transpose(op: Operation) -> Iterator[Relation]:
     return iter([Relation(op, 0, op.results[0], transposed, transposed)])
 
 
-def _of_load(op: LoadTileOp) -> Iterator[Relation]:
+def _of_load(op: xetile.LoadTileOp) -> Iterator[Relation]:
     """A load has no vector to follow: the other way round, its tile follows it."""
     return iter([Relation(op, 0, op.result)] if is_matrix(op.result) else [])
 
 
-def _of_conversion(op: TileConvLayoutOp) -> Iterator[Relation]:
+def _of_conversion(op: xetile.TileConvLayoutOp) -> Iterator[Relation]:
     """The source may have any map."""
     return iter(())
 
 
-def _of_mma(op: TileMmaOp) -> Iterator[Relation]:
+def _of_mma(op: xetile.TileMmaOp) -> Iterator[Relation]:
     """A has all of K for the rows of C, B for its columns."""
     depth = vector_type(op.a).get_shape()[1]
 
@@ -289,11 +281,11 @@ _OF_TRAITS: dict[type[ElementTrait], _Rule] = {
     AccessesTile: _of_access,
 }
 _OF_OPERATIONS: dict[type[Operation], _Rule] = {
-    TileMmaOp: _of_mma,
-    TileConvLayoutOp: _of_conversion,
-    LoadTileOp: _of_load,
-    InitTileOp: _of_same_place,
-    UpdateTileOffsetOp: _of_same_place,
+    xetile.TileMmaOp: _of_mma,
+    xetile.TileConvLayoutOp: _of_conversion,
+    xetile.LoadTileOp: _of_load,
+    xetile.InitTileOp: _of_same_place,
+    xetile.UpdateTileOffsetOp: _of_same_place,
     scf.ForOp: _of_control,
     scf.WhileOp: _of_control,
     scf.YieldOp: _of_control,

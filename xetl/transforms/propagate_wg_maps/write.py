@@ -14,19 +14,8 @@ from math import prod
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileConvLayoutOp,
-    TileMmaOp,
-    TileType,
-    UpdateTileOffsetOp,
-    attribute_of,
-    layout_of,
-    tile_type,
-)
 from xetl.ir.builder import Builder
 from xetl.language.distribution import Layout, row_major, whole
 from xetl.transforms.diagnostics import positions_of, remark
@@ -80,12 +69,12 @@ class Writer:
         operations = list(kernel.walk())
         for op in operations:
             self._give_maps(op)
-            if isinstance(op, LoadTileOp) and is_matrix(op.result):
+            if isinstance(op, xetile.LoadTileOp) and is_matrix(op.result):
                 self._meet_tile(op)
         for op in operations:
             for relation in list(relations(op)):
                 self._meet(relation)
-            if isinstance(op, TileConvLayoutOp):
+            if isinstance(op, xetile.TileConvLayoutOp):
                 self._meet_conversion(op)
         for op in self._graph.whole:
             self._meet_whole(op)
@@ -107,9 +96,11 @@ class Writer:
         for value in values_of(op):
             if is_matrix(value) and self._graph.has(value):
                 set_map(value, _written(self._graph.node(value)))
-        if isinstance(op, TileMmaOp) and op.wg_map_c is not None:
-            c = layout_of(op.wg_map_c)
-            sides = [attribute_of(plain(each.backward(c))) for each in relations(op)]
+        if isinstance(op, xetile.TileMmaOp) and op.wg_map_c is not None:
+            c = xetile.layout_of(op.wg_map_c)
+            sides = [
+                xetile.attribute_of(plain(each.backward(c))) for each in relations(op)
+            ]
             op.wg_map_a, op.wg_map_b = sides[:2]
 
     # Where two maps meet --------------------------------------------------------------
@@ -126,7 +117,7 @@ class Writer:
         shape = vector_type(value).get_shape()
         return plain(whole(shape, (self._team.subgroups, 1)))
 
-    def _meet_tile(self, op: LoadTileOp) -> None:
+    def _meet_tile(self, op: xetile.LoadTileOp) -> None:
         """A load and its tile."""
         own, wanted = self._label(op.tile), self._label(op.result)
         if own == wanted:
@@ -146,7 +137,7 @@ class Writer:
         if is_free(operand):
             op.operands[relation.index] = self._free(operand, wanted)
         elif relation.is_strict and not self._agrees(operand, wanted):
-            if isinstance(op, StoreTileOp) and self._stores_as_it_is(op):
+            if isinstance(op, xetile.StoreTileOp) and self._stores_as_it_is(op):
                 op.operands[1] = self._tile_with(op.tile, self._label(operand))
                 return
             target = self._node(relation.anchor)
@@ -156,19 +147,19 @@ class Writer:
         shape = vector_type(value).get_shape()
         return same_owners(shape, self._label(value), wanted)
 
-    def _stores_as_it_is(self, op: StoreTileOp) -> bool:
+    def _stores_as_it_is(self, op: xetile.StoreTileOp) -> bool:
         """Whether the tile may take the map of the value; one owner is slow, though."""
         node = self._node(op.value)
         assert node.label is not None
         alone = is_whole(node.shape, node.label) and node.bytes > SMALL
         return can_retile(op.tile) and not alone
 
-    def _meet_conversion(self, op: TileConvLayoutOp) -> None:
+    def _meet_conversion(self, op: xetile.TileConvLayoutOp) -> None:
         """A conversion that the user wrote says what it converts from."""
         if is_free(op.source):
             op.operands[0] = self._free(op.source, self._label(op.result))
         else:
-            op.attributes["source_map"] = attribute_of(self._label(op.source))
+            op.attributes["source_map"] = xetile.attribute_of(self._label(op.source))
 
     def _meet_whole(self, op: Operation) -> None:
         for index, operand in enumerate(op.operands):
@@ -206,7 +197,7 @@ class Writer:
         self, value: SSAValue, wanted: Layout, user: Operation, target: Node | None
     ) -> SSAValue:
         owner = value.owner
-        if isinstance(owner, LoadTileOp):
+        if isinstance(owner, xetile.LoadTileOp):
             tile = self._first_tiles.get(value, owner.tile)
             if len(owner.results) == 1 and can_retile(tile):
                 load = owner.clone()
@@ -214,8 +205,8 @@ class Writer:
                 return _behind(value, load)
         source = self._label(value)
         report_change(value, source, wanted, user, self._node(value), target)
-        maps = attribute_of(wanted), attribute_of(source)
-        return _behind(value, TileConvLayoutOp(value, *maps), user)
+        maps = xetile.attribute_of(wanted), xetile.attribute_of(source)
+        return _behind(value, xetile.TileConvLayoutOp(value, *maps), user)
 
     def _tile_with(self, tile: SSAValue, wanted: Layout) -> SSAValue:
         """The same place in memory, described with another map."""
@@ -228,12 +219,12 @@ class Writer:
 
     def _retile(self, tile: SSAValue, wanted: Layout) -> SSAValue:
         op = tile.owner
-        if isinstance(op, UpdateTileOffsetOp):
+        if isinstance(op, xetile.UpdateTileOffsetOp):
             base = self._tile_with(op.tile, wanted)
-            new = UpdateTileOffsetOp(base, op.mixed_offsets)
+            new = xetile.UpdateTileOffsetOp(base, op.mixed_offsets)
             return _behind(tile, new)
-        assert isinstance(op, InitTileOp)
-        type_ = with_map(tile_type(tile), wanted)
+        assert isinstance(op, xetile.InitTileOp)
+        type_ = with_map(xetile.tile_type(tile), wanted)
         return _behind(tile, _retyped(op, type_))
 
 
@@ -251,8 +242,8 @@ def _written(node: Node) -> Layout:
     )
 
 
-def _retyped(op: InitTileOp, type_: TileType) -> InitTileOp:
-    return InitTileOp.create(
+def _retyped(op: xetile.InitTileOp, type_: xetile.TileType) -> xetile.InitTileOp:
+    return xetile.InitTileOp.create(
         operands=op.operands,
         result_types=[type_],
         properties=dict(op.properties),
