@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import xetl
-from xetl.runtime.sources import stamp, stamp_of_folder
+from xetl.runtime.fingerprint import stamp, stamp_of_folder
 
 PACKAGE = Path(xetl.__file__).parent
 

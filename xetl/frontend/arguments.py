@@ -1,9 +1,12 @@
-"""Arguments of a call: bound to parameters, and read with the checks all ops share."""
+"""Arguments of a call: bound to parameters, and read with the checks all ops share.
+
+`read` looks at the Python around a kernel, with errors on the user's line.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from xetl.errors import CompileError, did_you_mean
@@ -23,7 +26,9 @@ from xetl.frontend.types import (
     items_of,
     show_shape,
 )
+from xetl.language.contents import is_opaque
 from xetl.language.dtypes import DType
+from xetl.language.reads import UnreadableError
 from xetl.records import record
 
 
@@ -351,3 +356,51 @@ def _count(number: int) -> str:
 
 def _listed(parameters: Sequence[Parameter]) -> str:
     return ", ".join(p.name for p in parameters)
+
+
+def read(
+    ctx: Context,
+    node: ast.AST,
+    look: Callable[[], Value],
+    *missing: type[Exception],
+) -> Value:
+    """What ``look`` finds by way of ``ctx.reads``.
+
+    The errors ``missing``, which say that there is nothing to find, pass through.
+
+    Raises:
+        NameLookupError: what it finds cannot be told from another value later.
+        TileTypeError: the code of the user's object failed.
+    """
+    try:
+        return look()
+    except missing:
+        raise
+    except UnreadableError as reason:
+        raise _unreadable(ctx, node, str(reason)) from None
+    except Exception as problem:
+        text = f"reading `{ctx.frame.text(node)}` failed: {problem}"
+        raise ctx.error("X0307", text, node) from None
+
+
+def check_readable(ctx: Context, *args: Arg) -> None:
+    """Refuse objects in a place where their own code would say what they mean.
+
+    Raises:
+        NameLookupError: an argument is such an object.
+    """
+    for arg in args:
+        if is_opaque(arg.value):
+            kind = type(arg.value).__name__
+            reason = f"what a {kind} means here is known to its own code alone"
+            raise _unreadable(ctx, arg.node, reason)
+
+
+def _unreadable(ctx: Context, node: ast.AST, reason: str) -> CompileError:
+    return ctx.error(
+        "X0108",
+        f"`{ctx.frame.text(node)}` cannot be read in a kernel",
+        node,
+        notes=[f"{reason}: a change would not be noticed"],
+        help="use its attributes or elements, or compute the value before the launch",
+    )

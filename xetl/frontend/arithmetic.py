@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import arith, math
 from xetl.errors import CompileError, TileTypeError
-from xetl.frontend.arguments import Arg, refuse_blocked, wrong_kind
+from xetl.frontend.arguments import Arg, check_readable, refuse_blocked, wrong_kind
 from xetl.frontend.casts import (
     broadcast,
     broadcast_shapes,
@@ -32,7 +32,6 @@ from xetl.frontend.operators import (
     Binary,
     Comparison,
 )
-from xetl.frontend.reading import check_readable
 from xetl.frontend.types import (
     FRONTEND_ONLY,
     Scalar,

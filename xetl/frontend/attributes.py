@@ -7,14 +7,13 @@ from collections.abc import Callable
 from types import ModuleType
 
 from xetl.errors import did_you_mean
-from xetl.frontend.arguments import Arg
+from xetl.frontend.arguments import Arg, read
 from xetl.frontend.arrays import index_array, size_of, transpose
 from xetl.frontend.calls import inline_operation
 from xetl.frontend.casts import shape_cast, transpose_vector
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import argument, expression, plain
 from xetl.frontend.gathers import load_elements
-from xetl.frontend.reading import read
 from xetl.frontend.types import (
     Array,
     BoundMethod,

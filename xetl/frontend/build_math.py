@@ -36,8 +36,7 @@ from xetl.frontend.types import (
     is_scalar,
     scalar_kind,
 )
-from xetl.ir.builder import Builder
-from xetl.ir.products import upper_half
+from xetl.ir.builder import Builder, upper_half
 from xetl.language.dtypes import f32, i1, i32, i64
 
 Maker = Callable[[SSAValue], Operation]

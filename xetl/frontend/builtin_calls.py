@@ -8,11 +8,10 @@ from typing import Any
 
 from xetl.dialects.upstream import math
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Given, wrong_kind
+from xetl.frontend.arguments import Arg, Given, check_readable, wrong_kind
 from xetl.frontend.casts import absolute, to_float, to_int
 from xetl.frontend.context import Context
 from xetl.frontend.operators import ADD, AND, MAXIMUM, MINIMUM, OR, Binary
-from xetl.frontend.reading import check_readable
 from xetl.frontend.types import (
     Array,
     Range,

@@ -20,6 +20,8 @@ from xetl.frontend.arguments import (
     Given,
     Parameter,
     bind_arguments,
+    check_readable,
+    read,
     wrong_kind,
 )
 from xetl.frontend.builtin_calls import BUILTINS
@@ -34,7 +36,6 @@ from xetl.frontend.context import (
 from xetl.frontend.exits import Tail, returned_value
 from xetl.frontend.expressions import expression, plain, starred
 from xetl.frontend.limits import check_call, check_count
-from xetl.frontend.reading import check_readable, read
 from xetl.frontend.scope import MISSING, Environment, Scope
 from xetl.frontend.source import FunctionNode, SourceFile, find_source
 from xetl.frontend.types import (

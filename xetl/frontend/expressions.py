@@ -11,7 +11,7 @@ import numpy as np
 
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call
+from xetl.frontend.arguments import Arg, Call, check_readable, read
 from xetl.frontend.branches import (
     Path,
     begin_path,
@@ -30,7 +30,6 @@ from xetl.frontend.context import (
 )
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
-from xetl.frontend.reading import check_readable, read
 from xetl.frontend.scope import Unset
 from xetl.frontend.types import (
     LocalFunction,

@@ -1,4 +1,7 @@
-"""The builder: it inserts operations at a point and folds arithmetic on indices."""
+"""The builder: it inserts operations at a point and folds arithmetic on indices.
+
+`upper_half` multiplies integers to twice their width.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
-from xdsl.dialects.builtin import IndexType, LocationAttr, UnknownLoc
+from xdsl.dialects.builtin import IndexType, IntegerType, LocationAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, element_type, with_element
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream.elementwise import bit_width
 
 OpT = TypeVar("OpT", bound=Operation)
 T = TypeVar("T")
@@ -229,3 +233,49 @@ class Builder:
 
 def _is(index: Index, number: int) -> bool:
     return isinstance(index, int) and index == number
+
+
+def upper_half(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SSAValue:
+    """The upper half of the product of two integers, or vectors of them."""
+    type_ = left.type
+    element = element_type(type_)
+    if isinstance(element, IndexType) or bit_width(element) == 64:
+        return _of_64_bits(b, left, right, signed)
+    bits = bit_width(element)
+    wide = with_element(type_, IntegerType(2 * bits))
+    extend = arith.ExtsiOp if signed else arith.ExtuiOp
+    one, other = (b.insert(extend(each, wide)) for each in (left, right))
+    product = b.insert(arith.MuliOp(one, other))
+    shifted = b.insert(arith.ShruiOp(product, b.constant(bits, wide)))
+    return b.insert(arith.TrunciOp(shifted, type_))
+
+
+def _of_64_bits(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SSAValue:
+    """The same of 64 bits each, by halves of 32 bits."""
+    type_ = left.type
+    half = b.constant(32, type_)
+    ones = b.constant((1 << 32) - 1, type_)
+
+    def split(value: SSAValue) -> tuple[SSAValue, SSAValue]:
+        low = b.insert(arith.AndiOp(value, ones))
+        return low, b.insert(arith.ShruiOp(value, half))
+
+    def times(x: SSAValue, y: SSAValue) -> SSAValue:
+        return b.insert(arith.MuliOp(x, y))
+
+    def plus(x: SSAValue, y: SSAValue) -> SSAValue:
+        return b.insert(arith.AddiOp(x, y))
+
+    (l0, l1), (r0, r1) = split(left), split(right)
+    carry = split(times(l0, r0))[1]
+    middle, over = split(plus(times(l1, r0), carry))
+    rest = split(plus(times(l0, r1), middle))[1]
+    high = plus(plus(times(l1, r1), over), rest)
+    if not signed:
+        return high
+    zero = b.constant(0, type_)
+    for one, other in ((left, right), (right, left)):
+        negative = b.insert(arith.CmpiOp("slt", one, zero))
+        extra = b.insert(arith.SelectOp(negative, other, zero))
+        high = b.insert(arith.SubiOp(high, extra))
+    return high

@@ -10,30 +10,18 @@ from xetl.ops.convolutions import conv1d, conv2d
 from xetl.ops.dot_product_attention import scaled_dot_product_attention
 from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
-from xetl.ops.flash_attention import (
-    flash_attn_varlen_func,
-    flash_attn_with_kvcache,
-)
+from xetl.ops.flash_attention import flash_attn_varlen_func, flash_attn_with_kvcache
 from xetl.ops.fused_losses import linear_cross_entropy
 from xetl.ops.indexing import gather, index_select, scatter_add
 from xetl.ops.int4_products import linear_int4
-from xetl.ops.linear_layers import bmm, linear
 from xetl.ops.losses import cross_entropy, nll_loss
-from xetl.ops.matrix_product import matmul
+from xetl.ops.matrix_product import bmm, linear, matmul
 from xetl.ops.normalization import layer_norm, rms_norm
 from xetl.ops.optimisers import adamw, sgd
 from xetl.ops.ordering import argsort, sort, topk
 from xetl.ops.pointwise_losses import kl_div, mse_loss
 from xetl.ops.prepacking import prepack
-from xetl.ops.reductions import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    cumsum,
-    mean,
-    sum,
-)
+from xetl.ops.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
 from xetl.ops.rope import rope
 from xetl.ops.scaled_products import grouped_mm, scaled_mm
 from xetl.ops.softmaxes import log_softmax, softmax

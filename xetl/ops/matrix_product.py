@@ -1,4 +1,4 @@
-"""``xetl.ops.matmul``: what a call means.
+"""``xetl.ops.matmul``, and ``linear`` and ``bmm``, products by torch's other names.
 
 A call is planned once for its shapes, strides and dtypes (`xetl.ops.plans`); the next
 one like it finds the plan, takes the same views of its arrays and launches.
@@ -16,11 +16,11 @@ from xetl.ops import activations
 from xetl.ops.calls import Plans, kind
 from xetl.ops.declarations import ArrayLike, Call, Context, result
 from xetl.ops.declare import FUNCTIONS, Function, is_traced, traced
-from xetl.ops.native_function import NativeFunction, remember
+from xetl.ops.functions import wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused
-from xetl.ops.repeated import Arguments, Recording
+from xetl.ops.repeated import Arguments, NativeFunction, Recording, remember
 from xetl.ops.rules import dtypes_of, result_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
@@ -229,3 +229,82 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
                 code="X0807",
                 help="leave out `out=`, or pass an array of its own",
             )
+
+
+def _public_linear(arguments: Callable[P, Any]) -> Callable[P, Any]:
+    """`linear`, whose arguments another function gives, in the order of a product's."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> Any:
+        values = arguments(*args, **kwargs)
+        x, weight, bias, _, out = values
+        try:
+            if isinstance(weight, Prepacked) or is_product_recorded(values):
+                return matmul(x, _turned(weight), out, bias)
+            return compute_product(values, (args, kwargs), [public], is_turned=True)
+        except XetlError as error:
+            raise at_caller(_named(error, x, weight)) from None
+
+    public = NativeFunction(called, Shortcuts(), arguments)
+    return cast("Callable[P, Any]", public)
+
+
+@_public_linear
+def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
+    """``input @ weight.T + bias``.
+
+    Args:
+        input: (..., k); dtypes and libraries as of `matmul`.
+        weight: (n, k), or (k,).
+        bias: (n,) or None.
+        out: (..., n), where the result goes.
+
+    Returns:
+        ``out``, or a new array: (..., n), without n where ``weight`` is (k,).
+
+    Raises:
+        LaunchError: as of `matmul`.
+    """
+    return [input, weight, bias, None, out]
+
+
+def _named(error: XetlError, input: Any, weight: Any) -> XetlError:
+    """The error of `matmul` with the names of these arguments."""
+    shapes = [tuple(getattr(x, "shape", ())) for x in (input, weight)]
+    if error.code == "X0827" and shapes[0][-1:] != shapes[1][-1:]:
+        problem = f"`input` is {shapes[0]}, but `weight` is {shapes[1]}"
+        return wrong_shape("linear", problem, "pass (..., k), (n, k)")
+    text = error.message.replace("`matmul`", "`linear`")
+    for old, new in (
+        ("a of dtype", "input of dtype"),
+        ("b of dtype", "weight of dtype"),
+    ):
+        text = text.replace(old, new)
+    return LaunchError(text, code=error.code, notes=error.notes, help=error.help)
+
+
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """The products of two batches: (b, m, k) by (b, k, n).
+
+    Raises:
+        LaunchError: they are no batches (X0827); else as of `matmul`.
+    """
+    if _rank(input) != 3 or _rank(mat2) != 3 or input.shape[0] != mat2.shape[0]:
+        problem = f"cannot multiply {tuple(input.shape)} by {tuple(mat2.shape)}"
+        raise at_caller(wrong_shape("bmm", problem, "pass (b, m, k) and (b, k, n)"))
+    return matmul(input, mat2, out)
+
+
+def _rank(x: Any) -> int:
+    return len(x.shape)
+
+
+def _turned(weight: Any) -> Any:
+    """The transpose, of a library's own array where it has one."""
+    if _rank(weight) == 1:
+        return weight
+    if hasattr(weight, "mT"):
+        return weight.mT
+    try:
+        return as_numpy(weight, "weight").T
+    except XetlError as error:
+        raise at_caller(error) from None

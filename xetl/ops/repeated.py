@@ -4,6 +4,8 @@ Such calls differ from an earlier one in the elements of their arrays alone. So 
 launch the same kernels, and the backend does that for all of them at once
 (`xetl.backend.BackendBase.replay`), after a look at the arrays. What is known of
 earlier calls is kept as for launches of a kernel (`xetl.runtime.shortcuts`).
+
+Functions whose calls native code answers if they are like earlier ones.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import partial, update_wrapper
+from types import MethodType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -21,9 +24,9 @@ from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
 from xetl.language.dtypes import DType
 from xetl.ops.operands import LARGE, Numbers, dtype_of, in_huge_pages
 from xetl.prepacked import Prepacked
-from xetl.runtime.native_calls import look_around, native
+from xetl.runtime.native_calls import NativelyCalled, look_around, may_be_native, native
 from xetl.runtime.select_backend import choose_backend
-from xetl.runtime.shortcuts import Shortcut, Shortcuts, shapes_key
+from xetl.runtime.shortcuts import Shortcut, Shortcuts, answer_calls, shapes_key
 from xetl.settings import launch_state
 
 REPEATED: set[type] = {np.ndarray}
@@ -187,3 +190,66 @@ def _view(given: Any, seen: Numbers) -> ArrayView:
         strides = tuple(array.stride())
     address = seen.__array_interface__["data"][0]
     return ArrayView(address, dtype, tuple(given.shape), strides, False, given)
+
+
+class NativeFunction(NativelyCalled):
+    """A function; name, signature and documentation are those of another one.
+
+    It is pickled by name, bound to objects and shown by ``help`` as functions are.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        known: Shortcuts,
+        shown: Callable[..., Any] | None = None,
+    ) -> None:
+        """Take a function.
+
+        Args:
+            function: what does calls that are like no earlier one.
+            known: earlier calls.
+            shown: whose name and signature it has; None: those of ``function``.
+        """
+        update_wrapper(cast("Callable[..., Any]", self), shown or function)
+        self._function = function
+        self.known = known
+        self._table: object = None
+        self.be_native()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self._function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: object = None) -> Any:
+        """The function, or with ``instance`` as its first argument."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> str:
+        return cast("Any", self).__qualname__
+
+    def __repr__(self) -> str:
+        return f"<function {cast('Any', self).__qualname__} at {id(self):#x}>"
+
+    def be_native(self) -> None:
+        """Let native code answer calls, once there is such."""
+        if self._table is None:
+            self._table = answer_calls(self, self.known, self._function)
+
+
+may_be_native(NativeFunction)
+
+
+def remember(
+    recorder: Recorder, call: Recording, natives: Sequence[NativeFunction]
+) -> None:
+    """Let native code do what is like a call, if it can.
+
+    Args:
+        recorder: of the plan of the call.
+        call: what was launched.
+        natives: the functions that are called so; they share what is known.
+    """
+    if recorder.end(natives[0].known, call):
+        for each in natives:
+            each.be_native()

@@ -43,8 +43,7 @@ from xetl.dialects.upstream.math import (
     IsnanOp,
     SincosOp,
 )
-from xetl.ir.builder import Builder
-from xetl.ir.products import upper_half
+from xetl.ir.builder import Builder, upper_half
 from xetl.transforms.rewriting import Rule, Values
 
 

@@ -27,8 +27,8 @@ from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.cache import disk_cache
+from xetl.runtime.fingerprint import stamp
 from xetl.runtime.native_calls import Native, use_native
-from xetl.runtime.sources import stamp
 from xetl.settings import DECIDING, config, environ
 from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import workspace
