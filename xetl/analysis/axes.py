@@ -1,17 +1,23 @@
-"""Which extents of which values are cut alike: classes of axes."""
+"""Which extents of which values are cut alike: classes of axes.
+
+Of values in blocks, a part that is whole blocks needs no packing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
 from typing import TypeAlias
 
 from typing_extensions import TypeIs
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Block
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
+from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 
 Axis: TypeAlias = tuple[SSAValue, int]
@@ -84,3 +90,100 @@ def with_ones(block: Block | None, dims: tuple[int, ...]) -> Block | None:
         return None
     rows, columns = (1 if dim in dims else n for dim, n in enumerate(block))
     return rows, columns
+
+
+Slice = vector.ExtractStridedSliceOp | vector.InsertStridedSliceOp
+
+_GRAIN = (8, 16)
+"""Rows and columns that blocks of most devices divide: finer parts are no blocks."""
+
+
+def whole_and_part(op: Slice) -> tuple[SSAValue, SSAValue]:
+    """What a part is taken from or put into, and the part."""
+    if isinstance(op, vector.ExtractStridedSliceOp):
+        return op.source, op.result
+    return op.dest, op.value
+
+
+def is_of_matrices(op: Slice) -> bool:
+    """Whether both are matrices."""
+    return all(is_matrix(value.type) for value in whole_and_part(op))
+
+
+def relations_of_slice(op: Slice) -> Iterator[tuple[Axis, Axis]]:
+    """Axes that a part has in common with the whole, where it may be whole blocks."""
+    whole, part = whole_and_part(op)
+    for dim, grain in enumerate(_GRAIN):
+        if _step(op, dim) % grain == 0 or _is_all(op, dim):
+            yield (whole, dim), (part, dim)
+    if isinstance(op, vector.InsertStridedSliceOp):
+        yield (op.dest, 0), (op.result, 0)
+        yield (op.dest, 1), (op.result, 1)
+
+
+def limits_of_slice(op: Slice) -> Iterator[tuple[Axis, int]]:
+    """What blocks must divide, so that a part starts and ends between two of them."""
+    whole, _ = whole_and_part(op)
+    for dim in (0, 1):
+        yield (whole, dim), _step(op, dim)
+
+
+def has_whole_blocks(op: Slice, block: Block) -> bool:
+    """Whether the part is whole blocks."""
+    return all(_step(op, dim) % extent == 0 for dim, extent in enumerate(block))
+
+
+def _step(op: Slice, dim: int) -> int:
+    """The largest extent that divides the part, where it is, and the whole."""
+    whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
+    return gcd(_offset(op, dim), part[dim], whole[dim])
+
+
+def _is_all(op: Slice, dim: int) -> bool:
+    whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
+    return whole[dim] == part[dim]
+
+
+def _offset(op: Slice, dim: int) -> int:
+    return op.offsets[dim] if dim < len(op.offsets) else 0
+
+
+# The two forms ----------------------------------------------------------------------
+
+
+def count_blocks(op: Slice, block: Block) -> None:
+    """From elements to blocks: the inner dimensions are taken whole."""
+    offsets = [_offset(op, dim) // extent for dim, extent in enumerate(block)]
+    if isinstance(op, vector.ExtractStridedSliceOp):
+        part = vector_type(op.result).get_shape()
+        sizes = [n // extent for n, extent in zip(part, block)]
+        _write(op, offsets, sizes)
+    else:
+        _write(op, [*offsets, 0, 0], [1, 1, 1, 1])
+
+
+def count_elements(op: Slice, block: Block) -> None:
+    """From blocks to elements."""
+    offsets = [_offset(op, dim) * extent for dim, extent in enumerate(block)]
+    sizes = [1, 1]
+    if isinstance(op, vector.ExtractStridedSliceOp):
+        part = vector_type(op.result).get_shape()
+        sizes = [part[0] * block[0], part[1] * block[1]]
+    _write(op, offsets, sizes)
+
+
+def takes_inner_dimensions_whole(op: Slice) -> bool:
+    """Whether a slice of rank 4 is one of blocks."""
+    whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
+    return len(part) == len(whole) == 4 and part[2:] == whole[2:]
+
+
+def _write(op: Slice, offsets: Sequence[int], sizes: Sequence[int]) -> None:
+    op.offset_list = _ints(offsets)
+    op.stride_list = _ints([1] * len(sizes))
+    if isinstance(op, vector.ExtractStridedSliceOp):
+        op.size_list = _ints(sizes)
+
+
+def _ints(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
+    return ArrayAttr([IntegerAttr(value, i64) for value in values])

@@ -1,4 +1,7 @@
-"""Statements: each kind of syntax, one handler."""
+"""Statements: each kind of syntax, one handler.
+
+``for`` loops become ``scf.for`` with carried values, ``scf.while``, or are unrolled.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,17 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Region, SSAValue
+
+from xetl.dialects.upstream import arith, scf
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
-from xetl.frontend.assignment import assign
-from xetl.frontend.branches import branch, resume
+from xetl.frontend.assignment import assign, assigned_names
+from xetl.frontend.branches import branch, guard, resume, splice
 from xetl.frontend.build_debug import add_stop
+from xetl.frontend.carrying import Carried
+from xetl.frontend.casts import index_constant, to_int
 from xetl.frontend.context import (
     BLOCKS,
     OPERATIONS,
@@ -19,13 +28,188 @@ from xetl.frontend.context import (
     StatementHandler,
     unsupported_statement,
 )
-from xetl.frontend.exits import Tail
+from xetl.frontend.exits import Tail, may_leave, remap
 from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
-from xetl.frontend.loops import refuse_else, run_loop
-from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, Binding, Exit
-from xetl.frontend.types import LocalFunction, Scalar
-from xetl.frontend.while_loops import run_while
+from xetl.frontend.limits import check_count
+from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, RUNNING, Binding, Exit
+from xetl.frontend.types import (
+    INDEX,
+    LocalFunction,
+    Range,
+    Scalar,
+    Value,
+    describe,
+    items_of,
+)
+from xetl.frontend.while_loops import Leaving, run_leaving, run_while
 from xetl.language.operation import constexpr, function
+
+
+def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
+    """Refuse ``else`` of a loop.
+
+    Raises:
+        SyntaxNotSupportedError: there is one.
+    """
+    if node.orelse:
+        raise ctx.error(
+            "X0402",
+            "`else` of a loop is not part of the kernel language",
+            node.orelse[0],
+            help="put the statements behind the loop",
+        )
+
+
+def run_loop(ctx: Context, node: ast.For) -> None:
+    """Compile a ``for`` statement."""
+    refuse_else(ctx, node)
+    iterated = ctx.evaluate(node.iter)
+    if isinstance(iterated, Range):
+        _run_range(ctx, node, iterated)
+        return
+    items = iterated if isinstance(iterated, range) else items_of(iterated)
+    if items is None:
+        raise ctx.error(
+            "X0305",
+            f"a loop cannot run over {describe(iterated)}",
+            node.iter,
+            help="write `range(...)`, or xetile.static_range(...) to unroll",
+        )
+    _unroll(ctx, node, items)
+
+
+# Unrolled ---------------------------------------------------------------------------
+
+
+def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> None:
+    outer, ctx.node = ctx.node, node.iter
+    advice = "write `range(...)` for a loop of the run"
+    check_count(ctx, len(items), "this loop would be unrolled", advice)
+    ctx.unrolled += len(items)
+    check_count(ctx, ctx.unrolled, "loops are unrolled, up to this one,", advice)
+    ctx.node = outer
+    for item in items:
+        ctx.node = node
+        if ctx.scope.exit.known is None:
+            guard(ctx, lambda item=item: _iteration(ctx, node, item), node)
+        else:
+            _iteration(ctx, node, item)
+        ctx.scope.exit = remap(ctx, ctx.scope.exit, {CONTINUED: 0})
+        if not ctx.scope.exit.may_run:
+            break
+    ctx.scope.exit = remap(ctx, ctx.scope.exit, {BROKEN: 0})
+
+
+def _iteration(ctx: Context, node: ast.For, item: Value) -> None:
+    assign(ctx, node.target, item, node)
+    ctx.run(node.body, Tail())
+
+
+# Loops of the run -------------------------------------------------------------------
+
+
+def _run_range(ctx: Context, node: ast.For, bounds: Range) -> None:
+    if not may_leave(node.body):
+        _run_for(ctx, node, bounds)
+        return
+    # A `break` that is pruned when compiling leaves an ordinary loop.
+    if node not in ctx.leaving:
+        start, said = ctx.scope.state, list(ctx.said)
+        counts = ctx.unrolled, ctx.calls
+        with ctx.into() as trial:
+            left = _run_for(ctx, node, bounds)
+        if not left:
+            splice(ctx, trial)
+            return
+        ctx.scope.state, ctx.said[:] = start, said
+        ctx.unrolled, ctx.calls = counts
+        ctx.leaving.add(node)
+    run_leaving(ctx, _LeftRange(ctx, node, _Counter(ctx, bounds)))
+
+
+def _run_for(ctx: Context, node: ast.For, bounds: Range) -> bool:
+    """Compile to ``scf.for``; whether the body turned out to leave the loop."""
+    counter = _Counter(ctx, bounds)
+    targets = assigned_names([node.target])
+    carried = Carried(ctx, node, assigned_names(node.body) | targets)
+    starts = carried.starts(ctx)
+    with ctx.into([INDEX, *(value.type for value in starts)]) as block:
+        carried.enter(ctx, block.args[1:])
+        assign(ctx, node.target, counter.value(ctx, block.args[0]), node)
+        ctx.run(node.body, Tail())
+        if ctx.scope.exit.codes - {0, CONTINUED}:
+            return True
+        ctx.scope.exit, ctx.node = RUNNING, node
+        ctx.add(scf.YieldOp(*carried.ends(ctx, targets)))
+    loop = scf.ForOp(*counter.bounds, starts, Region(block))
+    carried.leave(ctx, ctx.add(loop).results, targets)
+    return False
+
+
+class _Counter:
+    """Bounds of an ``scf.for``, and the user's counter computed from its own."""
+
+    def __init__(self, ctx: Context, bounds: Range) -> None:
+        self.start = bounds.start
+        self.downwards = isinstance(bounds.step, int) and bounds.step < 0
+        if self.downwards:
+            # Count up from 0 to the distance: scf.for has no negative steps.
+            start, stop = to_int(ctx, bounds.start), to_int(ctx, bounds.stop)
+            distance = ctx.emit(arith.SubiOp(start, stop))
+            step = index_constant(ctx, -bounds.step)
+            self.bounds = (index_constant(ctx, 0), distance, step)
+        elif isinstance(bounds.step, int):
+            self.bounds = (
+                to_int(ctx, bounds.start),
+                to_int(ctx, bounds.stop),
+                index_constant(ctx, bounds.step),
+            )
+        else:
+            self.bounds = _guarded(ctx, bounds)
+
+    def value(self, ctx: Context, own: SSAValue) -> Scalar:
+        """The user's counter."""
+        if not self.downwards:
+            return Scalar(own, "int")
+        start = to_int(ctx, self.start)
+        return Scalar(ctx.emit(arith.SubiOp(start, own)), "int")
+
+
+def _guarded(ctx: Context, bounds: Range) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """A step of the run that is not positive runs the loop no times."""
+    start, stop = to_int(ctx, bounds.start), to_int(ctx, bounds.stop)
+    step = to_int(ctx, bounds.step)
+    compared = arith.CmpiOp("sgt", step, index_constant(ctx, 0))
+    compared.attributes["xetile.step"] = UnitAttr()  # `interpret` reports it
+    positive = ctx.emit(compared)
+    stop = ctx.emit(arith.SelectOp(positive, stop, start))
+    step = ctx.emit(arith.MaxsiOp(step, index_constant(ctx, 1)))
+    return start, stop, step
+
+
+class _LeftRange(Leaving):
+    """A ``for`` that may be left: its counter is carried, the test is its bound."""
+
+    def __init__(self, ctx: Context, node: ast.For, counter: _Counter) -> None:
+        self.ctx, self.node, self.counter = ctx, node, counter
+        self.target = node.target
+        self.targets = assigned_names([node.target])
+        self.changing = assigned_names(node.body) | self.targets
+        self.own_starts = [counter.bounds[0]]
+
+    def test(self, own: Sequence[SSAValue]) -> Scalar:
+        """Whether another iteration begins."""
+        more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
+        return Scalar(self.ctx.emit(more), "bool")
+
+    def enter(self, own: Sequence[SSAValue]) -> None:
+        """Set the user's counter."""
+        value = self.counter.value(self.ctx, own[0])
+        assign(self.ctx, self.target, value, self.node)
+
+    def advance(self, own: Sequence[SSAValue]) -> list[SSAValue]:
+        """The counter of the next iteration."""
+        return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]
 
 
 def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from xetl.ops.batches import chain
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
 from xetl.ops.plans import choose_method
+from xetl.ops.rules import wrong_shape
 from xetl.ops.views import array_of, floats, sums_of
 
 

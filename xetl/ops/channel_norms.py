@@ -16,7 +16,7 @@ from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
+from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.xetile import Array, Vector, constexpr
 

@@ -45,9 +45,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import wrong_shape
 from xetl.ops.operands import Numbers
-from xetl.ops.rules import Shape
+from xetl.ops.rules import Shape, wrong_shape
 from xetl.ops.views import floats, sums_of, width_of
 from xetl.runtime.call_site import at_caller
 

@@ -22,9 +22,9 @@ from xetl.imports import import_whole
 from xetl.ops.batches import are_views
 from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.declarations import Backward, Call, Operand, Step, temporary
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.repeated import Arguments, NativeFunction, Recorder, Recording, remember
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.shortcuts import Shortcuts

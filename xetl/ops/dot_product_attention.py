@@ -20,8 +20,7 @@ from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, tempo
 from xetl.ops.declarations import result as new_one
 from xetl.ops.declare import function
 from xetl.ops.dropout import new_seed
-from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
-from xetl.ops.rules import Shape
+from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.ops.views import array_of
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND

@@ -18,7 +18,7 @@ from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
 from xetl.ops.declare import function, is_traced
-from xetl.ops.functions import SUMS
+from xetl.ops.rules import SUMS
 from xetl.ops.views import array_of, flat_view, floats, size_of
 from xetl.runtime.call_site import at_caller
 from xetl.xetile import Array, constexpr

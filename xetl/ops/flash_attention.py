@@ -25,8 +25,8 @@ from xetl.ops.dot_product_attention import (
     queries_of_program,
     window_of,
 )
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, floats
 from xetl.runtime.select_backend import choose_backend
 

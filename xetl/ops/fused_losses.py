@@ -16,7 +16,6 @@ from xetl.language.dtypes import DType
 from xetl.ops.added_products import addmm
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.losses import (
     check_classes,
     check_reduction,
@@ -26,6 +25,7 @@ from xetl.ops.losses import (
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.reductions import sum
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import floats
 from xetl.runtime.tensors import needs_derivative
 

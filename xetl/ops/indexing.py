@@ -27,9 +27,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import wrong_shape
 from xetl.ops.product import matrix
-from xetl.ops.rules import Shape
+from xetl.ops.rules import Shape, wrong_shape
 from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
 from xetl.xetile import Array, constexpr
 

@@ -15,17 +15,10 @@ from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
-from xetl.ops.declarations import (
-    ArrayLike,
-    Call,
-    Operand,
-    Step,
-    result,
-    temporary,
-)
+from xetl.ops.declarations import ArrayLike, Call, Operand, Step, result, temporary
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, floats, size_of
 from xetl.xetile import Array, Vector, constexpr
 

@@ -27,9 +27,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
-from xetl.ops.rules import Shape
+from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.xetile import Array, constexpr
 

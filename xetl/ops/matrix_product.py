@@ -16,12 +16,11 @@ from xetl.ops import activations
 from xetl.ops.calls import Plans, kind
 from xetl.ops.declarations import ArrayLike, Call, Context, result
 from xetl.ops.declare import FUNCTIONS, Function, is_traced, traced
-from xetl.ops.functions import wrong_shape
 from xetl.ops.operands import Numbers, as_numpy, new_result
 from xetl.ops.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.prepacking import reused
 from xetl.ops.repeated import Arguments, NativeFunction, Recording, remember
-from xetl.ops.rules import dtypes_of, result_shape
+from xetl.ops.rules import dtypes_of, result_shape, wrong_shape
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller

@@ -24,18 +24,10 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.product import matrix
-from xetl.ops.views import (
-    Shared,
-    array_of,
-    floats,
-    row_tile,
-    rows,
-    size_of,
-    width_of,
-)
+from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
+from xetl.ops.views import Shared, array_of, floats, row_tile, rows, size_of, width_of
 from xetl.xetile import Array, constexpr
 
 Dims: TypeAlias = "int | Sequence[int]"

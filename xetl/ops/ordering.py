@@ -12,9 +12,9 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
 from xetl.ops.extremes import Extremes
-from xetl.ops.functions import wrong_shape
 from xetl.ops.product import matrix
 from xetl.ops.reductions import limit_of
+from xetl.ops.rules import wrong_shape
 from xetl.ops.views import columns_of, find_dim, row_view, rows, sums_of
 from xetl.xetile import Array, Vector, constexpr
 

@@ -28,7 +28,6 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
 from xetl.ops.reduced import (
     ENOUGH,
@@ -51,6 +50,7 @@ from xetl.ops.reduction_kernels import (
     reduce_rows,
     reduce_short_rows,
 )
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (
     as_dtype,
     columns,

@@ -24,11 +24,11 @@ from xetl.ops.declarations import (
     result,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import wrong_shape
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.plans import choose_tiles
 from xetl.ops.product import accumulated
+from xetl.ops.rules import wrong_shape
 from xetl.ops.views import as_dtype, floats, size_of
 from xetl.runtime.tensors import note_written
 from xetl.xetile import Array, constexpr

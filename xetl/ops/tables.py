@@ -23,8 +23,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS, wrong_shape
 from xetl.ops.operands import Numbers
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import floats, width_of
 from xetl.xetile import Array, constexpr
 

@@ -14,9 +14,8 @@ from xetl.language.ops import cdiv
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import Operand, Step
-from xetl.ops.functions import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.operands import Numbers
-from xetl.ops.rules import Shape
+from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND

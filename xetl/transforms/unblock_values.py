@@ -23,9 +23,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from xetl.analysis.axes import Classes, arguments_of
+from xetl.analysis.axes import (
+    Classes,
+    Slice,
+    arguments_of,
+    count_elements,
+    takes_inner_dimensions_whole,
+)
 from xetl.analysis.control_flow import carried_together
-from xetl.analysis.slicing import Slice, count_elements, takes_inner_dimensions_whole
 from xetl.dialects import xetile
 from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kinds_of_types import is_vector

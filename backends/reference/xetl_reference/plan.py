@@ -23,7 +23,7 @@ flow, constants, the position in the grid."""
 Guard: TypeAlias = Callable[["Plan", Any, Step], Step]
 """Puts checks around the step of an operation: see checks.py."""
 
-# Places every frame begins with: see programs.py.
+# Places every frame begins with: see interpreter.py.
 BLOCK_ID, GRID, THREAD_ID, BLOCK_DIM = 0, 3, 6, 9
 SUBGROUP_ID, SUBGROUPS, PROGRAM, RUN = 12, 13, 14, 15
 RESERVED = 16

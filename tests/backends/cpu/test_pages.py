@@ -5,7 +5,7 @@ import mmap
 
 import pytest
 
-from xetl_cpu.launch.pages import Pages
+from xetl_cpu.launch.workspace import Pages
 
 HUGE = 2 << 20
 

@@ -1,15 +1,218 @@
-"""``xetl repro``: one file that shows an error of the compiler, to be attached."""
+"""``xetl repro``: one file that shows an error of the compiler, to be attached.
+
+The file has the text of the kernel's file, of the files beside it that are imported,
+and a call of the compiler with the same signature, constants, target and settings.
+"""
 
 from __future__ import annotations
 
+import ast
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import click
 
-from xetl.settings import config
-from xetl.tools.kernel_files import about_a_kernel, asked, find_file, split_words
+import xetl
+from xetl.settings import config, variables
+from xetl.tools.kernel_files import Asked, about_a_kernel, asked, find_file, split_words
 from xetl.tools.output import json_option, show, write_files
-from xetl.tools.reproduce import failure_of, program, reproduces
+
+_LEFT_OUT = ("XETL_CACHE", "XETL_CACHE_DIR", "XETL_TUNED_DIR", "XETL_OCLOC")
+"""Settings that are about this machine."""
+_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong.
+
+    Attributes:
+        headline: the first line of the error.
+        text: all of it.
+    """
+
+    headline: str
+    text: str
+
+
+def failure_of(found: Asked) -> Failure | None:
+    """Compile, without the cache; None: that works."""
+    options = {"target": found.target, "backend": found.backend}
+    try:
+        if found.is_text:
+            found.kernel.ir("llvm", **options)
+        else:
+            found.kernel.warmup(found.signature, **options, **found.constants)
+    except Exception as error:  # what passes do not expect is worth a report most
+        text = str(error) or type(error).__name__
+        if not text.startswith("error["):
+            text = f"{type(error).__name__}: {text}"
+        return Failure(text.partition("\n")[0], text)
+    return None
+
+
+def program(
+    found: Asked, file: Path, name: str, constants: Sequence[str], why: Failure
+) -> str:
+    """The text of the file.
+
+    Args:
+        found: the kernel and what it is compiled for.
+        file: where the kernel is.
+        name: of the kernel in it.
+        constants: ``NAME=VALUE`` as they were given.
+        why: what it is to show.
+    """
+    source = file.read_text("utf-8")
+    settings = {k: v for k, v in variables().items() if k not in _LEFT_OUT}
+    lines = [*_head(why), *_settings(settings)]
+    call = f"target={found.target!r}, backend={found.backend!r}"
+    if found.is_text:
+        body = f"TEXT = {_quoted(source)}\n"
+        end = (
+            f"xetl.load_mlir(TEXT)[{found.kernel.qualified_name!r}].ir('llvm', {call})"
+        )
+        return "\n".join([*lines, "import xetl", "", body, end, ""])
+    beside = _beside(source, file)
+    given = dict(each.split("=", 1) for each in constants)
+    return "\n".join([
+        *lines,
+        *([_LOADER.format(modules=_texts(beside))] if beside else []),
+        f"SOURCE = {_quoted(_without_main(source))}",
+        _RUN.format(
+            file=file.name,
+            name=name,
+            signature=found.signature,
+            constants=given,
+            call=call,
+        ),
+    ])  # fmt: skip
+
+
+def reproduces(path: Path, why: Failure) -> bool:
+    """Whether the file fails in a process of its own as this one did."""
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+    return done.returncode != 0 and why.headline in done.stderr
+
+
+def _head(why: Failure) -> list[str]:
+    said = [f"# {line}".rstrip() for line in why.text.splitlines()]
+    versions = f"xetl {xetl.__version__}, Python {platform.python_version()}"
+    return [
+        "# Shows this error of xetl; run it with Python, attach it to an issue.",
+        f"# {versions}, {platform.platform(terse=True)}",
+        *said,
+        "",
+    ]
+
+
+def _settings(settings: Mapping[str, str]) -> list[str]:
+    given = {"XETL_CACHE": "0", **settings}
+    return ["import os", "", f"os.environ.update({given!r})", ""]
+
+
+def _quoted(text: str) -> str:
+    """A text as Python, line by line where that is possible."""
+    if "\\" in text or "'''" in text or text.endswith("'"):
+        return repr(text)
+    return f"'''\\\n{text}'''"
+
+
+def _texts(modules: Mapping[str, str]) -> str:
+    listed = [f"    {name!r}: {_quoted(text)}," for name, text in modules.items()]
+    return "\n".join(["{", *listed, "}"])
+
+
+def _without_main(source: str) -> str:
+    """The text without what runs when it is a script; lines keep their numbers."""
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
+    return "\n".join(lines) + "\n"
+
+
+def _beside(source: str, file: Path) -> dict[str, str]:
+    """Texts of the modules of the user that the file needs, by name."""
+    folder = file.resolve().parent
+    wanted = [name for name in sys.modules if _is_beside(sys.modules[name], folder)]
+    # The file itself was imported under a name of ours.
+    own = [n for n in wanted if Path(sys.modules[n].__file__ or "") == file.resolve()]
+    names = sorted(set(wanted) - set(own)) if _imports(source) else []
+    return {n: Path(sys.modules[n].__file__ or "").read_text("utf-8") for n in names}
+
+
+def _imports(source: str) -> bool:
+    nodes = ast.walk(ast.parse(source))
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes)
+
+
+def _is_beside(module: ModuleType, folder: Path) -> bool:
+    file: Any = getattr(module, "__file__", None)
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return False
+    path = Path(file)
+    inside = path.resolve().is_relative_to(folder)
+    top = module.__name__.partition(".")[0]
+    is_known = top.startswith(("xetl", "__main__")) or top in sys.stdlib_module_names
+    return inside and not is_known and "site-packages" not in path.parts
+
+
+_LOADER = """\
+import importlib.abc
+import importlib.util
+import linecache
+import sys
+
+MODULES = {modules}
+
+
+class Kept(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    def find_spec(self, name, path=None, target=None):
+        if name in MODULES:
+            packages = any(each.startswith(name + ".") for each in MODULES)
+            return importlib.util.spec_from_loader(name, self, is_package=packages)
+
+    def get_source(self, name):
+        return MODULES[name]
+
+    def get_code(self, name):
+        text, file = MODULES[name], f"<{{name}}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        return compile(text, file, "exec")
+
+
+sys.meta_path.insert(0, Kept())
+"""
+
+_RUN = """\
+
+import linecache
+
+FILE = {file!r}
+linecache.cache[FILE] = (len(SOURCE), None, SOURCE.splitlines(True), FILE)
+names = {{"__name__": "reproduced", "__file__": FILE}}
+exec(compile(SOURCE, FILE, "exec"), names)
+
+from xetl import xetile
+
+scope = {{**vars(xetile), "xetile": xetile, **names}}
+constants = {{name: eval(text, scope) for name, text in {constants!r}.items()}}
+names[{name!r}].warmup({signature!r}, {call}, **constants)
+"""
 
 
 @click.command()

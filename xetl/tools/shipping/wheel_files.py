@@ -25,9 +25,8 @@ import click
 from xetl import __version__
 from xetl.backend import find_backend
 from xetl.language.signature import ConstParam
-from xetl.runtime.export import export
 from xetl.tools.kernel_files import Asked
-from xetl.tools.shipping.compiled_files import facts_of
+from xetl.tools.shipping.compiled_files import export, facts_of
 
 _TAG = "py3-none-manylinux_2_28_x86_64"
 """No file in it is linked; the code calls functions of glibc's libm and libmvec."""

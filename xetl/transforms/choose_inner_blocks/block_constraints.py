@@ -10,21 +10,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.analysis.axes import (
     Axis,
+    Slice,
+    has_whole_blocks,
     is_matrix,
+    is_of_matrices,
+    limits_of_slice,
     matrices,
+    relations_of_slice,
     shape_of,
     transposed,
+    whole_and_part,
     with_ones,
 )
 from xetl.analysis.control_flow import carried_together
-from xetl.analysis.slicing import (
-    Slice,
-    has_whole_blocks,
-    is_of_matrices,
-    limits_of_slice,
-    relations_of_slice,
-    whole_and_part,
-)
 from xetl.devices import Access, Block, Device, Messages
 from xetl.dialects import traits, xetile
 from xetl.dialects.base import vector_type

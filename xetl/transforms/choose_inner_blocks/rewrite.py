@@ -8,8 +8,7 @@ from xdsl.dialects.builtin import DenseArrayBase, StringAttr, VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.analysis.axes import is_matrix
-from xetl.analysis.slicing import Slice, count_blocks
+from xetl.analysis.axes import Slice, count_blocks, is_matrix
 from xetl.devices import DEVICES, Block, Device
 from xetl.dialects import xetile
 from xetl.dialects.base import dense_i64, vector_type

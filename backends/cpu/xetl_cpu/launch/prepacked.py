@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 
 from xetl.backend import Argument, ArrayView
 from xetl.prepacked import Prepacked
-from xetl_cpu.launch.pages import Pages
 from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE
-from xetl_cpu.launch.workspace import bring
+from xetl_cpu.launch.workspace import Pages, bring
 
 HEADER_WORDS = 16
 """Of the memory, before the operand."""
