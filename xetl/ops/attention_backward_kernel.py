@@ -183,25 +183,8 @@ def attention_backward(
         grads, kept, to_q, to_k, to_v = grad[b], sums[b], by_q[b], by_k[b], by_v[b]
     added = None if bias is None else matrix(bias, b)
     s, t = queries.shape[0], keys.shape[0]
-    rows_of(
-        queries,
-        keys,
-        added,
-        results,
-        grads,
-        kept,
-        to_q,
-        shift,
-        factor,
-        LEFT,
-        RIGHT,
-        MUL,
-        ACC,
-        BM,
-        BN,
-        D,
-        E,
-    )
+    what, how = (results, grads, kept, to_q, shift, factor), (LEFT, RIGHT, MUL, ACC)
+    rows_of(queries, keys, added, *what, *how, BM, BN, D, E)
     for n in range(0, t, BN):
         block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D))).to(MUL)
         value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E))).to(MUL)

@@ -152,58 +152,16 @@ def attended(
     if LEFT is not None:
         start = max(first + shift - LEFT, 0) // BN * BN
         whole = start
+    sources, place = (rows, keys, values, bias, pages, seed, number), (first, shift)
+    scales, how = (factor, bias_factor, p), (CLEAN, LEFT, RIGHT, NEGATIVE, BN)
     # Blocks that every query sees as a whole need no mask.
     for n in range(start, whole, BN):
         largest, total, acc = attend(
-            rows,
-            keys,
-            values,
-            bias,
-            pages,
-            seed,
-            number,
-            n,
-            first,
-            shift,
-            limit,
-            largest,
-            total,
-            acc,
-            factor,
-            bias_factor,
-            p,
-            False,
-            CLEAN,
-            LEFT,
-            RIGHT,
-            NEGATIVE,
-            BN,
+            *sources, n, *place, limit, largest, total, acc, *scales, False, *how
         )
     for n in range(whole, end, BN):
         largest, total, acc = attend(
-            rows,
-            keys,
-            values,
-            bias,
-            pages,
-            seed,
-            number,
-            n,
-            first,
-            shift,
-            limit,
-            largest,
-            total,
-            acc,
-            factor,
-            bias_factor,
-            p,
-            True,
-            CLEAN,
-            LEFT,
-            RIGHT,
-            NEGATIVE,
-            BN,
+            *sources, n, *place, limit, largest, total, acc, *scales, True, *how
         )
     return xetile.where(total == 0, 0.0, acc / total)
 
@@ -248,28 +206,11 @@ def attention(
     keys, values = matrix(k, number), matrix(v, number)
     queries, to = matrix(q, number), matrix(out, number)
     added = None if bias is None else matrix(bias, number)
-    result = attended(
-        xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D))),
-        keys,
-        values,
-        added,
-        None,
-        None,
-        number,
-        first,
-        0,
-        keys.shape[0],
-        factor,
-        bias_factor,
-        0.0,
-        False,
-        None,
-        0 if CAUSAL else None,
-        NEGATIVE,
-        ACC,
-        BN,
-        E,
-    )
+    rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
+    sources = (rows, keys, values, added, None, None, number)
+    place, scales = (first, 0, keys.shape[0]), (factor, bias_factor, 0.0)
+    how = (False, None, 0 if CAUSAL else None, NEGATIVE, ACC, BN, E)
+    result = attended(*sources, *place, *scales, *how)
     xetile.store_tile(result.to(out.dtype), xetile.init_tile(to, [first, 0], (BM, E)))
 
 
@@ -352,26 +293,9 @@ def attention_with_options(
         queries, to = matrix(q, number), matrix(out, number)
         keys, values = matrix(k, number), matrix(v, number)
         limit, shift = keys.shape[0], 0
-    result = attended(
-        xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D))),
-        keys,
-        values,
-        added,
-        pages,
-        seed,
-        number,
-        first,
-        shift,
-        limit,
-        factor,
-        bias_factor,
-        p,
-        True,
-        LEFT,
-        RIGHT,
-        NEGATIVE,
-        ACC,
-        BN,
-        E,
-    )
+    rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
+    sources = (rows, keys, values, added, pages, seed, number)
+    place, scales = (first, shift, limit), (factor, bias_factor, p)
+    how = (True, LEFT, RIGHT, NEGATIVE, ACC, BN, E)
+    result = attended(*sources, *place, *scales, *how)
     xetile.store_tile(result.to(out.dtype), xetile.init_tile(to, [first, 0], (BM, E)))
