@@ -11,10 +11,11 @@ from xdsl.ir import Attribute
 
 from xetl.analysis.memory import stored_arguments
 from xetl.errors import InternalError
+from xetl.language.dtypes import DType
 from xetl_reference.checks import Guard, Run
 from xetl_reference.executable import place_of, watch
 from xetl_reference.interpreter import TABLE, Grid, Interpreter, subgroups_of
-from xetl_reference.memory import Memory, View, view_of_array
+from xetl_reference.memory import Memory, View, argument_view
 from xetl_reference.values import Meaning, as_scalar, dtype_of
 
 
@@ -76,3 +77,12 @@ def _argument(value: Any, type_: Attribute) -> Any:
     if not isinstance(value, np.ndarray):
         raise InternalError(f"expected an array for {type_}, found {value!r}")
     return view_of_array(value, dtype)
+
+
+def view_of_array(array: Any, dtype: DType) -> View:
+    """A NumPy array as an argument; ``dtype`` is what the IR calls its elements."""
+    if any(stride % dtype.itemsize for stride in array.strides):
+        raise InternalError("strides must be whole elements")
+    address, readonly = array.__array_interface__["data"]
+    strides = tuple(stride // dtype.itemsize for stride in array.strides)
+    return argument_view(address, dtype, array.shape, strides, readonly)

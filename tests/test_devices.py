@@ -99,7 +99,7 @@ def test_bmg_transforms_wider_blocks_than_pvc() -> None:
     assert bmg.blocks_of("transform", 16).allows((16, 32))
     assert not pvc.blocks_of("transform", 16).allows((16, 32))
     assert pvc.core_memory_bytes == 2 * bmg.core_memory_bytes == 512 * 1024
-    assert pvc.lanes_per_register == bmg.lanes_per_register == 16
+    assert pvc.register_bytes == bmg.register_bytes == 64
 
 
 def test_an_unknown_device_is_an_error_that_names_a_near_one() -> None:

@@ -208,11 +208,6 @@ class Device:
         """Subgroups of a core if each thread has the large register file."""
         return self.speed.engines * self.speed.threads[1]
 
-    @property
-    def lanes_per_register(self) -> int:
-        """32-bit elements of one register."""
-        return self.register_bytes * 8 // 32
-
 
 _MATRIX = MatrixUnit(
     rows=(1, 2, 4, 8),  # [measured]; 3, 5, 6 and 7 exist, but not as builtins

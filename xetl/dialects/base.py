@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = SSAValue | Operation
 Index: TypeAlias = int | SSAValue
-IndexVector = VectorType[IndexType]
 
 
 def type_of(value: Value) -> Attribute:

@@ -55,7 +55,6 @@ _FLOATS = {
     "tf32": Float32Type(),
     "f64": F64,
 }
-SCALAR_TYPES: dict[ScalarKind, Attribute] = {"int": INDEX, "float": F64, "bool": I1}
 
 
 @record(eq=False)

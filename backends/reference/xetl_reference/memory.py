@@ -168,15 +168,6 @@ class View:
         return f"View({self.dtype}, {self.offset}, {self.sizes}, {self.strides})"
 
 
-def view_of_array(array: Any, dtype: DType) -> View:
-    """A NumPy array as an argument; ``dtype`` is what the IR calls its elements."""
-    if any(stride % dtype.itemsize for stride in array.strides):
-        raise InternalError("strides must be whole elements")
-    address, readonly = array.__array_interface__["data"]
-    strides = tuple(stride // dtype.itemsize for stride in array.strides)
-    return argument_view(address, dtype, array.shape, strides, readonly)
-
-
 def argument_view(
     address: int,
     dtype: DType,

@@ -36,7 +36,6 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
 )
 
 Transfer = Callable[[Layout], Layout]
-MapOf = Callable[[SSAValue], Layout | None]
 
 
 def same(layout: Layout) -> Layout:

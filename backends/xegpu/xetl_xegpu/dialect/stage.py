@@ -102,18 +102,6 @@ def set_launch_facts(kernel: gpu.FuncOp, work_items: int, subgroup_size: int) ->
     kernel.attributes[SUBGROUP_SIZE] = IntegerAttr(subgroup_size, i32)
 
 
-def work_items_of(kernel: gpu.FuncOp) -> int:
-    """Lanes of a workgroup, as `set_launch_facts` said."""
-    return ints_of(kernel.known_block_size)[0]
-
-
-def subgroup_size_of(kernel: gpu.FuncOp) -> int:
-    """Lanes of a subgroup, as `set_launch_facts` said."""
-    found = kernel.attributes[SUBGROUP_SIZE]
-    assert isinstance(found, IntegerAttr)
-    return found.value.data
-
-
 def _is_ours(name: str) -> bool:
     return name.partition(".")[0] in _OURS and "." in name
 

@@ -1,19 +1,19 @@
 """What may stand at stage `xegpu`, and that `mlir-opt` 22 takes it."""
 
 import pytest
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
 
 from tests.backends.xegpu.dialect.test_xegpu_against_mlir_opt import MLIR_OPT, mlir_opt
 from tests.backends.xegpu.dialect.test_xegpu_dialect import parse
 from xetl.devices import find_device
+from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
 from xetl.transforms.stages import StageError, check_stage
 from xetl_xegpu.dialect.stage import (
+    SUBGROUP_SIZE,
     on_some_device,
     set_launch_facts,
-    subgroup_size_of,
     why_no_message,
-    work_items_of,
 )
 
 KERNEL = """
@@ -106,7 +106,8 @@ def test_facts_of_mlir_replace_ours() -> None:
     kernel.attributes |= {"xetile.level": UnitAttr(), "xegpu.no_blocks": UnitAttr()}
     set_launch_facts(kernel, 512, 16)
     check_stage(module, "xegpu")
-    assert (work_items_of(kernel), subgroup_size_of(kernel)) == (512, 16)
+    assert ints_of(kernel.known_block_size) == (512, 1, 1)
+    assert kernel.attributes[SUBGROUP_SIZE] == IntegerAttr(16, i32)
     assert kernel.is_kernel
     assert "xegpu.no_blocks" in kernel.attributes
     assert list(kernel.body.block.first_op.attributes) == ["note"]
