@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xetl.ops.batches import View
 from xetl.ops.declarations import Context, Operand
-from xetl.ops.functions import wrong_shape
 from xetl.ops.operands import Numbers
+from xetl.ops.rules import wrong_shape
 from xetl.ops.views import array_of, find_dim
 
 Dims: TypeAlias = "int | Sequence[int]"

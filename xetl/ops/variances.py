@@ -10,7 +10,6 @@ import numpy as np
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.functions import SUMS
 from xetl.ops.product import matrix
 from xetl.ops.reduced import (
     WIDEST,
@@ -21,6 +20,7 @@ from xetl.ops.reduced import (
     spread,
     views_of,
 )
+from xetl.ops.rules import SUMS
 from xetl.ops.views import columns, floats, rows, width_of
 from xetl.xetile import Array, constexpr
 
