@@ -1,4 +1,13 @@
-"""From a lowered module to machine code: emit, optimise a little, assemble, flatten."""
+"""From a lowered module to machine code: emit, optimise a little, assemble, flatten.
+
+``cpu.packed_memory`` says where the packed operand of a launch is: in the workspace,
+unless the launch brings memory (`launch/prepacked.py`).  What is brought starts
+with a header that says what was packed there, and how; unless that is exactly what this
+launch would pack, it is not used, and the kernel returns at once, before anything is
+written:
+
+    header = [address, strides, facts ..., layout ...]   (8 bytes each)
+"""
 
 from __future__ import annotations
 
@@ -6,18 +15,105 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xetl.codegen.emitter import Strided, constant
+from xetl.codegen.llvm import Builder, Value, ll
+from xetl.codegen.types import I8, I64, PTR, byte_width
+from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl.imports import import_whole
-from xetl_cpu.emit import fibers, packed_memory, parallel
-from xetl_cpu.emit.kernel import emit_kernel
+from xetl_cpu.dialect import PackedMemoryOp
+from xetl_cpu.emit import fibers, parallel
+from xetl_cpu.emit.emitter import KernelEmitter
+from xetl_cpu.emit.kernel import bytes_of, emit_kernel
+from xetl_cpu.launch.prepacked import FILLED, HEADER_WORDS, NONE
+from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
 from xetl_cpu.targets import Target, target_machine
+
+_HEADER = 8 * HEADER_WORDS
+
+
+def _emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
+    """Choose the memory; nothing is written yet but the header."""
+    if em.is_checked:
+        raise InternalError("memory is reserved after its size was checked")
+    b = em.builder
+    count, own_count = em.get(op.count), em.get(op.own_count)
+    element = memref_type(op.memory).element_type
+    width = byte_width(element)
+    size, own_size = (bytes_of(b, one, width) for one in (count, own_count))
+    brought = em.slot(PACKED, PTR)
+    state = em.slot(PACKED_STATE)
+    is_brought = b.icmp_signed("!=", state, constant(NONE))
+    is_filled = b.icmp_signed("==", state, constant(FILLED))
+    _use_what_is_brought(em, op, b.add(size, constant(_HEADER)), is_brought, is_filled)
+    inside = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
+    behind = b.gep(brought, [constant(_HEADER)], source_etype=I8)
+    address = b.select(is_brought, behind, inside)
+    is_wanted = em.get(op.is_wanted)
+    is_own = b.and_(is_wanted, b.not_(is_brought))
+    em.used = b.select(is_own, b.add(em.used, own_size), em.used)
+    is_there = b.or_(is_wanted, is_brought)
+    em.set(op.memory, Strided(address, (count,), (constant(1),), element))
+    em.set(op.is_missing, b.and_(is_there, b.not_(is_filled)))
+    em.set(op.is_there, is_there)
+    em.set(op.is_own, is_own)
+
+
+def _use_what_is_brought(
+    em: KernelEmitter,
+    op: PackedMemoryOp,
+    needed: Value,
+    is_brought: Value,
+    is_filled: Value,
+) -> None:
+    """Return ``-needed`` if it is too small or holds something else; set the header."""
+    b = em.builder
+    header = em.slot(PACKED, PTR)
+    check, compare, write, wrong, done = (
+        b.append_basic_block(f"packed.{name}")
+        for name in ("check", "compare", "write", "wrong", "done")
+    )
+    b.cbranch(is_brought, check, done)
+    b.position_at_end(check)
+    is_small = b.icmp_signed("<", em.slot(PACKED_BYTES), needed)
+    large = b.append_basic_block("packed.large")
+    b.cbranch(is_small, wrong, large)
+    b.position_at_end(large)
+    b.cbranch(is_filled, compare, write)
+    b.position_at_end(compare)
+    differs = ll.Constant(ll.IntType(1), 0)
+    for index, word in enumerate(_words(em, op)):
+        held = b.load(_field(b, header, index), typ=I64, align=8)
+        differs = b.or_(differs, b.icmp_signed("!=", held, word))
+    b.cbranch(differs, wrong, done)
+    b.position_at_end(write)
+    for index, word in enumerate(_words(em, op)):
+        b.store(word, _field(b, header, index), align=8)
+    b.branch(done)
+    b.position_at_end(wrong)
+    b.ret(b.neg(needed))
+    b.position_at_end(done)
+
+
+def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Value]:
+    source = em.strided(op.source)
+    words: list[Value] = [em.builder.ptrtoint(source.address, I64), *source.strides]
+    words += em.all(op.facts)
+    words += [constant(word) for word in ints_of(op.layout)]
+    assert len(words) <= HEADER_WORDS
+    return words
+
+
+def _field(b: Builder, header: Value, index: int) -> Value:
+    return b.gep(header, [constant(index)], source_etype=I64)
+
 
 _BINDING = "llvmlite.binding"
 
 
 def llvm_text(module: ModuleOp, target: Target) -> str:
     """The LLVM IR as emitted."""
-    table = parallel.TABLE | fibers.TABLE | packed_memory.TABLE
+    table = parallel.TABLE | fibers.TABLE | {PackedMemoryOp: _emit_packed_memory}
     return str(emit_kernel(module, target, table))
 
 

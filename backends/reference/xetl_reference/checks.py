@@ -15,8 +15,8 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.upstream.arith import SelectOp
 from xetl_reference import findings
+from xetl_reference.findings import line_of
 from xetl_reference.memory import View
-from xetl_reference.op_locations import line_of
 from xetl_reference.plan import PROGRAM, RUN, SUBGROUP_ID, Frame, Plan, Step
 from xetl_reference.shadow import (
     READ,

@@ -24,9 +24,9 @@ from xetl.dialects.base import ints_of
 from xetl.errors import LaunchError
 from xetl.frames import is_debugged
 from xetl.transforms.diagnostics import positions_of
+from xetl_reference.findings import at_operation, frames_of, line_of
 from xetl_reference.floats import widen
 from xetl_reference.memory import View
-from xetl_reference.op_locations import at_operation, frames_of, line_of
 from xetl_reference.tiles import ScatteredTile, Tile
 from xetl_reference.values import (
     F8E4M3,

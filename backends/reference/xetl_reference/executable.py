@@ -14,9 +14,9 @@ from xetl.dialects.xetile.types import TileType
 from xetl.errors import InternalError
 from xetl.runtime.trace import TileAccess, TileTrace, current_trace
 from xetl_reference.checks import Guard, Run
+from xetl_reference.findings import line_of
 from xetl_reference.interpreter import TABLE, Interpreter, subgroups_of
 from xetl_reference.memory import Memory, View, argument_view
-from xetl_reference.op_locations import line_of
 from xetl_reference.plan import BLOCK_ID, Frame, Plan, Step
 from xetl_reference.plan import Guard as StepGuard
 from xetl_reference.tiles import Tile

@@ -1,16 +1,39 @@
-"""What the checks of `kernel.interpret` say when they find something."""
+"""What the checks of `kernel.interpret` say when they find something.
+
+`at_operation` puts an error at the user's line of an operation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import VectorType
 
-from xetl.errors import CheckError
-from xetl_reference.op_locations import at_operation, line_of
+from xetl.errors import CallFrame, CheckError, XetlError
+from xetl.frames import at_frames, frame_at
+from xetl.transforms.diagnostics import positions_of
 from xetl_reference.shadow import Shadow
 from xetl_reference.tiles import ScatteredTile
+
+E = TypeVar("E", bound=XetlError)
+
+
+def at_operation(error: E, op: Any) -> E:
+    """Give ``error`` the line of ``op``, and the calls it was inlined through."""
+    return at_frames(error, list(frames_of(op)))
+
+
+def line_of(op: Any) -> int | None:
+    """The innermost line of an operation."""
+    return next((at.line.data for at in positions_of(op.location)), None)
+
+
+def frames_of(op: Any) -> Iterator[CallFrame]:
+    """The lines of an operation, the innermost first."""
+    for at in positions_of(op.location):
+        yield frame_at(at.filename.data, at.line.data, at.column.data)
+
 
 BOUNDS, DIM = "xetile.bounds", "xetile.dim"
 """Attributes of the comparison that guards an index: the array's name and dimension."""

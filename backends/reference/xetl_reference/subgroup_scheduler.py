@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xetl.errors import CheckError, XetlError
-from xetl_reference.op_locations import at_operation, line_of
+from xetl_reference.findings import at_operation, line_of
 
 
 class _Stopped(BaseException):

@@ -13,9 +13,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fit_registers import FitRegistersPass
+from xetl_xegpu.lowering.fit_registers import FitRegistersPass, line_of
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers
-from xetl_xegpu.lowering.fit_registers.orders import line_of
 
 BF16 = ml_dtypes.bfloat16
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -7,30 +7,244 @@ Before: ``vector.multi_reduction <add>, %v, %a [1] : vector<8x16xf32> to vector<
 After:  ``xetile.tile_reduce <add>, %v [1]``, ``vector.shape_cast``, ``arith.addf``
 
 Left alone: kernels without the attribute `xetile.text`.
+
+A program is one subgroup in its grid.  Shifts do what `reference` does where MLIR says
+nothing: too large a shift shifts everything out.  Constant amounts need no care.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    FileLineColLoc,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatTF32Type,
+    IndexType,
+    ModuleOp,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from xetl.codegen.types import byte_width
+from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
-from xetl.dialects.upstream import gpu
+from xetl.dialects.kinds_of_types import integer_width, is_integer_attr, is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.upstream import arith, gpu, memref, xegpu
 from xetl.dialects.walk import operations_in
+from xetl.errors import IRError
+from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays
 from xetl.transforms.unblock_values import unblock, unblocked_tile
-from xetl_cpu.lowering.expand_text_forms import blocks, parts, reducing, scalars, views
-from xetl_cpu.lowering.expand_text_forms.refusing import check_types, refuse
+from xetl_cpu.lowering.expand_text_forms import blocks, parts, reducing, views
+from xetl_cpu.lowering.expand_text_forms.scratch import replace, replace_by
+
+_SHARED_LIMIT = 1 << 20
+_ADVICE = "backend `reference` runs every operation"
+_WIDTHS = (1, 8, 16, 32, 64)
+_FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type, FloatTF32Type)
+_KNOWN = {
+    "gpu": "block_id grid_dim thread_id block_dim subgroup_id num_subgroups barrier "
+    "return",
+    "scf": "for if while yield condition",
+    "memref": "alloc alloca load store dim cast reinterpret_cast subview view "
+    "transpose extract_strided_metadata extract_aligned_pointer_as_index atomic_rmw",
+    "vector": "broadcast shape_cast step extract fma extract_strided_slice",
+    "cpu": "view_address constant_memory",
+    "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait fence",
+}
+_VIEWS = (memref.SubviewOp, memref.ViewOp, memref.TransposeOp, memref.ReinterpretCastOp)
+
+
+def refuse(kernel: Operation) -> None:
+    """Look at every operation of a kernel.
+
+    Raises:
+        IRError: one of them cannot be run.
+    """
+    shared = 0
+    for op in kernel.walk():
+        if op is kernel:
+            continue
+        reason = _reason(op)
+        if reason is not None:
+            raise _error(op, reason)
+        if isinstance(op, memref.AllocOp | memref.AllocaOp):
+            type_ = memref_type(op.results[0])
+            if memory_space_of(type_) == 3:
+                shared += byte_width(type_.element_type) * prod(type_.get_shape())
+            if shared > _SHARED_LIMIT:
+                raise _error(
+                    op,
+                    f"{shared} bytes of shared memory were asked for, "
+                    f"{_SHARED_LIMIT} are allowed",
+                )
+
+
+def check_types(kernel: Operation) -> None:
+    """Look at the elements of every value of a kernel, before anything is rewritten.
+
+    Raises:
+        IRError: there is no code for some.
+    """
+    for op in kernel.walk():
+        arguments = [a for region in op.regions for b in region.blocks for a in b.args]
+        for value in (*op.results, *arguments):
+            element = getattr(value.type, "element_type", value.type)
+            if isinstance(element, AnyFloat) and not isinstance(element, _FLOATS):
+                floats = "floats are f16, bf16, f32, f64 or tf32"
+                raise _error(op, f"it works on {element}; {floats}", "")
+            width = integer_width(element)
+            if width is not None and width not in _WIDTHS:
+                widths = "integers have 1, 8, 16, 32 or 64 bits"
+                raise _error(op, f"it works on {element}; {widths}", "")
+
+
+def _reason(op: Operation) -> str | None:
+    """Why an operation cannot be run, if it cannot."""
+    dialect, _, name = op.name.partition(".")
+    known = (
+        dialect in ("arith", "math", "xetile")
+        or name in _KNOWN.get(dialect, "").split()
+    )
+    if not known:
+        return "the operation is not known"
+    return _special(op)
+
+
+def _special(op: Operation) -> str | None:
+    if isinstance(op, xegpu.NbarrierArriveOp | xegpu.NbarrierWaitOp):
+        made = isinstance(op.nbarrier.owner, xegpu.InitNbarrierOp)
+        return None if made else "the barrier must be made outside loops and branches"
+    if isinstance(op, memref.AllocOp | memref.AllocaOp) and (
+        any(extent < 0 for extent in _shape(op))
+    ):
+        return "the memory must have a static shape"
+    return None
+
+
+def _shape(op: Operation) -> tuple[int, ...]:
+    return memref_type(op.results[0]).get_shape()
+
+
+def _error(op: Operation, reason: str, advice: str = _ADVICE) -> IRError:
+    place = op
+    while not isinstance(place.location, FileLineColLoc) and place.parent_op():
+        above = place.parent_op()
+        assert above is not None
+        place = above
+    where = place.location
+    line = column = None
+    if isinstance(where, FileLineColLoc):
+        line, column = where.line.data, where.column.data
+    return IRError(
+        f"backend `cpu` cannot run `{op.name}` here: {reason}",
+        code="X0705",
+        file="<text>",
+        line=line,
+        column=column,
+        length=len(op.name),
+        help=advice or None,
+    )
+
+
+_SUBGROUP_SIZE = 16
+
+
+def _global_id(op: gpu.GlobalIdOp) -> None:
+    """``block_id * block_dim + thread_id``."""
+    parts = [
+        cls.create(result_types=[IndexType()], properties=dict(op.properties))
+        for cls in (gpu.BlockIdOp, gpu.BlockDimOp, gpu.ThreadIdOp)
+    ]
+    block, size, thread = (part.results[0] for part in parts)
+    before = arith.MuliOp(block, size)
+    replace(op, [*parts, before, arith.AddiOp(before.result, thread)])
+
+
+def number(value: int) -> Callable[[Operation], None]:
+    """A rule: the operation gives ``value``."""
+    return lambda op: replace(op, [arith.ConstantOp.index(value)])
+
+
+def _unused(op: Operation) -> None:
+    """Erase it once nobody is left who waits at it."""
+    if op.results[0].first_use is None:
+        Rewriter.erase_op(op)
+
+
+_SCALAR_RULES: dict[type[Operation], Callable[[Any], None]] = {
+    gpu.GlobalIdOp: _global_id,
+    gpu.SubgroupSizeOp: number(_SUBGROUP_SIZE),
+    gpu.LaneIdOp: number(0),
+    xegpu.InitNbarrierOp: _unused,
+}
+_ALONE: dict[type[Operation], Callable[[Any], None]] = {
+    gpu.ThreadIdOp: number(0),
+    gpu.SubgroupIdOp: number(0),
+    gpu.BlockDimOp: number(1),
+    gpu.NumSubgroupsOp: number(1),
+    xegpu.NbarrierArriveOp: Rewriter.erase_op,
+    xegpu.NbarrierWaitOp: Rewriter.erase_op,
+}
+"""At workgroup level a program is one thread of control."""
+
+
+# Shifts -------------------------------------------------------------------------------
+
+
+_SHIFTS = (arith.ShliOp, arith.ShrsiOp, arith.ShruiOp)
+
+
+def _make_total(block: Block) -> None:
+    """Give every shift of a kernel a result; to be done last."""
+    for op in list(block.walk()):
+        if isinstance(op, _SHIFTS):
+            known = _known(op.rhs)
+            if known is None or not 0 <= known < _bits(op.rhs.type):
+                _shift(op)
+
+
+def _known(value: SSAValue) -> int | None:
+    """The integer that a value, or each of its elements, is known to be."""
+    op = value.owner
+    if not isinstance(op, arith.ConstantOp):
+        return None
+    if is_integer_attr(op.value):
+        return op.value.value.data
+    number = splat_value(op.value)
+    return None if number is None else int(number)
+
+
+def _bits(type_: Attribute) -> int:
+    element = type_.element_type if is_vector(type_) else type_
+    return integer_width(element) or 64
+
+
+def _shift(op: Any) -> None:
+    w, type_ = Builder.before(op), op.result.type
+    most = w.constant(_bits(type_) - 1, type_)
+    amount = w.insert(arith.MinuiOp(op.rhs, most))
+    result = w.insert(type(op)(op.lhs, amount))
+    if not isinstance(op, arith.ShrsiOp):
+        too_far = w.insert(arith.CmpiOp("ugt", op.rhs, most))
+        result = w.insert(arith.SelectOp(too_far, w.constant(0, type_), result))
+    replace_by(op, result)
+
 
 _RULES: dict[type[Operation], Callable[[Any], None]] = {
-    **scalars.RULES,
+    **_SCALAR_RULES,
     **views.RULES,
     **parts.RULES,
     **reducing.RULES,
@@ -70,7 +284,7 @@ def _expand(kernel: gpu.FuncOp) -> None:
     views.shared_memory(block)
     rules = _RULES
     if SUBGROUPS not in kernel.attributes:
-        rules = {**rules, **scalars.ALONE}
+        rules = {**rules, **_ALONE}
     reducing.as_f32(kernel)
     # What may be forgotten goes first: the rules would take the rest for vectors.
     unblock(kernel, unblocked_tile)
@@ -78,7 +292,7 @@ def _expand(kernel: gpu.FuncOp) -> None:
     split_tile_arrays(list(kernel.walk()))
     while _apply(kernel, rules):  # the rules make operations that have rules
         pass
-    scalars.make_total(block)
+    _make_total(block)
 
 
 def _apply(
