@@ -23,29 +23,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    AssertOp,
-    AtomicRmwTileOp,
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    PrintOp,
-    StoreScatterOp,
-    StoreTileOp,
-    TileMmaOp,
-    TileReduceOp,
-    TileScanOp,
-    TileSortOp,
-    TileType,
-    UpdateTileOffsetOp,
-    tile_type,
-)
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
@@ -121,7 +104,7 @@ def lower_block(state: State, block: Block) -> None:
             snapshot_loads_before(state, op)
         if op.regions:
             _buffer_what_regions_read(state, op)
-        if isinstance(op, LoadTileOp | LoadGatherOp):
+        if isinstance(op, xetile.LoadTileOp | xetile.LoadGatherOp):
             state.pending_loads.setdefault(block, []).append(op)
         rule = _RULES.get(type(op))
         if rule is not None:
@@ -174,10 +157,10 @@ def _value(state: State, op: Operation) -> None:
         materialize(state, result, op)
 
 
-def _init_tile(state: State, op: InitTileOp) -> None:
+def _init_tile(state: State, op: xetile.InitTileOp) -> None:
     state.dead.append(op)
     type_ = op.result.type
-    assert isinstance(type_, TileType)
+    assert isinstance(type_, xetile.TileType)
     rows, cols = (1, *type_.shape)[-2:]
     if op.indices is not None:
         base, size = _scatter_base(op)
@@ -191,13 +174,13 @@ def _init_tile(state: State, op: InitTileOp) -> None:
     )
 
 
-def _scatter_base(op: InitTileOp) -> tuple[SSAValue, Index | None]:
+def _scatter_base(op: xetile.InitTileOp) -> tuple[SSAValue, Index | None]:
     """The rank-1 array of a scatter tile and its length; None: nobody knows it."""
     build = Builder.before(op)
     if is_memref(op.source.type):
         return op.source, build.insert(memref.DimOp(op.source, build.index(0)))
     sizes, strides = op.mixed_sizes or (ENDLESS,), op.mixed_strides or (1,)
-    base = view_address(build, op.source, tile_type(op.result), sizes, strides)
+    base = view_address(build, op.source, xetile.tile_type(op.result), sizes, strides)
     return base, sizes[0] if op.mixed_sizes else None
 
 
@@ -212,7 +195,7 @@ def _shared_memory(state: State, op: memref.AllocOp) -> None:
     state.dead.append(op)
 
 
-def _update_tile(state: State, op: UpdateTileOffsetOp) -> None:
+def _update_tile(state: State, op: xetile.UpdateTileOffsetOp) -> None:
     state.dead.append(op)
     tile, build = state.tiles[op.tile], Builder.before(op)
     if isinstance(tile, ScatterTile):
@@ -232,7 +215,7 @@ def _update_tile(state: State, op: UpdateTileOffsetOp) -> None:
     )
 
 
-def _load(state: State, op: LoadTileOp) -> None:
+def _load(state: State, op: xetile.LoadTileOp) -> None:
     if len(op.results) != 1:
         raise InternalError("a load of several vectors reached the CPU backend")
     _value(state, op)
@@ -278,11 +261,11 @@ def _shape_cast(state: State, op: vector.ShapeCastOp) -> None:
     state.dead.append(op)
 
 
-def _log(state: State, op: PrintOp | AssertOp) -> None:
+def _log(state: State, op: xetile.PrintOp | xetile.AssertOp) -> None:
     """One ``cpu.log`` for each."""
     values = [_in_memory(state, value, op) for value in op.arguments]
     types: list[Attribute] = [value.type for value in op.arguments]
-    condition = op.condition if isinstance(op, AssertOp) else None
+    condition = op.condition if isinstance(op, xetile.AssertOp) else None
     new = LogOp(
         *(condition, values),
         template=op.template,
@@ -293,7 +276,9 @@ def _log(state: State, op: PrintOp | AssertOp) -> None:
     Builder.before(op).add(new)
 
 
-def _in_memory(state: State, value: SSAValue, op: PrintOp | AssertOp) -> SSAValue:
+def _in_memory(
+    state: State, value: SSAValue, op: xetile.PrintOp | xetile.AssertOp
+) -> SSAValue:
     return materialize(state, value, op).memref if is_vector(value.type) else value
 
 
@@ -318,24 +303,24 @@ def _view(build: Builder, flat: SSAValue, shape: Shape) -> Buffer:
 
 
 _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
-    InitTileOp: _init_tile,
-    UpdateTileOffsetOp: _update_tile,
-    PrefetchTileOp: _nothing,
+    xetile.InitTileOp: _init_tile,
+    xetile.UpdateTileOffsetOp: _update_tile,
+    xetile.PrefetchTileOp: _nothing,
     memref.AllocOp: _shared_memory,
     gpu.BarrierOp: _nothing,
     BarrierOp: _keep,
     FenceOp: _keep,
     FibersOp: _fibers,
-    LoadTileOp: _load,
-    StoreTileOp: _sink(store_tile),
-    StoreScatterOp: _sink(store_scatter),
-    PrintOp: _sink(_log),
-    AssertOp: _sink(_log),
-    TileScanOp: _sink(scan_tile),
-    TileSortOp: _sink(sort_tile),
-    AtomicRmwTileOp: _sink(atomic_rmw),
-    TileReduceOp: _sink(reduce_tile),
-    TileMmaOp: _sink(lower_mma),
+    xetile.LoadTileOp: _load,
+    xetile.StoreTileOp: _sink(store_tile),
+    xetile.StoreScatterOp: _sink(store_scatter),
+    xetile.PrintOp: _sink(_log),
+    xetile.AssertOp: _sink(_log),
+    xetile.TileScanOp: _sink(scan_tile),
+    xetile.TileSortOp: _sink(sort_tile),
+    xetile.AtomicRmwTileOp: _sink(atomic_rmw),
+    xetile.TileReduceOp: _sink(reduce_tile),
+    xetile.TileMmaOp: _sink(lower_mma),
     BrgemmTileOp: _sink(lower_brgemm),
     vector.ExtractOp: _extract,
     vector.ShapeCastOp: _shape_cast,

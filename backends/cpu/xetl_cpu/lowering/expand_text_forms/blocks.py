@@ -14,21 +14,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import arguments_of
+from xetl.dialects import xetile
 from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import gpu
-from xetl.dialects.xetile import (
-    AtomicRmwTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileBroadcastOp,
-    TileMmaOp,
-    TilePackOp,
-    TileReduceOp,
-    TileTransposeOp,
-    TileType,
-    TileUnpackOp,
-)
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.reductions import reduced
 from xetl.transforms.legalize_vectors.shapes import cast, permuted
@@ -50,7 +39,7 @@ def make_blocks(kernel: gpu.FuncOp) -> None:
         return
     for op in list(kernel.walk()):
         for value in (*op.results, *arguments_of(op)):
-            if isinstance(value.type, TileType) and value.type.inner_blocks:
+            if isinstance(value.type, xetile.TileType) and value.type.inner_blocks:
                 Rewriter.replace_value_with_new_type(value, unblocked_tile(value.type))
     for op in list(kernel.walk()):
         rule = _RULES.get(type(op))
@@ -77,11 +66,11 @@ def _unpacked(w: Builder, value: SSAValue) -> SSAValue:
     return cast(w, parts, (rows * height, columns * width))
 
 
-def _pack(op: TilePackOp) -> None:
+def _pack(op: xetile.TilePackOp) -> None:
     replace_by(op, _packed(Builder.before(op), op.source, op.result.type))
 
 
-def _unpack(op: TileUnpackOp) -> None:
+def _unpack(op: xetile.TileUnpackOp) -> None:
     replace_by(op, _unpacked(Builder.before(op), op.source))
 
 
@@ -116,29 +105,29 @@ def _use_behind(
     new.replace_uses_with_if(packed, lambda use: use.operation not in makers)
 
 
-def _reduce(op: TileReduceOp) -> None:
+def _reduce(op: xetile.TileReduceOp) -> None:
     w = Builder.before(op)
     found = reduced(w, op.source, op.kind.data, op.dims)
     replace_by(op, cast(w, found, op.result.type.get_shape()))
 
 
-def _broadcast(op: TileBroadcastOp) -> None:
+def _broadcast(op: xetile.TileBroadcastOp) -> None:
     w = Builder.before(op)
     replace_by(op, broadcast(w, op.source, op.result.type.get_shape()))
 
 
-def _transpose(op: TileTransposeOp) -> None:
+def _transpose(op: xetile.TileTransposeOp) -> None:
     replace_by(op, permuted(Builder.before(op), op.source, ints_of(op.permutation)))
 
 
 _RULES: dict[type[Operation], Any] = {
-    TilePackOp: _pack,
-    TileUnpackOp: _unpack,
-    LoadTileOp: _around,
-    StoreTileOp: _around,
-    AtomicRmwTileOp: _around,
-    TileMmaOp: _around,
-    TileReduceOp: _reduce,
-    TileBroadcastOp: _broadcast,
-    TileTransposeOp: _transpose,
+    xetile.TilePackOp: _pack,
+    xetile.TileUnpackOp: _unpack,
+    xetile.LoadTileOp: _around,
+    xetile.StoreTileOp: _around,
+    xetile.AtomicRmwTileOp: _around,
+    xetile.TileMmaOp: _around,
+    xetile.TileReduceOp: _reduce,
+    xetile.TileBroadcastOp: _broadcast,
+    xetile.TileTransposeOp: _transpose,
 }

@@ -19,18 +19,10 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileTransposeOp,
-    TileType,
-    UpdateTileOffsetOp,
-)
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -50,10 +42,10 @@ from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.lowering.tiles import may_write
 
 _VALUES = (
-    LoadTileOp,
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileTransposeOp,
+    xetile.LoadTileOp,
+    xetile.TileBroadcastOp,
+    xetile.TileConvLayoutOp,
+    xetile.TileTransposeOp,
     vector.BroadcastOp,
     vector.StepOp,
     vector.FmaOp,
@@ -93,7 +85,7 @@ def _is_computed_in_place(op: Operation) -> bool:
     """Whether an operation is one on elements, or none on vectors at all."""
     if op.regions or may_write(op):
         return False
-    if isinstance(op, InitTileOp | UpdateTileOffsetOp):
+    if isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
         return op.indices is None
     if not any(is_vector(each.type) for each in (*op.operands, *op.results)):
         return True
@@ -205,7 +197,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
             carried.registers[index] = register_types(state, init)
         elif is_vector(init.type):
             carried.buffers[index] = _carried_buffer(state, old, last, index)
-        elif isinstance(init.type, TileType):
+        elif isinstance(init.type, xetile.TileType):
             end, start = last.operands[index], old.args[index + 1]
             stays = stays_in_matrix(end, start)
             carried.add_tile(state, index, init, stays, moves_forward(end, start))
@@ -347,7 +339,7 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
 
 def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> None:
     for index, result in enumerate(carried.values):
-        if not isinstance(result.type, TileType):
+        if not isinstance(result.type, xetile.TileType):
             continue
         values = [last.operands[index] for last in lasts]
         first, *others = (state.tiles[value] for value in values)
@@ -375,7 +367,7 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     for index, init in enumerate(op.inits):
         if is_vector(init.type):
             tested.buffers[index] = state.allocate(shape_of(init), element_of(init))
-        elif isinstance(init.type, TileType):
+        elif isinstance(init.type, xetile.TileType):
             tested.add_tile(state, index, init, stays=False, forward=False)
     for value, buffer in tested.vectors(state, op.inits):
         write(state, value, buffer, op)
@@ -388,7 +380,7 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     tested.bind(state, op.before.block.args, before_block.args)
     lower_block(state, before_block)
     for index, value in enumerate(condition.arguments):
-        if isinstance(value.type, TileType):
+        if isinstance(value.type, xetile.TileType):
             passed.add_tile(state, index, value, stays=False, forward=False)
     _assign_all(state, condition.arguments, passed, condition)
     flat = passed.flatten(state, list(condition.arguments), condition)

@@ -21,17 +21,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, math, memref, scf, vector
-from xetl.dialects.xetile import (
-    LoadGatherOp,
-    LoadTileOp,
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileTransposeOp,
-)
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -402,7 +396,7 @@ def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 
 
 def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    assert isinstance(op, LoadTileOp)
+    assert isinstance(op, xetile.LoadTileOp)
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, TileAt)
     type_ = op.results[0].type
@@ -425,7 +419,7 @@ def _padding(
 
 def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     """Elements by their own index; what is masked off or outside is padding."""
-    assert isinstance(op, LoadGatherOp)
+    assert isinstance(op, xetile.LoadGatherOp)
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
     type_ = op.results[0].type
@@ -457,9 +451,9 @@ _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {
     vector.StepOp: _step,
     vector.ShapeCastOp: _shape_cast,
     vector.ExtractStridedSliceOp: _slice,
-    TileTransposeOp: _transpose,
-    TileConvLayoutOp: _same,
-    TileBroadcastOp: _tile_broadcast,
-    LoadTileOp: _load_tile,
-    LoadGatherOp: _load_gather,
+    xetile.TileTransposeOp: _transpose,
+    xetile.TileConvLayoutOp: _same,
+    xetile.TileBroadcastOp: _tile_broadcast,
+    xetile.LoadTileOp: _load_tile,
+    xetile.LoadGatherOp: _load_gather,
 }

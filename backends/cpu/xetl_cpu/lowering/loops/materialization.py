@@ -10,15 +10,8 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileReduceOp,
-    UpdateTileOffsetOp,
-)
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.placement import leaves
@@ -78,7 +71,10 @@ def materialize_cast(state: State, value: SSAValue, op: Operation) -> bool:
 
 
 def _reduce_and_keep(
-    state: State, reduction: TileReduceOp, keep: tuple[SSAValue, Buffer], op: Operation
+    state: State,
+    reduction: xetile.TileReduceOp,
+    keep: tuple[SSAValue, Buffer],
+    op: Operation,
 ) -> None:
     """Reduce rows into a buffer of its own, and keep elements on the way."""
     result = reduction.results[0]
@@ -103,7 +99,7 @@ def _cast(value: SSAValue) -> Operation | None:
     return None
 
 
-def _row_reduction(value: SSAValue) -> TileReduceOp | None:
+def _row_reduction(value: SSAValue) -> xetile.TileReduceOp | None:
     """A reduction of the value's rows in the same block, if there is one."""
     owner = value.owner
     if shape_of(value)[1] == 1 or not isinstance(owner, Operation):
@@ -111,7 +107,7 @@ def _row_reduction(value: SSAValue) -> TileReduceOp | None:
     for use in value.uses:
         reader = use.operation
         if (
-            isinstance(reader, TileReduceOp)
+            isinstance(reader, xetile.TileReduceOp)
             and reader.dims == (1,)
             and reader.parent is owner.parent
         ):
@@ -119,7 +115,7 @@ def _row_reduction(value: SSAValue) -> TileReduceOp | None:
     return None
 
 
-_TILE_MAKERS = (InitTileOp, UpdateTileOffsetOp)
+_TILE_MAKERS = (xetile.InitTileOp, xetile.UpdateTileOffsetOp)
 
 
 def snapshot_loads_before(
@@ -179,13 +175,13 @@ def _acts(reader: Operation) -> bool:
 
 
 def _is_update_in_place(
-    state: State, load: LoadTileOp | LoadGatherOp, store: Operation
+    state: State, load: xetile.LoadTileOp | xetile.LoadGatherOp, store: Operation
 ) -> bool:
     """``store(f(load(t)), t)``, and nobody else reads the load any more.
 
     Each element is then read right before it is written.
     """
-    if not isinstance(store, StoreTileOp) or store.tile is not load.tile:
+    if not isinstance(store, xetile.StoreTileOp) or store.tile is not load.tile:
         return False
     value = load.results[0]
     reads = [same for leaf, same in leaves(state, store.value) if leaf is value]

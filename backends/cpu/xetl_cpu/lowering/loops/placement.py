@@ -14,15 +14,9 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.xetile import (
-    LoadGatherOp,
-    LoadTileOp,
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileTransposeOp,
-)
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.state import ScatterTile, State, shape_of
@@ -32,7 +26,12 @@ EXPENSIVE = 8
 """Above this many simple operations a value with two readers is computed once."""
 
 _FREE = (vector.BroadcastOp, vector.StepOp)
-_VIEWS = (vector.ShapeCastOp, TileBroadcastOp, TileConvLayoutOp, TileTransposeOp)
+_VIEWS = (
+    vector.ShapeCastOp,
+    xetile.TileBroadcastOp,
+    xetile.TileConvLayoutOp,
+    xetile.TileTransposeOp,
+)
 
 
 def cost(state: State, value: SSAValue) -> int:
@@ -42,9 +41,9 @@ def cost(state: State, value: SSAValue) -> int:
         return 1
     if isinstance(op, (arith.ConstantOp, *_FREE)):
         return 0
-    if isinstance(op, LoadTileOp):
+    if isinstance(op, xetile.LoadTileOp):
         return 2
-    if isinstance(op, LoadGatherOp):
+    if isinstance(op, xetile.LoadGatherOp):
         return EXPENSIVE
     own = _COST.get(op.name, 10 if op.name.startswith("math.") else 1)
     own = 0 if isinstance(op, _VIEWS) else own
@@ -58,7 +57,7 @@ def is_free(value: SSAValue) -> bool:
         return is_dense(op.value) and op.value.is_splat()
     if isinstance(op, arith.IndexCastOp):
         return is_free(op.operands[0])
-    if isinstance(op, vector.ShapeCastOp | TileConvLayoutOp):
+    if isinstance(op, vector.ShapeCastOp | xetile.TileConvLayoutOp):
         old, new = shape_of(op.operands[0]), shape_of(op.results[0])
         return old == new and is_free(op.operands[0])
     return isinstance(op, _FREE)
@@ -87,7 +86,7 @@ def place(state: State, value: SSAValue) -> Placement:
     if any(reader.parent is not op.parent for reader in readers):
         return Placement(True, "computed once, for a nested block reads it")
     if _is_computed_column(value) and any(
-        isinstance(r, TileBroadcastOp) for r in readers
+        isinstance(r, xetile.TileBroadcastOp) for r in readers
     ):
         return Placement(True, "computed once, down its rows")
     if len(readers) < 2:
@@ -123,12 +122,12 @@ def leaves(state: State, value: SSAValue) -> Iterator[tuple[SSAValue, bool]]:
         if each in state.buffers or not isinstance(op, Operation):
             yield each, same_place
             continue
-        if isinstance(op, LoadTileOp):
+        if isinstance(op, xetile.LoadTileOp):
             yield each, same_place
             continue
         keeps = same_place and _is_elementwise(op)
         parts = [(operand, keeps) for operand in op.operands]
-        if isinstance(op, LoadGatherOp):
+        if isinstance(op, xetile.LoadGatherOp):
             yield each, False
             tile = state.tiles[op.tile]
             assert isinstance(tile, ScatterTile)
@@ -140,7 +139,7 @@ def leaves(state: State, value: SSAValue) -> Iterator[tuple[SSAValue, bool]]:
 
 def _is_elementwise(op: Operation) -> bool:
     return op.name.startswith(("arith.", "math.", "vector.fma")) or isinstance(
-        op, TileConvLayoutOp | LoadGatherOp
+        op, xetile.TileConvLayoutOp | xetile.LoadGatherOp
     )
 
 

@@ -14,16 +14,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.dialects.xetile import (
-    LoadTileOp,
-    TileBroadcastOp,
-    TileConvLayoutOp,
-    TileReduceOp,
-)
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
@@ -36,7 +31,7 @@ _LONG = 16
 """Vectors of a row that outweigh the reduction across the lanes at its end."""
 
 
-def reduce_tile(state: State, op: TileReduceOp) -> None:
+def reduce_tile(state: State, op: xetile.TileReduceOp) -> None:
     """Reduce one or both dimensions into a buffer."""
     result = op.results[0]
     if result in state.buffers:
@@ -50,7 +45,7 @@ def reduce_tile(state: State, op: TileReduceOp) -> None:
     state.buffers[result] = _reduce(state, op, source, dims[-1])
 
 
-def _stand_in(state: State, op: TileReduceOp, partial: Buffer) -> SSAValue:
+def _stand_in(state: State, op: xetile.TileReduceOp, partial: Buffer) -> SSAValue:
     """A value that means a buffer: the partial result of a reduction to one element."""
     element = element_of(op.source)
     zero = Builder.before(op).insert(constant_op(element, 0, 1))
@@ -59,7 +54,7 @@ def _stand_in(state: State, op: TileReduceOp, partial: Buffer) -> SSAValue:
     return value.result
 
 
-def _as_row(state: State, op: TileReduceOp, column: SSAValue) -> SSAValue:
+def _as_row(state: State, op: xetile.TileReduceOp, column: SSAValue) -> SSAValue:
     """A column's elements as a row."""
     shape = [1, shape_of(column)[0]]
     row = vector.ShapeCastOp(column, VectorType(element_of(column), shape))
@@ -68,7 +63,9 @@ def _as_row(state: State, op: TileReduceOp, column: SSAValue) -> SSAValue:
     return row.result
 
 
-def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffer:
+def _reduce(
+    state: State, op: xetile.TileReduceOp, source: SSAValue, dim: int
+) -> Buffer:
     rows, cols = shape_of(source)
     if shape_of(source)[dim] == 1 and source in state.buffers:
         return state.buffers[source]
@@ -88,7 +85,7 @@ def _reduce(state: State, op: TileReduceOp, source: SSAValue, dim: int) -> Buffe
 
 def reduce_rows(
     state: State,
-    op: TileReduceOp,
+    op: xetile.TileReduceOp,
     source: SSAValue,
     to: Buffer,
     place: Operation,
@@ -137,7 +134,7 @@ def reduce_rows(
         _finish_rows(nest, combine, list(nest.results), to)
 
 
-def _rows_at_once(state: State, op: TileReduceOp, source: SSAValue) -> int:
+def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
     """Some, whose lanes are then reduced together, unless the same rows go on.
 
     What spreads the results along rows may be fused to the loop over them, one by one.
@@ -146,15 +143,17 @@ def _rows_at_once(state: State, op: TileReduceOp, source: SSAValue) -> int:
     rows, cols = shape_of(source)
     if rows % UNROLL or integer_width(element_of(op.source)) == 1:
         return 1
-    reads = any(isinstance(leaf.owner, LoadTileOp) for leaf, _ in leaves(state, source))
+    reads = any(
+        isinstance(leaf.owner, xetile.LoadTileOp) for leaf, _ in leaves(state, source)
+    )
     if reads and cols > _LONG * state.lanes:
         return 1
     waiting = list(op.results)
     while waiting:
         for use in waiting.pop().uses:
-            if isinstance(use.operation, TileBroadcastOp):
+            if isinstance(use.operation, xetile.TileBroadcastOp):
                 return 1
-            if isinstance(use.operation, vector.ShapeCastOp | TileConvLayoutOp):
+            if isinstance(use.operation, vector.ShapeCastOp | xetile.TileConvLayoutOp):
                 waiting += use.operation.results
     return UNROLL
 
@@ -162,7 +161,7 @@ def _rows_at_once(state: State, op: TileReduceOp, source: SSAValue) -> int:
 def _ends_with_its_load(value: SSAValue, identity: float) -> bool:
     """Whether elements are ``identity`` where the one load behind them is outside."""
     op = _made_by(value)
-    while not isinstance(op, LoadTileOp):
+    while not isinstance(op, xetile.LoadTileOp):
         is_square = isinstance(op, arith.MulfOp) and op.lhs is op.rhs and identity == 0
         if op is None or not (is_square or isinstance(op, arith.ExtfOp)):
             return False
@@ -231,7 +230,7 @@ def _halved(
 
 
 def _reduce_columns(
-    state: State, op: TileReduceOp, source: SSAValue, to: Buffer
+    state: State, op: xetile.TileReduceOp, source: SSAValue, to: Buffer
 ) -> None:
     """Some rows at a time into a row of partial results, which stays in L1."""
     rows, cols = shape_of(source)

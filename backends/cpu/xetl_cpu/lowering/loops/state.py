@@ -11,16 +11,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.codegen.memref import static_strides
+from xetl.dialects import xetile
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import memref
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    TileType,
-    tile_type,
-)
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -159,8 +153,8 @@ class State:
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
     homes: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     lowered: set[Operation] = field(default_factory=set[Operation])
-    pending_loads: dict[Block, list[LoadTileOp | LoadGatherOp]] = field(
-        default_factory=dict[Block, "list[LoadTileOp | LoadGatherOp]"]
+    pending_loads: dict[Block, list[xetile.LoadTileOp | xetile.LoadGatherOp]] = field(
+        default_factory=dict[Block, "list[xetile.LoadTileOp | xetile.LoadGatherOp]"]
     )
     stored: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
@@ -262,7 +256,7 @@ def reinterpret(
     )
 
 
-def matrix_of(op: InitTileOp, build: Builder) -> Matrix:
+def matrix_of(op: xetile.InitTileOp, build: Builder) -> Matrix:
     """The matrix a tile lies in, as its ``init_tile`` describes it."""
     sizes = tile_sizes(op)
     if sizes is None:
@@ -272,7 +266,7 @@ def matrix_of(op: InitTileOp, build: Builder) -> Matrix:
         return Matrix(op.source, rows, cols)
     row_step, col_step = op.mixed_strides
     if not is_memref(op.source.type):
-        tile = tile_type(op.result)
+        tile = xetile.tile_type(op.result)
         base = view_address(build, op.source, tile, (rows, cols), (row_step, col_step))
         return Matrix(base, rows, cols)
     offset, (row_known, col_known) = view_of(op.source, build)
@@ -287,7 +281,7 @@ def matrix_of(op: InitTileOp, build: Builder) -> Matrix:
 def view_address(
     build: Builder,
     address: SSAValue,
-    tile: TileType,
+    tile: xetile.TileType,
     sizes: Sequence[Index],
     strides: Sequence[Index],
 ) -> SSAValue:

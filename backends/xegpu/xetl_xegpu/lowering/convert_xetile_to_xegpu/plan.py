@@ -19,24 +19,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.control_flow import sources, yielded
+from xetl.dialects import xetile
 from xetl.dialects.base import Index, element_type, vector_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileMmaOp,
-    TilePackOp,
-    TileTransposeOp,
-    TileType,
-    TileUnpackOp,
-    UpdateTileOffsetOp,
-)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Form, matrix_shape
 
 
@@ -53,7 +42,7 @@ class ProductKind(Enum):
     LANES = auto()
 
 
-def kind_of(op: TileMmaOp) -> ProductKind:
+def kind_of(op: xetile.TileMmaOp) -> ProductKind:
     """How a product is computed: by its element types and its precision."""
     element, result = element_type(op.a.type), element_type(op.result.type)
     precision = None if op.precision is None else op.precision.data
@@ -146,9 +135,9 @@ class Divisors:
         if constant is not None:
             return abs(constant)
         op = value.owner
-        if isinstance(op, InitTileOp):
+        if isinstance(op, xetile.InitTileOp):
             return self._divisor(op.mixed_offsets[-1]) if op.mixed_offsets else 1
-        if isinstance(op, UpdateTileOffsetOp):
+        if isinstance(op, xetile.UpdateTileOffsetOp):
             moved = op.mixed_offsets[-1] if op.mixed_offsets else 1
             return gcd(self._divisor(op.tile), self._divisor(moved))
         if isinstance(op, Operation):
@@ -171,9 +160,9 @@ class Divisors:
 def _inputs(value: SSAValue) -> Sequence[Index]:
     """What the divisor of a value that an operation computes follows from."""
     op = value.owner
-    if isinstance(op, InitTileOp):
+    if isinstance(op, xetile.InitTileOp):
         return op.mixed_offsets[-1:]
-    if isinstance(op, UpdateTileOffsetOp):
+    if isinstance(op, xetile.UpdateTileOffsetOp):
         return [op.tile, *op.mixed_offsets[-1:]]
     if isinstance(op, Block) or constant_index(value) is not None:
         return ()
@@ -191,9 +180,9 @@ _KEEP = frozenset(
 _FOLLOWED = _KEEP | {"muli", "mul", "shli"}
 
 
-def tile_origins(value: SSAValue) -> set[InitTileOp]:
+def tile_origins(value: SSAValue) -> set[xetile.InitTileOp]:
     """Where a tile may have been described; dead ones, at address 0, do not count."""
-    found: set[InitTileOp] = set()
+    found: set[xetile.InitTileOp] = set()
     seen: set[SSAValue] = set()
     waiting = [value]
     while waiting:
@@ -204,14 +193,14 @@ def tile_origins(value: SSAValue) -> set[InitTileOp]:
         joined = joined_values(each)
         if joined is not None:
             waiting += joined
-        elif isinstance(each.owner, UpdateTileOffsetOp):
+        elif isinstance(each.owner, xetile.UpdateTileOffsetOp):
             waiting.append(each.owner.tile)
-        elif isinstance(each.owner, InitTileOp) and not _is_dead(each.owner):
+        elif isinstance(each.owner, xetile.InitTileOp) and not _is_dead(each.owner):
             found.add(each.owner)
     return found
 
 
-def _is_dead(op: InitTileOp) -> bool:
+def _is_dead(op: xetile.InitTileOp) -> bool:
     """Whether a tile stands where a path stopped: nobody reads it."""
     return isinstance(op.source.type, IntegerType) and constant_index(op.source) == 0
 
@@ -222,7 +211,7 @@ def stays(value: BlockArgument, dim: int) -> bool:
     if not isinstance(loop, scf.ForOp):
         return False
     at: SSAValue = yielded(loop.body.block)[value.index - 1]
-    while isinstance(at.owner, UpdateTileOffsetOp):
+    while isinstance(at.owner, xetile.UpdateTileOffsetOp):
         if at.owner.mixed_offsets[dim] != 0:
             return False
         at = at.owner.tile
@@ -244,20 +233,24 @@ class Plan:
         self.transposed: set[Operation] = set()
         divisors = Divisors()
         for op in kernel.walk():
-            if isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp):
+            if isinstance(
+                op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
+            ):
                 tile = op.tile.type
-                if isinstance(tile, TileType) and not tile.scattered:
+                if isinstance(tile, xetile.TileType) and not tile.scattered:
                     self.columns[op] = divisors.of(op.tile)
-            if isinstance(op, LoadTileOp) and len(op.results) == 1:
+            if isinstance(op, xetile.LoadTileOp) and len(op.results) == 1:
                 self._look_at(op)
 
-    def _look_at(self, load: LoadTileOp) -> None:
+    def _look_at(self, load: xetile.LoadTileOp) -> None:
         readers = list(_readers(load.result))
         form = _wanted(readers)
         if form is not None:
             self.forms[load] = form
             return
-        if not readers or not all(isinstance(u, TileTransposeOp) for u, _ in readers):
+        if not readers or not all(
+            isinstance(u, xetile.TileTransposeOp) for u, _ in readers
+        ):
             return
         behind = [use for u, _ in readers for use in _readers(u.results[0])]
         if _wanted(behind) == Form.PACKED:
@@ -271,7 +264,7 @@ def _readers(value: SSAValue) -> Iterable[tuple[Operation, int]]:
     """Who reads a value, and as which operand; packing is looked through."""
     for use in value.uses:
         op = use.operation
-        if isinstance(op, TilePackOp | TileUnpackOp):
+        if isinstance(op, xetile.TilePackOp | xetile.TileUnpackOp):
             yield from _readers(op.result)
         else:
             yield op, use.index
@@ -284,7 +277,7 @@ def _wanted(readers: list[tuple[Operation, int]]) -> str | None:
 
 
 def _form_for(op: Operation, index: int) -> str | None:
-    if not isinstance(op, TileMmaOp) or kind_of(op) is not ProductKind.MATRIX:
+    if not isinstance(op, xetile.TileMmaOp) or kind_of(op) is not ProductKind.MATRIX:
         return None
     bits = bit_width(vector_type(op.a).element_type)
     _, depth = matrix_shape(vector_type(op.a).get_shape())

@@ -12,15 +12,10 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
 from xetl.dialects.upstream import vector
-from xetl.dialects.xetile import (
-    TileConvLayoutOp,
-    TilePackOp,
-    TileTransposeOp,
-    TileUnpackOp,
-)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     BLOCKED,
@@ -376,7 +371,7 @@ def _same(c: Converter, op: Operation) -> None:
     same_values(c, op)
 
 
-def _transpose_tile(c: Converter, op: TileTransposeOp) -> None:
+def _transpose_tile(c: Converter, op: xetile.TileTransposeOp) -> None:
     found, shape = c.lowered(op.source), vector_type(op.result).get_shape()
     if isinstance(found, TransposedLoad):
         ready = found.found
@@ -391,8 +386,8 @@ RULES: dict[type[Operation], Rule] = {
     vector.BroadcastOp: _broadcast,
     vector.ShapeCastOp: _shape_cast,
     vector.TransposeOp: _transpose,
-    TilePackOp: _same,
-    TileUnpackOp: _same,
-    TileConvLayoutOp: _same,
-    TileTransposeOp: _transpose_tile,
+    xetile.TilePackOp: _same,
+    xetile.TileUnpackOp: _same,
+    xetile.TileConvLayoutOp: _same,
+    xetile.TileTransposeOp: _transpose_tile,
 }

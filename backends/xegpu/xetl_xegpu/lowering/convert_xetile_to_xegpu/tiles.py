@@ -14,20 +14,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
-from xetl.dialects.xetile import (
-    CacheHintAttr,
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    SgMapAttr,
-    StoreTileOp,
-    TileType,
-    UpdateTileOffsetOp,
-)
 from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
@@ -73,7 +64,7 @@ _TWO_ROWS = (2, LANES // 2)
 """Lanes of words where a row is 32 bytes: two rows a register."""
 
 
-def check_lane_map(c: Converter, op: InitTileOp) -> None:
+def check_lane_map(c: Converter, op: xetile.InitTileOp) -> None:
     """Refuse a map that no message follows.
 
     Raises:
@@ -90,7 +81,7 @@ def check_lane_map(c: Converter, op: InitTileOp) -> None:
     )
 
 
-def _is_followed(given: SgMapAttr, element: object) -> bool:
+def _is_followed(given: xetile.SgMapAttr, element: object) -> bool:
     if given.wi_layout == (1, LANES):
         return given.wi_data in _DATA
     if not isinstance(element, FixedBitwidthType):
@@ -102,12 +93,12 @@ def _is_followed(given: SgMapAttr, element: object) -> bool:
 # Where a tile is --------------------------------------------------------------------
 
 
-def _init(c: Converter, op: InitTileOp) -> None:
+def _init(c: Converter, op: xetile.InitTileOp) -> None:
     check_lane_map(c, op)
     c.set(op.result, described(c, op))
 
 
-def described(c: Converter, op: InitTileOp) -> Tile | Scattered:
+def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
     """What an `init_tile` describes."""
     element = op.result.type.element_type
     view = _source(c, op.source, element)
@@ -139,7 +130,7 @@ def _source(c: Converter, source: SSAValue, element: Attribute) -> View:
     return View(start, element, (), (), start)
 
 
-def _update(c: Converter, op: UpdateTileOffsetOp) -> None:
+def _update(c: Converter, op: xetile.UpdateTileOffsetOp) -> None:
     found = c.lowered(op.tile)
     if isinstance(found, Scattered):
         assert op.indices is not None
@@ -163,7 +154,7 @@ def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
     found: Hints = {}
     for name in ("l1_hint", "l2_hint", "l3_hint"):
         hint = op.properties.get(name)
-        if not isinstance(hint, CacheHintAttr):
+        if not isinstance(hint, xetile.CacheHintAttr):
             continue
         if hint.word in allowed:
             found[name] = xegpu.CacheHintAttr(hint.word)
@@ -173,7 +164,7 @@ def hints_of(op: Operation, allowed: tuple[str, ...]) -> Hints:
     return found
 
 
-def _load(c: Converter, op: LoadTileOp) -> None:
+def _load(c: Converter, op: xetile.LoadTileOp) -> None:
     type_ = op.tile_type
     rows, columns = type_.shape
     tile, hints = c.tile(op.tile), hints_of(op, READ_HINTS)
@@ -190,7 +181,7 @@ def _load(c: Converter, op: LoadTileOp) -> None:
 
 
 def _load_special(
-    c: Converter, op: LoadTileOp, tile: Tile, grid: Grid, hints: Hints
+    c: Converter, op: xetile.LoadTileOp, tile: Tile, grid: Grid, hints: Hints
 ) -> MmaOperand | TransposedLoad | None:
     """What only products, or only a transpose reads, as these want it."""
     form, transposed = c.plan.forms.get(op), op in c.plan.transposed
@@ -239,7 +230,7 @@ def _load_turned(
 
 
 def _load_several(
-    c: Converter, op: LoadTileOp, tile: Tile, padding: int | float, hints: Hints
+    c: Converter, op: xetile.LoadTileOp, tile: Tile, padding: int | float, hints: Hints
 ) -> None:
     """With an array length: one load of tiles side by side where groups allow it."""
     rows, columns = op.tile_type.shape
@@ -266,7 +257,7 @@ def _load_several(
 
 def _fragments(
     c: Converter,
-    op: LoadTileOp,
+    op: xetile.LoadTileOp,
     tile: Tile,
     grid: Grid,
     padding: int | float,
@@ -327,7 +318,7 @@ def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSA
     return c.spread(inside, height, LANES)
 
 
-def _store(c: Converter, op: StoreTileOp) -> None:
+def _store(c: Converter, op: xetile.StoreTileOp) -> None:
     tile, pieces = c.tile(op.tile), c.fragments(op.value)
     grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
     matrix = matrix_of(c, tile, grid)
@@ -352,7 +343,7 @@ _LOCALITIES = (
 to the outer cache with 2, to the inner one with 3."""
 
 
-def _hints_of_prefetch(op: PrefetchTileOp) -> Hints:
+def _hints_of_prefetch(op: xetile.PrefetchTileOp) -> Hints:
     """Its hints, those of its locality where it has none."""
     meant: Hints = {}
     if op.locality is not None:
@@ -361,12 +352,12 @@ def _hints_of_prefetch(op: PrefetchTileOp) -> Hints:
     return meant | hints_of(op, READ_HINTS)
 
 
-def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
+def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
     found, hints = c.lowered(op.tile), _hints_of_prefetch(op)
     if not isinstance(found, Tile):
         return
     type_ = op.tile.type
-    assert isinstance(type_, TileType)
+    assert isinstance(type_, xetile.TileType)
     grid = grid_of(*type_.shape)
     surface = surface_of(c, found, c.plan.columns[op])
     if surface is not None and surface.by_lanes:
@@ -379,9 +370,9 @@ def _prefetch(c: Converter, op: PrefetchTileOp) -> None:
 
 
 RULES: dict[type[Operation], Rule] = {
-    InitTileOp: _init,
-    UpdateTileOffsetOp: _update,
-    LoadTileOp: _load,
-    StoreTileOp: _store,
-    PrefetchTileOp: _prefetch,
+    xetile.InitTileOp: _init,
+    xetile.UpdateTileOffsetOp: _update,
+    xetile.LoadTileOp: _load,
+    xetile.StoreTileOp: _store,
+    xetile.PrefetchTileOp: _prefetch,
 }
