@@ -1,4 +1,4 @@
-"""What the operations of ``ops/program.py`` and ``ops/compile_time.py`` become."""
+"""What the operations of ``ops/program.py`` become."""
 
 from __future__ import annotations
 

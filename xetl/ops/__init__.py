@@ -12,7 +12,7 @@ from xetl.ops.dropout import dropout
 from xetl.ops.extremes import max, min
 from xetl.ops.flash_attention import flash_attn_varlen_func, flash_attn_with_kvcache
 from xetl.ops.fused_losses import linear_cross_entropy
-from xetl.ops.indexing import gather, index_select, scatter_add
+from xetl.ops.indexing import embedding, gather, index_select, scatter_add
 from xetl.ops.int4_products import linear_int4
 from xetl.ops.losses import cross_entropy, nll_loss
 from xetl.ops.matrix_product import bmm, linear, matmul
@@ -25,7 +25,6 @@ from xetl.ops.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
 from xetl.ops.rope import rope
 from xetl.ops.scaled_products import grouped_mm, scaled_mm
 from xetl.ops.softmaxes import log_softmax, softmax
-from xetl.ops.tables import embedding
 from xetl.ops.variances import var
 
 __all__ = [

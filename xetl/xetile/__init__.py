@@ -11,7 +11,6 @@ from xetl.language import dtypes, ops
 from xetl.language.dtypes import *
 from xetl.language.maps import sg_map, wg_map, xe_map
 from xetl.language.operation import constexpr, function
-from xetl.language.ops.compile_time import *
 from xetl.language.ops.elementwise import *
 from xetl.language.ops.moves import *
 from xetl.language.ops.order import *

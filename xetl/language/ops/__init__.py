@@ -1,7 +1,6 @@
 """Every operation of the language; a name is declared in the file of its group."""
 
 from xetl.language.ops import (
-    compile_time,
     elementwise,
     moves,
     order,
@@ -13,7 +12,6 @@ from xetl.language.ops import (
     tiles,
     vectors,
 )
-from xetl.language.ops.compile_time import *
 from xetl.language.ops.elementwise import *
 from xetl.language.ops.moves import *
 from xetl.language.ops.order import *
@@ -26,7 +24,6 @@ from xetl.language.ops.tiles import *
 from xetl.language.ops.vectors import *
 
 __all__: list[str] = []
-__all__ += compile_time.__all__
 __all__ += elementwise.__all__
 __all__ += moves.__all__
 __all__ += order.__all__

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from xetl.language.dtypes import i8
 from xetl.language.operation import composite
-from xetl.language.ops.compile_time import static_assert
-from xetl.language.ops.program import barrier
+from xetl.language.ops.program import barrier, static_assert
 from xetl.language.ops.tiles import init_tile, load_gather, load_tile, slm, store_tile
 from xetl.language.ops.vectors import arange, reshape
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from xetl.language.dtypes import i8, i16, i32, i64
 from xetl.language.operation import composite, operation
-from xetl.language.ops.compile_time import static_assert
 from xetl.language.ops.elementwise import isnan, nan, where
 from xetl.language.ops.moves import along, as_matrix, dim_of, slice_rows
-from xetl.language.ops.program import barrier
+from xetl.language.ops.program import barrier, static_assert
 from xetl.language.ops.reductions import min as reduce_min
 from xetl.language.ops.tiles import (
     atomic_rmw_tile,

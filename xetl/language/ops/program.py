@@ -1,22 +1,28 @@
-"""Which program this is; barriers; printing and checking while it runs."""
+"""Which program this is; barriers; printing and checking, also while it is compiled."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from xetl.language.operation import operation
+from xetl.language.operation import host_operation, operation
 
 if TYPE_CHECKING:
     from xetl.language.values import Operand, Vector
 
+
 __all__ = [
     "assume",
     "barrier",
+    "cdiv",
     "device_assert",
     "device_print",
     "multiple_of",
+    "next_power_of_2",
     "num_programs",
     "program_id",
+    "static_assert",
+    "static_print",
+    "static_range",
     "subgroup_id",
 ]
 
@@ -103,4 +109,38 @@ def multiple_of(v: V, n: int) -> V:
         v: an int, or a vector of integers.
         n: positive, known when compiling.
     """
+    ...
+
+
+@host_operation
+def cdiv(a: int, b: int) -> int:
+    """``a / b``, rounded up; also on the host, as in grids."""
+    return -(-a // b)
+
+
+@host_operation
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is not below ``n``; also on the host."""
+    return 1 if n <= 1 else 1 << (n - 1).bit_length()
+
+
+@operation
+def static_assert(cond: bool, msg: str = "") -> None:
+    """Stop compiling with ``msg`` unless ``cond`` holds.
+
+    Raises:
+        ControlFlowError: it does not hold, or is not known when compiling.
+    """
+    ...
+
+
+@operation
+def static_print(*values: object) -> None:
+    """Print while compiling: constants, and kinds and shapes of other values."""
+    ...
+
+
+@operation
+def static_range(start: int, stop: int | None = None, step: int = 1) -> range:
+    """``range`` for a loop that is unrolled; its bounds are known when compiling."""
     ...

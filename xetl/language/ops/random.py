@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from xetl.language.dtypes import DType, f32, i32, u32
 from xetl.language.operation import composite
-from xetl.language.ops.compile_time import static_range
 from xetl.language.ops.elementwise import (
     cos,
     log,
@@ -21,6 +20,7 @@ from xetl.language.ops.elementwise import (
     umulhi,
     where,
 )
+from xetl.language.ops.program import static_range
 
 if TYPE_CHECKING:
     from xetl.language.values import Vector

@@ -7,7 +7,6 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 from xetl.language.operation import composite
-from xetl.language.ops.compile_time import next_power_of_2, static_assert, static_range
 from xetl.language.ops.elementwise import where
 from xetl.language.ops.moves import (
     along,
@@ -18,6 +17,7 @@ from xetl.language.ops.moves import (
     memory_for,
     slice_rows,
 )
+from xetl.language.ops.program import next_power_of_2, static_assert, static_range
 from xetl.language.ops.reductions import element
 from xetl.language.ops.vectors import reshape
 

@@ -2,9 +2,9 @@
 
 Why: texts may have any operation of MLIR; each that is a short word for others would
 otherwise be one more case in every backend.  Loops in any order, switches and regions
-that run once become `scf.for` and `scf.if` (control.py); `index` becomes `arith`
+that run once become `scf.for` and `scf.if`; `index` becomes `arith`
 (numbers.py); products, copies and fills of `linalg` (products.py, batches.py) and calls
-of micro-kernels (micro_kernels.py) become loops over tiles; a constant of the module
+of dispatched micro-kernels become loops over tiles; a constant of the module
 becomes memory of the program, filled at the start.
 
 Before: ``math.isnan %v``, ``affine.apply affine_map<(d0) -> (d0 * 4)>(%i)``
@@ -12,30 +12,325 @@ After:  ``arith.cmpf uno, %v, %v``, ``arith.muli %i, %c4``
 
 Left alone: everything else.  What a rule cannot express (an outer product that is not
 added, a global that is no constant) is an error with its line.
+
+Before: ``scf.parallel (%i, %j) = ... init (%z) { ... scf.reduce(%v) { ... } }``
+After:  ``scf.for %i ... iter_args(%s = %z) { scf.for %j ... iter_args ... { ... } }``
+
+Calls of dispatched micro-kernels are the products they compute:
+
+    %k = xsmm.brgemm.dispatch [32, 32, 32, ...] flags = (vnni_b) data_type = bf16
+    xsmm.brgemm(data_type = bf16, %k, %a, %b, %c, %n)
+    ->
+    loops over tiles of %c that add %a @ %b up
+
+Backends then choose micro-kernels of their own, and set tiles up for those. The same as
+calls of the C functions ``xsmm_*`` is read back: a memref is there the address of its
+memory, ``llvm.inttoptr``, and an offset. Source: seed 003, "Lowering to XSMM dialect"
+to "Lowering XSMM operations".
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
 from xdsl.context import Context
-from xdsl.dialects.builtin import IndexType, ModuleOp, VectorType
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, VectorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_dense
 from xetl.dialects.literals import with_type
-from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.upstream import arith, cf, func, memref, scf, vector
 from xetl.dialects.upstream.memref import GlobalOp
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import LoadTileOp, TileTransposeOp
+from xetl.dialects.xetile import AssertOp, LoadTileOp, TileTransposeOp
+from xetl.dialects.xsmm import (
+    DATA_TYPES,
+    SIZES,
+    BrgemmDispatchOp,
+    BrgemmOp,
+    DispatchOp,
+    TileConfigDispatchOp,
+    TileConfigOp,
+    gemm_flags_of_calls,
+)
 from xetl.ir.builder import Builder
-from xetl.transforms.legalize_text import batches, micro_kernels, numbers, products
-from xetl.transforms.legalize_text.batches import legalize_contractions
-from xetl.transforms.legalize_text.control import legalize_control_flow
-from xetl.transforms.legalize_text.micro_kernels import is_unread
+from xetl.transforms.legalize_text import batches, numbers, products
+from xetl.transforms.legalize_text.batches import Batch, legalize_contractions, multiply
+from xetl.transforms.legalize_text.products import PAIR
 from xetl.transforms.rewriting import Rule, Values, apply_rules
+
+_FLAGS = {"none", "beta_0", "vnni_b", "no_reset_tileconfig", "no_setup_tileconfig"}
+"""What a batch of products may be dispatched with."""
+
+_ADDRESS = "llvm.inttoptr"
+
+
+def _brgemm(b: Builder, op: BrgemmOp) -> Values:
+    dispatch, count = op.kernel.owner, constant_index(op.batch)
+    if not isinstance(dispatch, BrgemmDispatchOp):
+        raise VerifyException("its kernel is not dispatched in this function")
+    if count is None:
+        raise VerifyException("the number of products is no constant")
+    flags = {*dispatch.flag_names()}
+    others = sorted(flags - _FLAGS)
+    if others:
+        raise VerifyException(f"there are no products with {', '.join(others)}")
+    product = Batch(op.a, op.b, op.c, count, "beta_0" not in flags)
+    problem = product.problem() or _disagreement(product, dispatch)
+    if problem is not None:
+        raise VerifyException(problem)
+    multiply(b, product)
+    return []
+
+
+def _disagreement(product: Batch, dispatch: DispatchOp) -> str | None:
+    """Where the kernel is for other operands than those it is given."""
+    found, wanted = _sizes(product), dispatch.size_list()
+    if found != wanted:
+        return f"its operands are of {[*found]}, its kernel is for {[*wanted]}"
+    if product.in_pairs != ("vnni_b" in dispatch.flag_names()):
+        return "b has to be in pairs of k with vnni_b, and only then"
+    a, _, c = (memref_type(each).element_type for each in _sides(product))
+    name = str(a) if a == c else f"{a}_{c}"
+    if name != dispatch.data_type.data:
+        return f"its operands are {name}, its kernel is for {dispatch.data_type.data}"
+    return None
+
+
+def _sides(product: Batch) -> tuple[SSAValue, SSAValue, SSAValue]:
+    return product.a, product.b, product.c
+
+
+def _sizes(product: Batch) -> tuple[int, ...]:
+    """As they are dispatched: m, n, k, distances of rows, distances of blocks.
+
+    Raises:
+        VerifyException: the elements of a row are not side by side.
+    """
+    types = [memref_type(each) for each in _sides(product)]
+    _, m, k = types[0].get_shape()
+    (a, lda, *row_a), (b, ldb, *row_b), (ldc, *row_c) = map(_strides, types)
+    inner = [PAIR, 1] if product.in_pairs else [1]
+    if (row_a, row_b, row_c) != ([1], inner, [1]):
+        raise VerifyException("the elements of a row are not side by side")
+    ldb = ldb // PAIR if product.in_pairs else ldb
+    return m, types[2].get_shape()[1], k, lda, ldb, ldc, a, b
+
+
+def _strides(type_: MemRefType[Attribute]) -> list[int]:
+    return [each or 0 for each in strides_of(type_) or ()]
+
+
+def _configuration(b: Builder, op: TileConfigOp) -> Values:
+    """Backends configure tiles for the micro-kernels that they choose."""
+    return []
+
+
+# C functions --------------------------------------------------------------------------
+
+
+_DISPATCHES: dict[str, type[DispatchOp]] = {
+    "xsmm_brgemm_dispatch": BrgemmDispatchOp,
+    "xsmm_intel_amx_tile_config_dispatch": TileConfigDispatchOp,
+}
+_BRGEMM, _CONFIGURE = "xsmm_brgemm_invoke", "xsmm_intel_amx_tile_config_invoke"
+
+
+def _call(b: Builder, op: func.CallOp) -> Values | None:
+    name, given = op.callee.root_reference.data, op.arguments
+    if name == _CONFIGURE:
+        return []
+    if name in _DISPATCHES:
+        return [b.insert(_dispatch(_DISPATCHES[name], given))]
+    if name == _BRGEMM:
+        type_, kernel, *sides, count = given
+        views = [_view(*pair) for pair in zip(sides[::2], sides[1::2])]
+        data_type = _type_name(constant_index(type_))
+        b.add(BrgemmOp(kernel, *views, count, data_type=data_type))
+        return []
+    return None
+
+
+def _dispatch(kind: type[DispatchOp], given: Sequence[SSAValue]) -> DispatchOp:
+    numbers = [constant_index(each) for each in given]
+    known = [each for each in numbers if each is not None]
+    if len(known) != len(numbers) or len(known) != len(SIZES) + 2:
+        wanted = f"a type, {', '.join(SIZES)} and flags"
+        raise VerifyException(f"a kernel is dispatched with constants: {wanted}")
+    type_, *sizes, flags = known
+    names = gemm_flags_of_calls(flags)
+    return kind(sizes=sizes, data_type=_type_name(type_), flags=names)
+
+
+def _type_name(number: int | None) -> str:
+    named = [name for name, each in DATA_TYPES.items() if each == number]
+    if not named:
+        raise VerifyException(f"no type of elements has the number {number}")
+    return named[0]
+
+
+def _view(address: SSAValue, offset: SSAValue) -> SSAValue:
+    """The memref that an address and an offset in elements are of.
+
+    Raises:
+        VerifyException: they are of none, or not of the same.
+    """
+    found: SSAValue | None = None
+    cast = address.owner
+    if isinstance(cast, Operation) and cast.name == _ADDRESS:
+        number = cast.operands[0].owner
+        if isinstance(number, arith.IndexCastOp):
+            number = number.operands[0].owner
+        if isinstance(number, memref.ExtractAlignedPointerAsIndexOp):
+            found = number.operands[0]
+    meta = offset.owner
+    is_of_it = (
+        isinstance(meta, memref.ExtractStridedMetadataOp)
+        and meta.operands[0] is found
+        and meta.results[1] is offset
+    )
+    if found is None or not is_of_it:
+        raise VerifyException("an operand is not the address and offset of a memref")
+    return found
+
+
+def is_unread(op: Operation) -> bool:
+    """Whether ``op`` only says something to calls, which have become products."""
+    is_ours = isinstance(op, DispatchOp) or op.name == _ADDRESS
+    return is_ours and not any(result.uses for result in op.results)
+
+
+_MICRO_KERNELS: dict[type[Operation], Rule] = {
+    BrgemmOp: _brgemm,
+    TileConfigOp: _configuration,
+    func.CallOp: _call,
+}
+
+
+Finish = Callable[[Builder, Sequence[SSAValue]], Values]
+"""Computes what the innermost loop yields from what it carries."""
+
+
+def legalize_control_flow(op: Operation) -> None:
+    """Replace all operations inside ``op`` that have a rule here."""
+    for each in list(op.walk()):
+        rule = _CONTROL_FLOW.get(type(each))
+        values = None if rule is None else rule(Builder.before(each), each)
+        if values is not None:
+            Rewriter.replace_op(each, [], list(values))
+
+
+def _nest(
+    build: Builder,
+    body: Block,
+    bounds: Sequence[Sequence[Index]],
+    inits: Sequence[SSAValue],
+    finish: Finish,
+) -> Values:
+    """Loops in one another around the operations of ``body``, the first outermost."""
+    loops: list[scf.ForOp] = []
+    all_bounds = [[build.index(each) for each in bound] for bound in bounds]
+    for counter, (lower, upper, step) in zip(list(body.args), all_bounds):
+        loop = build.for_loop(lower, upper, step, inits)
+        loops.append(loop)
+        own_counter, *inits = loop.body.block.args
+        counter.replace_all_uses_with(own_counter)
+        build = Builder.at_end(loop.body.block, build.location)
+    _move(body, build)
+    values = finish(build, inits)
+    for outer, inner in reversed([*pairwise(loops)]):
+        build.add(scf.YieldOp(*values))
+        values = inner.results
+        build = Builder.at_end(outer.body.block, build.location)
+    if not loops:
+        return values
+    build.add(scf.YieldOp(*values))
+    return loops[0].results
+
+
+def _parallel(build: Builder, op: scf.ParallelOp) -> Values:
+    """Reductions are what the loops carry."""
+    end = op.body.block.last_op
+    assert isinstance(end, scf.ReduceOp)
+    end.detach()
+
+    def reduce(inside: Builder, carried: Sequence[SSAValue]) -> Values:
+        found: list[SSAValue] = []
+        for pair, region in zip(zip(carried, end.arguments), end.reductions):
+            for argument, value in zip(list(region.block.args), pair):
+                argument.replace_all_uses_with(value)
+            found.append(*_move_and_end(region.block, inside))
+        end.erase()
+        return found
+
+    bounds = list(zip(op.lower_bounds, op.upper_bounds, op.steps))
+    return _nest(build, op.body.block, bounds, op.init_vals, reduce)
+
+
+def _forall(build: Builder, op: scf.ForallOp) -> Values:
+    body = op.region.block
+    end = body.last_op
+    assert end is not None
+    end.detach()
+    end.erase()
+    return _nest(build, body, list(zip(*op.mixed_bounds)), [], lambda b, carried: [])
+
+
+def _execute_region(build: Builder, op: scf.ExecuteRegionOp) -> Values | None:
+    """Its operations stand where it stood; one with branches stays."""
+    if len(op.region.blocks) > 1:
+        return None
+    return _move_and_end(op.region.block, build)
+
+
+def _index_switch(build: Builder, op: scf.IndexSwitchOp) -> Values:
+    """One conditional in the other, the first case outermost."""
+    tests = [build.compare("eq", op.arg, number) for number in ints_of(op.cases)]
+    regions = [Region(region.detach_block(0)) for region in op.case_regions]
+    rest = Region(op.default_region.detach_block(0))
+    for test, region in reversed(list(zip(tests, regions))):
+        choice = scf.IfOp(test, op.result_types, region, rest, location=op.location)
+        end = scf.YieldOp(*choice.results)
+        rest = Region(Block([choice, end]))
+    return _move_and_end(rest.block, build)
+
+
+def _assert(build: Builder, op: cf.AssertOp) -> Values:
+    text = op.msg.data.replace("{", "{{").replace("}", "}}")
+    build.add(AssertOp(op.arg, template=text))
+    return []
+
+
+def _move(source: Block, build: Builder) -> None:
+    for each in list(source.ops):
+        each.detach()
+        build.add(each)
+
+
+def _move_and_end(source: Block, build: Builder) -> Values:
+    """Move all but the terminator; returns the terminator's operands."""
+    end = source.last_op
+    assert end is not None
+    values = list(end.operands)
+    end.detach()
+    end.erase()
+    _move(source, build)
+    return values
+
+
+_CONTROL_FLOW: dict[type[Operation], Rule] = {
+    scf.ParallelOp: _parallel,
+    scf.ForallOp: _forall,
+    scf.ExecuteRegionOp: _execute_region,
+    scf.IndexSwitchOp: _index_switch,
+    cf.AssertOp: _assert,
+}
 
 
 def _get_global(b: Builder, op: memref.GetGlobalOp) -> Values:
@@ -71,20 +366,13 @@ def _transposing(b: Builder, op: LoadTileOp) -> Values | None:
     return [b.insert(TileTransposeOp(b.insert(load)))]
 
 
-RULES: dict[type[Operation], Rule] = {
+_RULES: dict[type[Operation], Rule] = {
     memref.GetGlobalOp: _get_global,
     LoadTileOp: _transposing,
-}
-
-
-_RULES: dict[type[Operation], Rule] = {
     **batches.RULES,
     **numbers.RULES,
-    **RULES,
-    **micro_kernels.RULES,
-    **numbers.RULES,
+    **_MICRO_KERNELS,
     **products.RULES,
-    **numbers.RULES,
 }
 
 

@@ -4,11 +4,11 @@ Why: texts have vectors of any rank, transfers, contractions and views of views.
 backend sees tiles, operations on matrices, gathers by offsets and strided views.
 
 * accesses.py: loads, stores and transfers: tiles where a tile is like them, else
-  gathers and scatters; transfers.py says which transfer of a matrix is like a tile
+  gathers and scatters; transfers.py says which transfer of a matrix is like a tile;
+  reshaped memrefs are `memref.reinterpret_cast`
 * reductions.py: reductions of any dimensions are those of rows or columns of a matrix;
   contractions are `tile_mma`, or a product for each of a batch
 * shapes.py: transposes and broadcasts of matrices; masks by bounds are comparisons
-* views.py: reshaped memrefs are `memref.reinterpret_cast`
 
 Before: ``vector.multi_reduction <add>, %v, %a [0] : vector<4x8x16xf32> to ...``
 After:  ``vector.shape_cast`` to ``vector<4x128xf32>``, ``xetile.tile_reduce <add>``
@@ -24,16 +24,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from xetl.transforms.legalize_vectors import accesses, reductions, shapes, views
+from xetl.transforms.legalize_vectors import accesses, reductions, shapes
 from xetl.transforms.rewriting import Rule, apply_rules
 
 _RULES: dict[type[Operation], Rule] = {
     **accesses.RULES,
-    **shapes.RULES,
-    **reductions.RULES,
     **reductions.RULES,
     **shapes.RULES,
-    **views.RULES,
 }
 
 
