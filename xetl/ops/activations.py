@@ -12,16 +12,9 @@ from typing import Any
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
-from xetl.ops.declarations import (
-    ArrayLike,
-    Call,
-    Context,
-    Operand,
-    Step,
-    result,
-)
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.product import ACTIVATIONS, matrix
+from xetl.ops.product import ACTIVATIONS, matrix, put
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of
 from xetl.ops.views import elements, floats, same_shapes, sums_of
@@ -52,8 +45,7 @@ def each_element(
         return xetile.load_tile(tile).to(ACC)
 
     def store(value: Vector, array: Array) -> None:
-        tile = xetile.init_tile(matrix(array, number), [row, first], (1, WIDTH))
-        xetile.store_tile(value.to(array.dtype), tile)
+        put(value, matrix(array, number), [row, first])
 
     if y is None:
         store(F(load(x)), out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.attention_kernel import dropout_factors, is_seen
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.xetile import Array, Vector, constexpr
 
 
@@ -209,5 +209,5 @@ def attention_backward(
             tile = xetile.init_tile(to_q, [m, 0], (BM, D))
             dq = xetile.tile_mma(ds, block, xetile.load_tile(tile))
             xetile.store_tile(dq, tile)
-        xetile.store_tile(dk.to(to_k.dtype), xetile.init_tile(to_k, [n, 0], (BN, D)))
-        xetile.store_tile(dv.to(to_v.dtype), xetile.init_tile(to_v, [n, 0], (BN, E)))
+        put(dk, to_k, [n, 0])
+        put(dv, to_v, [n, 0])

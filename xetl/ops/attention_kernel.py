@@ -9,7 +9,7 @@ values; when a larger score comes, both sums fade by the power of the difference
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.xetile import Array, Vector, constexpr
 
 LEAST = -3e38
@@ -211,7 +211,7 @@ def attention(
     place, scales = (first, 0, keys.shape[0]), (factor, bias_factor, 0.0)
     how = (False, None, 0 if CAUSAL else None, NEGATIVE, ACC, BN, E)
     result = attended(*sources, *place, *scales, *how)
-    xetile.store_tile(result.to(out.dtype), xetile.init_tile(to, [first, 0], (BM, E)))
+    put(result, to, [first, 0])
 
 
 @xetile.kernel
@@ -298,4 +298,4 @@ def attention_with_options(
     place, scales = (first, shift, limit), (factor, bias_factor, p)
     how = (True, LEFT, RIGHT, NEGATIVE, ACC, BN, E)
     result = attended(*sources, *place, *scales, *how)
-    xetile.store_tile(result.to(out.dtype), xetile.init_tile(to, [first, 0], (BM, E)))
+    put(result, to, [first, 0])

@@ -16,6 +16,7 @@ from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
+from xetl.ops.product import put
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.xetile import Array, Vector, constexpr
@@ -95,8 +96,7 @@ def group_norm_rows(
             shift = shift + bias[channel + i].to(ACC)
         for column in range(0, x.shape[1], WIDTH):
             y = piece(x, first + i, column, ACC, WIDTH) * factor + shift
-            to = xetile.init_tile(out, [first + i, column], (1, WIDTH))
-            xetile.store_tile(y.to(out.dtype), to)
+            put(y, out, [first + i, column])
 
 
 @xetile.kernel
@@ -123,8 +123,7 @@ def group_norm_elements(
             y = y * piece(weight, group % GROUPS, column, ACC, WIDTH)
         if bias is not None:
             y = y + piece(bias, group % GROUPS, column, ACC, WIDTH)
-        to = xetile.init_tile(out, [group, column], (1, WIDTH))
-        xetile.store_tile(y.to(out.dtype), to)
+        put(y, out, [group, column])
 
 
 @xetile.kernel
@@ -159,10 +158,8 @@ def group_norm_backward_rows(
             weights = weights + g * (piece(x, first + i, column, ACC, WIDTH) - mean)
             biases = biases + g
         dw, db = weights.sum(1, keepdims=True) * r, biases.sum(1, keepdims=True)
-        to = xetile.init_tile(by_weight, [first + i, 0], (1, 1))
-        xetile.store_tile(dw.to(by_weight.dtype), to)
-        to = xetile.init_tile(by_bias, [first + i, 0], (1, 1))
-        xetile.store_tile(db.to(by_bias.dtype), to)
+        put(dw, by_weight, [first + i, 0])
+        put(db, by_bias, [first + i, 0])
         if weight is not None:
             dw = dw * weight[channel + i].to(ACC)
             db = db * weight[channel + i].to(ACC)
@@ -176,8 +173,7 @@ def group_norm_backward_rows(
             h = (piece(x, first + i, column, ACC, WIDTH) - mean) * r
             g = piece(grad, first + i, column, ACC, WIDTH)
             d = g * factor - (alone + h * both) * r
-            to = xetile.init_tile(out, [first + i, column], (1, WIDTH))
-            xetile.store_tile(d.to(out.dtype), to)
+            put(d, out, [first + i, column])
 
 
 @xetile.kernel
@@ -206,8 +202,7 @@ def batch_norm_rows(
         shift = shift + bias[channel].to(ACC)
     for column in range(0, source.shape[1], WIDTH):
         y = piece(source, channel, column, ACC, WIDTH) * factor + shift
-        tile = xetile.init_tile(to, [channel, column], (1, WIDTH))
-        xetile.store_tile(y.to(out.dtype), tile)
+        put(y, to, [channel, column])
 
 
 @xetile.kernel
@@ -233,8 +228,7 @@ def batch_norm_columns(
         shift = shift + piece(bias, 0, column, ACC, WIDTH)
     for row in range(first, min(first + ROWS, x.shape[0])):
         y = piece(x, row, column, ACC, WIDTH) * factor + shift
-        tile = xetile.init_tile(out, [row, column], (1, WIDTH))
-        xetile.store_tile(y.to(out.dtype), tile)
+        put(y, out, [row, column])
 
 
 def _check(name: str, x: Operand, *others: Operand | None) -> DType:

@@ -8,6 +8,7 @@ last. So an array of windows is a view, whose rows overlap (an implicit GEMM).
 from __future__ import annotations
 
 from xetl import xetile
+from xetl.ops.product import put
 from xetl.xetile import Array, constexpr
 
 
@@ -102,8 +103,7 @@ def convolution(
                 at = g * out.shape[2] + n
                 added = xetile.load_tile(xetile.init_tile(bias, [at], (BN,)))
                 acc = acc + added.to(ACC)
-            to = xetile.init_tile(out[image, i], [n, m], (BN, BM))
-            xetile.store_tile(acc.T.to(out.dtype), to)
+            put(acc.T, out[image, i], [n, m])
 
 
 @xetile.kernel
@@ -173,8 +173,7 @@ def depthwise(
                         acc = acc + xetile.load_tile(tile).to(ACC) * w.to(ACC)
             if bias is not None:
                 acc = acc + bias[c].to(ACC)
-            to = xetile.init_tile(out[image], [i, j], (ROWS, WIDTH))
-            xetile.store_tile(acc.to(out.dtype), to)
+            put(acc, out[image], [i, j])
 
 
 @xetile.kernel
@@ -229,5 +228,4 @@ def convolution_by_weight(
         else:
             b = xetile.init_tile(grad[image * GROUPS + g], [n, 0], (BN, BK))
             acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b).T, acc)
-    to = xetile.init_tile(out[xetile.program_id(2)], [m, n], (BM, BN))
-    xetile.store_tile(acc.to(out.dtype), to)
+    put(acc, out[xetile.program_id(2)], [m, n])

@@ -18,6 +18,7 @@ from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
 from xetl.ops.declare import function, is_traced
+from xetl.ops.product import put
 from xetl.ops.rules import SUMS
 from xetl.ops.views import array_of, flat_view, floats, size_of
 from xetl.runtime.call_site import at_caller
@@ -55,8 +56,7 @@ def dropout_elements(
             # The upper 31 bits, as a number from 0 up to 1.
             number = (words[j] >> 1).to(xetile.i32).to(xetile.f32) * 2.0**-31
             kept = xetile.where(number[None, :] >= p, v * factor, 0.0)
-            to = xetile.init_tile(out, [0, first], (1, LANES))
-            xetile.store_tile(kept.to(out.dtype), to)
+            put(kept, out, [0, first])
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:

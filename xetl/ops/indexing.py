@@ -29,7 +29,7 @@ from xetl.ops.declarations import (
 )
 from xetl.ops.declare import function
 from xetl.ops.operands import Numbers
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
 from xetl.xetile import Array, constexpr
@@ -83,7 +83,7 @@ def convert_row(source: Array, to: Array, WIDTH: constexpr) -> None:
     """``to[i] = source[i]`` of two rows, in the dtype of ``to``."""
     for j in range(0, to.shape[0], WIDTH):
         v = xetile.load_tile(xetile.init_tile(source, [j], (WIDTH,)))
-        xetile.store_tile(v.to(to.dtype), xetile.init_tile(to, [j], (WIDTH,)))
+        put(v, to, [j])
 
 
 @xetile.kernel

@@ -18,6 +18,7 @@ from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Operand, Step, result, temporary
 from xetl.ops.declare import function
 from xetl.ops.operands import Numbers
+from xetl.ops.product import put
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, floats, size_of
 from xetl.xetile import Array, Vector, constexpr
@@ -83,7 +84,7 @@ def int4_product(
     if bias is not None:
         row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
         acc = acc + row.to(ACC)
-    xetile.store_tile(acc.to(out.dtype), xetile.init_tile(out, [m, n], (BM, BN)))
+    put(acc, out, [m, n])
 
 
 @function()

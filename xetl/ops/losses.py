@@ -28,6 +28,7 @@ from xetl.ops.declarations import (
 )
 from xetl.ops.declare import function
 from xetl.ops.operands import Numbers
+from xetl.ops.product import put
 from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.xetile import Array, constexpr
@@ -87,8 +88,8 @@ def cross_entropy_rows(
     if label == ignore:
         loss, count = loss * 0, count * 0
         loss = xetile.where(loss == 0, loss, 0.0)
-    xetile.store_tile(loss.to(losses.dtype), xetile.init_tile(losses, [row], (1,)))
-    xetile.store_tile(count.to(weights.dtype), xetile.init_tile(weights, [row], (1,)))
+    put(loss, losses, [row])
+    put(count, weights, [row])
 
 
 @xetile.kernel
@@ -113,9 +114,8 @@ def nll_rows(
         count = count * picked.to(ACC)
     picked = xetile.load_gather(xetile.init_tile(x, [row, label])).to(ACC)
     loss = xetile.where(count == 0, 0.0, -picked * count)
-    xetile.store_tile(loss.to(losses.dtype), xetile.init_tile(losses, [first], (ROWS,)))
-    to = xetile.init_tile(weights, [first], (ROWS,))
-    xetile.store_tile(count.to(weights.dtype), to)
+    put(loss, losses, [first])
+    put(count, weights, [first])
 
 
 @xetile.kernel
@@ -139,8 +139,8 @@ def finish_loss(
         found = found / counted
     else:
         counted = counted * 0 + 1
-    xetile.store_tile(found.to(out.dtype), xetile.init_tile(out, [0], (1,)))
-    xetile.store_tile(counted.to(total.dtype), xetile.init_tile(total, [0], (1,)))
+    put(found, out, [0])
+    put(counted, total, [0])
 
 
 @xetile.kernel
@@ -182,7 +182,7 @@ def cross_entropy_backward_rows(
     d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
     if label == ignore:
         d = xetile.zeros((1, WIDTH), ACC)
-    xetile.store_tile(d.to(out.dtype), xetile.init_tile(out, [row, 0], (1, WIDTH)))
+    put(d, out, [row, 0])
 
 
 def _classes_last(x: Numbers) -> Numbers:

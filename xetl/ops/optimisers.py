@@ -12,7 +12,7 @@ from typing import Any
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Number, Operand
 from xetl.ops.declare import function
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of
 from xetl.xetile import Array, Vector, constexpr
 
@@ -23,12 +23,6 @@ _LANES = 128
 def take(x: Array, place: list[int], ACC: constexpr, LANES: constexpr) -> Vector:
     """Some columns of a row."""
     return xetile.load_tile(xetile.init_tile(x, place, (1, LANES))).to(ACC)
-
-
-@xetile.function
-def put(v: Vector, x: Array, place: list[int]) -> None:
-    """Store them."""
-    xetile.store_tile(v.to(x.dtype), xetile.init_tile(x, place, v.shape))
 
 
 @xetile.kernel

@@ -12,7 +12,7 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
 from xetl.ops.extremes import Extremes
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.ops.reductions import limit_of
 from xetl.ops.rules import wrong_shape
 from xetl.ops.views import columns_of, find_dim, row_view, rows, sums_of
@@ -27,11 +27,9 @@ def store_found(
     source: Array, values: Array, indices: Array, places: Vector, row: int
 ) -> None:
     """The elements of a row that have these places, and the places."""
-    shape: constexpr = places.shape
     found = xetile.load_gather(xetile.init_tile(source, [places * 0 + row, places]))
-    xetile.store_tile(found.to(values.dtype), xetile.init_tile(values, [row, 0], shape))
-    to = xetile.init_tile(indices, [row, 0], shape)
-    xetile.store_tile(places.to(indices.dtype), to)
+    put(found, values, [row, 0])
+    put(places, indices, [row, 0])
 
 
 @xetile.kernel

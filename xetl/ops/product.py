@@ -63,6 +63,12 @@ def matrix(x: Array, number: int) -> Array:
 
 
 @xetile.function
+def put(v: Vector, x: Array, place: list[int]) -> None:
+    """Store a vector from ``place`` on, as the dtype of ``x``."""
+    xetile.store_tile(v.to(x.dtype), xetile.init_tile(x, place, v.shape))
+
+
+@xetile.function
 def matrices(x: Array) -> int:
     """How many matrices a batch has."""
     if x.ndim == 2:

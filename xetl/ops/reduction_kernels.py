@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.xetile import Array, Vector, constexpr
 
 
@@ -50,8 +50,7 @@ def reduce_rows(
     found = xetile.tile_reduce(KIND, acc, [1])
     if KIND == "add" and ACC.is_float:
         found = found * factor
-    to = xetile.init_tile(matrix(out, number), [row, part], (1, 1))
-    xetile.store_tile(found.to(out.dtype), to)
+    put(found, matrix(out, number), [row, part])
 
 
 @xetile.kernel
@@ -72,8 +71,7 @@ def reduce_short_rows(
     found = xetile.tile_reduce(KIND, v, [1])
     if KIND == "add" and ACC.is_float:
         found = found * factor
-    to = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, 1))
-    xetile.store_tile(found.to(out.dtype), to)
+    put(found, matrix(out, number), [row, 0])
 
 
 @xetile.kernel
@@ -103,8 +101,7 @@ def reduce_columns(
             acc = xetile.minimum(acc, part)
     if KIND == "add" and ACC.is_float:
         acc = acc * factor
-    to = xetile.init_tile(matrix(out, number), [0, column], (1, WIDTH))
-    xetile.store_tile(acc.to(out.dtype), to)
+    put(acc, matrix(out, number), [0, column])
 
 
 @xetile.function
@@ -142,11 +139,9 @@ def find_rows(
         is_found = is_found | xetile.isnan(best)
     places = piece + xetile.arange(WIDTH)[None, :]
     place = xetile.where(is_found, places, source.shape[1]).min(1, keepdims=True)
-    to = xetile.init_tile(matrix(out, number), [row, 0], (1, 1))
-    xetile.store_tile(place.to(out.dtype), to)
+    put(place, matrix(out, number), [row, 0])
     if values is not None:
-        to = xetile.init_tile(matrix(values, number), [row, 0], (1, 1))
-        xetile.store_tile(found.to(values.dtype), to)
+        put(found, matrix(values, number), [row, 0])
 
 
 @xetile.kernel
@@ -157,8 +152,7 @@ def cumsum_rows(
     row, number = xetile.program_id(0), xetile.program_id(1)
     tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
     v = xetile.cumsum(xetile.load_tile(tile).to(ACC), 1, reverse=REVERSE)
-    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
-    xetile.store_tile(v.to(out.dtype), to)
+    put(v, matrix(out, number), [row, 0])
 
 
 @xetile.kernel
@@ -182,11 +176,9 @@ def find_columns(
         is_better = comes_before(v, best, LARGEST, ACC)
         best = xetile.where(is_better, v, best)
         place = xetile.where(is_better, row, place)
-    to = xetile.init_tile(matrix(out, number), [0, first], (1, WIDTH))
-    xetile.store_tile(place.to(out.dtype), to)
+    put(place, matrix(out, number), [0, first])
     if values is not None:
-        to = xetile.init_tile(matrix(values, number), [0, first], (1, WIDTH))
-        xetile.store_tile(best.to(values.dtype), to)
+        put(best, matrix(values, number), [0, first])
 
 
 @xetile.kernel
@@ -201,5 +193,4 @@ def cumsum_columns(
         row = n - 1 - i if REVERSE else i
         tile = xetile.init_tile(source, [row, first], (1, WIDTH))
         total = total + xetile.load_tile(tile).to(ACC)
-        to = xetile.init_tile(matrix(out, number), [row, first], (1, WIDTH))
-        xetile.store_tile(total.to(out.dtype), to)
+        put(total, matrix(out, number), [row, first])

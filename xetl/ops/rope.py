@@ -13,7 +13,7 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.batches import View, itself
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
-from xetl.ops.product import matrices, matrix
+from xetl.ops.product import matrices, matrix, put
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import Shared, floats, rows
 from xetl.xetile import Array, constexpr
@@ -62,8 +62,8 @@ def rope_rows(
         a = xetile.load_tile(xetile.init_tile(source, [0, 0], (1, WIDTH))).to(ACC)
         b = xetile.load_tile(xetile.init_tile(source, [1, 0], (1, WIDTH))).to(ACC)
         one, two = a * c - b * s, b * c + a * s
-        xetile.store_tile(one.to(out.dtype), xetile.init_tile(to, [0, 0], (1, WIDTH)))
-        xetile.store_tile(two.to(out.dtype), xetile.init_tile(to, [1, 0], (1, WIDTH)))
+        put(one, to, [0, 0])
+        put(two, to, [1, 0])
 
 
 def _turned(

@@ -27,7 +27,7 @@ from xetl.ops.declare import function
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.plans import choose_tiles
-from xetl.ops.product import accumulated
+from xetl.ops.product import accumulated, put
 from xetl.ops.rules import wrong_shape
 from xetl.ops.views import as_dtype, floats, size_of
 from xetl.runtime.tensors import note_written
@@ -78,7 +78,7 @@ def scaled_product(
     if bias is not None:
         row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
         acc = acc + row.to(xetile.f32)[None, :]
-    xetile.store_tile(acc.to(out.dtype), xetile.init_tile(out, [m, n], (BM, BN)))
+    put(acc, out, [m, n])
 
 
 def _grouped_backward(context: Context, grad: Any) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.product import matrix
+from xetl.ops.product import matrix, put
 from xetl.ops.reduced import (
     WIDEST,
     Dims,
@@ -60,8 +60,7 @@ def var_rows(
         v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
         squares = squares + v * v
     found = squares.sum(1, keepdims=True) / max(n - CORRECTION, 0)
-    to = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, 1))
-    xetile.store_tile(found.to(out.dtype), to)
+    put(found, matrix(out, number), [row, 0])
 
 
 @xetile.kernel
@@ -89,8 +88,7 @@ def var_columns(
         v = xetile.where(xetile.arange(ROWS)[:, None] < n - row, v, 0.0)
         squares = squares + (v * v).sum(0, keepdims=True)
     found = squares / max(n - CORRECTION, 0)
-    to = xetile.init_tile(matrix(out, number), [0, column], (1, WIDTH))
-    xetile.store_tile(found.to(out.dtype), to)
+    put(found, matrix(out, number), [0, column])
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
