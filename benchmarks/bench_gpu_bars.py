@@ -17,9 +17,9 @@ from harness import write_csv
 from xetl import xetile
 from xetl.language.ops import cdiv
 from xetl.ops.attention_kernel import attention
-from xetl.ops.normalization import norm_rows
+from xetl.ops.normalization import norm_folded_rows
 from xetl.ops.product import gelu, product
-from xetl.ops.softmaxes import softmax_rows
+from xetl.ops.softmaxes import softmax_folded_rows
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import constexpr, f32
 from xetl_xegpu.offline.isa import IsaCounts, count, loops
@@ -87,12 +87,13 @@ def cases() -> Iterator[Case]:
     constants["ACTIVATION"] = gelu
     types = "bf16[M,K] bf16[K,N] bf16[M,N] None None None"
     yield Case("product and gelu", product, types, constants, 128 * 128)
-    width = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "IS_FULL": True}
-    width["MAP"] = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
-    yield Case("softmax f32 1024", softmax_rows, "f32[M,1024] f32[M,1024]", width, 8192)
-    types = "f32[M,1024] f32[1024] f32[1024] f32[M,1024] f32"
-    width["CENTERED"] = True
-    yield Case("layer norm f32 1024", norm_rows, types, width, 8192)
+    row: dict[str, Any] = {"ACC": f32, "SHAPE": (64, 16), "EACH": 2}
+    row["MAP"] = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
+    types = "f32[M,16] f32[M,16]"
+    yield Case("softmax f32 1024", softmax_folded_rows, types, row, 2048)
+    types = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
+    row["CENTERED"] = True
+    yield Case("layer norm f32 1024", norm_folded_rows, types, row, 2048)
 
 
 FIGURES = ("instructions", "step", "dpas", "slm", "barriers", "spilled")

@@ -21,6 +21,7 @@ from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import Launcher
 from xetl.runtime.placement import run
 from xetl.runtime.shortcuts import Shortcuts
+from xetl.runtime.usm import DeviceNumbers
 
 _MOST_PLANS = 1024
 
@@ -53,7 +54,16 @@ def kind(array: Numbers | None) -> Hashable:
     """All that a plan may depend on."""
     if array is None:
         return None
-    return array.shape, array.strides, array.dtype, type(array)
+    return array.shape, array.strides, array.dtype, type(array), misplaced(array)
+
+
+def misplaced(array: Numbers) -> bool:
+    """Whether memory of a device begins where block messages of GPUs do not."""
+    return isinstance(array, DeviceNumbers) and array.ctypes.data % _ALIGNMENT != 0
+
+
+_ALIGNMENT = 64
+"""Bytes; `xetl_xegpu.limits.BASE_ALIGNMENT`."""
 
 
 @record()

@@ -27,8 +27,17 @@ from xetl.ops.declare import function
 from xetl.ops.operands import Numbers
 from xetl.ops.product import matrix
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
-from xetl.ops.views import Shared, array_of, floats, row_tile, rows, size_of, width_of
-from xetl.xetile import Array, constexpr
+from xetl.ops.views import (
+    Shared,
+    array_of,
+    floats,
+    folded,
+    row_tile,
+    rows,
+    size_of,
+    width_of,
+)
+from xetl.xetile import Array, Vector, constexpr
 
 Dims: TypeAlias = "int | Sequence[int]"
 
@@ -80,6 +89,61 @@ def norm_rows(
         y = y + xetile.load_tile(xetile.init_tile(bias, [0], (WIDTH,))).to(ACC)
     tile = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, WIDTH), wg_map=MAP)
     xetile.store_tile(y.to(out.dtype), tile)
+
+
+@xetile.function
+def _mean(v: Vector) -> Vector:
+    """Of all elements: those of a lane first, so that lanes meet once."""
+    total = v.sum(0, keepdims=True).sum(1, keepdims=True)
+    return total * (1.0 / (v.shape[0] * v.shape[1]))
+
+
+@xetile.kernel
+def norm_folded_rows(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    CENTERED: constexpr,
+    ACC: constexpr,
+    SHAPE: constexpr,
+    MAP: constexpr,
+    EACH: constexpr,
+) -> None:
+    """`norm_rows` of rows that are folded (`xetl.ops.views.folded`).
+
+    Args:
+        x: (m * SHAPE[0], SHAPE[1]), SHAPE is a row.
+        weight: SHAPE or None.
+        bias: SHAPE or None.
+        out: as ``x``.
+        eps: see `norm_rows`.
+        CENTERED: see `norm_rows`.
+        ACC: the dtype that is computed in.
+        SHAPE: of a row.
+        MAP: which subgroup owns what of it.
+        EACH: rows of a program.
+    """
+    factor, shift = 1.0, 0.0
+    if weight is not None:
+        tile = xetile.init_tile(weight, [0, 0], SHAPE, wg_map=MAP)
+        factor = xetile.load_tile(tile).to(ACC)
+    if bias is not None:
+        tile = xetile.init_tile(bias, [0, 0], SHAPE, wg_map=MAP)
+        shift = xetile.load_tile(tile).to(ACC)
+    for i in xetile.static_range(EACH):
+        first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
+        v = xetile.load_tile(xetile.init_tile(x, first, SHAPE, wg_map=MAP)).to(ACC)
+        if CENTERED:
+            v = v - _mean(v)
+        y = v * xetile.rsqrt(_mean(v * v) + eps)
+        if weight is not None:
+            y = y * factor
+        if bias is not None:
+            y = y + shift
+        to = xetile.init_tile(out, first, SHAPE, wg_map=MAP)
+        xetile.store_tile(y.to(out.dtype), to)
 
 
 @xetile.kernel
@@ -204,14 +268,18 @@ def _normed(
     view = _inner(x.ndim, count)
 
     def steps(made: Any) -> Any:
-        width = width_of(size_of(x.shape[-count:]))
-        tile = row_tile(x, view(array_of(x)).shape[-2:], width, SUMS[dtype])
-        constants = (name == "layer_norm", SUMS[dtype], width, *tile)
-        views = (view, Shared(_line), Shared(_line), view)
-        operands, some = (x, weight, bias, *made), tile.rows
-        return [
-            rows(norm_rows, operands, views, constants, (eps,), rows_of_program=some)
-        ]
+        columns, sums = size_of(x.shape[-count:]), SUMS[dtype]
+        operands, how = (x, weight, bias, *made), (name == "layer_norm", sums)
+        fold = folded(operands, columns, sums)
+        if fold is not None:
+            kernel, all_of, one, some = norm_folded_rows, fold.view, fold.one, fold.rows
+            constants = (*how, *fold)
+        else:
+            tile = row_tile(x, view(array_of(x)).shape[-2:], width_of(columns), sums)
+            kernel, all_of, one, some = norm_rows, view, _line, tile.rows
+            constants = (*how, width_of(columns), *tile)
+        views = (all_of, Shared(one), Shared(one), all_of)
+        return [rows(kernel, operands, views, constants, (eps,), rows_of_program=some)]
 
     return Call((result(x.shape, dtype),), steps)
 

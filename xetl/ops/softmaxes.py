@@ -17,6 +17,7 @@ from xetl.ops.views import (
     columns_of,
     find_dim,
     floats,
+    folded,
     row_tile,
     row_view,
     rows,
@@ -61,6 +62,37 @@ def softmax_rows(
     y = e * (1.0 / e.sum(1, keepdims=True))
     to = xetile.init_tile(to, first, (ROWS, WIDTH), wg_map=MAP)
     xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def softmax_folded_rows(
+    x: Array,
+    out: Array,
+    ACC: constexpr,
+    SHAPE: constexpr,
+    MAP: constexpr,
+    EACH: constexpr,
+) -> None:
+    """`softmax_rows` of rows that are folded (`xetl.ops.views.folded`).
+
+    Args:
+        x: (m * SHAPE[0], SHAPE[1]), SHAPE is a row.
+        out: as ``x``.
+        ACC: the dtype that is computed in.
+        SHAPE: of a row.
+        MAP: which subgroup owns what of it.
+        EACH: rows of a program.
+    """
+    for i in xetile.static_range(EACH):
+        first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
+        v = xetile.load_tile(xetile.init_tile(x, first, SHAPE, wg_map=MAP)).to(ACC)
+        # As in `softmax_rows`.
+        largest = v.max(0, keepdims=True, propagate_nan=False)
+        largest = largest.max(1, keepdims=True, propagate_nan=False)
+        e = xetile.exp2((v - largest) * _LOG2_E)
+        y = e * (1.0 / e.sum(0, keepdims=True).sum(1, keepdims=True))
+        to = xetile.init_tile(out, first, SHAPE, wg_map=MAP)
+        xetile.store_tile(y.to(out.dtype), to)
 
 
 @xetile.kernel
@@ -162,13 +194,18 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
         if dim < x.ndim - 1:
             how = (name == "log_softmax", sums_of(known, wanted))
             return [columns(softmax_columns, (x, *made), dim, how)]
-        sums, width = sums_of(known, wanted), width_of(columns_of(x.shape, dim))
-        constants, tile = (sums, width), RowTile()
+        sums, count = sums_of(known, wanted), columns_of(x.shape, dim)
+        operands, width, tile = (x, *made), width_of(count), RowTile()
+        fold = folded(operands, count, sums) if kernel is softmax_rows else None
+        if fold is not None:
+            views, how, some = (fold.view, fold.view), (sums, *fold), fold.rows
+            folding = softmax_folded_rows
+            return [rows(folding, operands, views, how, rows_of_program=some)]
+        how = (sums, width)
         if kernel is softmax_rows:
             tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
-            constants = (*constants, *tile)
-        operands, views = (x, *made), (view, view)
-        return [rows(kernel, operands, views, constants, rows_of_program=tile.rows)]
+            how = (*how, *tile)
+        return [rows(kernel, operands, (view, view), how, rows_of_program=tile.rows)]
 
     return Call((result(x.shape, wanted),), steps)
 

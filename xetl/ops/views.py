@@ -12,7 +12,7 @@ from xetl.language.dtypes import DType, f32, f64
 from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
-from xetl.ops.calls import Launch
+from xetl.ops.calls import Launch, misplaced
 from xetl.ops.declarations import Operand, Step
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
@@ -31,6 +31,13 @@ _ROWS_OF_MESSAGE = 8
 _COLUMNS_OF_SUBGROUP = 256
 """At most: of eight rows they are half of 256 registers. What subgroups tell one
 another about a row costs as much for few columns as for many."""
+_BLOCK_BYTES = 64
+_MOST_BLOCKS = 1 << 24
+"""What a message may count."""
+_FOLDED_OF_SUBGROUP = 1024
+"""Elements of a folded row at most: with two vectors of a row, 192 registers."""
+_FOLDED_ROWS = 2
+"""Of a program: what is the same for all rows is loaded once."""
 _LEAST_WIDTH = 256
 """Narrower rows are one subgroup's, each by itself."""
 _MOST = 32
@@ -109,6 +116,69 @@ def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowT
             map_ = wg_map(sg_layout=[1, subgroups], sg_data=own)
             return RowTile(_ROWS_OF_MESSAGE, map_, columns == width)
     return RowTile()
+
+
+class Folded(NamedTuple):
+    """Rows as blocks of 64 bytes below one another, which a message brings 32 of.
+
+    Attributes:
+        shape: of a row.
+        map: which subgroup owns what of it.
+        each: rows of a program.
+    """
+
+    shape: tuple[int, int]
+    map: WgMap
+    each: int
+
+    def view(self, x: Numbers) -> Numbers:
+        """All rows, folded, as one matrix."""
+        return x.reshape(-1, self.shape[1])
+
+    def one(self, x: Numbers) -> Numbers:
+        """What is the same for all rows, as one of them."""
+        return x.reshape(self.shape)
+
+    @property
+    def rows(self) -> int:
+        """Of that matrix, which a program has."""
+        return self.each * self.shape[0]
+
+
+def folded(
+    arrays: Sequence[Operand | None], columns: int, sums: DType
+) -> Folded | None:
+    """How rows are folded on a GPU; None: they are not.
+
+    [measured] ocloc 26.27, layer norm of f32, 1,024 columns: 7.9 instructions an
+    element on pvc instead of 13.6 by `row_tile`. A message is for 512 elements instead
+    of 128, and what a row needs is in one subgroup: none waits for another.
+
+    Args:
+        arrays: rows, or what is the same for all of them.
+        columns: of a row.
+        sums: the dtype that is computed in.
+    """
+    there = [x for x in arrays if x is not None]
+    if choose_backend(values=[array_of(there[0])]).name != DEVICE_BACKEND:
+        return None
+    width = _BLOCK_BYTES // min(x.dtype.itemsize for x in there)
+    height, left = divmod(columns, width)
+    if left or not height or sums is not f32 or not all(map(_fits_messages, there)):
+        return None
+    if any(size_of(x.shape) // width >= _MOST_BLOCKS for x in there):
+        return None
+    for subgroups in range(cdiv(columns, _FOLDED_OF_SUBGROUP), _MOST + 1):
+        own, left = divmod(height, subgroups)
+        if not left and (subgroups == 1 or own % _ROWS_OF_MESSAGE == 0):
+            map_ = wg_map(sg_layout=[subgroups, 1], sg_data=[own, width])
+            return Folded((height, width), map_, _FOLDED_ROWS)
+    return None
+
+
+def _fits_messages(x: Operand) -> bool:
+    array = array_of(x)
+    return array.flags.c_contiguous and not misplaced(array)
 
 
 def sums_of(*dtypes: DType) -> DType:

@@ -280,7 +280,9 @@ def _moved_type(em: KernelEmitter, type_: Type, bits: int) -> Type:
 
 
 def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
-    if op.by_lanes is None:  # it is a hint
+    if payloads.shares_payload(em, op):
+        payloads.prefetch(em, op)
+    elif op.by_lanes is None:  # it is a hint
         builtin = builtins.block_prefetch(em.device, op.shape)
         em.call(builtin, _surface(em, op, "load"))
 

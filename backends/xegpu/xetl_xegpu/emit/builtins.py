@@ -287,16 +287,22 @@ def payload_load(shape: BlockShape) -> Builtin:
     return _of_payloads(_name_of("read", shape), _items(shape), parameters)
 
 
+def payload_prefetch(shape: BlockShape) -> Builtin:
+    """Asks for a block; parameters as of `payload_load`."""
+    parameters = (_PAYLOAD, *["int"] * 3)
+    return _of_payloads(_name_of("read", shape, "prefetch_"), "void", parameters)
+
+
 def payload_store(shape: BlockShape) -> Builtin:
     """Stores a block; parameters: as of `payload_load`, the items before the caches."""
     parameters = (_PAYLOAD, "int", "int", _items(shape), "int")
     return _of_payloads(_name_of("write", shape), "void", parameters)
 
 
-def _name_of(kind: str, shape: BlockShape) -> str:
+def _name_of(kind: str, shape: BlockShape, how: str = "") -> str:
     size = f"u{shape.bits}_m{shape.rows}k{shape.columns}v{shape.count}"
     mode = "" if shape.mode == "plain" else f"{shape.mode}_"
-    return f"block_{kind}_ap_{mode}{size}"
+    return f"block_{kind}_ap_{how}{mode}{size}"
 
 
 def _items(shape: BlockShape) -> str:

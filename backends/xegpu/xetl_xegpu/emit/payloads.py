@@ -44,6 +44,8 @@ _REACH = 256
 """Rows and columns that a message can go without setting its place."""
 _DEFAULT = I32(0)
 """What the caches do: as the driver has it. No distance from a payload's place."""
+_CACHED = I32(4)
+"""In both caches: what the driver has for prefetches."""
 _COPIES = ("pvc",)
 """Devices of which a message has no field for a distance: payloads are copied."""
 
@@ -61,6 +63,8 @@ def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
     """Whether a message is emitted by `load` or `store` of this file."""
     shape = op.shape
     is_message = op.by_lanes is None and op.hints is None and not em.device.emulated
+    if isinstance(op, simt.BlockPrefetchOp):
+        return is_message and _may_keep(op)
     if is_message and shape.mode == "transpose":
         return em.device.name in _COPIES and _may_keep(op)
     if not is_message or shape.mode != "plain" or shape.columns != SUBGROUP_SIZE:
@@ -90,6 +94,13 @@ def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     pointer, x, y = _placed(em, op)
     items = em.get(op.value)
     em.call(builtins.payload_store(op.shape), [pointer, x, y, items, _DEFAULT])
+
+
+def prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
+    """Ask for a block."""
+    builtins.block_prefetch(em.device, op.shape)
+    message = builtins.payload_prefetch(op.shape)
+    em.call(message, [_kept(em, op), _DEFAULT, _DEFAULT, _CACHED])
 
 
 def _may_keep(op: BlockOp) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from xetl import ops
 from xetl.runtime import usm
 from xetl.settings import config
-from xetl_xegpu.launch import devices
+from xetl_xegpu.launch import devices, executable
+from xetl_xegpu.launch.facts import choose_kernel
 
 
 class OnDevice:
@@ -94,6 +95,41 @@ def test_rows_of_several_subgroups(shape: tuple[int, int]) -> None:
     out = OnDevice(np.zeros_like(x))
     ops.layer_norm(OnDevice(x), out=out)
     close(out.read(), d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5))
+
+
+@pytest.mark.parametrize(
+    ("shape", "at"),
+    [((5, 1024), 0), ((3, 7, 160), 0), ((2, 2048), 0), ((4, 1040), 0), ((5, 1024), 4)],
+)
+def test_rows_without_gaps_are_folded(
+    shape: tuple[int, ...], at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one or two subgroups; not where they begin besides multiples of 64 bytes."""
+    names: set[str] = set()
+
+    def choose(*given: Any) -> Any:
+        found = choose_kernel(*given)
+        names.add(found[0].name)
+        return found
+
+    monkeypatch.setattr(executable, "choose_kernel", choose)
+    every = numbers(int(np.prod(shape)) + 16)
+    weight, bias = numbers(shape[-1]), numbers(shape[-1] + 1)[1:]
+    there = OnDevice(every, shape=shape)
+    there.shape, there.__sycl_usm_array_interface__["offset"] = shape, at
+    x = every[at : at + int(np.prod(shape))].reshape(shape)
+    e = np.exp(x - x.max(-1, keepdims=True))
+    out = OnDevice(np.zeros(shape, np.float32))
+    assert ops.softmax(there, out=out) is out
+    close(out.read(), e / e.sum(-1, keepdims=True))
+    d = x - x.mean(-1, keepdims=True)
+    y = d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)
+    ops.layer_norm(there, weight=OnDevice(weight), bias=OnDevice(bias), out=out)
+    close(out.read(), y * weight + bias)
+    if at == 0 and shape[-1] != 1040:
+        assert names == {"softmax_folded_rows", "norm_folded_rows"}
+    else:
+        assert not any("folded" in name for name in names)
 
 
 def test_attention() -> None:

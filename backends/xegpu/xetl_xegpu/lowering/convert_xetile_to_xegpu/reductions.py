@@ -9,6 +9,7 @@ run in f32 with one rounding.  Scans go row after row, or across lanes by wider 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from xdsl.ir import Operation, SSAValue
 
@@ -44,13 +45,20 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
 
 
 def combined(c: Converter, kind: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Values of one type combined, in pairs of pairs: short chains."""
+    """Values of one type combined, in pairs of pairs: short chains.
+
+    Products in fours: all but the first are multiplied and added at once.
+    """
     operation = operation_of(kind, values[0].type)
     values = list(values)
+    step = 4 if all(isinstance(value.owner, arith.MulfOp) for value in values) else 2
     while len(values) > 1:
-        pairs = zip(values[::2], values[1::2])
-        rest = values[len(values) & ~1 :]
-        values = [c.emit.insert(operation(*pair)) for pair in pairs] + rest
+        groups = [values[at : at + step] for at in range(0, len(values), step)]
+        values = [
+            reduce(lambda a, b: c.emit.insert(operation(a, b)), group)
+            for group in groups
+        ]
+        step = 2
     return values[0]
 
 
