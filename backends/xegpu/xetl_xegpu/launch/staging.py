@@ -4,7 +4,8 @@ Devices that cannot read an array where it is get a copy. It holds all bytes fro
 first element to the last, and starts on 64 bytes. If block messages could not move that
 (odd rows, slices), and the kernel is told the strides, rows lie multiples of 64 bytes
 apart in the copy, with zeros between them: then they can. Of an array that is written
-the elements come back, not the bytes between them: these may be somebody else's.
+the elements come back, not the bytes between them: these may be somebody else's. Arrays
+in memory of the device are copied there, only if so (`repitching`).
 
 A kernel writes prints and failed checks to the status words. Every kernel is given
 some: masked loads read them where their mask is off.
@@ -13,14 +14,15 @@ some: masked loads read them where their mask is off.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from xetl.backend import Argument, ArrayView
+from xetl.errors import LaunchError
 from xetl.runtime.log import LOG_BYTES, read_records, show
 from xetl.runtime.overlap import as_numpy, bounds
 from xetl_xegpu.launch import failures
@@ -32,6 +34,7 @@ from xetl_xegpu.launch.facts import (
     why_no_surface,
 )
 from xetl_xegpu.launch.places import QueuePlace
+from xetl_xegpu.launch.repitching import MOST_DIMS, copy_elements
 
 _ALIGNMENT = 64
 """Of what is allocated: block messages want it."""
@@ -73,12 +76,13 @@ def copy(target: Any, source: Any, size: int, place: QueuePlace) -> None:
 
 
 class _Copy(NamedTuple):
-    """An array on the device: its memory, how many bytes, how it lies there."""
+    """An array on the device: its memory, bytes, how it lies there, along which dim."""
 
     memory: Any
     size: int
     view: ArrayView
     is_padded: bool
+    column: int = 0
 
 
 class Staged:
@@ -107,10 +111,11 @@ class Staged:
         # What a kernel stores behind a row nobody must load from there again.
         both = written & {_view_key(args[index]) for index in facts.loaded}
         surfaces = _surfaces(args, facts)
+        all_fit = _all_fit(args, facts, surfaces, both)
         padded: set[int] = set()
         self.args = list(args)
         for index, arg in enumerate(args):
-            if not isinstance(arg, ArrayView) or arg.memory is not None:
+            if not isinstance(arg, ArrayView):
                 continue
             key = _view_key(arg)
             if key not in copies:
@@ -118,7 +123,15 @@ class Staged:
                 pitched = surface is not None and _may_be_pitched(
                     surface, arg, is_padded=key not in both
                 )
-                copies[key] = self._copied(arg, surface if pitched else None)
+                if arg.memory is None:
+                    copies[key] = self._copied(arg, surface if pitched else None)
+                elif surface is not None and pitched and all_fit:
+                    made = self._repitched(arg, surface)
+                    if made is None:
+                        continue
+                    copies[key] = made
+                else:
+                    continue
                 if key in written and 0 not in arg.shape:
                     self._back.append((arg, copies[key]))
             self.args[index] = copies[key].view
@@ -133,7 +146,11 @@ class Staged:
         Raises:
             LaunchError: the device was lost; the arrays are as they were.
         """
-        found = [(view, made, self._fetched(made)) for view, made in self._back]
+        on_host = [each for each in self._back if each[0].memory is None]
+        found = [(view, made, self._fetched(made)) for view, made in on_host]
+        for view, made in self._back:
+            if view.memory is not None:
+                copy_elements(made.view, view, made.column, self._place)
         for view, made, room in found:
             start = room.ctypes.data + made.view.address - address_of(made.memory)
             as_numpy(view)[...] = as_numpy(replace(made.view, address=start))
@@ -142,6 +159,21 @@ class Staged:
         room = np.empty(made.size, np.uint8)
         copy(room, made.memory, made.size, self._place)
         return room
+
+    def _repitched(self, view: ArrayView, surface: Surface) -> _Copy | None:
+        """An array of the device with the rows of a surface apart, if there is room."""
+        strides = _strides(view, surface.column)
+        size = _elements(view, strides) * view.dtype.itemsize
+        try:
+            memory = allocated("Device", size, self._place, "a copy of an array")
+        except LaunchError:
+            return None  # lanes move its elements
+        memory.memset()  # zeros behind the rows
+        self.keep.append(memory)
+        address = address_of(memory)
+        there = replace(view, address=address, strides=strides, memory=None)
+        copy_elements(view, there, surface.column, self._place)
+        return _Copy(memory, size, there, True, surface.column)
 
     def _copied(self, view: ArrayView, surface: Surface | None) -> _Copy:
         """The array as it lies, or the rows of a surface apart."""
@@ -175,15 +207,42 @@ def _surfaces(args: Sequence[Argument], facts: CodeFacts) -> dict[object, Surfac
 
 def _may_be_pitched(surface: Surface, view: ArrayView, *, is_padded: bool) -> bool:
     """Whether block messages can move an array only if its rows are set apart."""
-    low, _ = bounds(view)
-    as_it_lies = replace(view, address=view.address - low)
-    if 0 in view.shape or why_no_surface(surface, as_it_lies) is None:
+    if 0 in view.shape or why_no_surface(surface, _as_it_lies(view)) is None:
+        return False
+    if view.memory is not None and len(view.shape) > MOST_DIMS:
         return False
     others = [d for d in range(len(view.shape)) if d != surface.column]
     if any(view.strides[d] == 0 for d in others if view.shape[d] > 1):
         return False  # a row that is there many times
     apart = replace(view, address=0, strides=_strides(view, surface.column))
     return why_no_surface(surface, apart, is_padded=is_padded) is None
+
+
+def _as_it_lies(view: ArrayView) -> ArrayView:
+    """Where its bytes are on the device: copies of those of the host begin aligned."""
+    if view.memory is not None:
+        return view
+    return replace(view, address=view.address - bounds(view)[0])
+
+
+def _all_fit(
+    args: Sequence[Argument],
+    facts: CodeFacts,
+    surfaces: Mapping[object, Surface],
+    both: Collection[object],
+) -> bool:
+    """Whether block messages can move all that they are to, some of it copied."""
+    for surface in facts.kernels[0].surfaces:
+        view = cast("ArrayView", args[surface.argument])
+        key = _view_key(view)
+        if why_no_surface(surface, _as_it_lies(view)) is None:
+            continue
+        is_padded = key not in both
+        if key not in surfaces or not _may_be_pitched(
+            surface, view, is_padded=is_padded
+        ):
+            return False
+    return True
 
 
 def _strides(view: ArrayView, column: int) -> tuple[int, ...]:
@@ -200,11 +259,14 @@ def _strides(view: ArrayView, column: int) -> tuple[int, ...]:
 def _pitched(view: ArrayView, column: int) -> tuple[Any, tuple[int, ...]]:
     """The bytes of such an array, with zeros behind its rows, and its strides."""
     strides = _strides(view, column)
-    elements = max((n * s for n, s in zip(view.shape, strides)), default=1)
-    room = np.zeros(elements * view.dtype.itemsize, np.uint8)
+    room = np.zeros(_elements(view, strides) * view.dtype.itemsize, np.uint8)
     to = replace(view, address=room.ctypes.data, strides=strides)
     as_numpy(to)[...] = as_numpy(view)
     return room, strides
+
+
+def _elements(view: ArrayView, strides: Sequence[int]) -> int:
+    return max((n * s for n, s in zip(view.shape, strides)), default=1)
 
 
 def _view_key(arg: Argument) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dpctl.memory
 import ml_dtypes
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from launched import scale
 from xetl import xetile
 from xetl.settings import config
 from xetl.xetile import cdiv, constexpr, f32
+from xetl_xegpu.launch import devices, failures, staging
 
 pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
 BF16 = ml_dtypes.bfloat16
@@ -86,4 +88,84 @@ def test_repeated_rows_are_not_made_many(capsys: Any) -> None:
     row, c = numbers(1, 39, dtype=np.float32), np.empty((20, 39), np.float32)
     scale[2, 3](np.broadcast_to(row, (20, 39)), c)
     np.testing.assert_array_equal(c, np.broadcast_to(row * 2, (20, 39)))
+    assert LANES in capsys.readouterr().err
+
+
+def there(array: Any) -> Any:
+    """The array in memory of the device, with rows as they are."""
+    memory = dpctl.memory.MemoryUSMDevice(array.nbytes, queue=devices.default_queue())
+    memory.copy_from_host(np.ascontiguousarray(array).view(np.uint8).reshape(-1))
+    return DeviceArray(memory, array)
+
+
+class DeviceArray:
+    def __init__(self, memory: Any, array: Any) -> None:
+        self.memory, self.dtype, self.shape = memory, array.dtype, array.shape
+        self.__sycl_usm_array_interface__ = {
+            **memory.__sycl_usm_array_interface__,
+            "shape": array.shape,
+            "typestr": "<u2" if array.dtype == BF16 else array.dtype.str,
+        }
+
+    def read(self) -> Any:
+        return self.memory.copy_to_host().view(self.dtype).reshape(self.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("m", "k", "n"), [(33, 1001, 45), (40, 7, 3)])
+def test_odd_rows_of_the_device(
+    capsys: Any, dtype: Any, m: int, k: int, n: int
+) -> None:
+    """They are copied on the device; the result comes back to where it belongs."""
+    a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype)
+    c = there(np.ones((m, n), dtype))
+    for _ in range(2):
+        product[cdiv(m, 32), cdiv(n, 32)](there(a), there(b), c)
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(c.read(), exact, rtol=2e-2, atol=0.1)
+    assert LANES not in capsys.readouterr().err
+
+
+def test_in_place_on_the_device(capsys: Any) -> None:
+    x = numbers(20, 39, dtype=np.float32)
+    at = there(x)
+    scale[2, 3](at, at)
+    np.testing.assert_array_equal(at.read(), x * 2)
+    assert LANES not in capsys.readouterr().err
+
+
+@xetile.kernel
+def raised(X, Y):
+    """Y = X + 1, matrix by matrix."""
+    at = [xetile.program_id(0) * 8, xetile.program_id(1) * 32]
+    for b in range(X.shape[0]):
+        v = xetile.load_tile(xetile.init_tile(X[b], at, (8, 32)))
+        xetile.store_tile(v + 1, xetile.init_tile(Y[b], at, (8, 32)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_matrices_on_the_device(capsys: Any, dtype: Any) -> None:
+    """Longer than what is copied without masks, and as long."""
+    for shape in ((3, 9, 301), (2, 10, 257)):
+        x = np.arange(np.prod(shape)).astype(dtype).reshape(shape)
+        y = there(np.zeros_like(x))
+        raised[2, cdiv(shape[2], 32)](there(x), y)
+        np.testing.assert_array_equal(y.read(), x + 1)
+    assert LANES not in capsys.readouterr().err
+
+
+def test_without_room_for_a_copy(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements are moved where they are, which takes longer."""
+
+    def full(kind: str, *rest: Any) -> Any:
+        if kind == "Device":
+            raise failures.out_of_memory("gpu", 8, "a copy of an array")
+        return allocated(kind, *rest)
+
+    allocated: Any = staging.allocated
+    x, y = numbers(20, 39, dtype=np.float32), there(np.zeros((20, 39), np.float32))
+    source = there(x)
+    monkeypatch.setattr(staging, "allocated", full)
+    scale[2, 3](source, y)
+    np.testing.assert_array_equal(y.read(), x * 2)
     assert LANES in capsys.readouterr().err

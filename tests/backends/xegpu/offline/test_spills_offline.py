@@ -9,10 +9,11 @@ from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
 from xetl.ops.attention_kernel import attention as ready_made
 from xetl.ops.dot_product_attention import DEVICE_KEYS
-from xetl.ops.normalization import norm_rows
+from xetl.ops.normalization import norm_folded_rows, norm_rows
 from xetl.ops.product import gelu, product
-from xetl.ops.softmaxes import softmax_rows
+from xetl.ops.softmaxes import softmax_folded_rows, softmax_rows
 from xetl.xetile import constexpr, f32
+from xetl_xegpu.launch.repitching import copy_rows
 from xetl_xegpu.offline.isa import count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
@@ -90,24 +91,32 @@ def test_the_ready_made_attention(
     assert not any(word in name for name in step.names for word in ("slm", "signal"))
 
 
+BLOCK = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
 WIDE = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
+FOLDED = {"ACC": f32, "SHAPE": (64, 16), "MAP": BLOCK, "EACH": 2}
+EIGHT = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "MAP": WIDE, "IS_FULL": True}
+NORM_FOLDED = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
+NORM = "f32[M,N] f32[N] f32[N] f32[M,N] f32"
 
 
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
 @pytest.mark.parametrize(
-    ("kernel", "types", "most"),
+    ("kernel", "types", "elements", "most", "constants"),
     [
-        (softmax_rows, "f32[M,N] f32[M,N]", 11),
-        (norm_rows, "f32[M,N] f32[N] f32[N] f32[M,N] f32", 14),
+        (softmax_folded_rows, "f32[M,16] f32[M,16]", 2048, 8, FOLDED),
+        (norm_folded_rows, NORM_FOLDED, 2048, 8, {**FOLDED, "CENTERED": True}),
+        (softmax_rows, "f32[M,N] f32[M,N]", 8192, 11, EIGHT),
+        (norm_rows, NORM, 8192, 14, {**EIGHT, "CENTERED": True}),
     ],
 )
-def test_eight_rows_of_a_program(kernel, types: str, most: int) -> None:
-    """As `xetl.ops` launches them on a GPU: instructions an element, of 8 x 1024."""
-    constants = {"ACC": f32, "WIDTH": 1024, "ROWS": 8, "MAP": WIDE, "IS_FULL": True}
-    if kernel is norm_rows:
-        constants["CENTERED"] = True
-    facts = kernel.stats(types, backend="xegpu", target="pvc", **constants)
+def test_rows(kernel, types: str, elements: int, most, constants, target: str) -> None:
+    """As `xetl.ops` launches them on a GPU: instructions an element, of 1024 columns.
+
+    Rows without gaps are folded, of others a program has eight.
+    """
+    facts = kernel.stats(types, backend="xegpu", target=target, **constants)
     assert facts.spill_bytes == 0
-    assert facts.instructions * facts.subgroups * 16 / 8192 <= most
+    assert facts.instructions * facts.subgroups * 16 / elements <= most
 
 
 def test_gelu_behind_a_product() -> None:
@@ -140,3 +149,13 @@ def test_a_long_epilogue(target: str) -> None:
     arrays = [np.zeros((64, 64), BF16) for _ in range(3)]
     seen = compiled(lanes_of(gemm_gelu, arrays, target), target)["gemm_gelu"]
     assert seen.facts.spill_bytes == 0
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_copies_that_set_rows_apart(target: str, size: int) -> None:
+    """256 elements a step: what it costs to launch with rows of any pitch."""
+    text = copy_rows(size).ir("asm", *[64] * 10, backend="xegpu", target=target)
+    step = max(loops(text), key=lambda each: each.instructions)
+    assert step.instructions <= 115
+    assert step.calls == 0
