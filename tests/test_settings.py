@@ -46,8 +46,8 @@ def test_a_text_is_read_as_the_variable_s(monkeypatch: pytest.MonkeyPatch) -> No
     settings: Any = config
     settings.cache_dir, settings.prefetch = "/tmp/kernels", "3"
     assert (config.cache_dir, config.prefetch) == (Path("/tmp/kernels"), 3)
-    with pytest.raises(LaunchError, match=r"`xetl.config.strict` is 'maybe': it must"):
-        settings.strict = "maybe"
+    with pytest.raises(LaunchError, match=r"`xetl.config.verify` is 'maybe': it must"):
+        settings.verify = "maybe"
 
 
 def test_settings_that_held_before_are_the_same_object_again() -> None:

@@ -324,6 +324,10 @@ class BackendBase(ABC):
         """
         return None
 
+    def cores(self) -> tuple[str, int] | None:
+        """Target and cores of the device that a launch takes; None: the host."""
+        return None
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """What repeats a call, on the host, with other arrays like the recorded ones.
 

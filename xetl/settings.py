@@ -152,9 +152,6 @@ class Config:
     prefetch = Setting[int | None]("XETL_PREFETCH", _steps, None)
     """How many steps ahead loops around products ask for their tiles on a GPU, where
     the kernel does not do it itself; 0: not at all; None: a model of costs says."""
-    strict = Setting("XETL_STRICT", _switch, default=False)
-    """Whether a kernel for GPUs checks each block message before it is sent: what
-    hardware refuses is an error, also where messages are emulated."""
     dpas = Setting[DpasSums]("XETL_DPAS", _sums, default="ordered")
     """How products of an emulated matrix unit add up: ``ordered``, in the order of k;
     ``pairwise``, with subnormals of bf16 and tf32 as zeros. Hardware may do either."""
@@ -193,7 +190,7 @@ class Config:
     @property
     def of_code(self) -> tuple[object, ...]:
         """The settings that code depends on: part of the keys of all caches."""
-        return self.prefetch, self.override, self.strict, self.dpas
+        return self.prefetch, self.override, self.dpas
 
 
 _MOST_BEFORE = 16

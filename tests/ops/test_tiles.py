@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from xetl.ops.plans import choose_device_tiles, choose_tiles
+from xetl.language.dtypes import DType, bf16, f16, i8
+from xetl.ops.device_tiles import (
+    DeviceTiles,
+    Gpu,
+    Product,
+    choose_device_tiles,
+    find_gpu,
+    seconds,
+)
+from xetl.ops.plans import choose_tiles
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
@@ -25,14 +34,57 @@ def test_low_tiles_are_wide_unless_b_is_packed_for_others(rows: int) -> None:
     assert choose_tiles(rows, 4096, b_by_columns=True).columns == tall
 
 
+PVC, STACK, BMG = find_gpu("pvc", 128), find_gpu("pvc", 64), find_gpu("bmg", 20)
+GPUS = {"pvc": PVC, "stack": STACK, "bmg": BMG, "generic": find_gpu("opencl", 32)}
+
+
+def cut(
+    m: int, n: int, k: int, gpu: Gpu, dtype: DType = bf16
+) -> tuple[DeviceTiles, int]:
+    """How a product is cut, and how many programs make it."""
+    product = Product(m, n, k, 1, dtype)
+    tiles = choose_device_tiles(product, gpu)
+    return tiles, product.programs(tiles)
+
+
 @pytest.mark.parametrize("rows", [1, 8, 16, 1024, 4096])
 def test_a_gpu_has_two_programs_for_each_core(rows: int) -> None:
-    tiles = choose_device_tiles(rows, 4096)
-    x, y, z = tiles.grid
-    assert x * y * z >= 128
-    assert tiles.rows >= min(rows, 64)
-    assert tiles.columns >= 32
-    assert choose_device_tiles(4096, 4096)[:2] == (256, 256)
+    for gpu in (STACK, BMG):
+        tiles, programs = cut(rows, 4096, 4096, gpu)
+        assert programs >= 2 * gpu.cores
+        assert tiles.rows >= min(rows, 64)
+        assert tiles.columns >= 32
+        assert tiles.part >= 4096
+    assert cut(4096, 4096, 4096, PVC)[0][:2] == (256, 256)
+
+
+@pytest.mark.parametrize("name", GPUS)
+@pytest.mark.parametrize("m", [1, 16, 100, 256])
+def test_few_tiles_and_a_long_k_are_cut_along_it(m: int, name: str) -> None:
+    gpu = GPUS[name]
+    tiles, programs = cut(m, 256, 65536, gpu)
+    assert tiles.part < 65536
+    assert programs > gpu.cores / 2
+    whole = Product(m, 256, 65536, 1, bf16)
+    alone = choose_device_tiles(whole, gpu, may_split=False)
+    assert whole.parts(alone) == 1
+    assert seconds(whole, tiles, gpu) < 0.7 * seconds(whole, alone, gpu)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "parts"), [(256, 256, 16384, 16), (512, 512, 8192, 8)]
+)
+def test_parts_of_k_on_all_cores(m: int, n: int, k: int, parts: int) -> None:
+    tiles, programs = cut(m, n, k, PVC)
+    assert -(-k // tiles.part) == parts
+    assert programs == 2 * PVC.cores
+
+
+@pytest.mark.parametrize("dtype", [f16, i8])
+def test_where_the_cores_are_busy_k_is_left_whole(dtype: DType) -> None:
+    for m, n, k in ((4096, 4096, 4096), (512, 512, 512), (16, 8192, 4096)):
+        for gpu in GPUS.values():
+            assert cut(m, n, k, gpu, dtype)[0].part == k
 
 
 def test_few_columns_are_no_wider_than_they_are() -> None:

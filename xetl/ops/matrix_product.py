@@ -205,9 +205,10 @@ def compute_product(
         to = as_numpy(made if plan.shape else made.reshape(1), "out")
     # A repeated call would not find out what is constant.
     launched = None if config.reuse_constants else plan.recorder.begin(call)
-    plan.method.run(left, right, to, row, packed, launched)
+    between = plan.method.run(left, right, to, row, packed, a, launched)
     objects, arrays = [a, b, bias, made], [left, right, row, to]
-    remember(plan.recorder, Recording(call, launched, objects, arrays, 1), natives)
+    done = Recording(call, launched, objects, arrays, 1, between)
+    remember(plan.recorder, done, natives)
     if out is not None:
         note_written((out,))
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,15 @@ from xetl.ops.batches import (
     transposed,
 )
 from xetl.ops.calls import Launch
-from xetl.ops.operands import Numbers, dtype_of
-from xetl.ops.product import ACTIVATIONS, product
+from xetl.ops.device_tiles import (
+    STEP,
+    DeviceTiles,
+    Product,
+    choose_device_tiles,
+    find_gpu,
+)
+from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.product import ACTIVATIONS, part_of_product, product, sum_of_parts
 from xetl.ops.repeated import Recorder
 from xetl.ops.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.prepacked import Prepacked
@@ -32,7 +39,7 @@ from xetl.records import record
 from xetl.runtime.arrays import locate
 from xetl.runtime.overlap import overlaps_itself
 from xetl.runtime.select_backend import choose_backend
-from xetl.runtime.usm import DEVICE_BACKEND
+from xetl.runtime.usm import is_on_device
 
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _COLUMNS = (16, 32, 64, 128, 256, 512, 1024)
@@ -45,12 +52,6 @@ rows are better, as long as the tile stays in the first cache or little more."""
 
 _ENOUGH = 8
 """Programs that keep a few threads busy to the end."""
-
-_ENOUGH_ON_DEVICE = 128
-"""Two for each of the 64 cores of a stack of Data Center GPU Max."""
-
-_LEAST_ON_DEVICE = 32
-"""Columns of a tile."""
 
 _LEAST = 64
 """Smaller tiles than this are not made just to have more programs."""
@@ -107,17 +108,6 @@ def choose_tiles(
     return Tiles(rows, columns, 32, grid)
 
 
-def choose_device_tiles(m: int, n: int, matrices: int = 1) -> Tiles:
-    """The tile on a GPU: 256 x 256, halved until its cores have two programs each.
-
-    Rows first, not below 64; then columns, not below 32, which are 64 bytes of B.
-    """
-    rows, columns = _smallest(_ROWS, m), _smallest(_up_to(256), n)
-    least = _LEAST_ON_DEVICE
-    rows, columns = _balanced(m, n, matrices, rows, columns, least, _ENOUGH_ON_DEVICE)
-    return Tiles(rows, columns, 32, (cdiv(m, rows), cdiv(n, columns), matrices))
-
-
 def _balanced(
     m: int,
     n: int,
@@ -125,9 +115,8 @@ def _balanced(
     rows: int,
     columns: int,
     least_columns: int,
-    enough: int = _ENOUGH,
 ) -> tuple[int, int]:
-    while cdiv(m, rows) * cdiv(n, columns) * matrices < enough:
+    while cdiv(m, rows) * cdiv(n, columns) * matrices < _ENOUGH:
         if rows > _LEAST:
             rows = _ROWS[_ROWS.index(rows) - 1]
         elif columns > least_columns:
@@ -153,12 +142,17 @@ class Method:
     Attributes:
         swaps: whether the kernel makes the transposed product: then b comes first.
         packs: whether b may come prepacked.
-        launch: of a, b, out and bias, in the kernel's order.
+        launch: of a, b, out and bias, in the kernel's order; if there are parts of k,
+            of the parts, out and bias.
+        parts: what makes them; of a, b and the parts.
+        sums: shape and dtype of the parts.
     """
 
     swaps: bool
     packs: bool
     launch: Launch
+    parts: Launch | None = None
+    sums: tuple[Shape, DType] | None = None
 
     def run(
         self,
@@ -167,16 +161,36 @@ class Method:
         out: Numbers,
         bias: Numbers | None,
         packed: Prepacked | None,
+        like: object,
         launched: list[RecordedLaunch] | None = None,
-    ) -> None:
-        """Compute the product; its launches are added to ``launched``."""
+    ) -> list[Numbers]:
+        """Compute the product; its launches are added to ``launched``.
+
+        Args:
+            a: as NumPy has it; so are the next ones.
+            b: the array, prepacked or not.
+            out: where the product goes.
+            bias: or None.
+            packed: what b was packed to.
+            like: of whose library arrays between launches are.
+            launched: see above.
+
+        Returns:
+            What one launch handed to the next.
+        """
         if out.size == 0:
-            return
+            return []
         operands = (b, a) if self.swaps else (a, b)
+        if self.parts is not None and self.sums is not None:
+            made = as_numpy(new_result(like, *self.sums), "parts")
+            self.parts.run((*operands, made), launched=launched)
+            self.launch.run((made, out, bias), launched=launched)
+            return [made]
         arrays = self.launch.seen((*operands, out, bias))
         if packed is not None and self.packs:
             arrays[1] = packed.over(arrays[1])
         self.launch.run_seen(arrays, launched=launched)
+        return []
 
 
 @record()
@@ -232,7 +246,8 @@ def make_plan(
         columns = b.shape[-1] if b.ndim > 1 else 1
         check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
     function = find_activation(activation)
-    method = choose_method(a, b, out, function, dtypes.sums, is_packed)
+    sums = dtypes.sums
+    method = choose_method(a, b, out, function, sums, is_packed, may_split=True)
     return ProductPlan(shape, dtypes.result, method)
 
 
@@ -272,6 +287,7 @@ def choose_method(
     sums: DType,
     is_packed: bool,
     is_scaled: bool = False,
+    may_split: bool = False,
 ) -> Method:
     """Choose views and tiles, and whether the launch is given alpha and beta.
 
@@ -281,6 +297,7 @@ def choose_method(
       meet one column (``X.T @ y``, f64, 100,000 steps: 150 us, not 1000).
     * A single column is given to the kernel as a row: only so can it tell that its
       elements are neighbours.
+    * On a GPU, parts of k by several programs where that is faster, if ``may_split``.
     """
     views = as_matrices(a, b)
     folded = fold_rows(*seen((a, b, out), views))
@@ -299,18 +316,56 @@ def choose_method(
     if is_column:
         turned = (transposed, itself) if swaps else (itself, transposed)
         views = chained(views, (*turned, itself))
-    if choose_backend(values=operands).name == DEVICE_BACKEND:
-        tiles = choose_device_tiles(m, n, matrices)
-    else:
-        tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
     bias_dim = 0 if swaps else 1
-    ones = () if is_scaled else (None, None)
-    constants = (*ones, function, bias_dim, is_column, sums, *tiles[:3])
-    packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)
+    ones = () if is_scaled else (None, None)
+    gpu = choose_backend(values=operands).cores()
+    if gpu is None:
+        tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
+    else:
+        work = Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
+        # Arrays of the host are copied, as the parts would be.
+        may_split = may_split and not loops and any(map(is_on_device, operands))
+        cut = choose_device_tiles(work, find_gpu(*gpu), may_split=may_split)
+        if work.parts(cut) > 1:
+            finish = (None, None, function, bias_dim)
+            started = (is_column, sums, cut.part, cut.rows, cut.columns, STEP)
+            first, last = _in_parts(work, cut, (*order, view_out), started, finish)
+            parts = work.matrices * work.parts(cut), m, n
+            return Method(swaps, False, last, first, (parts, sums))
+        grid = (cdiv(m, cut.rows), cdiv(n, cut.columns), matrices)
+        tiles = Tiles(cut.rows, cut.columns, STEP, grid)
+    constants = (*ones, function, bias_dim, is_column, sums, *tiles[:3])
+    packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
     launch = Launch(product, (*order, view_out, None), loops, tiles.grid, constants)
     return Method(swaps, packs, launch)
+
+
+def _in_parts(
+    work: Product,
+    cut: DeviceTiles,
+    views: Views,
+    started: tuple[Any, ...],
+    finish: tuple[Any, ...],
+) -> tuple[Launch, Launch]:
+    """What makes sums of parts of k, and what makes the product of them.
+
+    Args:
+        work: the product.
+        cut: its tiles and parts.
+        views: of a, b and out, as the kernels take them.
+        started: the constants of the first kernel.
+        finish: of the second, but for its tile.
+    """
+    left, right, out = views
+    x, y, parts = cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.parts(cut)
+    grid = x, y, work.matrices * parts
+    first = Launch(part_of_product, (left, right, None), (), grid, started)
+    rows, columns = _smallest(_ROWS[:4], work.m), _smallest(_up_to(64), work.n)
+    grid = cdiv(work.m, rows), cdiv(work.n, columns), work.matrices
+    constants = (*finish, rows, columns)
+    return first, Launch(sum_of_parts, (None, out, None), (), grid, constants)
 
 
 def _is_seen_from_side(a: Numbers, b: Numbers, views: Views) -> bool:

@@ -84,20 +84,54 @@ def accumulated(
     b: Array,
     m: int,
     n: int,
+    k: int,
+    depth: int,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
 ) -> Vector:
-    """The tile of ``a @ b`` that begins at row m and column n; see `product`."""
-    ta = xetile.init_tile(a, [m, 0], (BM, BK))
-    tb = xetile.init_tile(b, [0, n], (BK, BN))
+    """The tile of ``a @ b`` at row m and column n, of steps k to ``k + depth``."""
+    ta = xetile.init_tile(a, [m, k], (BM, BK))
+    tb = xetile.init_tile(b, [k, n], (BK, BN))
     acc = xetile.zeros((BM, BN), ACC)
-    for _ in range(0, a.shape[1], BK):
+    for _ in range(0, depth, BK):
         acc = xetile.tile_mma(xetile.load_tile(ta), xetile.load_tile(tb), acc)
         ta = xetile.update_tile_offset(ta, [0, BK])
         tb = xetile.update_tile_offset(tb, [BK, 0])
     return acc
+
+
+@xetile.function
+def finish(
+    acc: Vector,
+    to: Array,
+    bias: Array | None,
+    alpha: float | None,
+    beta: float | None,
+    number: int,
+    m: int,
+    n: int,
+    ACTIVATION: constexpr,
+    BIAS_DIM: constexpr,
+) -> None:
+    """Store the tile at row m and column n of a matrix; see `product`."""
+    if alpha is not None:
+        acc = acc * alpha
+    if bias is not None:
+        if bias.ndim > 1:
+            tile = xetile.init_tile(matrix(bias, number), [m, n], acc.shape)
+            added = xetile.load_tile(tile).to(acc.dtype)
+            acc = acc + (added if beta is None else added * beta)
+        elif BIAS_DIM == 1:
+            row = xetile.load_tile(xetile.init_tile(bias, [n], (acc.shape[1],)))
+            acc = acc + row.to(acc.dtype)
+        else:
+            column = xetile.load_tile(xetile.init_tile(bias, [m], (acc.shape[0],)))
+            acc = acc + column.to(acc.dtype)[:, None]
+    if ACTIVATION is not None:
+        acc = ACTIVATION(acc)
+    xetile.store_tile(acc.to(to.dtype), xetile.init_tile(to, [m, n], acc.shape))
 
 
 @xetile.kernel
@@ -139,20 +173,76 @@ def product(
     left, right, to = matrix(a, number), matrix(b, number), matrix(out, number)
     if B_IS_TURNED:
         right = right.T
-    acc = accumulated(left, right, m, n, ACC, BM, BN, BK)
-    if alpha is not None:
-        acc = acc * alpha
-    if bias is not None:
-        if bias.ndim > 1:
-            tile = xetile.init_tile(matrix(bias, number), [m, n], (BM, BN))
-            added = xetile.load_tile(tile).to(acc.dtype)
-            acc = acc + (added if beta is None else added * beta)
-        elif BIAS_DIM == 1:
-            row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
-            acc = acc + row.to(acc.dtype)
-        else:
-            column = xetile.load_tile(xetile.init_tile(bias, [m], (BM,)))
-            acc = acc + column.to(acc.dtype)[:, None]
-    if ACTIVATION is not None:
-        acc = ACTIVATION(acc)
-    xetile.store_tile(acc.to(out.dtype), xetile.init_tile(to, [m, n], (BM, BN)))
+    acc = accumulated(left, right, m, n, 0, left.shape[1], ACC, BM, BN, BK)
+    finish(acc, to, bias, alpha, beta, number, m, n, ACTIVATION, BIAS_DIM)
+
+
+@xetile.kernel
+def part_of_product(
+    a: Array,
+    b: Array,
+    parts: Array,
+    B_IS_TURNED: constexpr,
+    ACC: constexpr,
+    PART: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``parts[i] = a[:, part of k] @ b[part of k, :]``; one matrix after the other.
+
+    Args:
+        a: (..., m, k).
+        b: (..., k, n), or (..., n, k) if it is turned; dtype of ``a``.
+        parts: (matrices * parts of k, m, n).
+        B_IS_TURNED: whether the transpose of ``b`` is meant.
+        ACC: the dtype of ``parts``, and of the sums.
+        PART: steps of k; those behind the end are 0.
+        BM: rows of a program's tile.
+        BN: its columns.
+        BK: steps of k between two loads.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    place = xetile.program_id(2)
+    count = xetile.cdiv(a.shape[-1], PART)
+    left, right = matrix(a, place // count), matrix(b, place // count)
+    if B_IS_TURNED:
+        right = right.T
+    k = place % count * PART
+    acc = accumulated(left, right, m, n, k, PART, ACC, BM, BN, BK)
+    xetile.store_tile(acc, xetile.init_tile(parts[place], [m, n], (BM, BN)))
+
+
+@xetile.kernel
+def sum_of_parts(
+    parts: Array,
+    out: Array,
+    bias: Array | None,
+    alpha: float | None,
+    beta: float | None,
+    ACTIVATION: constexpr,
+    BIAS_DIM: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+) -> None:
+    """What `product` makes of its sums, of sums in parts: these are added in order.
+
+    Args:
+        parts: (matrices * parts, m, n).
+        out: as of `product`, like all others.
+        bias: see ``out``.
+        alpha: see ``out``.
+        beta: see ``out``.
+        ACTIVATION: see ``out``.
+        BIAS_DIM: see ``out``.
+        BM: rows of a program's tile.
+        BN: its columns.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    number = xetile.program_id(2)
+    count = parts.shape[0] // xetile.num_programs(2)
+    acc = xetile.zeros((BM, BN), parts.dtype)
+    for part in range(number * count, (number + 1) * count):
+        acc += xetile.load_tile(xetile.init_tile(parts[part], [m, n], (BM, BN)))
+    to = matrix(out, number)
+    finish(acc, to, bias, alpha, beta, number, m, n, ACTIVATION, BIAS_DIM)

@@ -28,6 +28,7 @@ LOG_BYTES = 8 * LOG_WORDS
 HEADER_WORDS = 4
 
 FAILED = "X0820"
+"""An assertion of a kernel."""
 
 Entry = Mapping[str, Any]
 
@@ -36,22 +37,22 @@ def make_entry(
     template: str,
     values: Sequence[tuple[str, Sequence[int] | None]],
     *,
-    is_check: bool,
+    error: str | None = None,
     unsigned: Sequence[int] = (),
     where: Sequence[tuple[str, int, int]] = (),
 ) -> dict[str, Any]:
     """What is needed to make text of an operation's records, as JSON.
 
     Args:
-        template: text with a field for each value.
+        template: text with a field for each value; of an assertion, its message.
         values: dtype and shape of each; no shape: a number.
-        is_check: whether it is a check that failed.
+        error: the code of the error that a record is; None: it is a print.
         unsigned: the values whose integers have no sign.
         where: file, line and column, innermost first.
     """
     return {
         "template": template,
-        "check": is_check,
+        "error": error,
         "values": [
             {
                 "dtype": dtype,
@@ -73,17 +74,25 @@ class Record:
     text: str
 
 
-def read_records(address: int, entries: Sequence[Entry]) -> list[Record]:
-    """The records of the last launch in the order of its programs, x fastest."""
+def read_records(
+    address: int, entries: Sequence[Entry], room: int = LOG_WORDS
+) -> list[Record]:
+    """The records of the last launch in the order of its programs, x fastest.
+
+    Args:
+        address: of the log.
+        entries: what its operations write.
+        room: the words there are.
+    """
     used = ctypes.c_int64.from_address(address).value
-    memory = ctypes.string_at(address, 8 * min(used, LOG_WORDS))
+    memory = ctypes.string_at(address, 8 * min(used, room))
     words: Any = np.frombuffer(memory, np.int64)
     at, found = 1, list[Record]()
-    while at < min(used, LOG_WORDS):
+    while at < min(used, room):
         entry = entries[int(words[at])]
         sizes = [prod(value["shape"] or [1]) for value in entry["values"]]
         end = at + HEADER_WORDS + sum(sizes)
-        if end > LOG_WORDS:
+        if end > room:
             break
         found.append(_record(words[at:end], entry, sizes))
         at = end
@@ -136,11 +145,13 @@ def show(records: Sequence[Record]) -> None:
     """Print the lines.
 
     Raises:
-        LaunchError: a check failed; the first one, in the order of programs.
+        LaunchError: one of them is an error; the first one, in the order of programs.
     """
     for each in records:
-        if each.entry["check"]:
-            error = LaunchError(f"assertion failed: {each.text}", code=FAILED)
+        if each.entry["error"] is not None:
+            code = each.entry["error"]
+            text = f"assertion failed: {each.text}" if code == FAILED else each.text
+            error = LaunchError(text, code=code)
             frames = [frame_at(*position) for position in each.entry["where"]]
             raise at_frames(error, frames)
         sys.stdout.write(each.text + "\n")

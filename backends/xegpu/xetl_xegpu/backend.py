@@ -56,7 +56,7 @@ class XegpuBackend(BackendBase):
 
     def cache_key(self, target: str) -> str:
         """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""
-        settings = f"prefetch={config.prefetch} strict={config.strict} {config.dpas}"
+        settings = f"prefetch={config.prefetch} {config.dpas}"
         return f"{target} llvm={installed('llvmlite')} {settings}"
 
     def slm_limit(self, target: str) -> int:
@@ -72,6 +72,15 @@ class XegpuBackend(BackendBase):
             LaunchError: there is no device, or an array is in another one's memory.
         """
         return _launch("places").find_place(queue, names, args)
+
+    def cores(self) -> tuple[str, int] | None:
+        """Of the first device.
+
+        Raises:
+            LaunchError: there is none.
+        """
+        device = _launch("places").place_of(_launch("devices").default_queue()).device
+        return device.target, device.cores
 
     def passes(self, target: str) -> list[ModulePass]:
         """From the ``xetile`` stage to ``lanes``."""

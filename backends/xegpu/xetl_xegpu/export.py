@@ -46,7 +46,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     """
     artifact = build(module, target)
     facts = facts_of(artifact.meta)
-    if any(kernel.log for kernel in facts.kernels):
+    if any(kernel.tells for kernel in facts.kernels):
         raise LaunchError(
             f"`{name}` prints or asserts, which only a launch from Python can show",
             code="X0844",

@@ -14,6 +14,15 @@ PITCH_STEP = 16
 LIMIT = 1 << 24
 """Width, height (rows) and pitch must be below."""
 
+UNALIGNED = "_unaligned"
+"""The end of the name of the kernel that moves no blocks by messages."""
+
+REFUSED = "X0835"
+"""The error where an emulated device does what hardware would refuse."""
+
+REFUSED_WORDS = 16
+"""Words of a log in which there is room for one such error."""
+
 MOST_PROGRAMS = 1 << 21
 """Programs along each axis of the grid, where a kernel moves blocks by messages.
 

@@ -27,7 +27,6 @@ from xetl_xegpu.emit.workgroup import own_bytes
 from xetl_xegpu.limits import BASE_ALIGNMENT
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.align_block_bases import AlignBlockBasesPass
-from xetl_xegpu.lowering.check_blocks import CheckBlocksPass
 from xetl_xegpu.lowering.clamp_block_offsets import ClampBlockOffsetsPass
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import ConvertXetileToXegpuPass
 from xetl_xegpu.lowering.distribute_to_lanes import DistributeToLanesPass
@@ -67,7 +66,6 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``lanes``."""
     # A launch must be told what arguments are, once they are so.
     narrow = [] if find_device(target).has_fp64 else [NarrowScalarFloatsPass(target)]
-    check = [CheckBlocksPass()] if config.strict else []
     gather = [GatherBarriersPass()] if find_device(target).emulated else []
     return [
         *narrow,
@@ -92,14 +90,13 @@ def passes(target: str) -> list[ModulePass]:
         RotateLoopsPass(),
         *gather,
         SplitBarriersPass(),
-        *check,
     ]
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option."""
     every = [each for target in DEVICES for each in passes(target)]
-    return {each.name: type(each) for each in [*every, CheckBlocksPass()]}
+    return {each.name: type(each) for each in every}
 
 
 def build(module: ModuleOp, target: str) -> Artifact:

@@ -19,7 +19,7 @@ from xetl.codegen.types import I64, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.walk import operations_in
-from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
+from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.emitter import KernelEmitter
@@ -36,7 +36,7 @@ def entry_of(op: LogOp) -> dict[str, Any]:
     return make_entry(
         op.template.data,
         [(_dtype(type_), _shape(type_)) for type_ in op.types.data],
-        is_check=op.condition is not None,
+        error=None if op.condition is None else FAILED,
         unsigned=ints_of(op.unsigned),
         where=[
             (at.filename.data, at.line.data, at.column.data)

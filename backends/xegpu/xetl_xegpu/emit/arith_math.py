@@ -32,8 +32,9 @@ from xetl.codegen.types import (
 )
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith, math
-from xetl_xegpu.emit.builtins import function, opencl_type
+from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import KernelEmitter, Table, combine
+from xetl_xegpu.emit.opencl_types import opencl_type
 
 _KINDS = {
     arith.SubiOp: "sub",

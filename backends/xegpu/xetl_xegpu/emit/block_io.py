@@ -180,7 +180,7 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
     b = em.builder
     given = [SSAValue.get(v) for v in op.surface if v is not None]
     base, *numbers = em.all(given)
-    if op.by_lanes is None:
+    if op.by_lanes is None and not em.device.emulated:
         numbers = [b.trunc(number, I32) for number in numbers]
     width, height, pitch, x, y, *step = numbers
     if kind == "store":
@@ -194,11 +194,16 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
     return [pointer, width, height, pitch, place, *step]
 
 
-def _by(op: BlockOp, message: Builtin) -> Builtin:
-    """The function that moves the block: a message, or ours where none may."""
-    if op.by_lanes is None:
-        return message
-    return builtins.by_lanes(message, has_step=op.step is not None)
+def _send(
+    em: KernelEmitter, op: BlockOp, message: Builtin, operands: list[Value]
+) -> None:
+    """Move the block by a message, or by ours where there is none, or none may be."""
+    if op.by_lanes is not None:
+        message = builtins.by_lanes(message, has_step=op.step is not None)
+    elif em.device.emulated:
+        message = builtins.checked(message)
+        operands = [*operands, em.status_words(), I32(em.log_ids[op])]
+    em.call(message, operands)
 
 
 def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
@@ -221,7 +226,7 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
     surface = _surface(em, op, "load")
-    em.call(_by(op, builtins.block_load(em.device, shape)), [*surface, memory])
+    _send(em, op, builtins.block_load(em.device, shape), [*surface, memory])
     for number, piece in enumerate(op.pieces):
         at = memory
         if number:
@@ -262,8 +267,8 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     if moved is not value.type:
         value = em.builder.bitcast(value, moved)
     em.builder.store(value, memory, align=align)
-    builtin = _by(op, builtins.block_store(em.device, shape))
-    em.call(builtin, [*_surface(em, op, "store"), memory])
+    message = builtins.block_store(em.device, shape)
+    _send(em, op, message, [*_surface(em, op, "store"), memory])
 
 
 _WORD = 32
@@ -283,8 +288,8 @@ def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     if payloads.shares_payload(em, op):
         payloads.prefetch(em, op)
     elif op.by_lanes is None:  # it is a hint
-        builtin = builtins.block_prefetch(em.device, op.shape)
-        em.call(builtin, _surface(em, op, "load"))
+        message = builtins.block_prefetch(em.device, op.shape)
+        _send(em, op, message, _surface(em, op, "load"))
 
 
 def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:

@@ -3,112 +3,23 @@
 Blocks of memory and of matrices are Intel's extensions of OpenCL C; the rest is OpenCL
 C itself. Whoever emits a call asks here for a `Builtin`, so a name that compilers do
 not know (they would leave a call of nothing) cannot come up: its parts are looked up in
-`xetl.devices`, and `spirv_limits` refuses every other symbol. Symbols are mangled as
-Itanium's C++ ABI has it; a type is written as in OpenCL C: ``int``, ``float8``,
-``global void*``, ``const`` left of what it belongs to.
+`xetl.devices`, and `spirv_limits` refuses every other symbol.
 
 Sources: cl_intel_subgroup_2d_block_io, cl_intel_subgroup_matrix_multiply_accumulate
 (and its tf32 and bf16 forms as MLIR 22's XeVM emits them), cl_intel_subgroups,
 cl_intel_bfloat16_conversions, OpenCL C 3.0; SPV_INTEL_split_barrier;
-cl_khr_subgroup_named_barrier as Intel's compiler has it (ocloc 26.27); Itanium C++ ABI,
-5.1.4 to 5.1.10; SPIR 2.0, section A.1.
+cl_khr_subgroup_named_barrier as Intel's compiler has it (ocloc 26.27).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from xetl.codegen.llvm import Type, ll
-from xetl.codegen.types import F32, F64, HALF, I8, I16, I32, I64
+from xetl.codegen.llvm import ll
 from xetl.devices import Access, Device
 from xetl.errors import InternalError
+from xetl_xegpu.emit.opencl_types import llvm_type, mangle
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
-
-_SCALARS: dict[str, tuple[str, Any]] = {
-    "void": ("v", ll.VoidType()),
-    "char": ("c", I8),
-    "uchar": ("h", I8),
-    "short": ("s", I16),
-    "ushort": ("t", I16),
-    "int": ("i", I32),
-    "uint": ("j", I32),
-    "long": ("l", I64),
-    "ulong": ("m", I64),
-    "half": ("Dh", HALF),
-    "float": ("f", F32),
-    "double": ("d", F64),
-    "named_barrier": ("14__namedBarrier", None),  # of a structure nobody looks into
-}
-_SPACES = {"private": 0, "global": 1, "local": 3}
-_TYPE = re.compile(
-    r"(?:(private|global|local) )?(const )?([a-z_]+?)(2|3|4|8|16)?(\*)?$"
-)
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def mangle(name: str, parameters: Sequence[str]) -> str:
-    """The symbol of ``name(parameters)``."""
-    known: list[str] = []
-    codes = [_encode(parameter, known) for parameter in parameters]
-    return f"_Z{len(name)}{name}{''.join(codes) or 'v'}"
-
-
-def llvm_type(text: str) -> Type:
-    """The LLVM type of an OpenCL C type."""
-    space, _, scalar, count, star = _parts(text)
-    if star:
-        return ll.PointerType(addrspace=_SPACES[space or "private"])
-    element = _SCALARS[scalar][1]
-    return ll.VectorType(element, int(count)) if count else element
-
-
-def _parts(text: str) -> tuple[str, str, str, str, str]:
-    match = _TYPE.match(text)
-    if match is None or match[3] not in _SCALARS:
-        raise InternalError(f"`{text}` is no type of OpenCL C")
-    space, const, scalar, count, star = (part or "" for part in match.groups())
-    return space, const, scalar, count, star
-
-
-def _encode(text: str, known: list[str]) -> str:
-    """The code of a type; what was named before is a reference (``S_``, ``S0_``)."""
-    space, const, scalar, count, star = _parts(text)
-    code = _SCALARS[scalar][0]
-    if count:
-        code = _named(f"Dv{count}_{code}", known)
-    if not star:
-        return code
-    number = _SPACES[space or "private"]
-    qualifiers = (f"U3AS{number}" if number else "") + ("K" if const else "")
-    if qualifiers:
-        code = _named(qualifiers + code, known)
-    return _named("P" + code, known)
-
-
-def _named(code: str, known: list[str]) -> str:
-    if code not in known:
-        known.append(code)
-        return code
-    number = known.index(code)
-    if number > len(_DIGITS):
-        raise InternalError("a function has more types than its symbol can name")
-    return f"S{_DIGITS[number - 1] if number else ''}_"
-
-
-_NAMES = {"half": "half", "float": "float", "double": "double"}
-
-
-def opencl_type(type_: object) -> str:
-    """What OpenCL C calls an LLVM type; integers without sign."""
-    lowered: Any = type_
-    element = getattr(lowered, "element", lowered)
-    by_width = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
-    name = by_width.get(getattr(element, "width", 0)) or _NAMES[str(element)]
-    return f"{name}{getattr(lowered, 'count', '')}"
-
 
 EXTENSIONS = (
     "SPV_INTEL_subgroups",
@@ -155,6 +66,7 @@ class Builtin:
         extension: of SPIR-V, what it becomes there if not a call.
         is_ours: whether no device has it (`emulation` defines it for all).
         has_step: whether it is told how far columns are apart.
+        reports: whether it is told where to write that hardware would refuse it.
         is_mangled: whether a module names it with its types.
     """
 
@@ -168,6 +80,7 @@ class Builtin:
     extension: str | None = None
     is_ours: bool = False
     has_step: bool = False
+    reports: bool = False
     is_mangled: bool = True
 
     @property
@@ -184,6 +97,7 @@ class Builtin:
 
 _UNSIGNED = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 _SURFACE = ("global void*", "int", "int", "int", "int2")
+_WIDE = ("global void*", "long", "long", "long", "long2")
 _MODES: dict[str, Access] = {
     "plain": "load",
     "transform": "transform",
@@ -323,8 +237,7 @@ def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
     """
     ours = "xetl_by_lanes_strided" if has_step else "xetl_by_lanes"
     name = message.name.replace("intel_sub_group", ours)
-    wide = ("global void*", "long", "long", "long", "long2", *["long"] * has_step)
-    parameters = (*wide, *message.parameters[len(_SURFACE) :])
+    parameters = (*_WIDE, *["long"] * has_step, *message.parameters[len(_SURFACE) :])
     return _known(
         replace(
             message,
@@ -335,6 +248,36 @@ def by_lanes(message: Builtin, *, has_step: bool = False) -> Builtin:
             has_step=has_step,
         )
     )
+
+
+def checked(message: Builtin) -> Builtin:
+    """What emulates a message, and writes a record if hardware would refuse it.
+
+    Its numbers have 64 bits; behind its parameters stand the address of the status
+    words and the number of the message among what writes records.
+    """
+    name = message.name.replace("intel_sub_group", "xetl_checked")
+    parameters = (*_WIDE, *message.parameters[len(_SURFACE) :], "ulong", "uint")
+    return _known(replace(message, name=name, parameters=parameters, reports=True))
+
+
+def subgroup_check() -> Builtin:
+    """What reports that subgroups have not the lanes that kernels count on.
+
+    Parameters: as `checked` has them behind those of a message.
+    """
+    parameters = ("ulong", "uint")
+    return _known(Builtin("xetl_checked_lanes", "void", parameters, reports=True))
+
+
+def shared_check(size: int) -> Builtin:
+    """What gives an address of shared memory; 0 and a report if none begins there.
+
+    Parameters: the address of an element of so many bytes, the last one there is, and
+    as `subgroup_check`.
+    """
+    name, parameters = f"xetl_checked_{size}_shared", ("ulong",) * 3
+    return _known(Builtin(name, "ulong", (*parameters, "uint"), reports=True))
 
 
 _OPERANDS = {  # an item of A, of B
@@ -449,6 +392,7 @@ _OPENCL: dict[str, str | None] = {
     "get_num_groups": None,
     "get_sub_group_id": None,
     "get_sub_group_local_id": None,
+    "get_sub_group_size": None,
     "barrier": None,
     "sub_group_any": None,
     "sub_group_broadcast": None,

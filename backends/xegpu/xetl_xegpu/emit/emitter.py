@@ -20,7 +20,8 @@ from xetl.devices import Device
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
-from xetl_xegpu.emit.builtins import Builtin, function, opencl_type
+from xetl_xegpu.emit.builtins import Builtin, function
+from xetl_xegpu.emit.opencl_types import opencl_type
 from xetl_xegpu.emit.scalars import ScalarBuilder, is_vector
 
 LINE = 64
@@ -58,6 +59,7 @@ class KernelEmitter(Emitter):
         device: what it may do with one instruction.
         entry: the block where private arrays are reserved.
         slm: the shared local memory of the workgroup, if there is any.
+        slm_bytes: how much.
         status: address of the status words: the kernel's last argument.
         log_ids: the number of each operation that writes a record.
         named_barriers: those that were made on entry, by number.
@@ -69,6 +71,7 @@ class KernelEmitter(Emitter):
     device: Device = field(kw_only=True)
     entry: Any = None
     slm: Value | None = None
+    slm_bytes: int = 0
     status: Value | None = None
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     named_barriers: dict[int, Value] = field(default_factory=dict[int, Value])

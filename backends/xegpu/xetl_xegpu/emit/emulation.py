@@ -5,9 +5,6 @@ opencl:cpu. Each stays a function, which drivers build fastest; rows are loops, 
 are not. Products of 16-bit floats are exact in f32; sums run in f32, in the order of
 k, or pairwise (`XETL_DPAS`): nobody says how hardware adds.
 
-A block message that hardware refuses (`xetl_xegpu.limits`) brings bits that are all 1,
-NaN of every float, and stores nothing: no test passes by it. `XETL_STRICT` says which.
-
 Operands of 16-bit integers go to functions as words of 32 bits: OpenCL's driver for
 CPUs runs 16 lanes at once. What a function takes has the items of a lane side by side,
 so each call puts 16 vectors together, item by item: of words half as many, and x86 is
@@ -16,24 +13,21 @@ better at them. A product of 64x64 takes half the time to build.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 
 from xetl.codegen.arith import round_to_bf16, round_to_tf32
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
 from xetl.settings import DpasSums
-from xetl_xegpu import limits
-from xetl_xegpu.emit.builtins import Builtin, Product, find_builtin, function
-from xetl_xegpu.emit.emitter import declare
-from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
+from xetl_xegpu.emit.builtin_body import Body, together
+from xetl_xegpu.emit.builtins import Product, find_builtin, function
+from xetl_xegpu.emit.emulated_blocks import define_block
+from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE
 
 
 def define_builtins(
-    module: Module, *, emulates_intel: bool, sums: DpasSums = "ordered"
+    module: Module, *, emulates_intel: bool, sums: DpasSums = "ordered", room: int = 0
 ) -> None:
     """Define what an `llvmlite.ir.Module` declares and no driver knows.
 
@@ -41,84 +35,30 @@ def define_builtins(
         module: completed in place.
         emulates_intel: whether Intel's builtins are among them.
         sums: how products of matrices add up; see `xetl.settings`.
+        room: words of the log, where messages that hardware refuses are told.
     """
     for declared in list(module.functions):
         builtin = None if declared.blocks else find_builtin(declared.name)
         if builtin is None or not (
-            builtin.is_ours or (emulates_intel and builtin.is_intel)
+            builtin.is_ours or builtin.reports or (emulates_intel and builtin.is_intel)
         ):
             continue
         # Drivers of processors build functions fastest; GPUs have no calls here.
         if emulates_intel:
             declared = behind(declared)
         declared.attributes.add("noinline" if emulates_intel else "alwaysinline")
-        body = Body(ll.IRBuilder(declared.append_basic_block("entry")), builtin)
+        entry = declared.append_basic_block("entry")
+        body = Body(ll.IRBuilder(entry), builtin, room)
         if builtin.block is not None:
-            _define_block(body)
+            define_block(body)
+        elif builtin.reports:
+            _define_check(body)
         elif builtin.product is None:
             _define_conversion(body)
         elif builtin.is_ours:
             _define_lane_product(body)
         else:
             _define_product(body, sums)
-
-
-@dataclass(frozen=True)
-class Body:
-    """The body of a function that is being written.
-
-    Attributes:
-        builder: where the next instruction goes.
-        builtin: what the function is.
-    """
-
-    builder: Builder
-    builtin: Builtin
-
-    @property
-    def arguments(self) -> Sequence[Value]:
-        """Of the function."""
-        return self.builder.function.args
-
-    def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
-        """Call another builtin."""
-        found = declare(self.builder.module, builtin)
-        return self.builder.call(found, list(operands), cconv="spir_func")
-
-    def lane(self) -> Value:
-        """The number of this lane, i32."""
-        return self.call(function("get_sub_group_local_id", "uint"), [])
-
-    def broadcast(self, value: Value, lane: int) -> Value:
-        """An i32 as a lane has it."""
-        builtin = function("sub_group_broadcast", "uint", "uint", "uint")
-        return self.call(builtin, [value, I32(lane)])
-
-    @contextmanager
-    def loop(self, count: int) -> Generator[Value]:
-        """For i below ``count``, an i32; nothing is carried."""
-        b = self.builder
-        before, inside = b.block, b.append_basic_block("row")
-        b.branch(inside)
-        b.position_at_end(inside)
-        number = b.phi(I32)
-        number.add_incoming(I32(0), before)
-        yield number
-        after = b.append_basic_block("rows")
-        following = b.add(number, I32(1))
-        number.add_incoming(following, b.block)
-        b.cbranch(b.icmp_unsigned("<", following, I32(count)), inside, after)
-        b.position_at_end(after)
-
-
-def together(builder: Builder, items: Sequence[Value]) -> Value:
-    """Numbers as a vector; a single one stays a number."""
-    if len(items) == 1:
-        return items[0]
-    value: Value = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
-    for number, item in enumerate(items):
-        value = builder.insert_element(value, item, I32(number))
-    return value
 
 
 def behind(function: ll.Function) -> ll.Function:
@@ -150,6 +90,24 @@ def _as_words(type_: Type) -> Type:
     if count % 2 or getattr(type_, "element", None) != I16:
         return type_
     return I32 if count == 2 else ll.VectorType(I32, count // 2)
+
+
+def _define_check(body: Body) -> None:
+    """Write what looks at the lanes of a subgroup, or at an address."""
+    b, (*given, status, number) = body.builder, body.arguments
+    if not given:
+        lanes = body.call(function("get_sub_group_size", "uint"), [])
+        with b.if_then(b.icmp_unsigned("!=", lanes, I32(SUBGROUP_SIZE))):
+            body.report(status, number, [b.zext(lanes, I64)])
+        b.ret_void()
+        return
+    address, last = given
+    size = int(body.builtin.name.split("_")[2])
+    is_odd = b.icmp_unsigned("!=", b.and_(address, I64(size - 1)), I64(0))
+    is_wrong = b.or_(is_odd, b.icmp_unsigned(">", address, last))
+    with b.if_then(is_wrong):
+        body.report(status, number, [address])
+    b.ret(b.select(is_wrong, I64(0), address))
 
 
 def _define_conversion(body: Body) -> None:
@@ -320,170 +278,3 @@ def _dword(b: Builder, items: Value, number: int) -> Value:
     if element != I32:
         items = b.bitcast(items, ll.VectorType(I32, dwords))
     return b.extract_element(items, I32(number))
-
-
-def _define_block(body: Body) -> None:
-    """Write a load, a store or a prefetch."""
-    if body.builtin.access != "prefetch":
-        surface = _Surface.of(body)
-        with body.loop(surface.shape.items) as item:
-            move = _store if body.builtin.access == "store" else _load
-            move(surface, item)
-    body.builder.ret_void()
-
-
-_WORD = 32
-
-
-@dataclass(frozen=True)
-class _Surface:
-    """The arguments of a block function, and the lane that runs it.
-
-    ``behind`` is what is read outside, an i32: 0; -1 if no GPU takes the message.
-    """
-
-    b: Builder
-    shape: BlockShape
-    base: Value
-    width: Value
-    height: Value
-    pitch: Value
-    x: Value
-    y: Value
-    step: Value
-    memory: Value
-    lane: Value
-    behind: Value
-
-    @classmethod
-    def of(cls, body: Body) -> _Surface:
-        """Those of a function."""
-        assert body.builtin.block is not None
-        base, width, height, pitch, place, *step, memory = body.arguments
-        # Numbers of a surface: i32 in messages, i64 in what lanes move.
-        x, y = (body.builder.extract_element(place, I32(i)) for i in (0, 1))
-        lane = body.lane()
-        right = step[0] if step else x.type(body.builtin.block.bits // 8)
-        b, shape = body.builder, body.builtin.block
-        behind = b.lshr(lane, I32(16))
-        if not body.builtin.is_ours:
-            legal = _is_legal(b, shape, (base, width, height, pitch, x))
-            height = b.select(legal, height, I32(0))
-            behind = b.select(legal, behind, I32(-1))
-        surface = (base, width, height, pitch, x, y, right, memory, lane, behind)
-        return cls(b, shape, *surface)
-
-    @property
-    def parts(self) -> int:
-        """Elements of an item."""
-        return self.shape.item_bits // self.shape.bits
-
-    def place_of(self, item: Value) -> tuple[Value, Value]:
-        """Row and column, in the block, of the first element of an item."""
-        b, shape = self.b, self.shape
-        if shape.mode == "transpose":
-            return self.lane, item
-        each = shape.items // shape.count
-        block, item = b.udiv(item, I32(each)), b.urem(item, I32(each))
-        left = b.mul(block, I32(shape.columns))
-        if shape.mode == "transform":
-            return b.mul(item, I32(self.parts)), b.add(left, self.lane)
-        number = b.add(b.mul(item, I32(SUBGROUP_SIZE)), self.lane)
-        row_items = I32(shape.columns // self.parts)
-        column = b.mul(b.urem(number, row_items), I32(self.parts))
-        return b.udiv(number, row_items), b.add(left, column)
-
-    def element(self, item: Value, part: int) -> tuple[Value, Value]:
-        """Address of a part of an item, and whether it lies inside."""
-        b = self.b
-        number = self.x.type
-        row, column = (b.zext(each, number) for each in self.place_of(item))
-        down = part if self.shape.mode == "transform" else 0
-        x = b.add(b.add(self.x, column), number(part - down))
-        y = b.add(b.add(self.y, row), number(down))
-        left = b.mul(x, self.step)
-        # In elements: the bytes of a place far to the right might wrap around. As an
-        # unsigned number what is negative lies outside, too.
-        columns = b.udiv(self.width, number(self.shape.bits // 8))
-        inside = b.and_(
-            b.icmp_unsigned("<", x, columns), b.icmp_unsigned("<", y, self.height)
-        )
-        start = b.mul(b.sext(y, I64), b.sext(self.pitch, I64))
-        offset = b.add(start, b.sext(left, I64))
-        return b.gep(self.base, [offset], source_etype=I8), inside
-
-    def outside(self, type_: Type) -> Value:
-        """What is read outside; of narrow types nothing that a compiler folds.
-
-        [measured] intel-opencl-rt 2026.2: where all of a block is known to lie outside,
-        the driver fills the memory of its lanes at once, and wrongly below 32 bits.
-        """
-        if type_.width >= _WORD:
-            return self.b.sext(self.behind, type_)
-        return self.b.trunc(self.behind, type_)
-
-    def item_address(self, item: Value) -> Value:
-        """Where the private memory has an item."""
-        type_ = ll.IntType(self.shape.item_bits)
-        return self.b.gep(self.memory, [item], source_etype=type_)
-
-
-def _is_legal(b: Builder, shape: BlockShape, surface: Sequence[Value]) -> Value:
-    """Whether hardware takes a message: as `check-blocks` has it, in 32 bits."""
-    base, width, height, pitch, x = surface
-    bytes_ = shape.bits // 8
-    rests = (
-        (b.trunc(b.ptrtoint(base, I64), I32), limits.BASE_ALIGNMENT),
-        (width, max(limits.WIDTH_STEP, bytes_)),
-        (pitch, limits.PITCH_STEP),
-        (b.mul(x, I32(bytes_)), limits.WIDTH_STEP),
-    )
-    rest = reduce(b.or_, [b.and_(value, I32(step - 1)) for value, step in rests])
-    bounds = (
-        (width, limits.LEAST_WIDTH, limits.LIMIT),
-        (height, 1, limits.LIMIT),
-        (pitch, limits.LEAST_PITCH, limits.LIMIT),
-    )
-    inside = [
-        b.icmp_unsigned("<=", b.sub(value, I32(least)), I32(most - least))
-        for value, least, most in bounds
-    ]
-    together = b.icmp_unsigned(">=", pitch, width)
-    return reduce(b.and_, inside, b.and_(together, b.icmp_unsigned("==", rest, I32(0))))
-
-
-def _load(surface: _Surface, item: Value) -> None:
-    b, shape = surface.b, surface.shape
-    element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
-    zero = surface.outside(element)
-    value: Value | None = None
-    for part in range(surface.parts):
-        address, inside = surface.element(item, part)
-        before = b.block
-        with b.if_then(inside):
-            loaded = b.load(address, typ=element, align=shape.bits // 8)
-            within = b.block
-        found = b.phi(element)
-        found.add_incoming(zero, before)
-        found.add_incoming(loaded, within)
-        if surface.parts == 1:
-            value = found
-            continue
-        placed = b.shl(b.zext(found, whole), whole(part * shape.bits))
-        value = placed if value is None else b.or_(value, placed)
-    assert value is not None
-    b.store(value, surface.item_address(item), align=shape.item_bits // 8)
-
-
-def _store(surface: _Surface, item: Value) -> None:
-    b, shape = surface.b, surface.shape
-    element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
-    align = shape.item_bits // 8
-    value = b.load(surface.item_address(item), typ=whole, align=align)
-    for part in range(surface.parts):
-        address, inside = surface.element(item, part)
-        piece = value
-        if surface.parts > 1:
-            piece = b.trunc(b.lshr(value, whole(part * shape.bits)), element)
-        with b.if_then(inside):
-            b.store(piece, address, align=shape.bits // 8)

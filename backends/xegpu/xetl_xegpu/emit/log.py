@@ -17,17 +17,21 @@ from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import Builder, Value, ll
 from xetl.codegen.types import F32, I1, I32, I64, is_narrow_float
+from xetl.devices import Device
 from xetl.dialects.base import element_type, ints_of
 from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
-from xetl.runtime.log import HEADER_WORDS, LOG_WORDS, make_entry
+from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_xegpu import simt
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
+from xetl_xegpu.limits import REFUSED, REFUSED_WORDS, UNALIGNED
 from xetl_xegpu.simt import SUBGROUP_SIZE
+from xetl_xegpu.simt.block_ops import BlockOp
+from xetl_xegpu.simt.memory_ops import AccessOp
 from xetl_xegpu.simt.program_ops import RecordOp
 
 # Of an f32: its parts, and what its exponent lacks of that of an f64.
@@ -39,24 +43,71 @@ _HEIGHTS = (8, 4, 2, 1)
 _WORD = 8
 
 
-def log_operations(module: ModuleOp) -> list[RecordOp]:
-    """All operations that write records; their order numbers them."""
-    return operations_in(module, RecordOp)
+_MESSAGE = (
+    "kernel `{}` sends a block message that no GPU takes ({}): base {{}}, width {{}} "
+    "and pitch {{}} bytes, {{}} rows, at column {{}} and row {{}}"
+)
+_SHARED = (
+    "kernel `{}` accesses {} at byte {{}} of its shared memory of {} bytes: it is "
+    "outside, or no multiple of the size of the element"
+)
+_LANES = (
+    "kernel `{}` has subgroups of {} lanes, but the driver runs it with subgroups of "
+    "{{}} lanes"
+)
 
 
-def entry_of(op: RecordOp) -> dict[str, Any]:
+def log_operations(module: ModuleOp, device: Device) -> list[Operation]:
+    """All operations that write records; their order numbers them.
+
+    Prints and assertions come first; then what an emulated device looks at.
+    """
+    found: list[Operation] = [*operations_in(module, RecordOp)]
+    if device.emulated:
+        found += operations_in(module, simt.FuncOp)
+        blocks = operations_in(module, BlockOp)
+        found += [each for each in blocks if each.by_lanes is None]
+        accesses = operations_in(module, AccessOp)
+        found += [each for each in accesses if each.is_local]
+    return found
+
+
+def entry_of(op: Operation) -> dict[str, Any]:
     """What is needed to make text of the records of an operation, as JSON."""
-    values = [(_dtype(parts[0]), shape or None) for shape, parts in _fields(op)]
+    where = [
+        (at.filename.data, at.line.data, at.column.data)
+        for at in positions_of(op.location)
+    ]
+    if not isinstance(op, RecordOp):
+        text, count = _refusal(op)
+        return make_entry(text, [("i64", None)] * count, error=REFUSED, where=where)
     return make_entry(
         op.template.data,
-        values,
-        is_check=isinstance(op, simt.AssertOp),
+        [(_dtype(parts[0]), shape or None) for shape, parts in _fields(op)],
+        error=FAILED if isinstance(op, simt.AssertOp) else None,
         unsigned=ints_of(op.unsigned),
-        where=[
-            (at.filename.data, at.line.data, at.column.data)
-            for at in positions_of(op.location)
-        ],
+        where=where,
     )
+
+
+def _refusal(op: Operation) -> tuple[str, int]:
+    """What is said where hardware would refuse an operation, with so many numbers."""
+    kernel = op
+    while not isinstance(kernel, simt.FuncOp):
+        above = kernel.parent_op()
+        assert above is not None
+        kernel = above
+    name = kernel.sym_name.data.removesuffix(UNALIGNED)
+    if isinstance(op, BlockOp):
+        return _MESSAGE.format(name, op.shape), 6
+    if isinstance(op, AccessOp):
+        return _SHARED.format(name, op.element, kernel.slm_bytes.value.data), 1
+    return _LANES.format(name, SUBGROUP_SIZE), 1
+
+
+def room_of(module: ModuleOp) -> int:
+    """Words of the log of a module: one record of a message, if nothing else writes."""
+    return LOG_WORDS if operations_in(module, RecordOp) else REFUSED_WORDS
 
 
 def _dtype(value: SSAValue) -> str:
@@ -189,11 +240,6 @@ def _assert(em: KernelEmitter, op: simt.AssertOp) -> None:
     with b.if_then(failed):
         _record(em, op)
         fail(em)
-
-
-def number_of(operations: list[RecordOp]) -> dict[Operation, int]:
-    """The number of each operation in the log."""
-    return {op: number for number, op in enumerate(operations)}
 
 
 TABLE: Table = {simt.PrintOp: _print, simt.AssertOp: _assert}

@@ -42,9 +42,11 @@ from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.reduction_kinds import ON_INTEGERS
 from xetl.errors import InternalError
 from xetl_xegpu import simt
+from xetl_xegpu.emit.builtins import shared_check
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table, combine
 from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.limits import Hints, Kind, legal_hints
+from xetl_xegpu.simt.memory_ops import AccessOp
 
 METADATA = "spirv.Decorations"
 _DECORATIONS: dict[Kind, int] = {"load": 6442, "store": 6443}
@@ -118,12 +120,17 @@ def _numbers(decoration: Any) -> tuple[int, int] | None:
     return None
 
 
-def pointer(em: KernelEmitter, address: Value, is_local: bool) -> Value:
+def pointer(em: KernelEmitter, op: AccessOp, address: Value) -> Value:
     """A pointer to an address of memory of the device, or of the workgroup."""
-    if not is_local:
+    if not op.is_local:
         return em.builder.inttoptr(address, GLOBAL)
     if em.slm is None:
         raise InternalError("a kernel without local memory accesses it")
+    if op in em.log_ids:
+        size = byte_width(op.element)
+        last = I64(em.slm_bytes - size)
+        told = em.status_words(), I32(em.log_ids[op])
+        address = em.call(shared_check(size), [address, last, *told])
     return em.builder.gep(em.slm, [address], source_etype=I8)
 
 
@@ -140,7 +147,7 @@ def _load(em: KernelEmitter, op: simt.LoadOp) -> None:
     if not always(mask):
         address = b.select(mask, address, _safe_address(em, op.is_local))
     element = op.result.type
-    at = hinted(em, pointer(em, address, op.is_local), "load", op.hints)
+    at = hinted(em, pointer(em, op, address), "load", op.hints)
     value = b.load(at, typ=memory_type(element), align=byte_width(element))
     if fill.type == I1:
         value = b.icmp_signed("!=", value, I8(0))
@@ -162,7 +169,7 @@ def _store(em: KernelEmitter, op: simt.StoreOp) -> None:
         value = b.zext(value, I8)
 
     def store() -> None:
-        at = hinted(em, pointer(em, address, op.is_local), "store", op.hints)
+        at = hinted(em, pointer(em, op, address), "store", op.hints)
         b.store(value, at, align=byte_width(op.value.type))
 
     if always(mask):
@@ -215,7 +222,7 @@ def _update(em: KernelEmitter, op: simt.AtomicOp, value: Value) -> Value:
         name = "fadd"
     address = em.get(op.address)
     if name is not None:
-        at = pointer(em, address, op.is_local)
+        at = pointer(em, op, address)
         return em.builder.atomic_rmw(name, at, value, "monotonic")
     if em.device.emulated and not op.is_local and type_ != I1:
         return _called(em, op, address, value)
@@ -264,7 +271,7 @@ def _swapped(
 def _exchange(em: KernelEmitter, op: simt.AtomicOp, value: Value) -> Value:
     """Bits are exchanged, whatever they mean."""
     bits = I32 if value.type == F32 else I64
-    at = pointer(em, em.get(op.address), op.is_local)
+    at = pointer(em, op, em.get(op.address))
     word = em.builder.bitcast(value, bits)
     old = em.builder.atomic_rmw("xchg", at, word, "monotonic")
     return em.builder.bitcast(old, value.type)
@@ -276,7 +283,7 @@ def _compared(
     """Exchange where memory has the bits of ``expected``."""
     b, type_ = em.builder, value.type
     bits = I32 if type_ in (F32, I32) else I64
-    at = pointer(em, em.get(op.address), op.is_local)
+    at = pointer(em, op, em.get(op.address))
     wanted, new = (b.bitcast(each, bits) for each in (em.get(expected), value))
     found = b.cmpxchg(at, wanted, new, "monotonic", "monotonic")
     return b.bitcast(b.extract_value(found, 0), type_)
@@ -362,7 +369,7 @@ def _swap(
 ) -> Value:
     """Swap the word until nobody came in between; gives the old element."""
     b = em.builder
-    at = pointer(em, address, op.is_local)
+    at = pointer(em, op, address)
     first = b.load(at, typ=form.word, align=form.word.width // 8)
     before = b.block
     again, done = (b.append_basic_block(name) for name in ("swap", "swapped"))

@@ -21,9 +21,10 @@ from xetl.devices import Device, find_device
 from xetl.errors import InternalError
 from xetl.settings import config
 from xetl_xegpu.emit import arith_math, block_io, log, memory, workgroup
+from xetl_xegpu.emit.builtins import subgroup_check
 from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
 from xetl_xegpu.emit.emulation import define_builtins
-from xetl_xegpu.emit.log import entry_of, log_operations, number_of
+from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.spirv import to_assembly, to_spirv
 from xetl_xegpu.emit.spirv_limits import check_module, mend_zero_extensions
@@ -36,7 +37,8 @@ class Emitted:
 
     Attributes:
         spirv: all its kernels, as an OpenCL or Level Zero driver takes them.
-        log: for `xetl.runtime.log.read_records`: its prints and assertions.
+        log: for `xetl.runtime.log.read_records`: its prints and assertions, and the
+            messages that are checked.
     """
 
     spirv: bytes
@@ -54,10 +56,11 @@ def llvm_text(module: ModuleOp, target: str) -> str:
     Raises:
         InternalError: it needs what the target, or SPIR-V, has not.
     """
-    numbers = number_of(log_operations(module))
     device = find_device(target)
+    numbers = {op: n for n, op in enumerate(log_operations(module, device))}
     llvm = emit_module(module, device, numbers)
-    define_builtins(llvm, emulates_intel=device.emulated, sums=config.dpas)
+    room = room_of(module)
+    define_builtins(llvm, emulates_intel=device.emulated, sums=config.dpas, room=room)
     mend_zero_extensions(llvm)
     check_module(llvm)
     return text_of(llvm)
@@ -65,7 +68,7 @@ def llvm_text(module: ModuleOp, target: str) -> str:
 
 def emit(module: ModuleOp, target: str) -> Emitted:
     """SPIR-V of a module at the ``lanes`` stage; as `llvm_text`."""
-    log = [entry_of(op) for op in log_operations(module)]
+    log = [entry_of(op) for op in log_operations(module, find_device(target))]
     return Emitted(to_spirv(llvm_text(module, target)), log)
 
 
@@ -126,12 +129,16 @@ def _emit_kernel(
         device=device,
         entry=builder.block,
         slm=_shared_memory(llvm, op),
+        slm_bytes=op.slm_bytes.value.data,
         status=kernel.args[-1] if types and types[-1] == I64 else None,
         log_ids=log_ids,
         multiplies=any(isinstance(each, PRODUCTS) for each in op.walk()),
     )
     for argument, value in zip(arguments, kernel.args):
         em.set(argument, value)
+    if op in log_ids:
+        told = em.status_words(), I32(log_ids[op])
+        em.call(subgroup_check(), told)
     workgroup.begin(em, op)
     em.emit_block(op.body.block)
     if isinstance(builder, ScalarBuilder):

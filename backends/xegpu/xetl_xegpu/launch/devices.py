@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from xetl.devices import find_device
 from xetl.errors import EmulatedDeviceWarning
 from xetl.imports import import_whole
 from xetl.opencl_driver import LIBRARY, VARIABLE, beside_python
@@ -87,6 +88,7 @@ class Device:
         slm_bytes: shared local memory that a workgroup can have.
         most_lanes: lanes that a workgroup can have.
         memory_bytes: of global memory.
+        cores: that it has; of a processor, which runs what a GPU would, those of a GPU.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Device:
     slm_bytes: int
     most_lanes: int
     memory_bytes: int
+    cores: int
 
 
 @cache
@@ -208,7 +211,17 @@ def facts_of(device: Any) -> Device:
         slm_bytes=device.local_mem_size,
         most_lanes=device.max_work_group_size,
         memory_bytes=device.global_mem_size,
+        cores=_cores_of(device) if device.is_gpu else _CORES_OF_A_STACK,
     )
+
+
+_CORES_OF_A_STACK = 64
+"""Of Data Center GPU Max, which has two stacks."""
+
+
+def _cores_of(device: Any) -> int:
+    """SYCL counts engines."""
+    return max(1, device.max_compute_units // find_device("pvc").speed.engines)
 
 
 def _target_of(device: Any) -> str:

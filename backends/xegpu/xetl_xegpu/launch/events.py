@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,15 +15,26 @@ from xetl_xegpu.launch.devices import PROCESS, Device, dpctl
 
 
 class LaunchEvent:
-    """The event of a launch, as `xetl.backend.Event`."""
+    """The event of a launch, as `xetl.backend.Event`.
 
-    __slots__ = ("_device", "_event", "_keep", "_kernel")
+    ``show`` says what the kernel has told, or raises it.
+    """
 
-    def __init__(self, event: Any, keep: object, device: Device, kernel: str) -> None:
+    __slots__ = ("_device", "_event", "_keep", "_kernel", "_show")
+
+    def __init__(
+        self,
+        event: Any,
+        keep: object,
+        device: Device,
+        kernel: str,
+        show: Callable[[], None],
+    ) -> None:
         self._event = event
         self._keep = keep
         self._device = device
         self._kernel = kernel
+        self._show = show
 
     @property
     def done(self) -> bool:
@@ -34,8 +46,14 @@ class LaunchEvent:
         """Return when the kernel has run.
 
         Raises:
-            LaunchError: the device was lost, or its driver failed.
+            LaunchError: the device was lost, or its driver failed; hardware would
+                refuse a message of the kernel, where it is emulated.
         """
+        self.finish()
+        self._show()
+
+    def finish(self) -> None:
+        """As `wait`, but what the kernel has told is not looked at."""
         wait_for(self._event, self._device, running(self._kernel))
         self._keep = None
 

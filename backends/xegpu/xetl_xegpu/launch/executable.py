@@ -28,7 +28,7 @@ from xetl_xegpu.launch.facts import (
     words_of,
 )
 from xetl_xegpu.launch.places import QueuePlace, place_of
-from xetl_xegpu.launch.shortcut import Shortcuts
+from xetl_xegpu.launch.shortcut import Known, Shortcuts
 from xetl_xegpu.launch.staging import Staged, StatusWords
 
 
@@ -41,6 +41,7 @@ class XegpuExecutable(QueuedExecutable):
         self.facts = facts_of(artifact.meta)
         self._built: dict[tuple[QueuePlace, str], Any] = {}
         self._shortcuts: dict[QueuePlace, Shortcuts] = {}
+        self._status: dict[tuple[QueuePlace, str], StatusWords] = {}
 
     def launch(self, grid: Grid, args: Sequence[Argument]) -> None:
         """Run the kernel on our own queue, and wait for it."""
@@ -51,7 +52,7 @@ class XegpuExecutable(QueuedExecutable):
 
         They give 0 or, without waiting, the event; 1 says that nothing was done.
         """
-        if any(kernel.log for kernel in self.facts.kernels):
+        if any(kernel.tells for kernel in self.facts.kernels):
             return None  # somebody must read it
         return self._shortcuts_at(cast("QueuePlace", place)).entry(waits=waits)
 
@@ -73,13 +74,14 @@ class XegpuExecutable(QueuedExecutable):
         kernel, reason = choose_kernel(self.facts, grid, seen, padded)
         if reason is not None:
             _say(f"`{self.facts.name}` runs without block messages: {reason}")
-        status = StatusWords(kernel.log, where)
+        status = self._status_of(kernel, where)
         event = self._start(grid, seen, where, kernel, status)
         keep = (args, staged, status)
-        launched = LaunchEvent(event, keep, where.device, self.facts.name)
-        if not kernel.log and (staged is None or not staged.comes_back):
+        name = self.facts.name
+        launched = LaunchEvent(event, keep, where.device, name, status.show)
+        if not kernel.tells and (staged is None or not staged.comes_back):
             return keep_until_done(launched)
-        launched.wait()
+        launched.finish()
         if staged is not None:
             staged.copy_back()
         status.show()
@@ -105,9 +107,19 @@ class XegpuExecutable(QueuedExecutable):
             event = where.queue.submit_async(built, words, everywhere, each)
         except dpctl().SyclKernelSubmitError:
             raise failures.not_started(where.device.name, self.facts.name) from None
-        if not kernel.log:
-            self._shortcuts_at(where).note(built, kernel, words, args)
+        if not kernel.tells:
+            known = Known(built, kernel.lanes, words, status.show)
+            self._shortcuts_at(where).note(known, args)
         return event
+
+    def _status_of(self, kernel: KernelFacts, where: QueuePlace) -> StatusWords:
+        """Those of this launch, or of all launches of a kernel that tells nothing."""
+        if kernel.tells:
+            return StatusWords(kernel, where)
+        key = where, kernel.name
+        if key not in self._status:
+            self._status[key] = StatusWords(kernel, where)
+        return self._status[key]
 
     def _kernel_at(self, where: QueuePlace, kernel: KernelFacts) -> Any:
         found = self._built.get((where, kernel.name))

@@ -14,6 +14,8 @@ from xetl_xegpu.limits import (
     LEAST_PITCH,
     LEAST_WIDTH,
     MOST_PROGRAMS,
+    REFUSED,
+    UNALIGNED,
     WIDTH_STEP,
     why_no_blocks,
 )
@@ -47,7 +49,8 @@ class KernelFacts:
         lanes: of a workgroup along x, y and z.
         surfaces: what must fit block messages for it to be launched.
         spirv: where its program is in the artifact.
-        log: how to read its prints and failed checks; none if it writes no log.
+        log: how to read its prints and failed checks, and the messages that an
+            emulated device refuses; none if it writes nothing.
     """
 
     name: str
@@ -55,6 +58,11 @@ class KernelFacts:
     surfaces: tuple[Surface, ...]
     spirv: slice
     log: tuple[Mapping[str, Any], ...]
+
+    @property
+    def tells(self) -> bool:
+        """Whether it prints or asserts."""
+        return any(entry["error"] != REFUSED for entry in self.log)
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ class CodeFacts:
     @property
     def name(self) -> str:
         """What the user calls it."""
-        return self.kernels[-1].name.removesuffix("_unaligned")
+        return self.kernels[-1].name.removesuffix(UNALIGNED)
 
     @property
     def lanes(self) -> int:

@@ -19,7 +19,7 @@ from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signatu
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import PROCESS, dpctl
 from xetl_xegpu.launch.events import LaunchEvent, keep_until_done, running, wait_for
-from xetl_xegpu.launch.facts import CodeFacts, KernelFacts, fits_messages, number_of
+from xetl_xegpu.launch.facts import CodeFacts, fits_messages, number_of
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
 _MOST = 1024
@@ -30,20 +30,20 @@ _SCALARS: dict[str, type] = {"i64": int, "f64": float, "i1": bool}
 _LEAST_INT, _MOST_INT = -(1 << 63), (1 << 63) - 1
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """What a launch is made of.
 
     Attributes:
         kernel: of dpctl.
         lanes: of a workgroup along x, y and z.
         words: what it is given; those of numbers are of the earlier launch.
-        local: the local range as SYCL orders it.
+        show: raises what the kernel has told.
     """
 
     kernel: Any
     lanes: tuple[int, int, int]
     words: list[Any]
-    local: list[int]
+    show: Callable[[], None]
 
 
 class Shortcuts:
@@ -54,7 +54,7 @@ class Shortcuts:
     ) -> None:
         self._form = _Form(signature.params)
         self._place = place
-        self._known: dict[Hashable, _Known] = {}
+        self._known: dict[Hashable, Known] = {}
         self._entries: dict[bool, Callable[..., Any]] = {}
         self._name = facts.name
         # For each parameter that is a number: where its word is, and what makes it.
@@ -71,21 +71,14 @@ class Shortcuts:
             else:
                 at += 1 + len(argument.sizes) + len(argument.strides)
 
-    def note(
-        self,
-        kernel: Any,
-        facts: KernelFacts,
-        words: list[Any],
-        args: Sequence[Argument],
-    ) -> None:
+    def note(self, launch: Known, args: Sequence[Argument]) -> None:
         """Remember a launch that was started."""
         keys = [self._key(arg) for arg in args if isinstance(arg, ArrayView)]
         if None in keys:
             return
         if len(self._known) >= _MOST:
             self._known.clear()
-        x, y, z = facts.lanes
-        self._known[tuple(keys)] = _Known(kernel, facts.lanes, words, [z, y, x])
+        self._known[tuple(keys)] = launch
 
     def _key(self, view: ArrayView) -> Hashable:
         """What `key_of` will find; tensors of the host come as NumPy arrays then."""
@@ -119,21 +112,23 @@ class Shortcuts:
             found = known.get(key)
             if found is None:
                 return _REFUSED
-            kernel, (x, y, z), words, local = found
+            kernel, (x, y, z), words, show = found
             if numbers:
                 words = words.copy()
                 for index, at, make in numbers:
                     words[at] = make(objects[index])
-            where = [gz * z, gy * y, gx * x]
+            where, local = [gz * z, gy * y, gx * x], [z, y, x]
             try:
                 if not waits:
                     event = queue.submit_async(kernel, words, where, local)
-                    return keep_until_done(LaunchEvent(event, objects, device, name))
+                    event = LaunchEvent(event, objects, device, name, show)
+                    return keep_until_done(event)
                 event = queue.submit(kernel, words, where, local)
             except not_submitted:
                 raise failures.not_started(device.name, name) from None
             if event.execution_status is not complete:
                 wait_for(event, device, running(name))
+            show()
             return _DONE
 
         return fast

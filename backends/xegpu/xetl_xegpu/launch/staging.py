@@ -14,7 +14,7 @@ some: masked loads read them where their mask is off.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, cast
@@ -23,18 +23,20 @@ import numpy as np
 
 from xetl.backend import Argument, ArrayView
 from xetl.errors import LaunchError
-from xetl.runtime.log import LOG_BYTES, read_records, show
+from xetl.runtime.log import LOG_WORDS, read_records, show
 from xetl.runtime.overlap import as_numpy, bounds
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import dpctl
 from xetl_xegpu.launch.events import wait_for
 from xetl_xegpu.launch.facts import (
     CodeFacts,
+    KernelFacts,
     Surface,
     why_no_surface,
 )
 from xetl_xegpu.launch.places import QueuePlace
 from xetl_xegpu.launch.repitching import MOST_DIMS, copy_elements
+from xetl_xegpu.limits import REFUSED_WORDS
 
 _ALIGNMENT = 64
 """Of what is allocated: block messages want it."""
@@ -292,20 +294,26 @@ class StatusWords:
         word: its address, as dpctl takes it.
     """
 
-    def __init__(self, log: Sequence[Mapping[str, Any]], place: QueuePlace) -> None:
-        self._log = log
-        self._memory = _new(LOG_BYTES, place) if log else _never_written(place)
-        self._address = address_of(self._memory)
+    def __init__(self, kernel: KernelFacts, place: QueuePlace) -> None:
+        self._log = kernel.log
+        self._room = LOG_WORDS if kernel.tells else REFUSED_WORDS
+        memory = _new(8 * self._room, place) if kernel.log else _never_written(place)
+        self._memory, self._address = memory, address_of(memory)
         self.word = ctypes.c_int64(self._address)
 
     def show(self) -> None:
-        """Print the lines, when the kernel has run.
+        """Print the lines, when the kernel has run; the log is empty then.
 
         Raises:
             LaunchError: a check failed; the first one, in the order of programs.
         """
-        if self._log:
-            show(read_records(self._address, self._log))
+        if not self._log:
+            return  # memory that the device uses stays there
+        used = ctypes.c_int64.from_address(self._address)
+        if used.value > 1:
+            records = read_records(self._address, self._log, self._room)
+            used.value = 1
+            show(records)
 
 
 def _new(size: int, place: QueuePlace) -> Any:
@@ -317,5 +325,5 @@ def _new(size: int, place: QueuePlace) -> Any:
 
 @lru_cache(maxsize=64)
 def _never_written(place: QueuePlace) -> Any:
-    """What all kernels without a log share."""
+    """What all kernels share that write nothing."""
     return _new(_LEAST_BYTES, place)

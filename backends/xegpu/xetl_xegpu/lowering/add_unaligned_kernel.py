@@ -32,9 +32,8 @@ from xetl.dialects.xetile import (
 )
 from xetl.dialects.xetile.types import GLOBAL
 from xetl_xegpu.dialect.stage import NO_BLOCKS
+from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins
-
-SUFFIX = "_unaligned"
 
 
 class AddUnalignedKernelPass(ModulePass):
@@ -74,7 +73,7 @@ def _has_rows(source: SSAValue, origin: InitTileOp) -> bool:
 
 def _add_twin(kernel: gpu.FuncOp) -> None:
     twin = kernel.clone()
-    twin.sym_name = StringAttr(kernel.sym_name.data + SUFFIX)
+    twin.sym_name = StringAttr(kernel.sym_name.data + UNALIGNED)
     twin.attributes[NO_BLOCKS] = UnitAttr()
     for op in operations_in(twin, PrefetchTileOp):
         Rewriter.erase_op(op)

@@ -25,7 +25,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
 from xetl.dialects.walk import operations_in
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE
-from xetl_xegpu.lowering.add_unaligned_kernel import SUFFIX
+from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
@@ -43,7 +43,7 @@ class DropSpareKernelPass(ModulePass):
             isinstance(device, StringAttr) and find_device(device.data).emulated
         )
         for name, kernel in named.items():
-            twin = named.get(name + SUFFIX)
+            twin = named.get(name + UNALIGNED)
             if twin is None or ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)):
                 continue
             Rewriter.erase_op(kernel if is_emulated else twin)

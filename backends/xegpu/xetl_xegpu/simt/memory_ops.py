@@ -78,6 +78,12 @@ class AccessOp(XetlOp):
         """Whether it is the workgroup's memory."""
         return self.space.data == "local"
 
+    @property
+    def element(self) -> Attribute:
+        """What a lane accesses."""
+        moved = self.results or self.operands  # what is stored comes first
+        return moved[0].type
+
     def check_access(self, type_: Attribute) -> None:
         """Check that it is one element, of memory that there is."""
         space = self.space.data

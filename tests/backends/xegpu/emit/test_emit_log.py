@@ -58,6 +58,7 @@ def test_a_column_is_the_same_in_every_lane():
     assert records(program) == [str(np.array([[1.0], [2.0], [3.0]], np.float32))]
 
 
+@pytest.mark.optimised  # the driver forms no subgroups of it otherwise
 def test_a_failed_assertion_ends_the_program():
     body = """
       %x = simt.group_id x

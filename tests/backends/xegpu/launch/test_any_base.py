@@ -13,12 +13,9 @@ from xetl.settings import config
 from xetl.xetile import constexpr
 from xetl_xegpu.limits import why_no_blocks
 
-pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
-
 
 @pytest.fixture(autouse=True)
-def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(config.assigned, "strict", True)
+def _say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(config.assigned, "log", True)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from xetl import ops
+from xetl.ops.calls import Launch
 from xetl.runtime import usm
 from xetl.settings import config
 from xetl_xegpu.launch import devices, executable
@@ -62,6 +63,58 @@ def test_products() -> None:
     close(out.read(), np.maximum(a @ b, 0))
     close(ops.matmul(there, ops.prepack(OnDevice(b))), a @ b)
     close(ops.matmul(a, ops.prepack(OnDevice(b))), a @ b)
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """Each kernel that is launched from now on, and its grid."""
+    found: list[tuple[str, Any]] = []
+    run = Launch.run_seen
+
+    def noted(self: Launch, *args: Any, **kwargs: Any) -> None:
+        found.append((self.kernel.fn.__name__, self.grid))
+        run(self, *args, **kwargs)
+
+    monkeypatch.setattr(Launch, "run_seen", noted)
+    return found
+
+
+LONG = 8000
+"""Steps of k: no multiple of a part's."""
+
+
+@pytest.mark.parametrize("m", [1, 16, 70])
+def test_parts_of_k(m: int, launched: list[tuple[str, Any]]) -> None:
+    """Added in order: the same bits each time, close to the exact sums."""
+    a, b, row = numbers(m, LONG), numbers(LONG, 40), numbers(40)
+    there, other, bias = OnDevice(a), OnDevice(b), OnDevice(row)
+    found = ops.matmul(there, other, bias=bias, activation="relu")
+    (first, (x, y, z)), (last, grid) = launched
+    assert (first, last) == ("part_of_product", "sum_of_parts")
+    assert z > 1
+    assert x * y * z > 16
+    assert grid[2] == 1
+    exact = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + row, 0)
+    size = np.abs(a).astype(np.float64) @ np.abs(b)
+    assert (np.abs(found - exact) <= 1e-6 * size + 1e-6).all()
+    again = ops.matmul(there, other, bias=bias, activation="relu")
+    assert np.array_equal(found, again)
+    assert ops.matmul(a, b).shape == (m, 40)
+    assert launched[-1][0] == "product"  # of arrays of the host
+
+
+def test_parts_of_k_of_batches_and_bytes(launched: list[tuple[str, Any]]) -> None:
+    a, b = numbers(2, 20, LONG), numbers(2, LONG, 3)
+    found = ops.matmul(OnDevice(a), OnDevice(b))
+    size = np.abs(a) @ np.abs(b)
+    assert (np.abs(found - a.astype(np.float64) @ b) <= 1e-6 * size).all()
+    rng = np.random.default_rng(0)
+    c, d = rng.integers(-128, 128, (2, 24, LONG), np.int8)
+    turned = OnDevice(d, shape=(LONG, 24), strides=(1, LONG))
+    product = ops.matmul(OnDevice(c), turned)
+    assert np.array_equal(product, c.astype(np.int32) @ d.T.astype(np.int32))
+    names = [name for name, _ in launched]
+    assert names == ["part_of_product", "sum_of_parts"] * 2
 
 
 def test_batches_and_vectors() -> None:

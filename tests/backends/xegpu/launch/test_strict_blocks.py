@@ -1,20 +1,21 @@
-"""`XETL_STRICT`: a block message that hardware refuses is an error, also emulated."""
+"""A block message that hardware refuses is an error where messages are emulated."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
+from launched import grid_of, scale
 
-from tests.backends.xegpu import device
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.runtime.arrays import locate
-from xetl.settings import config
+from xetl_xegpu.build_options import FOR_CPUS
 from xetl_xegpu.launch import facts
-
-pytestmark = pytest.mark.optimised  # the driver forms no subgroups of these otherwise
 
 
 @xetile.kernel(grid=1)
@@ -23,13 +24,26 @@ def copied(X, Y):
     xetile.store_tile(tile, xetile.init_tile(Y, [0, 0], (8, 16)))
 
 
-unchecked = xetile.kernel(grid=1)(copied.fn)
-
-
 @xetile.kernel(grid=1)
 def odd(X, Y):
     tile = xetile.load_tile(xetile.init_tile(X, [0, 1], (8, 16)))
     xetile.store_tile(tile, xetile.init_tile(Y, [0, 0], (8, 16)))
+
+
+@xetile.kernel(grid=1)
+def talking(X, Y):
+    xetile.device_print("hello")
+    tile = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 16)))
+    xetile.store_tile(tile, xetile.init_tile(Y, [0, 0], (8, 16)))
+
+
+@xetile.kernel(grid=1)
+def asked_for(X, Y):
+    tile = xetile.init_tile(X, [0, 0], (8, 16))
+    xetile.prefetch_tile(tile)
+    xetile.store_tile(
+        xetile.zeros((8, 16), xetile.f16), xetile.init_tile(Y, [0, 0], (8, 16))
+    )
 
 
 def matrix(columns: int, *, off: int = 0) -> np.ndarray:
@@ -39,7 +53,7 @@ def matrix(columns: int, *, off: int = 0) -> np.ndarray:
     return memory[start : start + 8 * columns].reshape(8, columns)
 
 
-WRONG = {
+WRONG: dict[str, Callable[[], Any]] = {
     "address": lambda: matrix(64, off=2),
     "pitch": lambda: matrix(68),
     "narrow": lambda: matrix(24),
@@ -50,50 +64,74 @@ WRONG = {
 ROUNDED = {"width": lambda: matrix(128)[:, :41]}
 """Messages see two bytes more of a row: fine in copies, which have zeros there."""
 
+PLACE = (
+    r"kernel `(\w+)` sends a block message that no GPU takes \(.*16 bits.*\): base "
+    r"\d+, width \d+ and pitch \d+ bytes, 8 rows, at column [01] and row 0"
+)
 
-@pytest.fixture(autouse=True)
-def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    device.require()
-    monkeypatch.setitem(config.assigned, "strict", True)
+
+@pytest.fixture
+def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the launch had not looked: the emulated message runs."""
+    monkeypatch.setattr(facts, "why_no_blocks", lambda *_, **__: None)
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_hardware_refuses_moves_nothing(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By default, too: what is loaded is NaN, and nothing is stored."""
-    monkeypatch.setitem(config.assigned, "strict", False)
-    monkeypatch.setattr(facts, "why_no_blocks", lambda *_, **__: None)
+@pytest.mark.usefixtures("unlooked")
+def test_what_hardware_refuses_is_an_error(name: str) -> None:
+    """And moves nothing: what is loaded is NaN, and nothing is stored."""
     y = matrix(64)
-    unchecked(WRONG[name](), y, backend="xegpu")
+    with pytest.raises(LaunchError) as error:
+        copied(WRONG[name](), y)
+    found = re.search(PLACE, str(error.value))
+    assert found is not None
+    assert found[1] == "copied"
+    assert error.value.code == "X0835"
+    assert error.value.line == copied.fn.__code__.co_firstlineno + 2
     assert np.isnan(y[:, :16]).all()
     assert (y[:, 16:] == 1).all()
     if name in ("address", "pitch", "narrow"):  # others may not be written
         z = WRONG[name]()
         z[:] = 0
-        unchecked(matrix(64), z, backend="xegpu")
+        with pytest.raises(LaunchError, match="no GPU takes") as error:
+            copied(matrix(64), z)
+        assert error.value.line == copied.fn.__code__.co_firstlineno + 3
         assert not z.any()
-    unchecked(matrix(64), y, backend="xegpu")
+    copied(matrix(64), y)  # and is forgotten
     assert (y == 1).all()
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_hardware_refuses_is_an_error(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As if the launch had not looked: the emulated message would run."""
-    monkeypatch.setattr(facts, "why_no_blocks", lambda *_, **__: None)
-    y = matrix(64)
-    y[:] = 0
-    with pytest.raises(LaunchError, match="no GPU takes this block message") as error:
-        copied(WRONG[name](), y, backend="xegpu")
-    place = r"base \d+, width \d+ and pitch \d+ bytes, 8 rows, at column [01] and row 0"
-    assert re.search(place, str(error.value))
-    assert error.value.line == copied.fn.__code__.co_firstlineno + 2
-    assert not y.any()
-    monkeypatch.setitem(config.assigned, "strict", False)
-    copied(WRONG[name](), y, backend="xegpu")
-    assert y[:, :16].all()
+@pytest.mark.usefixtures("unlooked")
+def test_launches_of_all_kinds_say_so(pretend: Any) -> None:
+    x, y = WRONG["pitch"](), matrix(64)
+    copied(matrix(64), y)
+    for _ in range(3):  # from the second on a shortcut
+        with pytest.raises(LaunchError, match="no GPU takes"):
+            copied(x, y)
+        copied(matrix(64), y)
+    event = copied(x, y, wait=False)
+    with pytest.raises(LaunchError, match="no GPU takes"):
+        event.wait()
+    with pytest.raises(LaunchError, match="no GPU takes"):
+        asked_for(x, matrix(64))
+    pretend(reads_host=False)
+    with pytest.raises(LaunchError, match="no GPU takes"):
+        copied(WRONG["rows over one another"](), y)
+
+
+@pytest.mark.usefixtures("unlooked")
+def test_what_was_printed_before_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(LaunchError, match="no GPU takes"):
+        talking(WRONG["pitch"](), matrix(64))
+    assert capfd.readouterr().out == "hello\n"
+
+
+@pytest.mark.usefixtures("unlooked")
+def test_many_programs_send_them() -> None:
+    """One is enough for an error; the others leave the record as it is."""
+    x, y = np.ones((640, 100), np.float32)[:, :97], np.ones((640, 96), np.float32)
+    with pytest.raises(LaunchError, match=r"kernel `scale`.* no GPU takes"):
+        scale[grid_of(y)](x, y)
 
 
 @pytest.mark.parametrize("name", [*WRONG, *ROUNDED])
@@ -103,12 +141,35 @@ def test_a_launch_sends_no_such_message(name: str) -> None:
     assert facts.why_no_surface(facts.Surface(0, 0, 1), view) is not None
     for kernel in (copied, odd):
         y[:] = 0
-        kernel(x, y, backend="xegpu")
+        kernel(x, y)
         assert y[:, :16].all()
 
 
-def test_the_checks_are_before_the_messages() -> None:
+@xetile.kernel
+def telling(A, C, limit):
+    row = xetile.program_id(0) * 16
+    a = xetile.load_tile(xetile.init_tile(A, [row, 0], (16, 16)))
+    xetile.device_assert(row < limit, f"row {row} is too much, the sum is {a.sum()}")
+    xetile.store_tile(a + a, xetile.init_tile(C, [row, 0], (16, 16)))
+
+
+OPTIMISED = pytest.param(True, marks=pytest.mark.optimised)
+
+
+@pytest.mark.parametrize("optimised", [False, OPTIMISED])
+def test_lanes_that_are_no_subgroups_are_an_error(optimised: bool) -> None:
+    """A driver that optimises nothing runs some kernels lane by lane."""
+    x, y = np.ones((2, 48, 16), np.float32)
+    text = "`telling` has subgroups of 16 lanes, but the driver runs it with"
+    wrong = pytest.raises(LaunchError, match=text)
+    assert optimised != bool(FOR_CPUS)
+    with nullcontext() if optimised else wrong:
+        telling[3](x, y, 100)
+        assert (y == 2).all()
+
+
+def test_gpus_do_not_look() -> None:
     x, y = matrix(64), matrix(64)
-    text = copied.ir("check-blocks", x, y, target="pvc", backend="xegpu")
-    before = re.findall(r"simt\.(assert|block_\w+)", text.partition("_unaligned")[0])
-    assert before == ["assert", "block_load", "assert", "block_store"]
+    options = {"backend": "xegpu", "target": "pvc"}
+    assert "checked" not in copied.ir("llvm", x, y, **options)
+    assert "checked" in copied.ir("llvm", x, y, **{**options, "target": "opencl"})

@@ -1,0 +1,94 @@
+"""The body of a function that stands for a builtin, while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xetl.codegen.llvm import Builder, Value, ll
+from xetl.codegen.types import I32, I64
+from xetl_xegpu.emit.builtins import Builtin, function
+from xetl_xegpu.emit.emitter import GLOBAL, declare
+
+
+@dataclass(frozen=True)
+class Body:
+    """The body of a function that is being written.
+
+    Attributes:
+        builder: where the next instruction goes.
+        builtin: what the function is.
+        room: words of the log.
+    """
+
+    builder: Builder
+    builtin: Builtin
+    room: int = 0
+
+    @property
+    def arguments(self) -> Sequence[Value]:
+        """Of the function."""
+        return self.builder.function.args
+
+    def call(self, builtin: Builtin, operands: Sequence[Value]) -> Value:
+        """Call another builtin."""
+        found = declare(self.builder.module, builtin)
+        return self.builder.call(found, list(operands), cconv="spir_func")
+
+    def lane(self) -> Value:
+        """The number of this lane, i32."""
+        return self.call(function("get_sub_group_local_id", "uint"), [])
+
+    def broadcast(self, value: Value, lane: int) -> Value:
+        """An i32 as a lane has it."""
+        builtin = function("sub_group_broadcast", "uint", "uint", "uint")
+        return self.call(builtin, [value, I32(lane)])
+
+    @contextmanager
+    def loop(self, count: int) -> Generator[Value]:
+        """For i below ``count``, an i32; nothing is carried."""
+        b = self.builder
+        before, inside = b.block, b.append_basic_block("row")
+        b.branch(inside)
+        b.position_at_end(inside)
+        number = b.phi(I32)
+        number.add_incoming(I32(0), before)
+        yield number
+        after = b.append_basic_block("rows")
+        following = b.add(number, I32(1))
+        number.add_incoming(following, b.block)
+        b.cbranch(b.icmp_unsigned("<", following, I32(count)), inside, after)
+        b.position_at_end(after)
+
+    def report(self, status: Value, number: Value, values: Sequence[Value]) -> None:
+        """Write a record of `xetl.runtime.log`, if there is room for it.
+
+        Args:
+            status: address of the log; what is no log begins with 0 and is left alone.
+            number: of the operation in it, i32.
+            values: what it says, i64.
+        """
+        b, group = self.builder, function("get_group_id", "ulong", "uint")
+        axes = [self.call(group, [I32(axis)]) for axis in range(3)]
+        words = [b.zext(number, I64), *axes, *values]
+        log = b.inttoptr(status, GLOBAL)
+        used = b.load(log, typ=I64, align=8)
+        last = I64(self.room - len(words))
+        is_log = b.icmp_signed(">", used, I64(0))
+        with b.if_then(b.and_(is_log, b.icmp_signed("<=", used, last))):
+            start = b.atomic_rmw("add", log, I64(len(words)), "monotonic")
+            with b.if_then(b.icmp_signed("<=", start, last)):
+                for index, word in enumerate(words):
+                    place = b.add(start, I64(index))
+                    b.store(word, b.gep(log, [place], source_etype=I64), align=8)
+
+
+def together(builder: Builder, items: Sequence[Value]) -> Value:
+    """Numbers as a vector; a single one stays a number."""
+    if len(items) == 1:
+        return items[0]
+    value: Value = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
+    for number, item in enumerate(items):
+        value = builder.insert_element(value, item, I32(number))
+    return value

@@ -1,0 +1,200 @@
+"""Block messages for devices that lack them: what the extensions say, in LLVM IR.
+
+A message that hardware refuses (`xetl_xegpu.limits`) brings bits that are all 1, NaN of
+every float, and stores nothing. It reports what it was given: the launch is an error
+then, with the kernel, the line and the numbers. Kernels pay nothing for it: only the
+functions here look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from xetl.codegen.llvm import Builder, Type, Value, ll
+from xetl.codegen.types import I8, I32, I64
+from xetl_xegpu import limits
+from xetl_xegpu.emit.builtin_body import Body
+from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
+
+
+def define_block(body: Body) -> None:
+    """Write a load, a store or a prefetch."""
+    surface = _Surface.of(body)
+    if body.builtin.access != "prefetch":
+        with body.loop(surface.shape.items) as item:
+            move = _store if body.builtin.access == "store" else _load
+            move(surface, item)
+    body.builder.ret_void()
+
+
+_WORD = 32
+
+
+@dataclass(frozen=True)
+class _Surface:
+    """The arguments of a block function, and the lane that runs it.
+
+    ``behind`` is what is read outside, an i32: 0; -1 if no GPU takes the message. A
+    prefetch has no ``memory`` of the lane.
+    """
+
+    b: Builder
+    shape: BlockShape
+    base: Value
+    width: Value
+    height: Value
+    pitch: Value
+    x: Value
+    y: Value
+    step: Value
+    memory: Value
+    lane: Value
+    behind: Value
+
+    @classmethod
+    def of(cls, body: Body) -> _Surface:
+        """Those of a function."""
+        assert body.builtin.block is not None
+        b, shape, lane = body.builder, body.builtin.block, body.lane()
+        base, width, height, pitch, place, *others = body.arguments
+        # Numbers of a surface: i32 in messages, i64 in what lanes move.
+        x, y = (b.extract_element(place, I32(i)) for i in (0, 1))
+        numbers = [width, height, pitch, x, y]
+        behind = b.lshr(lane, I32(16))
+        if not body.builtin.is_ours:
+            legal = _is_legal(b, shape, base, numbers)
+            if body.builtin.reports:
+                *others, status, number = others
+                refused = b.and_(b.not_(legal), b.icmp_signed("==", lane, I32(0)))
+                with b.if_then(refused):
+                    values = (b.ptrtoint(base, I64), width, pitch, height, x, y)
+                    body.report(status, number, values)
+                width, height, pitch, x, y = (b.trunc(each, I32) for each in numbers)
+            height = b.select(legal, height, I32(0))
+            behind = b.select(legal, behind, I32(-1))
+        right = others[0] if body.builtin.has_step else x.type(shape.bits // 8)
+        memory = others[-1] if others else base
+        place = (width, height, pitch, x, y, right)
+        return cls(b, shape, base, *place, memory, lane, behind)
+
+    @property
+    def parts(self) -> int:
+        """Elements of an item."""
+        return self.shape.item_bits // self.shape.bits
+
+    def place_of(self, item: Value) -> tuple[Value, Value]:
+        """Row and column, in the block, of the first element of an item."""
+        b, shape = self.b, self.shape
+        if shape.mode == "transpose":
+            return self.lane, item
+        each = shape.items // shape.count
+        block, item = b.udiv(item, I32(each)), b.urem(item, I32(each))
+        left = b.mul(block, I32(shape.columns))
+        if shape.mode == "transform":
+            return b.mul(item, I32(self.parts)), b.add(left, self.lane)
+        number = b.add(b.mul(item, I32(SUBGROUP_SIZE)), self.lane)
+        row_items = I32(shape.columns // self.parts)
+        column = b.mul(b.urem(number, row_items), I32(self.parts))
+        return b.udiv(number, row_items), b.add(left, column)
+
+    def element(self, item: Value, part: int) -> tuple[Value, Value]:
+        """Address of a part of an item, and whether it lies inside."""
+        b = self.b
+        number = self.x.type
+        row, column = (b.zext(each, number) for each in self.place_of(item))
+        down = part if self.shape.mode == "transform" else 0
+        x = b.add(b.add(self.x, column), number(part - down))
+        y = b.add(b.add(self.y, row), number(down))
+        left = b.mul(x, self.step)
+        # In elements: the bytes of a place far to the right might wrap around. As an
+        # unsigned number what is negative lies outside, too.
+        columns = b.udiv(self.width, number(self.shape.bits // 8))
+        inside = b.and_(
+            b.icmp_unsigned("<", x, columns), b.icmp_unsigned("<", y, self.height)
+        )
+        start = b.mul(b.sext(y, I64), b.sext(self.pitch, I64))
+        offset = b.add(start, b.sext(left, I64))
+        return b.gep(self.base, [offset], source_etype=I8), inside
+
+    def outside(self, type_: Type) -> Value:
+        """What is read outside; of narrow types nothing that a compiler folds.
+
+        [measured] intel-opencl-rt 2026.2: where all of a block is known to lie outside,
+        the driver fills the memory of its lanes at once, and wrongly below 32 bits.
+        """
+        if type_.width >= _WORD:
+            return self.b.sext(self.behind, type_)
+        return self.b.trunc(self.behind, type_)
+
+    def item_address(self, item: Value) -> Value:
+        """Where the private memory has an item."""
+        type_ = ll.IntType(self.shape.item_bits)
+        return self.b.gep(self.memory, [item], source_etype=type_)
+
+
+def _is_legal(
+    b: Builder, shape: BlockShape, base: Value, numbers: Sequence[Value]
+) -> Value:
+    """Whether hardware takes a message; places beyond 32 bits would be cut."""
+    width, height, pitch, x, y = numbers
+    word, bytes_ = width.type, shape.bits // 8
+    rests = (
+        (b.trunc(b.ptrtoint(base, I64), word), limits.BASE_ALIGNMENT),
+        (width, max(limits.WIDTH_STEP, bytes_)),
+        (pitch, limits.PITCH_STEP),
+        (b.mul(x, word(bytes_)), limits.WIDTH_STEP),
+    )
+    rest = reduce(b.or_, [b.and_(value, word(step - 1)) for value, step in rests])
+    bounds = (
+        (width, limits.LEAST_WIDTH, limits.LIMIT),
+        (height, 1, limits.LIMIT),
+        (pitch, limits.LEAST_PITCH, limits.LIMIT),
+    )
+    inside = [
+        b.icmp_unsigned("<=", b.sub(value, word(least)), word(most - least))
+        for value, least, most in bounds
+    ]
+    if word == I64:
+        inside += [b.icmp_signed("==", b.sext(b.trunc(z, I32), I64), z) for z in (x, y)]
+    together = b.icmp_unsigned(">=", pitch, width)
+    is_even = b.icmp_unsigned("==", rest, word(0))
+    return reduce(b.and_, inside, b.and_(together, is_even))
+
+
+def _load(surface: _Surface, item: Value) -> None:
+    b, shape = surface.b, surface.shape
+    element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
+    zero = surface.outside(element)
+    value: Value | None = None
+    for part in range(surface.parts):
+        address, inside = surface.element(item, part)
+        before = b.block
+        with b.if_then(inside):
+            loaded = b.load(address, typ=element, align=shape.bits // 8)
+            within = b.block
+        found = b.phi(element)
+        found.add_incoming(zero, before)
+        found.add_incoming(loaded, within)
+        if surface.parts == 1:
+            value = found
+            continue
+        placed = b.shl(b.zext(found, whole), whole(part * shape.bits))
+        value = placed if value is None else b.or_(value, placed)
+    assert value is not None
+    b.store(value, surface.item_address(item), align=shape.item_bits // 8)
+
+
+def _store(surface: _Surface, item: Value) -> None:
+    b, shape = surface.b, surface.shape
+    element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
+    align = shape.item_bits // 8
+    value = b.load(surface.item_address(item), typ=whole, align=align)
+    for part in range(surface.parts):
+        address, inside = surface.element(item, part)
+        piece = value
+        if surface.parts > 1:
+            piece = b.trunc(b.lshr(value, whole(part * shape.bits)), element)
+        with b.if_then(inside):
+            b.store(piece, address, align=shape.bits // 8)
