@@ -355,7 +355,7 @@ def _in_parts(
         work: the product.
         cut: its tiles and parts.
         views: of a, b and out, as the kernels take them.
-        started: the constants of the first kernel.
+        started: what the first kernel takes behind its arrays.
         finish: of the second, but for its tile.
     """
     left, right, out = views

@@ -84,18 +84,16 @@ def accumulated(
     b: Array,
     m: int,
     n: int,
-    k: int,
-    depth: int,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     BK: constexpr,
 ) -> Vector:
-    """The tile of ``a @ b`` at row m and column n, of steps k to ``k + depth``."""
-    ta = xetile.init_tile(a, [m, k], (BM, BK))
-    tb = xetile.init_tile(b, [k, n], (BK, BN))
+    """The tile of ``a @ b`` that begins at row m and column n; see `product`."""
+    ta = xetile.init_tile(a, [m, 0], (BM, BK))
+    tb = xetile.init_tile(b, [0, n], (BK, BN))
     acc = xetile.zeros((BM, BN), ACC)
-    for _ in range(0, depth, BK):
+    for _ in range(0, a.shape[1], BK):
         acc = xetile.tile_mma(xetile.load_tile(ta), xetile.load_tile(tb), acc)
         ta = xetile.update_tile_offset(ta, [0, BK])
         tb = xetile.update_tile_offset(tb, [BK, 0])
@@ -173,7 +171,7 @@ def product(
     left, right, to = matrix(a, number), matrix(b, number), matrix(out, number)
     if B_IS_TURNED:
         right = right.T
-    acc = accumulated(left, right, m, n, 0, left.shape[1], ACC, BM, BN, BK)
+    acc = accumulated(left, right, m, n, ACC, BM, BN, BK)
     finish(acc, to, bias, alpha, beta, number, m, n, ACTIVATION, BIAS_DIM)
 
 
@@ -197,7 +195,7 @@ def part_of_product(
         parts: (matrices * parts of k, m, n).
         B_IS_TURNED: whether the transpose of ``b`` is meant.
         ACC: the dtype of ``parts``, and of the sums.
-        PART: steps of k; those behind the end are 0.
+        PART: steps of k; a constant, so that places are known to fit block messages.
         BM: rows of a program's tile.
         BN: its columns.
         BK: steps of k between two loads.
@@ -208,8 +206,12 @@ def part_of_product(
     left, right = matrix(a, place // count), matrix(b, place // count)
     if B_IS_TURNED:
         right = right.T
-    k = place % count * PART
-    acc = accumulated(left, right, m, n, k, PART, ACC, BM, BN, BK)
+    begin = place % count * PART
+    acc = xetile.zeros((BM, BN), ACC)
+    for k in range(begin, min(begin + PART, left.shape[1]), BK):
+        rows = xetile.load_tile(xetile.init_tile(left, [m, k], (BM, BK)))
+        columns = xetile.load_tile(xetile.init_tile(right, [k, n], (BK, BN)))
+        acc = xetile.tile_mma(rows, columns, acc)
     xetile.store_tile(acc, xetile.init_tile(parts[place], [m, n], (BM, BN)))
 
 

@@ -64,7 +64,7 @@ def scaled_product(
         BK: steps of k between two loads.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
-    acc = accumulated(a, b, m, n, 0, a.shape[1], SUMS, BM, BN, BK).to(xetile.f32)
+    acc = accumulated(a, b, m, n, SUMS, BM, BN, BK).to(xetile.f32)
     if scale_a.shape[0] == 1:
         acc = acc * scale_a[0].to(xetile.f32)
     else:
