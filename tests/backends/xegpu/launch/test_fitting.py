@@ -185,8 +185,10 @@ def test_a_gpu_that_is_emulated_is_a_warning(
     fields += ("has_aspect_usm_system_allocations",)
     fake = SimpleNamespace(**{name: getattr(real, name) for name in fields})
     fake.name, fake.is_gpu, fake.is_cpu = "Arc A770 ", True, False
+    fake.max_compute_units = 160
     with pytest.warns(EmulatedDeviceWarning, match="`Arc A770` has no 2-D block"):
-        devices.facts_of.__wrapped__(fake)
+        found = devices.facts_of.__wrapped__(fake)
+    assert found.cores == 20
 
 
 def test_without_dpctl(monkeypatch: pytest.MonkeyPatch) -> None:
