@@ -22,7 +22,7 @@ CASES = [
     (target, dtype, unit)
     for target in ("avx2", "avx512", "avx512_bf16")
     for dtype in NUMPY
-    for unit in ("k", "n")
+    for unit in ("major", "minor")
 ]
 sizes = st.integers(1, 70)
 
@@ -54,14 +54,14 @@ def test_any_shape_matches_numpy(
     rows = max(1, block_m - fewer)
     rng = np.random.default_rng(seed)
     a = rng.integers(-4, 5, (rows, k + pads[0])).astype(NUMPY[dtype])
-    shape = (k, n + pads[1]) if unit == "n" else (n, k + pads[1])
+    shape = (k, n + pads[1]) if unit == "minor" else (n, k + pads[1])
     b = rng.integers(-4, 5, shape).astype(NUMPY[dtype])
     c = rng.integers(-4, 5, (blocking.rows_padded, blocking.ldc))
     c = c.astype(NUMPY[blocking.arithmetic.accumulator])
     scratch = fenced(c)
     memory = [fenced(x.ravel()[: x.size - pad]) for x, pad in zip((a, b), pads)]
     gemm(memory[0], a.shape[1], rows, k, memory[1], shape[1], n, scratch)
-    wide = b[:, :n] if unit == "n" else b[:, :k].T
+    wide = b[:, :n] if unit == "minor" else b[:, :k].T
     want = c[:rows, :n] + a[:, :k].astype("f8") @ wide.astype("f8")
     assert np.array_equal(scratch[:rows, :n], want)
     assert np.array_equal(scratch[block_m:], c[block_m:])
