@@ -21,7 +21,7 @@ from xetl.ops.reduced import (
     views_of,
 )
 from xetl.ops.rules import SUMS
-from xetl.ops.views import columns, floats, rows, width_of
+from xetl.ops.views import columns, floats, piece_width, rows
 from xetl.xetile import Array, constexpr
 
 
@@ -129,13 +129,13 @@ def var(
     """
     acc = SUMS[floats("var", input)]
     what = reduced("var", input, dim, keepdim)
-    width = min(width_of(max(1, what.columns)), WIDEST)
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         constants = correction, acc
         is_down = len(what.dims) == 1 and what.dims[0] < input.ndim - 1
         if is_down and are_lines((input, *made)):
             return [columns(var_columns, (input, *made), what.dims[0], constants)]
+        width = min(piece_width(input, max(1, what.columns)), WIDEST)
         seen = views_of(input, what.dims, keepdim)
         some = rows_of_tile(what, width)
         how = (*constants, width, some)
