@@ -64,7 +64,8 @@ def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
     shape = op.shape
     is_message = op.by_lanes is None and op.hints is None and not em.device.emulated
     if isinstance(op, simt.BlockPrefetchOp):
-        return is_message and _may_keep(op)
+        # [measured] Products by vectors need the registers: f32 spills on pvc.
+        return is_message and _stands_beside(op, simt.DpasOp) and _may_keep(op)
     if is_message and shape.mode == "transpose":
         return em.device.name in _COPIES and _may_keep(op)
     if not is_message or shape.mode != "plain" or shape.columns != SUBGROUP_SIZE:
@@ -112,10 +113,16 @@ def _may_keep(op: BlockOp) -> bool:
     counts = bool(block.args) and isinstance(block.args[0].type, IndexType)
     if not counts or block is not loop.regions[0].block:
         return False
-    if any(isinstance(each, simt.ReduceOp) for each in block.ops):
+    if _stands_beside(op, simt.ReduceOp):
         return False  # [measured] some attention kernels spill 768 bytes by it
     matrix = (op.base, op.width, op.height, op.pitch)
     return all(_is_outside(value, loop) for value in matrix)
+
+
+def _stands_beside(op: BlockOp, kind: type[Operation]) -> bool:
+    """Whether there are operations of a kind in the block of ``op``."""
+    block = op.parent
+    return block is not None and any(isinstance(each, kind) for each in block.ops)
 
 
 def _is_outside(value: SSAValue | Operation, loop: Operation) -> bool:
